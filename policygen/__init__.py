@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from policygen.errors import PolicygenError as PolicygenError
     from policygen.steps import HowFar as HowFar
 
-# Nothing is loaded before it is asked for: the command line imports this, too.
+# Modules load on first use, because the command line imports this package, too.
 _EXPORTS = {
     "app.apply": (
         "AppliedChange",
@@ -152,15 +152,15 @@ _EXPORTS = {
     "errors": ("PolicygenError",),
     "steps": ("HowFar",),
 }
-_PLACES = {name: module for module, names in _EXPORTS.items() for name in names}
-__all__ = list(_PLACES)
+_MODULE_BY_NAME = {name: module for module, names in _EXPORTS.items() for name in names}
+__all__ = list(_MODULE_BY_NAME)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _PLACES:
+    if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES})
+    return sorted({*globals(), *_MODULE_BY_NAME})

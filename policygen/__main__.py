@@ -1,7 +1,7 @@
 import os
 import sys
 
-# `python -m` looks into the current folder first, and what is there is not ours: unless we are.
+# `python -m` puts the current folder on the path first; drop it unless it contains policygen.
 if not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):  # noqa: PTH120  pathlib might be the folder's
     del sys.path[0]
 

@@ -1,4 +1,4 @@
-"""What was made before and would be made again: entries of the cache, each under a seal."""
+"""A cache of results that can be computed again; each entry is sealed with a digest."""
 
 import hashlib
 import inspect
@@ -13,34 +13,34 @@ from policygen.paths import cache_folder, write_atomically
 
 _SEAL = b"policygen 1 "
 _MOST = 256 << 20
-"""Bytes of an entry; the machine code of a unit has a few megabytes."""
+"""Maximum bytes of an entry; the machine code of a translation unit has a few megabytes."""
 _DIGITS = hashlib.sha256().digest_size * 2
 
 
 def digest(*parts: str | bytes) -> str:
-    """Names something by all that it is made from; where one part ends matters."""
-    found = hashlib.sha256()
+    """Returns a digest of all parts, including their boundaries."""
+    hasher = hashlib.sha256()
     for part in parts:
         data = part.encode(errors="surrogateescape") if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "little"))
-        found.update(data)
-    return found.hexdigest()
+        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(data)
+    return hasher.hexdigest()
 
 
 @once
 def written_by(*modules: ModuleType) -> str:
-    """Names what some modules write: a change of them makes worthless what they kept."""
+    """Returns a digest of modules' sources: when they change, what they cached becomes invalid."""
     sources = (Path(inspect.getfile(module)).read_bytes() for module in modules)
     return digest(policygen.__version__, *sources)
 
 
 def place(kind: str, key: str, folder: Path | None = None) -> Path:
-    """Where an entry is kept: in the user's cache, or in another."""
+    """Returns the path of an entry, in the user's cache by default."""
     return (folder or cache_folder()) / kind / key
 
 
 def kept(kind: str, key: str, folder: Path | None = None) -> bytes | None:
-    """An entry; one whose seal is not that of its key and content is as good as none."""
+    """Returns an entry; `None` if it is missing or its seal does not match its key and data."""
     try:
         sealed = read_named(place(kind, key, folder), _MOST)
     except (OSError, InputError):
@@ -50,7 +50,7 @@ def kept(kind: str, key: str, folder: Path | None = None) -> bytes | None:
 
 
 def keep(kind: str, key: str, data: bytes, folder: Path | None = None) -> None:
-    """Keeps an entry, whole or not at all."""
+    """Stores an entry atomically."""
     write_atomically(place(kind, key, folder), _sealed(kind, key, data))
 
 

@@ -1,6 +1,6 @@
-"""Every failure that a user can do something about; one class per thing to do.
+"""Errors that a user can act on; one class per kind of action.
 
-They are not frozen: Python itself writes a traceback into an exception that passes by.
+They are not frozen, because Python stores a traceback in an exception that it propagates.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import ClassVar
 from policygen.textdiff import unified
 from policygen.untrusted import visible
 
-# A name may hold the end of a line: nothing of a message begins a line as messages of ours do
+# A name may contain line breaks: continuation lines are indented so that none looks like a message
 _LINE = re.compile(r"\n(?=[^ \n])")
 _TAB = "\t"
 
@@ -22,19 +22,19 @@ def _indented(text: str) -> str:
 
 
 class PolicygenError(Exception):
-    """The base of all expected failures; `exit_code` is the command's exit status."""
+    """The base of all expected errors; `exit_code` is the command's exit status."""
 
     exit_code: ClassVar[int] = 2
 
     @property
     def in_line(self) -> str:
-        """As a reason within another message."""
+        """The error as a reason within another message."""
         return str(self)
 
 
 @dataclass(eq=False)
 class InputError(PolicygenError):
-    """An input that cannot be used: a path, an option, a configuration."""
+    """An unusable input: a path, an option, a configuration."""
 
     message: str
     remedy: str | None = None
@@ -45,13 +45,13 @@ class InputError(PolicygenError):
 
     @property
     def in_line(self) -> str:
-        """As a reason: the remedy behind it, on the same line."""
+        """The message with the remedy on the same line."""
         return str(self).replace("\n  ", ". ")
 
 
 @dataclass(eq=False)
 class SourceError(PolicygenError):
-    """A place in a source file that cannot be read; prints file:line:col, the line and a caret."""
+    """Unreadable source at a position; prints file:line:col, the line and a caret."""
 
     path: str
     line: int
@@ -64,13 +64,13 @@ class SourceError(PolicygenError):
     def __str__(self) -> str:
         rows = [f"{self.path}:{self.line}:{self.column}: {self.message}"]
         if self.text:
-            # Tabs stay, so that the caret stands under its character whatever a tab's width is.
-            before, under = self.text[: self.column - 1], self.text[self.column - 1 :]
-            lead = "".join("\t" if char == "\t" else " " for char in visible(before, _TAB))
-            marked = under[: self.width]
-            more = len(visible(marked, _TAB)) - len(marked)
+            # Tabs are kept so that the caret lines up for any tab width.
+            prefix, rest = self.text[: self.column - 1], self.text[self.column - 1 :]
+            indent = "".join("\t" if char == "\t" else " " for char in visible(prefix, _TAB))
+            marked = rest[: self.width]
+            growth = len(visible(marked, _TAB)) - len(marked)
             rows.append(f"  {visible(self.text, _TAB)}")
-            rows.append(f"  {lead}{'^' * (max(1, self.width) + more)}")
+            rows.append(f"  {indent}{'^' * (max(1, self.width) + growth)}")
         if self.remedy:
             rows.append(f"  {self.remedy}")
         return _indented("\n".join(rows))
@@ -78,10 +78,10 @@ class SourceError(PolicygenError):
 
 @dataclass(eq=False)
 class EditedError(PolicygenError):
-    """A file that somebody edited since policygen wrote it; shows the edit."""
+    """A file that was edited after policygen wrote it; shows the edit."""
 
     LIMIT: ClassVar[int] = 40
-    """Lines of the edit that are shown."""
+    """Maximum number of lines of the edit to show."""
     path: str
     message: str
     written: bytes
@@ -91,10 +91,10 @@ class EditedError(PolicygenError):
     def __str__(self) -> str:
         diff = unified(self.path, self.written, self.found)
         shown = diff.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        edit = shown.split("\n")[3:-1]  # the file is named already
+        edit = shown.split("\n")[3:-1]  # without the file headers
         rows = [f"{self.path}: {self.message}", *(f"  {line}" for line in edit[: self.LIMIT])]
-        if (cut := len(edit) - self.LIMIT) > 0:
-            rows.append(f"  ... and {cut:,} more lines")
+        if (hidden := len(edit) - self.LIMIT) > 0:
+            rows.append(f"  ... and {hidden:,} more lines")
         if self.remedy:
             rows.append(f"  {self.remedy}")
         return _indented("\n".join(rows))
@@ -102,7 +102,7 @@ class EditedError(PolicygenError):
 
 @dataclass(eq=False)
 class MissingToolError(PolicygenError):
-    """A program or package that is needed and not there; the message names what to install."""
+    """A required program or package is missing; the message says what to install."""
 
     exit_code: ClassVar[int] = 3
     tool: str
@@ -123,18 +123,18 @@ class ProcessError(PolicygenError):
 
     def __str__(self) -> str:
         rows = [f"command failed with status {self.status}: {' '.join(self.command)}"]
-        told = self.stderr.strip()
-        rows += [f"  {line}" for line in told.split("\n")] if told else []
+        message = self.stderr.strip()
+        rows += [f"  {line}" for line in message.split("\n")] if message else []
         if self.remedy:
             rows.append(f"  {self.remedy}")
         return _indented("\n".join(rows))
 
     @property
     def in_line(self) -> str:
-        """As a reason: which program, and what it says first."""
-        told = self.stderr.strip().partition("\n")[0]
+        """The program's name and status with the first line of its standard error."""
+        message = self.stderr.strip().partition("\n")[0]
         command = PurePath(self.command[0]).name
-        return f"{command} failed with status {self.status}" + (f": {told}" if told else "")
+        return f"{command} failed with status {self.status}" + (f": {message}" if message else "")
 
 
 @dataclass(eq=False)
@@ -148,35 +148,35 @@ class Problems(PolicygenError):  # noqa: N818  it is several errors
 
     @property
     def in_line(self) -> str:
-        """As a reason: one behind the other."""
+        """All errors on one line."""
         return "; ".join(dict.fromkeys(error.in_line for error in self.errors))
 
 
 def together(errors: Sequence[PolicygenError]) -> PolicygenError:
-    """What to raise for all of them: a single one is itself."""
+    """Combines errors into one to raise; a single error stays as it is."""
     return errors[0] if len(errors) == 1 else Problems(errors)
 
 
 @dataclass(eq=False)
 class UnprovableError(PolicygenError):
-    """Tunings that depend on what no proof can know; each place with what it asks for."""
+    """Tunings with dependencies that no proof can cover; lists each place."""
 
     exit_code: ClassVar[int] = 1
     LIMIT: ClassVar[int] = 20
-    """Places that are shown."""
+    """Maximum number of places to show."""
     places: Sequence[str]
 
     def __str__(self) -> str:
         rows = [f"  {text}" for text in self.places[: self.LIMIT]]
         if len(self.places) > len(rows):
             rows.append(f"  and {len(self.places) - len(rows)} more")
-        head = "the tunings are not provable: they depend on more than types and architecture"
-        return "\n".join([head, *rows])
+        title = "the tunings are not provable: they depend on more than types and architecture"
+        return "\n".join([title, *rows])
 
 
 @dataclass(eq=False)
 class EffectError(PolicygenError):
-    """A change that does not do what was planned, or something else besides."""
+    """A change that does not have the planned effect, or has another one."""
 
     exit_code: ClassVar[int] = 1
     wrong: Sequence[str]
@@ -185,28 +185,28 @@ class EffectError(PolicygenError):
         rows = [_indented(f"  {text}") for text in self.wrong[:20]]
         if len(self.wrong) > len(rows):
             rows.append(f"  and {len(self.wrong) - len(rows)} more")
-        head = "the change has another effect than planned; nothing was written"
-        return "\n".join([head, *rows])
+        title = "the change has another effect than planned; nothing was written"
+        return "\n".join([title, *rows])
 
 
 SHOWN = 12
-"""As many names as a message lists."""
+"""Maximum number of names in a message."""
 
 
-# What a person may have meant who typed what nothing matches.
+# Hints for names that do not match
 
 
 def anchored(pattern: re.Pattern[str], names: Iterable[str]) -> str | None:
-    """That -R matches from the beginning of a name, where it would match further behind."""
-    if not pattern.pattern or not (near := [n for n in names if pattern.search(n)]):
+    """Explains that -R matches from the beginning if the pattern matches later in a name."""
+    if not pattern.pattern or not (hits := [name for name in names if pattern.search(name)]):
         return None
     return (
-        f"-R matches from the beginning of a name: -R '.*{pattern.pattern}' matches {listed(near)}"
+        f"-R matches from the beginning of a name: -R '.*{pattern.pattern}' matches {listed(hits)}"
     )
 
 
 def listed(names: Iterable[str]) -> str:
-    """`a, b and 48 more`."""
-    found = list(dict.fromkeys(names))
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return ", ".join(found[:SHOWN]) + more
+    """Lists names briefly: `a, b and 48 more`."""
+    distinct = list(dict.fromkeys(names))
+    suffix = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
+    return ", ".join(distinct[:SHOWN]) + suffix

@@ -1,4 +1,4 @@
-"""How this policygen is installed, what it needs, and the commands that add to it."""
+"""How this policygen is installed, its requirements, and the commands that install more."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ _EXTRA = re.compile(r"""\bextra\s*==\s*['"]([\w-]+)['"]""")
 
 
 class Requirement(NamedTuple):
-    """A package that is needed, and the version of it that is here."""
+    """A required package and the installed version."""
 
     asked: str
     name: str
@@ -32,87 +32,93 @@ class Requirement(NamedTuple):
 
 
 def clone() -> Path | None:
-    """The checkout that policygen runs from; none where it was installed as a package."""
+    """Returns the checkout that policygen runs from; `None` if it was installed as a package."""
     folder = rendering.folder("schemas").parent
     return None if folder == _PACKAGE else folder
 
 
 def add(extra: str) -> str:
-    """The command that installs an extra: `pip install 'policygen[cuda]'`, or for a clone's."""
+    """Returns the command that installs an extra, such as `pip install 'policygen[cuda]'`."""
     if (folder := clone()) is None:
         return f"{pip()} install {shlex.quote(f'{NAME}[{extra}]')}"
     return f"{pip()} install --editable {shlex.quote(f'{nearby(folder)}[{extra}]')}"
 
 
 def again() -> str:
-    """The command that installs what policygen needs."""
+    """Returns the command that installs policygen's requirements."""
     if (folder := clone()) is None:
         return f"{pip()} install {NAME}"
     return f"{pip()} install --editable {shlex.quote(nearby(folder))}"
 
 
 def pip() -> str:
-    """The pip of this Python: by its name where that is the one on PATH."""
-    found = which("pip")
-    if found and Path(found).parent == Path(sys.executable).parent:
+    """Returns the command for this Python's pip: `pip` if that is the one on PATH."""
+    path = which("pip")
+    if path and Path(path).parent == Path(sys.executable).parent:
         return "pip"
     return f"{this_python()} -m pip"
 
 
 def this_python() -> str:
-    """How a shell calls the Python that runs."""
+    """Returns the shell command for the running Python."""
     return shlex.quote(nearby(Path(sys.executable)))
 
 
 def requirements() -> Mapping[str, tuple[Requirement, ...]]:
-    """What each extra asks for; under the empty name, what all commands need."""
+    """Returns the requirements of each extra, and of all commands under the empty name."""
     folder = clone()
     if folder is None or not (folder / "pyproject.toml").is_file():
-        return {name: _found(texts) for name, texts in _installed().items()}
+        return {
+            name: _parse_all(requirement_texts) for name, requirement_texts in _installed().items()
+        }
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-    lot = {"": project["dependencies"], **project["optional-dependencies"]}
-    return {name: _found(texts) for name, texts in lot.items()}
+    texts_by_extra = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {
+        name: _parse_all(requirement_texts) for name, requirement_texts in texts_by_extra.items()
+    }
 
 
 def _installed() -> Mapping[str, list[str]]:
-    lot: defaultdict[str, list[str]] = defaultdict(list)
+    texts_by_extra: defaultdict[str, list[str]] = defaultdict(list)
     try:
-        said = metadata.requires(NAME) or ()
-    except metadata.PackageNotFoundError:  # a copy of the package alone
-        said = ()
-    for text in said:
-        asked, _, marker = text.partition(";")
+        declared = metadata.requires(NAME) or ()
+    except metadata.PackageNotFoundError:  # not installed, only copied
+        declared = ()
+    for text in declared:
+        requirement, _, marker = text.partition(";")
         extra = _EXTRA.search(marker)
-        lot[extra[1] if extra else ""].append(asked.strip())
-    return lot
+        texts_by_extra[extra[1] if extra else ""].append(requirement.strip())
+    return texts_by_extra
 
 
-def _found(texts: list[str]) -> tuple[Requirement, ...]:
-    return tuple(map(_here, texts))
+def _parse_all(texts: list[str]) -> tuple[Requirement, ...]:
+    return tuple(map(_parse, texts))
 
 
-def _here(asked: str) -> Requirement:
-    match = _REQUIREMENT.fullmatch(asked)
+def _parse(text: str) -> Requirement:
+    match = _REQUIREMENT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{asked!r} is no requirement that can be read")
-    name, how, wanted, prefix = match.groups()
+        raise ValueError(f"{text!r} is no requirement that can be read")
+    name, comparison, required, prefix = match.groups()
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        return Requirement(asked, name, None, fits=False)
-    return Requirement(asked, name, version, fits=_fits(version, how, wanted, prefix))
+        return Requirement(text, name, None, fits=False)
+    return Requirement(text, name, version, fits=_fits(version, comparison, required, prefix))
 
 
-def _fits(version: str, how: str | None, wanted: str | None, prefix: str | None) -> bool:
-    if how is None or wanted is None:
+def _fits(version: str, comparison: str | None, required: str | None, prefix: str | None) -> bool:
+    if comparison is None or required is None:
         return True
-    have, want = _numbers(version), _numbers(wanted)
-    if how == ">=":
-        return have >= want
-    return have[: len(want)] == want and (bool(prefix) or not any(have[len(want) :]))
+    installed, minimum = _numbers(version), _numbers(required)
+    if comparison == ">=":
+        return installed >= minimum
+    return installed[: len(minimum)] == minimum and (
+        bool(prefix) or not any(installed[len(minimum) :])
+    )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """`13.2.51`, and of `2.0rc1` the numbers before the letters."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    """Parses `13.2.51`; of `2.0rc1`, only the numbers before the letters."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()

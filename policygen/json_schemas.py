@@ -76,9 +76,9 @@ FILES: dict[str, type[BaseModel]] = {
     "kernel": OwnKernel,
     "workload": OwnWorkload,
 }
-"""Files that we read: their schemas serve an editor, and whoever writes a binding."""
+"""Input files; their schemas help editors and authors of bindings."""
 REMEDY = "make schemas"
-"""What writes them anew."""
+"""The command that regenerates the schemas."""
 
 
 def schema_files() -> dict[str, str]:
@@ -99,7 +99,7 @@ def write_schemas(folder: Path) -> None:
 
 
 def _file_name(document: type[Document]) -> str:
-    # "policygen/scan/1" is described by scan-1.schema.json.
+    # "policygen/scan/1" is described by scan-1.schema.json
     _, name, version = document.model_fields["format"].default.split("/")
     return f"{name}-{version}.schema.json"
 

@@ -1,4 +1,4 @@
-"""Which files may be replaced: those that policygen made, by what they hold."""
+"""Decides which files may be replaced: those whose contents show that policygen made them."""
 
 import re
 import sqlite3
@@ -11,14 +11,14 @@ from policygen.errors import InputError
 from policygen.paths import write_atomically
 
 MAKER = "policygen"
-"""What plots and tables name as the program that made them."""
-_ENDS = 1 << 16
-"""As many bytes of each end of a file are looked at."""
+"""The program name in generated plots and tables."""
+_END_BYTES = 1 << 16
+"""Number of bytes to inspect at each end of a file."""
 SQLITE = b"SQLite format 3\0"
 _MARKS = tuple(
     re.compile(mark, re.DOTALL)
     for mark in (
-        # {"format": "policygen/plan/2", as it is indented or not
+        # {"format": "policygen/plan/2", indented or not
         rb'\s*\{\s*"format": ?"policygen/[a-z-]+/\d+"',
         # // Made by policygen 0.9; make it again rather than edit it.
         rb"// Made by policygen ",
@@ -46,13 +46,13 @@ _MARKS = tuple(
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file says that policygen made it, so that it can be made again; so does none."""
+    """Returns whether a file's contents show that policygen made it, or it is empty."""
     data = _ends(path)
     return not data or any(mark.match(data) for mark in _MARKS)
 
 
 def check_free(path: Path, *, force: bool = False, ours: bool = True) -> None:
-    """An error where something stands that would be lost; with `ours` what we made may go."""
+    """Raises if a file would be lost; with `ours`, generated files may be replaced."""
     if path.is_dir():
         raise InputError(f"{path}: a folder stands there")
     if not path.exists() or is_stream(path):
@@ -71,66 +71,66 @@ def check_free(path: Path, *, force: bool = False, ours: bool = True) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether what stands there is written to and not replaced, as a terminal or a pipe."""
+    """Returns whether a path is written to rather than replaced, such as a terminal or a pipe."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def write_output(path: Path, data: bytes, *, force: bool = False) -> None:
-    """Writes a whole file or nothing; what others made stays, where it is not forced."""
+    """Writes a file atomically; files from other programs are only replaced if forced."""
     try:
-        same = path.is_file() and path.read_bytes() == data
-        if not same:
+        is_unchanged = path.is_file() and path.read_bytes() == data
+        if not is_unchanged:
             check_free(path, force=force)
         if is_stream(path):
             with path.open("wb") as stream:
                 stream.write(data)
-        elif not same:
+        elif not is_unchanged:
             write_atomically(path, data)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _ends(path: Path) -> bytes:
-    """The beginning of a file, and its end where that is another part."""
+    """Returns the beginning of a file, and its end if that is not included."""
     try:
         with path.open("rb") as file:
-            first = file.read(_ENDS)
+            beginning = file.read(_END_BYTES)
             size = file.seek(0, 2)
-            file.seek(max(len(first), size - _ENDS))
-            return first + file.read(_ENDS)
+            file.seek(max(len(beginning), size - _END_BYTES))
+            return beginning + file.read(_END_BYTES)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-_KIND = "stores"
+_CACHE_KIND = "stores"
 _PATIENCE = 2.0
-"""Seconds that somebody who only looks waits for a writer."""
+"""Seconds that a reader waits for a writer."""
 
 
-# Which stores were made here: one that merely lies in the current folder may be a stranger's.
+# Stores made on this machine; a store that lies in the current folder may be a stranger's
 
 
 def remember(path: Path, token: str) -> None:
-    """Notes that a store was made by this user; without a cache it must be named each time."""
+    """Records that this user made a store; without a cache, it must be named each time."""
     with suppress(OSError):
-        cache.keep(_KIND, _key(path, token), b"")
+        cache.keep(_CACHE_KIND, _key(path, token), b"")
 
 
 def is_own(path: Path) -> bool:
-    """Whether a store was made by this user, in this place."""
-    # Of a commit that was killed only who may write can see what counts.
+    """Returns whether this user made a store at this path."""
+    # After a killed commit, only a connection that can write sees the committed state.
     token = _token(path, "ro") or _token(path, "rw")
-    return bool(token) and cache.kept(_KIND, _key(path, token)) is not None
+    return bool(token) and cache.kept(_CACHE_KIND, _key(path, token)) is not None
 
 
 def opened(path: Path, mode: str) -> closing[sqlite3.Connection]:
-    """A store that is there, to look into; none is made."""
-    address = f"file:{quote(str(path.absolute()))}?mode={mode}"
-    return closing(sqlite3.connect(address, _PATIENCE, uri=True))
+    """Opens an existing store; never creates one."""
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    return closing(sqlite3.connect(uri, _PATIENCE, uri=True))
 
 
 def _token(path: Path, mode: str) -> str:
-    """What no other store has; none for what is no store, or one of before there were any."""
+    """Returns the store's unique token; empty for no store, or one without a token."""
     try:
         with opened(path, mode) as connection:
             return str(connection.execute("SELECT token FROM made").fetchone()[0])

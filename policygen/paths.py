@@ -1,4 +1,4 @@
-"""Where policygen keeps what it can make again: the user's cache folder."""
+"""Locates policygen's cache folder, which only holds what can be computed again."""
 
 import os
 import re
@@ -12,20 +12,20 @@ from policygen.errors import InputError
 
 
 def cache_folder() -> Path:
-    """`$POLICYGEN_CACHE`, else the platform's cache folder."""
+    """Returns `$POLICYGEN_CACHE`, else the platform's cache folder."""
     if chosen := chosen_folder("POLICYGEN_CACHE", Path.cwd()):
         return chosen
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData/Local") / "policygen"
     if sys.platform == "darwin":
         return _home() / "Library/Caches/policygen"
-    # A relative one is to be ignored, says the specification: it would be another in each folder.
+    # The XDG specification says to ignore relative paths, which depend on the current folder.
     chosen = Path(os.environ.get("XDG_CACHE_HOME") or ".")
     return (chosen if chosen.is_absolute() else _home() / ".cache") / "policygen"
 
 
 def chosen_folder(variable: str, base: Path) -> Path | None:
-    """The folder that a variable of ours names, if it names one; without `..`."""
+    """Returns the absolute folder, without `..`, that an environment variable names."""
     if not (text := os.environ.get(variable)):
         return None
     try:
@@ -40,7 +40,7 @@ def chosen_folder(variable: str, base: Path) -> Path | None:
 def _home() -> Path:
     try:
         home = Path.home()
-    except RuntimeError:  # of a user without a name
+    except RuntimeError:  # for a user without an account entry
         home = Path()
     if not home.is_absolute():
         raise InputError(
@@ -51,7 +51,7 @@ def _home() -> Path:
 
 
 def cache_failure(error: OSError) -> InputError:
-    """What to tell of a cache that is needed and cannot be used."""
+    """Returns the error for a cache that is needed but cannot be used."""
     return InputError(
         f"cannot write {error.filename or cache_folder()}: {error.strerror or error}",
         "Set POLICYGEN_CACHE to a folder that can be written.",
@@ -59,12 +59,12 @@ def cache_failure(error: OSError) -> InputError:
 
 
 def file_name(words: Iterable[str]) -> str:
-    """A name that every file system takes."""
+    """Joins words to a file name that every file system accepts."""
     return re.sub(r"[^\w.-]+", "-", ".".join(words))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes a whole file or nothing; the file keeps its mode, and a link stays a link."""
+    """Writes a file atomically; keeps its mode, and follows a link."""
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -80,6 +80,6 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def nearby(path: Path) -> str:
-    """A path as it is from here, when it is below the current folder."""
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.as_posix()
+    """Returns a path relative to the current folder if it is below it."""
+    cwd = Path.cwd()
+    return path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else path.as_posix()

@@ -1,8 +1,8 @@
-"""Names of files as others may read them: relative to the working folder, never of one machine.
+"""Makes file names portable: relative to the working folder, without a machine's own paths.
 
-A file below the working folder, or near it, is named as it is seen from there, and is found again
-from there. One that is elsewhere keeps the end of its path, as much as tells it from others; that
-is no more than a name.
+A file in or near the working folder is named relative to it, and can be found again from there.
+A file elsewhere is reduced to as much of the end of its path as distinguishes it from others, which
+is only a label.
 """
 
 import os
@@ -16,11 +16,11 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 KEPT = frozenset({"edits", "text", "diff", "rows", "cells", "kernels"})
-"""Fields that hold code, which stays as it is, or thousands of parts of which none has a file."""
+"""Fields that hold code, which must not change, or thousands of parts without file names."""
 FILES = frozenset({"database", "databases", "path", "root", "includes", "out", "source"})
-"""Fields whose values are files, whether or not these are here."""
+"""Fields whose values are files, whether or not they exist here."""
 NEAR = 2
-"""What two paths have in common of no more parts, as `/` and `home`, is no nearness."""
+"""Paths with at most this many common leading parts, such as `/` and `home`, are not near."""
 # /home/me/cccl/cub in a sentence
 _PATH = re.compile(r"(?<![\w.~:/$-])/(?:[^\s/:;,'\"()\[\]<>|]+/)*[^\s/:;,'\"()\[\]<>|]*[\w+]")
 _WITH_TEXT = (str, tuple, dict, BaseModel)
@@ -28,91 +28,97 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def portable(document: Model, cwd: Path | None = None) -> Model:
-    """A document without the paths of a machine."""
-    here, files = Path.cwd() if cwd is None else cwd, _Files()
-    _mapped(document, files)
-    found = _mapped(document, _Names(here, tuple(dict.fromkeys(_trees(document))), files.far))
-    assert isinstance(found, type(document))
-    return found
+    """Returns a document without machine-specific paths."""
+    folder, files = Path.cwd() if cwd is None else cwd, _Files()
+    _with_names(document, files)
+    result = _with_names(
+        document, _Names(folder, tuple(dict.fromkeys(_trees(document))), files.absolute)
+    )
+    assert isinstance(result, type(document))
+    return result
 
 
 def portable_name(path: str, cwd: Path | None = None) -> str:
-    """A file's name for others."""
+    """Returns a file's portable name."""
     return _Names(Path.cwd() if cwd is None else cwd)(path, is_file=True)
 
 
 class _Files:
-    """Notes the files of a document; some that are far away may have the same last name."""
+    """Collects a document's absolute file names, some of which may end in the same name."""
 
     def __init__(self) -> None:
-        self.far: set[str] = set()
+        self.absolute: set[str] = set()
 
     def __call__(self, text: str, *, is_file: bool) -> str:
         if is_file and PurePath(text).is_absolute():
-            self.far.add(text)
+            self.absolute.add(text)
         return text
 
 
 class _Names:
-    """What paths are called, seen from a folder."""
+    """Names paths relative to a folder."""
 
     def __init__(
-        self, here: Path, trees: tuple[str, ...] = (), files: Collection[str] = ()
+        self, folder: Path, trees: tuple[str, ...] = (), files: Collection[str] = ()
     ) -> None:
-        self.here, self.files = here, [PurePath(file).parts for file in files]
-        known = {base: _seen(base, here) for base in (*trees, str(here))}
-        self.known = dict(sorted(known.items(), key=lambda pair: -len(pair[0])))
+        self.folder, self.files = folder, [PurePath(file).parts for file in files]
+        names = {base: _relative_name(base, folder) for base in (*trees, str(folder))}
+        self.name_by_folder = dict(sorted(names.items(), key=lambda pair: -len(pair[0])))
 
     def __call__(self, text: str, *, is_file: bool) -> str:
         if PurePath(text).is_absolute() and (is_file or _exists(text)):
             return self._named(text)
-        for base, name in self.known.items():
+        for base, name in self.name_by_folder.items():
             if base in text:
-                found = re.compile(rf"(?<![\w.~/-]){re.escape(base)}(?:(/)|(?![\w-]|\.\w))")
-                text = found.sub(partial(_replaced, name), text)
+                pattern = re.compile(rf"(?<![\w.~/-]){re.escape(base)}(?:(/)|(?![\w-]|\.\w))")
+                text = pattern.sub(partial(_base_name, name), text)
         return _PATH.sub(self._in_text, text)
 
     def _named(self, path: str) -> str:
-        for base, name in self.known.items():
+        for base, name in self.name_by_folder.items():
             if PurePath(path).is_relative_to(base):
                 return (PurePath(name) / PurePath(path).relative_to(base)).as_posix()
-        name, parts = _seen(path, self.here), PurePath(path).parts
+        name, parts = _relative_name(path, self.folder), PurePath(path).parts
         if name != parts[-1]:
             return name
-        others = [other for other in self.files if other != parts]
-        tails = (parts[-count:] for count in range(1, len(parts)))
-        told = (tail for tail in tails if all(other[-len(tail) :] != tail for other in others))
-        return "/".join(next(told, parts[-1:]))
+        other_files = [other_file for other_file in self.files if other_file != parts]
+        suffixes = (parts[-count:] for count in range(1, len(parts)))
+        unique = (
+            suffix
+            for suffix in suffixes
+            if all(other_file[-len(suffix) :] != suffix for other_file in other_files)
+        )
+        return "/".join(next(unique, parts[-1:]))
 
     def _in_text(self, match: re.Match[str]) -> str:
-        """The name of a file that is here, or was."""
+        """Names a file that exists, or whose folder does."""
         path = PurePath(match[0])
-        known = _exists(match[0]) or (len(path.parts) > NEAR and _exists(str(path.parent)))
-        return self._named(match[0]) if known else match[0]
+        exists = _exists(match[0]) or (len(path.parts) > NEAR and _exists(str(path.parent)))
+        return self._named(match[0]) if exists else match[0]
 
 
-def _replaced(name: str, match: re.Match[str]) -> str:
-    """A folder's name, or what stands before that of a file below it."""
+def _base_name(name: str, match: re.Match[str]) -> str:
+    """Returns a folder's name, or the prefix for a file below it."""
     if match[1]:
         return "" if name == "." else f"{name}/"
     return name
 
 
-def _seen(path: str, here: Path) -> str:
-    """`run.db`, `../data/run.db`; of what is far away its last name alone."""
+def _relative_name(path: str, folder: Path) -> str:
+    """Returns `run.db` or `../data/run.db`; only the last component of a distant path."""
     try:
-        common = PurePath(os.path.commonpath((path, here)))
+        common = PurePath(os.path.commonpath((path, folder)))
     except ValueError:  # another drive
         return PurePath(path).name
-    if common != PurePath(here) and (len(common.parts) <= NEAR or common == _home()):
+    if common != PurePath(folder) and (len(common.parts) <= NEAR or common == _home()):
         return PurePath(path).name
-    return PurePath(os.path.relpath(path, here)).as_posix()
+    return PurePath(os.path.relpath(path, folder)).as_posix()
 
 
 def _home() -> PurePath | None:
     try:
         return Path.home()
-    except RuntimeError:  # of a user without a name
+    except RuntimeError:  # for a user without an account entry
         return None
 
 
@@ -125,37 +131,39 @@ def _exists(path: str) -> bool:
 
 
 def _trees(value: BaseModel) -> Iterator[str]:
-    """The folders that the trees of a document stand in."""
+    """Yields the folders that contain the document's trees."""
     root = getattr(value, "root", None)
     if isinstance(root, str) and PurePath(root).is_absolute():
-        folders = [f for f in getattr(value, "includes", ()) if PurePath(f).is_absolute()]
+        folders = [
+            include for include in getattr(value, "includes", ()) if PurePath(include).is_absolute()
+        ]
         yield os.path.commonpath([root, *folders])
     for part in value.__dict__.values():
         if isinstance(part, BaseModel):
             yield from _trees(part)
 
 
-def _mapped(value: object, names: _Names | _Files, field: str = "") -> object:
-    """The same with other texts; what has none is the same object."""
+def _with_names(value: object, names: _Names | _Files, field: str = "") -> object:
+    """Renames files in a value; returns the same object if nothing changes."""
     if isinstance(value, str):
         return names(value, is_file=field in FILES) if "/" in value or "\\" in value else value
     if isinstance(value, BaseModel):
-        told = {name: part for name, part in value.__dict__.items() if name not in KEPT}
-        if different := _different(told, names):
-            return value.model_copy(update=different)
+        fields = {name: part for name, part in value.__dict__.items() if name not in KEPT}
+        if changed := _changed_fields(fields, names):
+            return value.model_copy(update=changed)
     elif type(value) is tuple:
-        parts = tuple([_mapped(part, names, field) for part in value])
+        parts = tuple([_with_names(part, names, field) for part in value])
         return value if all(map(is_, parts, value)) else parts
     elif isinstance(value, dict):
-        different = _different(value, names)
-        return {**value, **different} if different else value
+        changed = _changed_fields(value, names)
+        return {**value, **changed} if changed else value
     return value
 
 
-def _different(told: Mapping[str, object], names: _Names | _Files) -> dict[str, object]:
-    """What of it is called otherwise."""
-    found = {}
-    for name, old in told.items():
-        if isinstance(old, _WITH_TEXT) and (new := _mapped(old, names, name)) is not old:
-            found[name] = new
-    return found
+def _changed_fields(fields: Mapping[str, object], names: _Names | _Files) -> dict[str, object]:
+    """Returns the fields that change."""
+    changed = {}
+    for name, old in fields.items():
+        if isinstance(old, _WITH_TEXT) and (new := _with_names(old, names, name)) is not old:
+            changed[name] = new
+    return changed

@@ -1,7 +1,7 @@
-"""The one way in which policygen starts another program.
+"""Starts other programs.
 
-Each has a process group, an environment and a folder of its own: nothing of the current folder is
-run, whatever it is called, and nothing that was started stays.
+Each program has its own process group, environment and folder: nothing from the current folder is
+executed, and nothing that was started keeps running.
 """
 
 import json
@@ -25,20 +25,20 @@ from policygen.errors import InputError, MissingToolError, ProcessError
 PIPE = subprocess.PIPE
 ENDLESS = "it did not end"
 GRACE = 3.0
-"""Seconds that a program has to end when it is asked to; then it is killed."""
+"""Seconds that a program has to end after SIGTERM before it is killed."""
 LIMIT = 600.0
-"""Seconds for a program of which nobody says how long it may take; whole ones take seconds."""
+"""Default time limit in seconds; even long programs take seconds."""
 _BOOT = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1));"
     " runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
-_running: set["Child"] = set()
-_guard = Lock()
-_endings = 0
+_children: set["Child"] = set()
+_children_lock = Lock()
+_ending_count = 0
 
 
 class Child:
-    """A program that runs, with all that it starts."""
+    """A running program and its descendants."""
 
     def __init__(
         self,
@@ -52,46 +52,45 @@ class Child:
         stdout: int | IO[bytes] = subprocess.DEVNULL,
         stderr: int | IO[bytes] = subprocess.DEVNULL,
     ) -> None:
-        """Starts it in a folder, else in an empty one that goes when it ends.
+        """Starts a program in a folder, or in an empty temporary one.
 
-        `install` says what to install when it cannot be started; `more` is added to what it is
-        told of the environment.
+        `install` says what to install if it cannot be started; `more` adds environment variables.
         """
-        self._own = _empty_folder() if folder is None else None
-        place = Path(self._own.name) if self._own else folder
-        assert place is not None
+        self._own_folder = _empty_folder() if folder is None else None
+        directory = Path(self._own_folder.name) if self._own_folder else folder
+        assert directory is not None
         try:
             self._start(
-                [_found(command[0], install), *command[1:]],
-                cwd=place,
-                env={**for_child(place, network=network), **(more or {})},
+                [_resolve(command[0], install), *command[1:]],
+                cwd=directory,
+                env={**for_child(directory, network=network), **(more or {})},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 process_group=0,
             )
         except BaseException as error:
-            self._clean()
-            if isinstance(error, OSError):  # not to be executed, or of another platform
+            self._remove_own_folder()
+            if isinstance(error, OSError):  # not executable, or for another platform
                 raise MissingToolError(command[0], install) from error
             raise
 
     def _start(self, command: Sequence[str], **options: Any) -> None:
-        with _guard:
-            if _endings:
+        with _children_lock:
+            if _ending_count:
                 raise ProcessError(list(command), -signal.SIGTERM, "policygen is ending")
             self.process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)
-            _running.add(self)
+            _children.add(self)
 
     def wait(self, limit: float | None = None) -> int | None:
-        """Its status; none when it runs still after so many seconds."""
+        """Returns the exit status; `None` if it is still running after so many seconds."""
         try:
             return self.process.wait(limit)
         except subprocess.TimeoutExpired:
             return None
 
     def end(self) -> None:
-        """Asks it to end, and kills it, and what it has left behind, when it does not."""
+        """Asks the program to end; kills it and its descendants if it does not."""
         try:
             self.signal(signal.SIGTERM)
             self.wait(GRACE)
@@ -99,27 +98,27 @@ class Child:
             self.kill()
 
     def kill(self) -> None:
-        """Ends it, and what it has left behind, at once."""
-        with _guard:
-            if self not in _running:  # it has ended: its number may be another's
+        """Kills the program and its descendants."""
+        with _children_lock:
+            if self not in _children:  # it has ended, and its pid may have been reused
                 return
-            _running.discard(self)
+            _children.discard(self)
         self.signal(signal.SIGKILL)
         self.process.wait()
-        self._clean()
+        self._remove_own_folder()
 
     def signal(self, number: int) -> None:
-        """Sends a signal to all that belongs to it."""
+        """Sends a signal to the whole process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 
-    def _clean(self) -> None:
-        if self._own:
-            self._own.cleanup()
+    def _remove_own_folder(self) -> None:
+        if self._own_folder:
+            self._own_folder.cleanup()
 
 
 class RunOptions(TypedDict, total=False):
-    """Of a program that is run to its end."""
+    """Options for a program that runs to completion."""
 
     folder: Path | None
     more: Mapping[str, str] | None
@@ -135,7 +134,7 @@ def run(
     remedy: str | None = None,
     **options: Unpack[RunOptions],
 ) -> str:
-    """Standard output of a program; its failure shows the command, the status and its words."""
+    """Returns a program's standard output; errors show command, status and standard error."""
     out = output(
         command, given=given.encode(), limit=limit, install=install, remedy=remedy, **options
     )
@@ -151,9 +150,9 @@ def output(
     remedy: str | None = None,
     **options: Unpack[RunOptions],
 ) -> bytes:
-    """The same as bytes; a program that runs for longer than the limit is ended.
+    """Like `run`, but returns bytes; a program that exceeds the limit is ended.
 
-    It writes to files, not to pipes: what it leaves behind cannot hold them open.
+    Output goes to files rather than pipes, which its descendants could hold open.
     """
     with _file(given) as source, _file() as out, _file() as err:
         child = Child(command, install=install, stdin=source, stdout=out, stderr=err, **options)
@@ -164,36 +163,38 @@ def output(
             raise
         if status is None:
             child.end()
-            words = f"{ENDLESS} within {limit:g} seconds"
-            raise ProcessError(list(command), -signal.SIGTERM, words, remedy)
+            message = f"{ENDLESS} within {limit:g} seconds"
+            raise ProcessError(list(command), -signal.SIGTERM, message, remedy)
         child.kill()
         if status != 0:
-            words = _content(err).decode(errors="replace")
-            raise ProcessError(list(command), status, words, remedy)
+            message = _content(err).decode(errors="replace")
+            raise ProcessError(list(command), status, message, remedy)
         return _content(out)
 
 
 def python(*arguments: str) -> tuple[str, ...]:
-    """This Python, which imports nothing of the current folder and obeys no variables."""
+    """Returns a command for this Python that ignores the current folder and its variables."""
     unwritten = ["-B"] if sys.dont_write_bytecode else []
     return (sys.executable, "-E", "-P", *unwritten, *arguments)
 
 
 def module(name: str) -> tuple[str, ...]:
-    """A module of ours in another Python, which imports from where this one does."""
-    own = Path(__file__).parent.parent
-    here = Path.cwd()
+    """Returns a command that runs one of our modules with this Python's import paths."""
+    package_parent = Path(__file__).parent.parent
+    cwd = Path.cwd()
     folders = [Path(entry) for entry in sys.path if os.path.isabs(entry)]  # noqa: PTH117
-    # `python -m` puts the current folder in front.
-    kept = [str(folder) for folder in folders if folder == own or folder != here]
-    return python("-c", _BOOT, json.dumps(kept), name)
+    # `python -m` puts the current folder first.
+    folders_to_keep = [
+        str(folder) for folder in folders if folder == package_parent or folder != cwd
+    ]
+    return python("-c", _BOOT, json.dumps(folders_to_keep), name)
 
 
 @contextmanager
 def threads(count: int | None = None) -> Iterator[Executor]:
-    """Threads that start programs; one for each core, where no count is given.
+    """Provides threads that start programs, by default one per core.
 
-    When the block fails, what they have started is ended.
+    If the block fails, the running programs are ended.
     """
     executor = ThreadPoolExecutor(count or os.cpu_count())
     try:
@@ -208,56 +209,56 @@ def threads(count: int | None = None) -> Iterator[Executor]:
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """Ends what all threads have started, and lets them start nothing more in the block."""
-    global _endings  # noqa: PLW0603  it is the process's
-    with _guard:
-        _endings += 1
-        lot = set(_running)
+    """Ends what all threads have started, and prevents new programs during the block."""
+    global _ending_count  # noqa: PLW0603  state of the process
+    with _children_lock:
+        _ending_count += 1
+        children = set(_children)
     try:
-        _end(lot)
+        _end(children)
         yield
     finally:
-        with _guard:
-            _endings -= 1
+        with _children_lock:
+            _ending_count -= 1
 
 
 def is_ending() -> bool:
-    """Whether what runs is being ended: who waits for something else than a program gives up."""
-    return _endings > 0
+    """Returns whether programs are being ended, so that other waits should give up, too."""
+    return _ending_count > 0
 
 
-def _end(lot: set[Child]) -> None:
-    """Who started one waits for it, and cleans up after it."""
-    for child in lot:
+def _end(children: set[Child]) -> None:
+    """Ends programs; the threads that started them wait for them and clean up."""
+    for child in children:
         child.signal(signal.SIGTERM)
-    last = time.monotonic() + GRACE
+    deadline = time.monotonic() + GRACE
     try:
-        while _alive(lot) and time.monotonic() < last:
+        while _alive(children) and time.monotonic() < deadline:
             time.sleep(0.01)
     finally:
-        for child in _alive(lot):
+        for child in _alive(children):
             child.signal(signal.SIGKILL)
 
 
-def _alive(lot: set[Child]) -> list[Child]:
-    return [child for child in lot if child.process.poll() is None]
+def _alive(children: set[Child]) -> list[Child]:
+    return [child for child in children if child.process.poll() is None]
 
 
-def _found(program: str, install: str) -> str:
-    """A program by its path, which does not depend on the folder that we are in."""
+def _resolve(program: str, install: str) -> str:
+    """Returns a program's absolute path."""
     if os.path.isabs(program):  # noqa: PTH117
         return program
-    if found := which(program) if os.sep not in program else None:
-        return found
+    if path := which(program) if os.sep not in program else None:
+        return path
     raise MissingToolError(program, install)
 
 
 def _empty_folder() -> "TemporaryDirectory[str]":
     try:
-        # What was killed may write still while the folder is deleted.
+        # Descendants that were killed may still write while the folder is deleted.
         return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise _no_place(error) from error
+        raise _no_temporary_folder(error) from error
 
 
 @contextmanager
@@ -267,12 +268,12 @@ def _file(data: bytes = b"") -> Iterator[IO[bytes]]:
         file.write(data)
         file.seek(0)
     except OSError as error:
-        raise _no_place(error) from error
+        raise _no_temporary_folder(error) from error
     with file:
         yield file
 
 
-def _no_place(error: OSError) -> InputError:
+def _no_temporary_folder(error: OSError) -> InputError:
     return InputError(
         f"cannot make a folder for other programs: {error.strerror or error}",
         "Set TMPDIR to a folder that can be written.",
@@ -284,14 +285,15 @@ def _content(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-_PLAIN = (
+_PASSED = (
     *("HOME", "USER", "LOGNAME", "TZ"),
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),  # numpy fails where threads are few
 )
 _FOLDERS = ("PATH", "LD_LIBRARY_PATH")  # a gcc of a module system finds its libraries by the latter
 _COMPILER = "NVCC_CCBIN"
-"""The host compiler, which a person may have to choose. `NVCC_PREPEND_FLAGS`,
-`NVCC_APPEND_FLAGS`, `CPATH` and their like are not given: they change what is proved, unsaid."""
+"""The host compiler, which the user may have to choose. `NVCC_PREPEND_FLAGS`,
+`NVCC_APPEND_FLAGS`, `CPATH` and the like are not passed: they would silently change what is
+proved."""
 # HTTPS_PROXY, no_proxy, PIP_INDEX_URL, SSL_CERT_FILE, XDG_CONFIG_HOME
 _NETWORK = re.compile(
     r"(?:https?|all|no)_proxy|PIP_\w+|SSL_CERT_(?:FILE|DIR)|(?:REQUESTS|CURL)_CA_BUNDLE|NETRC"
@@ -300,32 +302,34 @@ _NETWORK = re.compile(
 )
 
 
-# What another program is told of the world: a list of names; all others stay here.
+# Environment of other programs: an allowlist of variables
 #
-# Tokens are none of a compiler's business, and a variable can make a program run what it names.
+# Compilers need no access tokens, and some variables make a program execute what they name.
 
 
 def for_child(temporary: Path, *, network: bool = False) -> dict[str, str]:
-    """The variables of a program that we start; those about the network only where it needs it."""
-    here = os.environ
-    told = {name: here[name] for name in _PLAIN if name in here}
-    told |= {name: _absolute(here[name]) for name in _FOLDERS if name in here}
-    if _is_program(compiler := here.get(_COMPILER, "")):
-        told[_COMPILER] = compiler
+    """Returns a program's environment; with network settings only if it needs them."""
+    environment = os.environ
+    variables = {name: environment[name] for name in _PASSED if name in environment}
+    variables |= {name: _absolute(environment[name]) for name in _FOLDERS if name in environment}
+    if _is_program(compiler := environment.get(_COMPILER, "")):
+        variables[_COMPILER] = compiler
     if network:
-        told |= {name: value for name, value in here.items() if _NETWORK.fullmatch(name)}
-    # One language, whatever the user's is: some messages are read.
-    return told | {"LC_ALL": "C.UTF-8", "TMPDIR": str(temporary)}
+        variables |= {
+            name: value for name, value in environment.items() if _NETWORK.fullmatch(name)
+        }
+    # Fixed language, because some messages are parsed
+    return variables | {"LC_ALL": "C.UTF-8", "TMPDIR": str(temporary)}
 
 
 def which(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """A program on PATH; the current folder is no part of it, however PATH is written."""
+    """Finds a program on PATH, never in the current folder."""
     path = (os.environ if environment is None else environment).get("PATH", os.defpath)
     return shutil.which(name, path=_absolute(path))
 
 
 def named_folder(name: str, environment: Mapping[str, str] | None = None) -> Path | None:
-    """The folder that a variable names; a relative one would be another one in each folder."""
+    """Returns the absolute folder that a variable names."""
     value = (os.environ if environment is None else environment).get(name)
     if not value:
         return None
@@ -336,41 +340,41 @@ def named_folder(name: str, environment: Mapping[str, str] | None = None) -> Pat
 
 
 def _absolute(folders: str) -> str:
-    """`/usr/bin:.::bin` → `/usr/bin`; an empty one stands for the current folder."""
-    return os.pathsep.join(one for one in folders.split(os.pathsep) if os.path.isabs(one))  # noqa: PTH117  as it is written
+    """Removes relative folders: `/usr/bin:.::bin` → `/usr/bin`; empty ones are relative."""
+    return os.pathsep.join(folder for folder in folders.split(os.pathsep) if os.path.isabs(folder))  # noqa: PTH117  as it is written
 
 
 def _is_program(name: str) -> bool:
-    """A bare name is looked for on PATH, a path must not depend on the folder."""
+    """Returns whether a program is named without its folder or by an absolute path."""
     return bool(name) and (os.sep not in name or Path(name).is_absolute())
 
 
 class Stopped(KeyboardInterrupt):
-    """An interrupt, and what those who were at work say of it, the innermost first."""
+    """An interrupt with messages about the interrupted work, innermost first."""
 
     def __init__(self, *words: str) -> None:
         super().__init__(*words)
         self.words = words
 
 
-# Ctrl-C: who is interrupted is told what is kept, and how to go on.
+# Interrupts (Ctrl-C): messages about what was kept and how to continue
 
 
 @contextmanager
 def stopping(words: Callable[[], str]) -> Iterator[None]:
-    """When the block is interrupted, adds what is so then; nothing where there are no words."""
+    """Adds a message if the block is interrupted, unless it is empty."""
     try:
         yield
     except KeyboardInterrupt as error:
-        told = words()
-        raise Stopped(*said(error), *([told] if told else [])) from error
+        message = words()
+        raise Stopped(*said(error), *([message] if message else [])) from error
 
 
 def said(error: BaseException) -> tuple[str, ...]:
-    """What was told of an interrupt, also of one that another exception stands for."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, Stopped):
-            return found.words
-        found = found.__cause__
+    """Returns the messages of an interrupt, including one that caused another exception."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Stopped):
+            return cause.words
+        cause = cause.__cause__
     return ()

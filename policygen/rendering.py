@@ -1,4 +1,4 @@
-"""Fills the templates of `templates/`: all C++ and all pages that policygen writes are there."""
+"""Fills the templates of `templates/`, which contain all C++ and HTML that policygen writes."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> str:
-    """A template's text; a value that it names and is not given is an error.
+    """Renders a template; raises for an undefined value.
 
-    Lines that hold a loop or a condition alone leave nothing behind when they are trimmed.
+    With `trim`, lines that only contain a loop or a condition leave no blank line.
     """
     page = template.endswith("html.j2")
     environment = _environment(folder("templates"), trim, page)
@@ -24,7 +24,7 @@ def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> s
 @cache
 def _environment(
     folder: Path,
-    trim: bool,  # noqa: FBT001  keys of the cache
+    trim: bool,  # noqa: FBT001  part of the cache key
     page: bool,  # noqa: FBT001
 ) -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -34,7 +34,7 @@ def _environment(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=trim,
-        # C++ is what it is.
+        # C++ is not escaped.
         autoescape=select_autoescape(("html.j2",), default=False),
         finalize=_visible if page else None,
     )
@@ -43,18 +43,18 @@ def _environment(
 
 
 def _visible(value: object) -> object:
-    """What stands in a page; what is HTML already stays so."""
+    """Makes text visible for HTML; markup stays markup."""
     return type(value)(untrusted.visible(value, "\n\t")) if isinstance(value, str) else value
 
 
 _PACKAGE = Path(__file__).resolve().parent
 
 
-# Finds the project's data folders: beside the package in a checkout, inside it in a wheel.
+# Data folders: beside the package in a checkout, inside it in a wheel
 
 
 def folder(name: str, package: Path = _PACKAGE) -> Path:
-    """`templates`, `schemas` or `cub_headers`, wherever this installation has it."""
+    """Returns the installed path of `templates`, `schemas` or `cub_headers`."""
     for candidate in (package / name, package.parent / name):
         if candidate.is_dir():
             return candidate

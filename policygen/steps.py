@@ -1,4 +1,4 @@
-"""How far work is: who waits is told what runs, and how much is done of how much."""
+"""Reports progress: what is running, and how much of the work is done."""
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -9,62 +9,73 @@ from typing import Any
 from policygen.process import stopping
 
 TICK = 1.0
-"""Seconds after which is told again, where nothing ends."""
+"""Seconds between reports if nothing finishes."""
 
 
 @dataclass(frozen=True, slots=True)
 class HowFar:
-    """Where a phase of the work is."""
+    """The progress of a phase."""
 
     phase: str
-    """What is done, in words."""
+    """A description of the work."""
     done: int
     total: int
     running: tuple[str, ...] = ()
-    """The names of what runs now."""
+    """The names of the running parts."""
 
 
 Progress = Callable[[HowFar], None]
-"""Is told when a phase begins, when something of it ends, and each second."""
+"""Called when a phase begins, when a part of it finishes, and every second."""
 
 
 def follow(futures: Mapping["Future[Any]", str], phase: str, progress: Progress | None) -> None:
-    """Waits until all are done, and tells how far they are; the first failure is raised.
+    """Waits for all futures and reports progress; raises the first failure.
 
-    What is made is kept by who makes it: an interrupt loses what runs, and nothing else.
+    Results are kept by the workers, so that an interrupt only loses the running parts.
     """
-    left, total = dict(futures), len(futures)
+    remaining, total = dict(futures), len(futures)
 
     def tell() -> None:
         if progress:
-            # Executors begin in the order in which they are asked.
-            running = takewhile(lambda future: not _waits(future), left)
-            progress(HowFar(phase, total - len(left), total, tuple(left[one] for one in running)))
+            # Executors start futures in the order of submission.
+            running = takewhile(lambda future: not _is_pending(future), remaining)
+            progress(
+                HowFar(
+                    phase,
+                    total - len(remaining),
+                    total,
+                    tuple(remaining[future] for future in running),
+                )
+            )
 
-    with stopping(lambda: _kept(futures, phase)):
+    with stopping(lambda: _stop_note(futures, phase)):
         tell()
-        while left:
-            ended, _ = wait(left, TICK if progress else None, FIRST_COMPLETED)
-            for future in ended:
+        while remaining:
+            finished, _ = wait(remaining, TICK if progress else None, FIRST_COMPLETED)
+            for future in finished:
                 future.result()
-                del left[future]
+                del remaining[future]
             tell()
 
 
-def _waits(future: "Future[Any]") -> bool:
+def _is_pending(future: "Future[Any]") -> bool:
     return not (future.running() or future.done())
 
 
-def _kept(futures: Collection["Future[Any]"], phase: str) -> str:
+def _stop_note(futures: Collection["Future[Any]"], phase: str) -> str:
     done = sum(future.done() and not future.cancelled() for future in futures)
     if not done:
         return f"Nothing is done yet ({phase}): the same command begins again."
-    are = "is done and" if done == 1 else "are done and"
-    return f"{done:,} of {len(futures):,} {are} kept ({phase}): the same command goes on there."
+    verb = "is done and" if done == 1 else "are done and"
+    return f"{done:,} of {len(futures):,} {verb} kept ({phase}): the same command goes on there."
 
 
 def spelled(seconds: float) -> str:
-    """`0:07`, `12:05`, `1:02:40`."""
-    minutes, rest = divmod(round(seconds), 60)
+    """Formats a duration: `0:07`, `12:05`, `1:02:40`."""
+    minutes, remaining_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return (
+        f"{hours}:{minutes:02}:{remaining_seconds:02}"
+        if hours
+        else f"{minutes}:{remaining_seconds:02}"
+    )

@@ -1,4 +1,4 @@
-"""The tables of `policygen.db`, version by version, and how the file is opened and written."""
+"""The schema of `policygen.db` by version, and how the file is opened and written."""
 
 import secrets
 import sqlite3
@@ -11,10 +11,10 @@ from policygen.errors import InputError
 from policygen.outputs import remember
 
 APPLICATION_ID = 0x70676462
-"""SQLite's mark of whose a file is: `pgdb`."""
+"""SQLite's application id for the file: `pgdb`."""
 _REMEDY = "Move it away; policygen makes a new one."
 
-# Each brings a store from its place in this list to the next version; none is ever changed.
+# Each migration leads from its index in this list to the next version; they must never change.
 MIGRATIONS = (
     """
     CREATE TABLE choices (
@@ -95,10 +95,10 @@ MIGRATIONS = (
 
 
 def open_store(path: Path, patience: float) -> sqlite3.Connection:
-    """Opens a store, makes it where there is none, and brings an old one up to date."""
+    """Opens a store, creates it if necessary, and migrates an old one."""
     with told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # No isolation level: each write says where its transaction begins.
+        # Without an isolation level, each write begins its transaction explicitly.
         connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
     try:
         with told(path):
@@ -112,13 +112,13 @@ def open_store(path: Path, patience: float) -> sqlite3.Connection:
 
 
 def stamp(when: datetime) -> str:
-    """UTC, as ISO 8601."""
+    """Formats a time as ISO 8601 in UTC."""
     return when.astimezone(UTC).isoformat()
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.Connection]:
-    """All of the block or nothing."""
+    """Runs the block as a transaction."""
     connection.execute(begin)
     try:
         yield connection
@@ -131,22 +131,22 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turns failures into ours, with the file and what to do."""
+    """Turns database errors into an `InputError` with the file and a remedy."""
     try:
         yield
     except sqlite3.OperationalError as error:
         raise InputError(f"{path}: the store cannot be used: {error}") from error
     except (sqlite3.Error, ValueError, TypeError, LookupError, RecursionError) as error:
-        words = str(error).partition("\n")[0]
-        raise InputError(f"{path}: the store is damaged: {words}", _REMEDY) from error
+        message = str(error).partition("\n")[0]
+        raise InputError(f"{path}: the store is damaged: {message}", _REMEDY) from error
     except OSError as error:
         raise InputError(f"{path}: the store cannot be used: {error.strerror}") from error
 
 
 def migrate(path: Path, connection: sqlite3.Connection) -> str | None:
-    """Brings a store to the newest version; one that is there already is only checked.
+    """Migrates a store to the newest version; a current one is only checked.
 
-    The token of a store that is made now: no other has it.
+    Returns the unique token of a store that is created.
     """
     if connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
         _check(path, connection)
@@ -164,7 +164,7 @@ def migrate(path: Path, connection: sqlite3.Connection) -> str | None:
                 "Use the policygen that wrote it, or a newer one.",
             )
         for text in MIGRATIONS[version:]:
-            # executescript() would commit before it begins.
+            # executescript() would commit first.
             for statement in filter(str.strip, text.split(";")):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -177,7 +177,7 @@ def migrate(path: Path, connection: sqlite3.Connection) -> str | None:
 
 
 def _check(path: Path, connection: sqlite3.Connection) -> None:
-    """Whether a file of a known version is ours and whole."""
+    """Checks that a file is an intact policygen store."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise InputError(f"{path}: a database of something else, no policygen store")
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]

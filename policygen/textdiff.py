@@ -1,13 +1,13 @@
-"""Two contents of a file, as a diff that `git apply` takes."""
+"""Compares two versions of a file as a diff for `git apply`."""
 
 import difflib
 from collections.abc import Iterator, Sequence
 
 
 def unified(path: str, before: bytes, after: bytes) -> str:
-    """The changed lines with three around them; nothing for equal contents.
+    """Returns the changes with three lines of context; empty for equal contents.
 
-    Bytes that are no UTF-8 are surrogate escapes: encode with "surrogateescape" to write it.
+    Bytes that are not UTF-8 are surrogate escapes: write the diff with "surrogateescape".
     """
     return "".join(_rows(path, before, after))
 
@@ -15,14 +15,14 @@ def unified(path: str, before: bytes, after: bytes) -> str:
 def _rows(path: str, before: bytes, after: bytes) -> Iterator[str]:
     if before == after:
         return
-    # Without this line git takes a file that becomes empty for one that is removed.
+    # Without this line git treats a file that becomes empty as a removed one.
     yield f"diff --git a/{path} b/{path}\n"
-    # git ends a name that holds a space with a tab, for what reads it finds a date there.
-    end = "\t" if " " in path else ""
-    yield f"--- a/{path}{end}\n"
-    yield f"+++ b/{path}{end}\n"
+    # git appends a tab to a name with a space, so that what follows is not taken for a date.
+    suffix = "\t" if " " in path else ""
+    yield f"--- a/{path}{suffix}\n"
+    yield f"+++ b/{path}{suffix}\n"
     old, new = _lines(before), _lines(after)
-    # Left to itself difflib does not look at lines that are frequent, as most of a header's are.
+    # autojunk would ignore frequent lines, which most lines of a header are.
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for group in matcher.get_grouped_opcodes(3):
         first, last = group[0], group[-1]
@@ -36,7 +36,7 @@ def _rows(path: str, before: bytes, after: bytes) -> Iterator[str]:
 
 
 def _range(start: int, end: int) -> str:
-    """`7,4` for four lines from the seventh; of no lines it is the one before."""
+    """Formats four lines from the seventh as `7,4`; for no lines, the line before them."""
     count = end - start
     first = start + 1 if count else start
     return f"{first}" if count == 1 else f"{first},{count}"
@@ -44,11 +44,11 @@ def _range(start: int, end: int) -> str:
 
 def _marked(mark: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        ended = line.endswith("\n")
-        yield f"{mark}{line}" if ended else f"{mark}{line}\n\\ No newline at end of file\n"
+        is_complete = line.endswith("\n")
+        yield f"{mark}{line}" if is_complete else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
 def _lines(data: bytes) -> list[str]:
-    """With their ends; a carriage return is part of a line, as it is for git."""
-    *whole, last = data.decode("utf-8", "surrogateescape").split("\n")
-    return [f"{line}\n" for line in whole] + ([last] if last else [])
+    """Splits lines, keeping their ends; a carriage return is part of the line, as in git."""
+    *complete, last = data.decode("utf-8", "surrogateescape").split("\n")
+    return [f"{line}\n" for line in complete] + ([last] if last else [])

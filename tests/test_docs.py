@@ -161,9 +161,9 @@ def test_types_and_names_of_the_library_are_the_same():
         for node in block.body
         for alias in node.names
     }
-    assert checked == {(module, name) for name, module in policygen._PLACES.items()}
-    assert all(getattr(policygen, name).__name__ == name for name in policygen._PLACES)
-    assert set(policygen._PLACES) < set(dir(policygen))
+    assert checked == {(module, name) for name, module in policygen._MODULE_BY_NAME.items()}
+    assert all(getattr(policygen, name).__name__ == name for name in policygen._MODULE_BY_NAME)
+    assert set(policygen._MODULE_BY_NAME) < set(dir(policygen))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         policygen.nothing  # noqa: B018
 

@@ -1,1 +1,1 @@
-"""What people do with policygen, one module for each thing; the command line only calls it."""
+"""What users do with policygen, one module per task. The command line only calls these modules."""

@@ -1,4 +1,4 @@
-"""Writes tunings into headers, once it is shown what they do; completes what was interrupted."""
+"""Writes tunings into headers once their effect is proved, and completes interrupted writes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,35 +30,35 @@ UNTOUCHED = "No header is written."
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """What an apply comes to."""
+    """The result of an apply."""
 
     plan: Plan
     changed: Mapping[str, bytes]
-    """The headers that differ, as they are after it."""
+    """The contents of the changed headers after the apply."""
     diff: str
     effect: Effect | None
-    """What the compiler says of it; none where it was not asked, or nothing changes."""
+    """The proved effect; None if it was not proved or nothing changes."""
 
 
 def apply_plan(
     session: Session, planned: Planned, *, prove: bool = True, write: bool = True
 ) -> AppliedChange:
-    """Shows what a plan does, and then writes it to the tree."""
+    """Proves what a plan does, and then writes it to the tree."""
     changed = planned.changed
     if write:
         check_named(session.cub)
     with stopping(lambda: UNTOUCHED):
         effect = proven(planned) if prove and changed else None
-    made = AppliedChange(planned.plan, changed, _diff(planned, changed), effect)
+    applied = AppliedChange(planned.plan, changed, _diff(planned, changed), effect)
     if changed and write:
-        _write(session, planned, made)
-    return made
+        _write(session, planned, applied)
+    return applied
 
 
 def finish_applies(
     store: Path, cub: str | None = None, *, note: Note = unsaid
 ) -> list[tuple[AppliedRecord, Applied | None]]:
-    """Writes what is left of interrupted applies, with the contents that the store kept."""
+    """Completes interrupted applies with the contents kept in the store."""
     root = None if cub is None else Path(trees.find(cub, Path.cwd()).root)
     finished = complete(store, root)
     if not finished:
@@ -67,11 +67,11 @@ def finish_applies(
             f"nothing to finish: {store} knows of no apply{where} that was interrupted",
             "Name the store that was written then: --store FILE.",
         )
-    told = [(record, document_of(record)) for record in finished]
-    for _, document in told:
+    documents = [(record, document_of(record)) for record in finished]
+    for _, document in documents:
         if document:
             tell_outcome(store, document.choices, ("applied",), datetime.now(UTC), note)
-    return told
+    return documents
 
 
 def _diff(planned: Planned, changed: Mapping[str, bytes]) -> str:
@@ -84,8 +84,8 @@ def _diff(planned: Planned, changed: Mapping[str, bytes]) -> str:
     )
 
 
-def _write(session: Session, planned: Planned, made: AppliedChange) -> None:
-    paths, plan, changed = planned.tree.paths, made.plan, made.changed
+def _write(session: Session, planned: Planned, applied: AppliedChange) -> None:
+    paths, plan, changed = planned.tree.paths, applied.plan, applied.changed
     for path in uncommitted([paths[name] for name in changed]):
         session.note(f"{nearby(path)} has changes that are not committed; they stay")
     title = f"{plan.options.arch}: {', '.join(sorted(changed))}"
@@ -93,18 +93,18 @@ def _write(session: Session, planned: Planned, made: AppliedChange) -> None:
     store, root, now = session.store, Path(plan.cub.root), datetime.now(UTC)
     choices = keep_choices(plan, store, now)
     document = Applied(plan=plan, choices=choices).model_dump_json()
-    with stopping(lambda: _standing(changes)):
+    with stopping(lambda: _interrupted_state(changes)):
         apply(changes, store, root, title, document, now)
         _read_back(planned, changes, store, root)
-        proved = () if made.effect is None else ("verified",)
+        proved = () if applied.effect is None else ("verified",)
         tell_outcome(store, choices, ("applied", *proved), now, session.note)
-        if made.effect is not None:
-            words = effect_summary(made.effect)
+        if applied.effect is not None:
+            words = effect_summary(applied.effect)
             record_proof(store, session.cub, "apply", words, session.note, passed=True)
 
 
-def _standing(changes: Sequence[Change]) -> str:
-    """What an interrupt leaves: a write that it ends is put back, if that is not interrupted."""
+def _interrupted_state(changes: Sequence[Change]) -> str:
+    """Describes the state after an interrupt. A write that was interrupted is rolled back."""
     new = sum(read_bytes(change.path) == change.after for change in changes)
     if not new:
         return UNTOUCHED
@@ -115,31 +115,34 @@ def _standing(changes: Sequence[Change]) -> str:
 
 
 def _read_back(planned: Planned, changes: Sequence[Change], store: Path, root: Path) -> None:
-    """What stands in the files now, as `scan` reads it; else everything is put back."""
+    """Reads the files back as `scan` does. If that fails, everything is restored."""
     try:
-        found = {c.path.name: _same(c.path, read_bytes(c.path), c.after) for c in changes}
-        planned.compiler.mark(found)
+        contents = {
+            change.path.name: _check_same(change.path, read_bytes(change.path), change.after)
+            for change in changes
+        }
+        planned.compiler.mark(contents)
     except BaseException:
         undo(store, root, 1, datetime.now(UTC))
         raise
 
 
-def _same(path: Path, found: bytes, after: bytes) -> bytes:
-    if found != after:
+def _check_same(path: Path, data: bytes, after: bytes) -> bytes:
+    if data != after:
         raise InputError(f"{path} does not hold what was written", "Something else writes to it.")
-    return found
+    return data
 
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """What an undo comes to."""
+    """The result of an undo."""
 
     undone: tuple[Undone, ...]
     written: bool
 
     @property
     def document(self) -> Undo:
-        """Which applies, and which files of them."""
+        """The undone applies and their files."""
         applies = tuple(
             UndoneApply(
                 apply=step.applied.id,
@@ -154,7 +157,7 @@ class TakenBack:
 
     @property
     def diffs(self) -> tuple[str, ...]:
-        """What changes in each file."""
+        """The diff of each file."""
         if not self.undone:
             return ()
         changes, root = net_changes(self.undone), self.undone[0].applied.root
@@ -165,7 +168,7 @@ class TakenBack:
         )
 
 
-# Takes applies back, byte for byte.
+# Undoing applies, byte for byte.
 
 
 def undo_applies(
@@ -177,11 +180,11 @@ def undo_applies(
     required: bool = True,
     note: Note = unsaid,
 ) -> TakenBack:
-    """Takes the last applies back, to any tree or to one; where `required`, there must be one."""
+    """Undoes the last applies, to any tree or to one. If `required`, there must be one."""
     root = None if cub is None else Path(trees.find(cub, Path.cwd()).root)
     if write:
         undone = undo(store, root, steps, datetime.now(UTC))
-        _tell(store, undone, note)
+        _record_undone(store, undone, note)
     else:
         undone = planned(store, root, steps)
     if required and not undone:
@@ -189,8 +192,8 @@ def undo_applies(
     return TakenBack(undone, write)
 
 
-def _tell(store: Path, undone: Sequence[Undone], note: Note) -> None:
-    """Their choices are no longer in the tree, as far as something is known of them."""
+def _record_undone(store: Path, undone: Sequence[Undone], note: Note) -> None:
+    """Records that the choices of undone applies are no longer in the tree, if known."""
     for step in undone:
         if document := document_of(step.applied):
             tell_outcome(store, document.choices, ("undone",), datetime.now(UTC), note)

@@ -1,4 +1,4 @@
-"""Which workloads are tuned for which architectures, and what results could fill."""
+"""Audits which workloads are tuned for which architectures, and what results could fill gaps."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -36,179 +36,185 @@ from policygen.steps import Progress
 
 def audit_coverage(
     session: Session,
-    asked: Filter,
+    where: Filter,
     *,
     compare: str | None = None,
     files: Sequence[str] = (),
     gpus: Sequence[str] = (),
 ) -> tuple[Coverage, Errors]:
-    """Asks which workloads are tuned; since another tree, and what databases could fill.
+    """Audits which workloads are tuned, what changed, and what databases could fill.
 
-    `gpus` says of which architecture a GPU is that nobody knows: `B400=sm110`.
+    `compare` names another tree. `gpus` gives the architecture of unknown GPUs: `B400=sm110`.
     """
-    now, errors = resolve_workloads(session, asked)
-    found = cells(now)
+    resolution, errors = resolve_workloads(session, where)
+    statuses = cells(resolution)
     document = Coverage(
-        cub=now.cub,
-        toolchain=now.toolchain,
-        archs=now.archs,
-        shares=shares(found),
-        cells=found,
-        remarks=now.remarks,
-        unresolved=now.unresolved,
-        problems=now.problems,
+        cub=resolution.cub,
+        toolchain=resolution.toolchain,
+        archs=resolution.archs,
+        shares=shares(statuses),
+        cells=statuses,
+        remarks=resolution.remarks,
+        unresolved=resolution.unresolved,
+        problems=resolution.problems,
     )
     if compare is not None:
-        other, same = other_tree(session, compare), replace(asked, archs=now.archs)
-        then, more = ask_values(read_tree(other, asked.headers), same, progress=session.progress)
-        errors += more
-        compared = Compared(cub=other, turned=turned(cells(then), document.cells))
+        other_cub, same_archs = other_tree(session, compare), replace(where, archs=resolution.archs)
+        earlier, other_errors = ask_values(
+            read_tree(other_cub, where.headers), same_archs, progress=session.progress
+        )
+        errors += other_errors
+        compared = Compared(cub=other_cub, turned=turned(cells(earlier), document.cells))
         document = document.model_copy(update={"compared": compared})
     if files:
-        where = replace(asked, headers=(), archs=())
-        results = ResultFiles(files, where=where, gpus=parse_gpus(gpus))
+        results_filter = replace(where, headers=(), archs=())
+        results = ResultFiles(files, where=results_filter, gpus=parse_gpus(gpus))
         document = filled_by(session, document, results)
     return document, errors
 
 
-def under(document: Coverage, least: float | None, *, inherited: bool) -> tuple[str, ...]:
-    """On which architectures less than a share is tuned, in words."""
+def under(document: Coverage, threshold: float | None, *, inherited: bool) -> tuple[str, ...]:
+    """Returns a message for each architecture whose tuned share is below a threshold."""
     counted: tuple[CellStatus, ...] = ("tuned", "inherited") if inherited else ("tuned",)
     shares = {arch: share.percent(counted) for arch, share in document.totals.items()}
-    words = " or ".join(counted)
+    kinds = " or ".join(counted)
     return tuple(
-        f"{arch}: {share:.1f} % {words}, less than the {least:g} % of --fail-under"
+        f"{arch}: {share:.1f} % {kinds}, less than the {threshold:g} % of --fail-under"
         for arch, share in shares.items()
-        if least is not None and share < least
+        if threshold is not None and share < threshold
     )
 
 
 # Entries that no workload can select.
 
 
-def audit_reach(session: Session, asked: Filter = EVERYTHING) -> tuple[Reach, Errors]:
-    """Asks which entries are never selected, whatever workload is tried."""
-    found, toolchain = read_tree(session.cub, asked.headers), compiler_of(session.cub)
-    told = ask_reach(found, toolchain, session.progress, wanted=_wanted(found, asked))
+def audit_reach(session: Session, where: Filter = EVERYTHING) -> tuple[Reach, Errors]:
+    """Finds entries that are never selected, whatever the workload."""
+    tree, toolchain = read_tree(session.cub, where.headers), compiler_of(session.cub)
+    reach = ask_reach(tree, toolchain, session.progress, places=_selected_entries(tree, where))
     document = Reach(
-        cub=found.cub,
+        cub=tree.cub,
         toolchain=toolchain.name,
-        archs=told.archs,
-        workloads=told.workloads,
-        entries=told.entries,
-        reached=told.entries - len(told.unreachable) - sum(told.unknown.values()),
-        unreachable=told.unreachable,
-        call_only=told.call_only,
-        unasked=told.unasked,
-        unknown=dict(told.unknown),
-        remarks=remarks(found.cub),
-        problems=tuple(Problem.of(error) for error in found.errors),
+        archs=reach.archs,
+        workloads=reach.workloads,
+        entries=reach.entries,
+        reached=reach.entries - len(reach.unreachable) - sum(reach.unknown.values()),
+        unreachable=reach.unreachable,
+        call_only=reach.call_only,
+        unasked=reach.unasked,
+        unknown=dict(reach.unknown),
+        remarks=remarks(tree.cub),
+        problems=tuple(Problem.of(error) for error in tree.errors),
     )
-    return document, (*found.errors, *told.errors)
+    return document, (*tree.errors, *reach.errors)
 
 
-def _wanted(found: ReadTree, asked: Filter) -> frozenset[EntryPlace] | None:
-    """The entries that are meant; none where all are."""
-    if not (asked.regex or asked.axes or asked.archs):
+def _selected_entries(tree: ReadTree, where: Filter) -> frozenset[EntryPlace] | None:
+    """Returns the selected entries; None if all are selected."""
+    if not (where.regex or where.axes or where.archs):
         return None
-    families = chosen_families(found.headers, asked, selectors=True)
+    families = chosen_families(tree.headers, where, selectors=True)
     if not families:
-        raise nothing_left(asked, found.headers)
-    return frozenset(EntryPlace.of(family, e) for family in families for e in family.entries)
+        raise nothing_left(where, tree.headers)
+    return frozenset(
+        EntryPlace.of(family, entry) for family in families for entry in family.entries
+    )
 
 
 def ask_reach(
-    found: ReadTree,
+    tree: ReadTree,
     toolchain: Toolchain | HostCompiler,
     progress: Progress | None = None,
     *,
-    wanted: Collection[EntryPlace] | None = None,
+    places: Collection[EntryPlace] | None = None,
 ) -> Reachability:
-    """What the marked copies of a tree's headers show, in each of its library's dialects."""
+    """Resolves the marked copies of a tree's headers in each of its library's dialects."""
     return reach_all(
-        found.cub,
-        found.headers,
-        {dialect: found.marked(dialect) for dialect in found.cub.dialects},
+        tree.cub,
+        tree.headers,
+        {dialect: tree.marked(dialect) for dialect in tree.cub.dialects},
         toolchain,
-        wanted=wanted,
+        wanted=places,
         progress=progress,
     )
 
 
-# Checks the values of tuning entries against what their algorithm can use.
+# Checks of tuning entries against what their algorithm can use.
 
 
 def lint_rules() -> dict[str, str]:
-    """The rules, each with what it finds."""
+    """Returns the lint rules with a summary of each."""
     return {rule.name: rule.summary for rule in RULES}
 
 
 def audit_lint(
     cub: str | None = None,
-    asked: Filter = EVERYTHING,
+    where: Filter = EVERYTHING,
     *,
     only: Sequence[str] = (),
     off: Sequence[str] = (),
     note: Note = unsaid,
 ) -> tuple[LintReport, tuple[SourceError, ...]]:
-    """Checks the headers that are named, or all; tells what could not be read, too."""
+    """Checks the named headers, or all of them. Also returns the errors of unreadable headers."""
     rules = choose(only, off)
-    everything = Filter(headers=asked.headers)
+    everything = Filter(headers=where.headers)
     scan, errors = scan_tunings(cub, everything, selectors=True, note=note)
     families = None
-    found, paths = tree_and_headers(asked.headers, cub)
-    if asked.regex or asked.archs or asked.axes:
-        # What an entry inherits may stand in a family that is not asked for.
-        chosen, _ = scan_tunings(cub, replace(asked, axes=()), selectors=True)
+    tree, paths = tree_and_headers(where.headers, cub)
+    if where.regex or where.archs or where.axes:
+        # An entry may inherit from a family that is not selected.
+        chosen, _ = scan_tunings(cub, replace(where, axes=()), selectors=True)
         families = {family_name(family) for family in chosen.families}
-        named = {family[0] for family in families}
-        paths = tuple(path for path in paths if path.name in named)
-    outside = unprovable(found, paths, nearby)
-    sources = sources_of(scan, asked.headers)
+        selected_headers = {family[0] for family in families}
+        paths = tuple(path for path in paths if path.name in selected_headers)
+    outside = unprovable(tree, paths, nearby)
+    sources = sources_of(scan, where.headers)
     return lint(scan, sources, rules, families, outside), errors
 
 
 def sources_of(scan: Scan, headers: Sequence[str] = ()) -> dict[str, HeaderSource]:
-    """The bytes of every header that has families, by name."""
+    """Returns the bytes of each header that has families, by name."""
     paths = _paths(scan.cub, headers)
     names = sorted({family.header for family in scan.families})
     return {name: HeaderSource(nearby(paths[name]), read_bytes(paths[name])) for name in names}
 
 
 def _paths(cub: Cub, headers: Sequence[str]) -> dict[str, Path]:
-    """Where the headers are: those of the tree, and before them those that are named as files."""
-    known = () if cub.found == "header" else trees.tuning_headers(cub)
+    """Returns the paths of headers by name. Headers named as files override those of the tree."""
+    tree_headers = () if cub.found == "header" else trees.tuning_headers(cub)
     files: dict[str, Path] = {}
     for path in (Path(name) for name in headers if Path(name).is_file()):
         if files.setdefault(path.name, path) != path:
             raise InputError(f"two headers are called {path.name}", "Name them one by one.")
-    return {path.name: path for path in known} | files
+    return {path.name: path for path in tree_headers} | files
 
 
-# What results could fill where nothing is tuned.
+# Filling gaps from results.
 
 
 def filled_by(session: Session, document: Coverage, results: ResultFiles) -> Coverage:
-    """The same with what plans for the GPUs of databases would write where nothing is tuned.
+    """Adds what plans for the databases' GPUs would write where nothing is tuned.
 
-    They are proved as those of `plan` and `apply` are: what these reject is no promise.
+    The plans are proved in the same way as those of `plan` and `apply`, which reject what fails.
     """
     rules = choose_rules(prefer_simple=False)
-    with ranked(results, rules, session.note) as found:
-        gpus = {one.gpu: arch_of(one) for one in found.top.workloads}
+    with ranked(results, rules, session.note) as ranking:
+        gpus = {workload.gpu: arch_of(workload) for workload in ranking.top.workloads}
         archs = [arch for arch in document.archs if arch in gpus.values()]
         if not archs:
-            unknown = [gpu_name(gpu) for gpu, of in sorted(gpus.items()) if of is None]
+            unknown = [
+                gpu_name(gpu) for gpu, arch_of_gpu in sorted(gpus.items()) if arch_of_gpu is None
+            ]
             remedy = "Name the architecture that was measured: --arch sm90"
             raise InputError(
                 f"the results are from {told_gpus(gpus)}, and asked is for"
                 f" {', '.join(document.archs)}",
                 say_arch(unknown[0], document.archs[0]) if unknown else remedy,
             )
-        wanted = [Options(arch=arch, rules=rules) for arch in archs]
-        plans = [plan_ranked(session, found, one).plan for one in wanted]
-    told = {
+        options_by_arch = [Options(arch=arch, rules=rules) for arch in archs]
+        plans = [plan_ranked(session, ranking, options).plan for options in options_by_arch]
+    update = {
         "fillable": fillable(document.cells, plans),
         "unfilled": unfilled(document.cells, plans),
     }
-    return document.model_copy(update=told)
+    return document.model_copy(update=update)

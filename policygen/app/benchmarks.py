@@ -1,4 +1,4 @@
-"""What benchmarks offer to tune, and how that differs from the bindings."""
+"""Lists what benchmarks offer to tune, and how that differs from the bindings."""
 
 import os
 import re
@@ -46,24 +46,24 @@ _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+)(-rc\d+)?")
 
 
 def benchmarks_around(cub: str | None = None) -> Path:
-    """The checkout that is named, or that the current folder is in."""
+    """Returns the named checkout, or the one around the current folder."""
     return checkout(Path(cub)) if cub else around(Path.cwd())
 
 
 def read_tunables(
-    paths: Sequence[Path], asked: Filter = EVERYTHING
+    paths: Sequence[Path], where: Filter = EVERYTHING
 ) -> tuple[BenchmarkList, tuple[SourceError, ...]]:
-    """Reads the parameters and axes of benchmarks; tells what could not be read, too."""
+    """Reads the parameters and axes of benchmarks. Also returns the errors of unreadable files."""
     document, errors = read_benchmarks(paths)
     if document.benchmarks or not errors:
-        document = select(document, asked.pattern, asked.values)
+        document = select(document, where.pattern, where.values)
     return document, errors
 
 
 def check_bindings(document: BenchmarkList) -> BenchCheck:
     """Compares benchmarks with the bindings of the nearest version."""
     prefix = words().benchmarks.prefix
-    ours = [one for one in document.benchmarks if one.name.startswith(prefix)]
+    ours = [benchmark for benchmark in document.benchmarks if benchmark.name.startswith(prefix)]
     if not ours:
         raise InputError("none of these benchmarks is CUB's", f"their names begin with {prefix}")
     cub = _one_version(ours)
@@ -73,20 +73,23 @@ def check_bindings(document: BenchmarkList) -> BenchCheck:
 
 
 def _one_version(benchmarks: Iterable[Benchmark]) -> str | None:
-    """The version of CUB that all of them are of; none where nothing tells it."""
-    found: dict[str | None, str] = {}
-    for one in benchmarks:
-        found.setdefault(_version(Path(one.source)), one.source)
-    if len(found) > 1:
-        rows = "".join(f"\n    {version or 'not told'}: {found[version]}" for version in found)
+    """Returns the CUB version of all benchmarks; None if it is unknown."""
+    source_by_version: dict[str | None, str] = {}
+    for benchmark in benchmarks:
+        source_by_version.setdefault(_version(Path(benchmark.source)), benchmark.source)
+    if len(source_by_version) > 1:
+        rows = "".join(
+            f"\n    {version or 'not told'}: {source_by_version[version]}"
+            for version in source_by_version
+        )
         raise InputError(
             f"these are benchmarks of several versions of CUB:{rows}", "check one at a time"
         )
-    return next(iter(found))
+    return next(iter(source_by_version))
 
 
 def _version(source: Path) -> str | None:
-    """That of the checkout around a source; of a search space, the one that it records."""
+    """Returns the version of the checkout around a source, or of a search space's record."""
     if source.suffix != SUFFIX and is_meta((text := read_text(source, source.parent)).data):
         match = _RELEASE.fullmatch(read_meta(text).cccl or "")
         return match[1] if match else None
@@ -97,12 +100,12 @@ def _version(source: Path) -> str | None:
 
 
 BINDING = ".binding.toml"
-"""Behind the name of a benchmark's source."""
+"""Suffix of a binding, appended to the name of a benchmark's source."""
 # reduce/particles.cu, scan/exclusive/sum.lookahead.cu
 _PLACE = re.compile(r"(?:[A-Za-z_][\w-]*/)+[A-Za-z_][\w.-]*\.cu", re.ASCII)
 
 
-# `policygen bench new`: a benchmark of one's own for a CCCL checkout, and its binding.
+# `policygen bench new`: a custom benchmark for a CCCL checkout, and its binding.
 
 
 def new_benchmark(
@@ -113,23 +116,23 @@ def new_benchmark(
     force: bool = False,
     note: Note = unsaid,
 ) -> BenchmarkList:
-    """Writes a benchmark and its binding; what is returned was read back from the source."""
+    """Writes a benchmark and its binding, and reads the result back from the source."""
     root = around(source.parent)
     name = _name(source, benchmarks_folder(root))
     binding = binding_of(source)
     session = open_session(cub or str(root), note=note)
     with with_workload(session, workload, EVERYTHING, earlier=True) as (opened, _):
-        own = own_binding(opened.cub.bindings)
-        assert own is not None
-        ranges = _ranges(root, own)
+        own_workload = own_binding(opened.cub.bindings)
+        assert own_workload is not None
+        ranges = _ranges(root, own_workload)
         header = taken_header()
-        made = _source(opened.cub, own, ranges, header)
-        files = {source: made.text.encode(), binding: binding_text(name, made).encode()}
+        generated = _source(opened.cub, own_workload, ranges, header)
+        files = {source: generated.text.encode(), binding: binding_text(name, generated).encode()}
         if header is not None:
-            place = source.parent / header
-            given = beside(workload, header).read_bytes()
-            if not (place.is_file() and place.read_bytes() == given):
-                files[place] = given
+            header_copy = source.parent / header
+            header_data = beside(workload, header).read_bytes()
+            if not (header_copy.is_file() and header_copy.read_bytes() == header_data):
+                files[header_copy] = header_data
     for path in files:
         check_free(path, force=force)
     for path, data in files.items():
@@ -142,69 +145,85 @@ def new_benchmark(
 
 
 def binding_of(source: Path) -> Path:
-    """Where the binding of a source stands."""
+    """Returns the path of a source's binding."""
     return source.with_name(source.name.removesuffix(SUFFIX) + BINDING)
 
 
 def _name(source: Path, folder: Path) -> str:
-    """What CCCL's build calls a source; refused where it would build none."""
-    whole = Path(os.path.abspath(source))  # noqa: PTH100  links stay as the user typed them
-    top = Path(os.path.abspath(folder))  # noqa: PTH100
-    if not whole.is_relative_to(top) or not _PLACE.fullmatch(whole.relative_to(top).as_posix()):
+    """Returns the name that CCCL's build gives a source; raises if it would not be built."""
+    path = Path(os.path.abspath(source))  # noqa: PTH100  links stay as the user typed them
+    root = Path(os.path.abspath(folder))  # noqa: PTH100
+    if not path.is_relative_to(root) or not _PLACE.fullmatch(path.relative_to(root).as_posix()):
         raise InputError(
             f"{source}: CCCL builds no benchmark there",
             f"It stands in a folder below {folder.as_posix()}, and ends in {SUFFIX}:"
             " cub/benchmarks/bench/reduce/particles.cu",
         )
-    name = ".".join(("cub", "bench", *whole.relative_to(top).with_suffix("").parts))
-    known = {one.name for binding in bindings() for one in binding.benchmarks if not one.like}
-    if name in known:
+    name = ".".join(("cub", "bench", *path.relative_to(root).with_suffix("").parts))
+    bound_names = {
+        benchmark.name
+        for binding in bindings()
+        for benchmark in binding.benchmarks
+        if not benchmark.like
+    }
+    if name in bound_names:
         raise InputError(f"{source}: {name} is a benchmark of CUB's", "Choose another name.")
     return name
 
 
-def _ranges(root: Path, own: OwnBinding) -> tuple[ParameterRange, ...]:
-    """The parameters of the benchmark that it is like, as the checkout's source has them."""
-    like = own.like
-    if not like.parameters:
-        raise InputError(f"{own.call.algorithm} has nothing to tune: {like.name} has no parameters")
+def _ranges(root: Path, own_workload: OwnBinding) -> tuple[ParameterRange, ...]:
+    """Returns the parameters of the benchmark that it resembles, from the checkout's source."""
+    template = own_workload.like
+    if not template.parameters:
+        raise InputError(
+            f"{own_workload.call.algorithm} has nothing to tune: {template.name} has no parameters"
+        )
     errors: list[SourceError] = []
-    files = [file for file in find(root, errors) if file.name == like.name]
+    files = [file for file in find(root, errors) if file.name == template.name]
     document, unread = read_benchmarks([file.path for file in files])
     if errors or unread:
         raise Problems([*errors, *unread])
-    found = next((one for one in document.benchmarks if one.name == like.name), None)
-    if found is None:
+    match = next(
+        (candidate for candidate in document.benchmarks if candidate.name == template.name), None
+    )
+    if match is None:
         raise InputError(
-            f"{root.as_posix()} has no {like.name}, whose parameters a benchmark of"
-            f" {own.call.algorithm} has",
+            f"{root.as_posix()} has no {template.name}, whose parameters a benchmark of"
+            f" {own_workload.call.algorithm} has",
             "Name a place in a whole CCCL checkout.",
         )
-    labels = {one.label for one in found.parameters}
-    if labels != {*like.parameters}:
+    labels = {parameter.label for parameter in match.parameters}
+    if labels != {*template.parameters}:
         raise InputError(
-            f"{found.source}: its parameters are {', '.join(sorted(labels)) or 'none'}, and those"
-            f" of its binding {', '.join(sorted(like.parameters))}",
+            f"{match.source}: its parameters are {', '.join(sorted(labels)) or 'none'}, and those"
+            f" of its binding {', '.join(sorted(template.parameters))}",
             "policygen bench --check tells all that differs.",
         )
-    return found.parameters
+    return match.parameters
 
 
 def _source(
-    cub: Cub, own: OwnBinding, ranges: tuple[ParameterRange, ...], header: str | None
+    cub: Cub, own_workload: OwnBinding, ranges: tuple[ParameterRange, ...], header: str | None
 ) -> NewSource:
-    axes = runtime_axes(own)
-    (workload,) = workloads(own.benchmark, cub.bindings)
+    axes = runtime_axes(own_workload)
+    (workload,) = workloads(own_workload.benchmark, cub.bindings)
     (run,) = runs_of(cub, workload)
     return NewSource(
-        own, replace(run, axes=axes), _policy(cub, own, workload.values), ranges, header, axes
+        own_workload,
+        replace(run, axes=axes),
+        _policy(cub, own_workload, workload.values),
+        ranges,
+        header,
+        axes,
     )
 
 
-def _policy(cub: Cub, own: OwnBinding, values: Mapping[str, str]) -> SelectorPart | HubPart:
-    """What gives a policy to the algorithm: the public API, or an earlier CUB's class."""
+def _policy(
+    cub: Cub, own_workload: OwnBinding, values: Mapping[str, str]
+) -> SelectorPart | HubPart:
+    """Returns what passes a policy to the algorithm: the public API, or an earlier CUB's class."""
     if not takes_selectors(cub):
-        return HubPart(hub_for(own.benchmark, values, cub.bindings))
-    selector = selector_for(own.benchmark, cub.bindings)
+        return HubPart(hub_for(own_workload.benchmark, values, cub.bindings))
+    selector = selector_for(own_workload.benchmark, cub.bindings)
     structs = policy_structs(tuning_headers(cub)[0].parent)
     return SelectorPart(selector, read_aggregate(structs, selector.selector.policy))

@@ -1,4 +1,4 @@
-"""The headers that a change concerns, as they are read before and after it."""
+"""The headers that a change concerns, before and after it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,21 +41,21 @@ from policygen.trees.revisions import open_revision
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The side before."""
+    """The side before a change."""
 
     label: str
     cub: Cub | None = None
-    """None where there are dumps alone."""
+    """None if there are only dumps."""
     replaced: Mapping[str, bytes] = field(default_factory=dict)
-    """Tuning headers that it has with other content than the tree."""
+    """Tuning headers whose content differs from the tree."""
     plan: Plan | None = None
-    """What was applied since."""
+    """The plan that was applied since."""
     index: DumpIndex | None = None
     dumps: Dumps = field(default_factory=dict)
 
     @property
     def includes(self) -> tuple[str, ...]:
-        """Its include folders; before them those of the headers that were replaced."""
+        """The include folders, preceded by those of the replaced headers."""
         assert self.cub is not None
         if self.replaced and self.cub.library in IN_PLACE:
             return copied(self.cub, self.replaced), *self.cub.include_folders
@@ -71,26 +71,26 @@ class TreeChange:
     before: ReadTree
     after: ReadTree
     contents: Mapping[str, tuple[bytes, bytes]]
-    """Before and after, by the header's name."""
+    """Contents before and after, by header name."""
     remarks: tuple[str, ...]
     unread: tuple[SourceError, ...] = ()
-    """Of either side: which entries such a header has is not known."""
+    """Errors on either side. The entries of these headers are unknown."""
 
     @property
     def archs(self) -> AskedArchs:
-        """Where values can change; other architectures have what came before."""
+        """Architectures at which values can change; others inherit from the preceding one."""
         headers = (*self.before.headers, *self.after.headers)
-        found = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
-        found |= {family.arch for header in headers for family in header.families}
-        found |= devices(headers)
+        archs = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
+        archs |= {family.arch for header in headers for family in header.families}
+        archs |= devices(headers)
         contents = [data for sides in self.contents.values() for data in sides]
         selects = words().selectors.name.encode()
-        if found and not any(selects in data for data in contents):
-            return AskedArchs(frozenset(found))
-        return asked_archs(contents, (*found, *compiler_of(self.after.cub).archs))
+        if archs and not any(selects in data for data in contents):
+            return AskedArchs(frozenset(archs))
+        return asked_archs(contents, (*archs, *compiler_of(self.after.cub).archs))
 
     def findings(self) -> tuple[Finding, ...]:
-        """What lint says of the headers as they are now."""
+        """Returns lint findings for the headers as they are now."""
         headers = self.after.headers
         scan = Scan(
             cub=self.after.cub,
@@ -102,18 +102,19 @@ class TreeChange:
         return lint(scan, sources).findings
 
     def diffs(self) -> tuple[HeaderDiff, ...]:
-        """What changes in each file."""
+        """Returns the diff of each file."""
         root = Path(self.after.cub.root)
-        # In a workflow the current folder is the repository's; annotations name files from there.
-        here = Path.cwd()
+        # In a workflow the current folder is the repository root, and annotations use paths from
+        # there.
+        current_folder = Path.cwd()
         paths = {
-            name: (path if path.is_relative_to(here) else path.relative_to(root))
+            name: (path if path.is_relative_to(current_folder) else path.relative_to(root))
             for name, path in self.after.paths.items()
         }
         return tuple(
             HeaderDiff(
                 path=nearby(paths[name]),
-                # JSON holds no bytes that are no text.
+                # JSON cannot hold bytes that are not text.
                 diff=unified(nearby(paths[name]), old, new).encode("utf-8", "replace").decode(),
             )
             for name, (old, new) in self.contents.items()
@@ -121,39 +122,45 @@ class TreeChange:
 
 
 def find_change(session: Session, text: str | None) -> TreeChange:
-    """What differs between the tree and what it is compared with."""
+    """Finds the differences between the tree and its base."""
     cub, base = session.cub, find_base(session, text)
     if base is None:
         raise no_base(session.store)
     if base.cub is None:
         raise InputError(f"{base.label}: they hold no headers", "Name a tree: --base REVISION")
-    now = {path.name: path for path in trees.tuning_headers(cub)}
-    then = {path.name: path for path in trees.tuning_headers(base.cub)}
+    paths_after = {path.name: path for path in trees.tuning_headers(cub)}
+    paths_before = {path.name: path for path in trees.tuning_headers(base.cub)}
     contents = {}
-    for name in sorted(now.keys() & then.keys()):
-        old = base.replaced[name] if name in base.replaced else read_bytes(then[name])
-        new = read_bytes(now[name])
+    for name in sorted(paths_after.keys() & paths_before.keys()):
+        old = base.replaced[name] if name in base.replaced else read_bytes(paths_before[name])
+        new = read_bytes(paths_after[name])
         if old != new:
             contents[name] = (old, new)
-    remarks = [f"{name} is in one of the trees only" for name in sorted(now.keys() ^ then.keys())]
+    remarks = [
+        f"{name} is in one of the trees only"
+        for name in sorted(paths_after.keys() ^ paths_before.keys())
+    ]
     if base.cub.version != cub.version:
         remarks.append(f"before it is {base.cub.title}, and after {cub.title}")
     names = sorted(contents)
     after = read_tree(cub, names) if names else ReadTree(cub, (), {}, ())
     before = read_before(base, names)
     unread = (*before.errors, *after.errors)
-    lost = {Path(error.path).name for error in unread}
+    unread_headers = {Path(error.path).name for error in unread}
     before, after = (
-        replace(side, headers=tuple(one for one in side.headers if one.name not in lost))
+        replace(
+            side,
+            headers=tuple(header for header in side.headers if header.name not in unread_headers),
+        )
         for side in (before, after)
     )
     return TreeChange(base, before, after, contents, tuple(remarks), unread)
 
 
 def read_before(base: Base, names: Sequence[str]) -> ReadTree:
-    """The side before; headers that were replaced are read where they stand before all others.
+    """Reads the side before. Replaced headers are read from folders that precede all others.
 
-    Where the compiler takes other content for files, they are read in the place of these.
+    If the compiler supports replacing file contents, they are read in place.
     """
     assert base.cub is not None
     if not names:
@@ -170,24 +177,24 @@ def read_before(base: Base, names: Sequence[str]) -> ReadTree:
 
 
 def _in_place(cub: Cub, replaced: Mapping[str, bytes]) -> ReadTree:
-    known = {path.name: path for path in trees.tuning_headers(cub)}
+    paths_by_name = {path.name: path for path in trees.tuning_headers(cub)}
     headers, errors = [], []
     for name, data in replaced.items():
         try:
-            headers.append(read_changed(known[name], data))
+            headers.append(read_changed(paths_by_name[name], data))
         except SourceError as error:
             errors.append(error)
-    paths = {name: known[name] for name in replaced}
+    paths = {name: paths_by_name[name] for name in replaced}
     return ReadTree(cub, tuple(headers), paths, tuple(errors), replaced)
 
 
-# What `verify-sass` compares a tree with: an apply, a revision, a folder, or dumps.
+# The base of a comparison: an apply, a revision, a folder, or dumps.
 
 
 def find_base(session: Session, text: str | None) -> Base | None:
-    """What is named; else what the last apply replaced; else the last commit; else nothing."""
+    """Opens the named base, or else what the last apply replaced, or else the last commit."""
     if text is None:
-        return _default(session.cub, session.store)
+        return _default_base(session.cub, session.store)
     if is_dumps(Path(text)):
         index, dumps = load(Path(text))
         title = index.version if "@" in index.version else f"CUB {index.version}"
@@ -196,35 +203,35 @@ def find_base(session: Session, text: str | None) -> Base | None:
     return Base(f"{other.title}, {text}", other)
 
 
-def _default(found: Cub, store: Path) -> Base | None:
-    if applied := find_apply(store, Path(found.root)):
+def _default_base(cub: Cub, store: Path) -> Base | None:
+    if applied := find_apply(store, Path(cub.root)):
         plan, before = applied
         label = f"before the apply for {plan.options.arch}: {', '.join(sorted(before))}"
-        return Base(label, found, before, plan)
-    if uncommitted(trees.tuning_headers(found)):
-        return Base("HEAD", looked(open_revision(found, "HEAD")))
+        return Base(label, cub, before, plan)
+    if uncommitted(trees.tuning_headers(cub)):
+        return Base("HEAD", looked(open_revision(cub, "HEAD")))
     return None
 
 
 def no_base(store: Path) -> InputError:
-    """Nothing to compare with."""
+    """Builds the error for having nothing to compare with."""
     return InputError(
         f"nothing was applied to the tree ({store}), and no tuning header has uncommitted edits",
         "Name what to compare with: --base REVISION, --base FOLDER, or --base VERSION",
     )
 
 
-# The trees that were measured, as far as they are at hand, and whether base is theirs.
+# The trees on which results were measured, if available, and whether base is theirs.
 
 
 def judged_by_base(
     session: Session, workloads: Sequence[ScoredWorkload], arch: str
 ) -> tuple[ScoredWorkload, ...]:
-    """Workloads of several versions say whether base was what the tree selects; others as given."""
-    several = [*chain.from_iterable(of_versions(workloads, session.cub.release).values())]
-    if not several:
+    """Checks whether base was what the tree selects, for workloads of several versions."""
+    other_versions = [*chain.from_iterable(of_versions(workloads, session.cub.release).values())]
+    if not other_versions:
         return tuple(workloads)
-    names = headers_of(several, session.cub.bindings)
+    names = headers_of(other_versions, session.cub.bindings)
     _, _, compiler = open_tree(session.cub, names, progress=session.progress)
     return with_measured_bases(session, workloads, compiler, arch)
 
@@ -236,23 +243,23 @@ def with_measured_bases(
     arch: str,
     measured_on: str | None = None,
 ) -> tuple[ScoredWorkload, ...]:
-    """The same for a tree that is open."""
+    """Does the same for an open tree."""
     version = session.cub.release
-    several = chain.from_iterable(of_versions(workloads, version).values())
-    trees = measured_trees(session, measured_on, {one.cccl for one in several})
+    other_versions = chain.from_iterable(of_versions(workloads, version).values())
+    trees = measured_trees(session, measured_on, {workload.cccl for workload in other_versions})
     return with_bases(workloads, compiler, version, trees, arch)
 
 
 def headers_of(results: Sequence[ScoredWorkload], version: str) -> tuple[str, ...]:
-    """The headers that decide the benchmarks; all where a benchmark is not bound."""
+    """Returns the headers that decide the benchmarks; all headers if a benchmark is not bound."""
     return headers_of_benchmarks({workload.algorithm for workload in results}, version)
 
 
-def headers_of_benchmarks(wanted: Collection[str], version: str) -> tuple[str, ...]:
-    """The headers that decide benchmarks of these names."""
+def headers_of_benchmarks(names_of_benchmarks: Collection[str], version: str) -> tuple[str, ...]:
+    """Returns the headers that decide the named benchmarks."""
     names = set()
     for algorithm in bound(version):
-        sites = {b.site for b in algorithm.benchmarks if b.name in wanted}
+        sites = {b.site for b in algorithm.benchmarks if b.name in names_of_benchmarks}
         names |= {site.header for site in algorithm.sites if site.name in sites}
     return tuple(sorted(names))
 
@@ -260,17 +267,17 @@ def headers_of_benchmarks(wanted: Collection[str], version: str) -> tuple[str, .
 def measured_trees(
     session: Session, measured_on: str | None, cccl: Collection[str]
 ) -> dict[str, Compiler]:
-    """The trees that were measured, by version, as far as they are at hand."""
-    found: dict[str, Compiler] = {}
+    """Returns compilers for the trees that were measured, by version, if available."""
+    compilers: dict[str, Compiler] = {}
     for version in sorted(set(map(version_of, cccl))):
         if measured_on is not None:
-            other = other_tree(session, measured_on)
+            tree = other_tree(session, measured_on)
         elif version == session.cub.release:
             continue
         else:
             try:
-                other = trees.find(version, Path.cwd())
+                tree = trees.find(version, Path.cwd())
             except InputError:
                 continue
-        _, found[version] = open_compiler(read_tree(other), progress=session.progress)
-    return found
+        _, compilers[version] = open_compiler(read_tree(tree), progress=session.progress)
+    return compilers

@@ -1,4 +1,4 @@
-"""Commands that do again what was done, as they can be typed."""
+"""Builds command lines that repeat what was done."""
 
 import shlex
 from collections.abc import Sequence
@@ -27,22 +27,22 @@ _WRITING = {"narrow": "--narrow", "next_best": "--next-best"}
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """Makes commands for the tree and the store of a session."""
+    """Builds commands for the tree and the store of a session."""
 
     session: Session
 
     def __call__(self, *words: str, store: bool = False, writes: bool = False) -> str:
-        """A command, with the tree that was named; one that writes has to name it."""
-        cub, kept = self.session.cub, self.session.store
-        there = ["--cub", cub.root] if cub.found == "--cub" else []
+        """Returns a command line with the named tree. Commands that write must name the tree."""
+        cub, store_path = self.session.cub, self.session.store
+        options = ["--cub", cub.root] if cub.found == "--cub" else []
         if writes and not cub.is_named:
-            there = ["--cub", cub.version if cub.found == "cub_headers" else cub.root]
-        there += ["--store", str(kept)] if store and str(kept) != STORE else []
-        return shlex.join(["policygen", *words, *there])
+            options = ["--cub", cub.version if cub.found == "cub_headers" else cub.root]
+        options += ["--store", str(store_path)] if store and str(store_path) != STORE else []
+        return shlex.join(["policygen", *words, *options])
 
 
 def given_of(results: ResultFiles, measured_on: str | None) -> Given:
-    """What a plan is asked for, as it is named."""
+    """Returns the inputs of a plan as they were named."""
     return Given(
         databases=tuple(results.files),
         benches=tuple(results.benches),
@@ -56,41 +56,44 @@ def given_of(results: ResultFiles, measured_on: str | None) -> Given:
 
 
 def given_or_told(plan: Plan) -> Given:
-    """What a plan was asked for; of one that does not say it, the databases of its actions."""
-    told = dict.fromkeys(name for action in plan.actions for name in action.databases)
-    return plan.given or Given(databases=tuple(told))
+    """Returns the recorded inputs of a plan, or else the databases of its actions."""
+    databases = dict.fromkeys(name for action in plan.actions for name in action.databases)
+    return plan.given or Given(databases=tuple(databases))
 
 
 def planning(given: Given, options: Options) -> Words:
-    """All that changes a plan."""
+    """Returns all options that affect a plan."""
     plain = Options(arch=options.arch)
     words = choosing(given, options)
     for name, option in _CHOICES.items():
         if (value := getattr(options, name)) != getattr(plain, name):
             words += [option, value]
     words += [option for name, option in _WRITING.items() if getattr(options, name)]
-    return [*words, *_named("--measured-on", [given.measured_on] if given.measured_on else ())]
+    return [
+        *words,
+        *_repeat_option("--measured-on", [given.measured_on] if given.measured_on else ()),
+    ]
 
 
 def choosing(
     given: Given, options: Options, regex: str | None = None, axes: Sequence[str] | None = None
 ) -> Words:
-    """What is chosen from, and by which rules; `regex` and `axes` choose other workloads."""
-    words = _named("--db", given.databases)
-    words += _named("--bench", given.benches)
-    words += _named("--base", [given.base] if given.base else ())
-    words += _named("--confirm", given.confirm)
+    """Returns options for inputs and rules; `regex` and `axes` override the workloads."""
+    words = _repeat_option("--db", given.databases)
+    words += _repeat_option("--bench", given.benches)
+    words += _repeat_option("--base", [given.base] if given.base else ())
+    words += _repeat_option("--confirm", given.confirm)
     words += ["--arch", options.arch]
     pattern = given.regex if regex is None else regex
-    words += _named("-R", [pattern] if pattern else ())
-    words += _named("-a", given.axes if axes is None else axes)
-    words += _named("--gpu-arch", [f"{name}={arch}" for name, arch in given.gpus.items()])
+    words += _repeat_option("-R", [pattern] if pattern else ())
+    words += _repeat_option("-a", given.axes if axes is None else axes)
+    words += _repeat_option("--gpu-arch", [f"{name}={arch}" for name, arch in given.gpus.items()])
     words += ["--any-gpu"] if options.force else []
-    return words + _ruled(options.rules)
+    return words + _rule_options(options.rules)
 
 
-def _ruled(rules: Rules) -> Words:
-    """The rules that are not those that count without a word."""
+def _rule_options(rules: Rules) -> Words:
+    """Returns options for rules that differ from the defaults."""
     plain, configured = Rules(), choose_rules(prefer_simple=False)
     words = []
     for name, option in _NUMBERS.items():
@@ -100,5 +103,5 @@ def _ruled(rules: Rules) -> Words:
     return words + [option for name, option in _FLAGS.items() if getattr(rules, name)]
 
 
-def _named(option: str, values: Sequence[str]) -> Words:
+def _repeat_option(option: str, values: Sequence[str]) -> Words:
     return [word for value in values for word in (option, value)]

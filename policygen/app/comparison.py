@@ -1,4 +1,4 @@
-"""Which workloads are compiled on each side of a change, and for which architectures."""
+"""Selects the workloads to compile on each side of a change, and the architectures."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,18 +44,18 @@ from policygen.steps import Progress
 from policygen.trees.files import changed_files
 
 EARLIER = "earlier"
-_NAMED = {"calls": "calls of the algorithms", "benchmarks": "the benchmarks' own sources"}
+_UNIT_WORDS = {"calls": "calls of the algorithms", "benchmarks": "the benchmarks' own sources"}
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is asked for by name."""
+    """The workloads selected on the command line."""
 
     pattern: re.Pattern[str]
     axes: Mapping[str, frozenset[str]]
     everything: bool
     checkout: Checkout | None = None
-    """Compiles its benchmarks, instead of calls of the same algorithms."""
+    """If set, the checkout's benchmarks are compiled instead of calls of the same algorithms."""
 
     @property
     def units(self) -> Units:
@@ -64,13 +64,13 @@ class Chosen:
 
     @property
     def named(self) -> bool:
-        """Whether it does not depend on what differs."""
+        """Whether the selection is independent of what differs."""
         return bool(self.everything or self.pattern.pattern)
 
 
 @dataclass(frozen=True, slots=True)
 class Compiles:
-    """What is compiled on each side, for which architectures."""
+    """What to compile on each side, and for which architectures."""
 
     cub: Cub
     base: Base | None
@@ -79,108 +79,114 @@ class Compiles:
     units: Units
     archs: tuple[str, ...]
     spots: tuple[Spot, ...]
-    """What is compiled, in this order."""
+    """What to compile, in this order."""
     remarks: tuple[str, ...]
     headers: frozenset[str] | None = None
-    """The tuning headers that differ; none where any benchmark may be affected."""
+    """The tuning headers that differ; None if any benchmark may be affected."""
     changed: int = 0
-    """Of the spots those that get other values."""
+    """The number of spots that get different values."""
     untouched: int = 0
-    """Workloads, times architectures, that the change cannot touch."""
+    """The number of (workload, architecture) pairs that the change cannot touch."""
     meant: frozenset[Spot] = frozenset()
-    """Workloads that other values were written for."""
+    """Workloads that different values were written for."""
 
 
 def choose_compiles(
     cub: Cub, base: Base | None, chosen: Chosen, archs: Sequence[str], maker: CodeMaker
 ) -> Compiles:
-    """Which workloads are compiled, and for which architectures."""
+    """Selects the workloads to compile and the architectures."""
     headers, remarks = _changed_headers(cub, base)
-    wanted = Wanted(chosen.pattern, chosen.axes, None if chosen.named else headers)
-    before = _units(base.cub, base.includes, wanted, chosen) if base and base.cub else {}
-    after = _units(cub, cub.include_folders, wanted, chosen)
+    selection = Wanted(chosen.pattern, chosen.axes, None if chosen.named else headers)
+    before = _select_units(base.cub, base.includes, selection, chosen) if base and base.cub else {}
+    after = _select_units(cub, cub.include_folders, selection, chosen)
     if not (before or after) and (chosen.named or (chosen.axes and headers)):
-        asked = frozenset() if chosen.named else headers or frozenset()
-        if lost := _left_out(cub, wanted, chosen):
-            raise InputError("nothing that is asked for can be compiled", "\n  ".join(lost))
-        raise nothing_bound(cub.bindings, chosen.pattern, chosen.axes, asked)
-    remarks += _left_out(cub, wanted, chosen)
+        selected_headers = frozenset() if chosen.named else headers or frozenset()
+        if reasons := _not_compilable(cub, selection, chosen):
+            raise InputError("nothing that is asked for can be compiled", "\n  ".join(reasons))
+        raise nothing_bound(cub.bindings, chosen.pattern, chosen.axes, selected_headers)
+    remarks += _not_compilable(cub, selection, chosen)
     if not archs or EARLIER in archs:
         remarks += maker.remarks
     if base and base.index:
         if base.index.units != chosen.units:
             raise InputError(
-                f"{base.label}: they are of {_NAMED[base.index.units]}",
+                f"{base.label}: they are of {_UNIT_WORDS[base.index.units]}",
                 "Compare them with --benchmarks."
                 if chosen.checkout is None
                 else "Compare them without --benchmarks.",
             )
         points = {point for point, _ in base.dumps}
         after = {point: unit for point, unit in after.items() if point in points}
-    wanted_archs = _archs(cub, base, archs, maker, headers)
-    if base and base.index and not any((p, a) in base.dumps for p in after for a in wanted_archs):
+    selected_archs = _archs(cub, base, archs, maker, headers)
+    if base and base.index and not any((p, a) in base.dumps for p in after for a in selected_archs):
         raise InputError(f"{base.label}: the dumps hold nothing of what is asked")
-    every = dict.fromkeys([*after, *before])
-    spots = tuple((point, arch) for arch in wanted_archs for point in every)
+    all_points = dict.fromkeys([*after, *before])
+    spots = tuple((point, arch) for arch in selected_archs for point in all_points)
     return Compiles(
-        cub, base, before, after, chosen.units, wanted_archs, spots, tuple(remarks), headers
+        cub, base, before, after, chosen.units, selected_archs, spots, tuple(remarks), headers
     )
 
 
 def narrowed(compiles: Compiles, progress: Progress | None) -> Compiles:
-    """What the change can touch, what it changes first; all where that is not known."""
+    """Drops workloads that the change cannot touch and puts those with changed values first.
+
+    Keeps everything if it is unknown what the change touches.
+    """
     base = compiles.base
     if base is None or base.cub is None or compiles.headers is None or compiles.units != "calls":
         return compiles
     touch = find_touch(compiles.cub, base, compiles.headers, compiles.archs, progress)
-    mine = meant(base.plan)
+    planned = meant(base.plan)
     if touch is None:
-        return replace(compiles, meant=mine)
+        return replace(compiles, meant=planned)
     first = [spot for spot in compiles.spots if spot in touch.changed]
-    others = (s for s in compiles.spots if touch.reaches(s) and s not in touch.changed)
-    spots = (*first, *others)
-    left = len(compiles.spots) - len(spots)
+    remaining = (s for s in compiles.spots if touch.reaches(s) and s not in touch.changed)
+    spots = (*first, *remaining)
+    skipped = len(compiles.spots) - len(spots)
     remarks = compiles.remarks
-    if left:
-        of = f"{left:,} of {len(compiles.spots):,} workloads, times architectures,"
-        remarks += (f"{of} are not compiled, as no change touches them (--all): {touch.known}",)
+    if skipped:
+        share = f"{skipped:,} of {len(compiles.spots):,} workloads, times architectures,"
+        remarks += (f"{share} are not compiled, as no change touches them (--all): {touch.known}",)
     return replace(
-        compiles, spots=spots, remarks=remarks, changed=len(first), untouched=left, meant=mine
+        compiles, spots=spots, remarks=remarks, changed=len(first), untouched=skipped, meant=planned
     )
 
 
 def part_of(compiles: Compiles, shard: tuple[int, int] | None) -> Compiles:
-    """One part of several with the same work, as a matrix of a workflow has it."""
+    """Returns one of several equal shards, as used in a workflow matrix."""
     if shard is None:
         return compiles
     number, count = shard
     spots = compiles.spots[number - 1 :: count]
-    told = f"part {number} of {count}: {len(spots):,} of {len(compiles.spots):,} workloads, times"
-    remarks = (*compiles.remarks, f"{told} architectures")
+    share = f"part {number} of {count}: {len(spots):,} of {len(compiles.spots):,} workloads, times"
+    remarks = (*compiles.remarks, f"{share} architectures")
     changed = len(compiles.spots[: compiles.changed][number - 1 :: count])
     return replace(compiles, spots=spots, remarks=remarks, changed=changed)
 
 
-def _units(
-    cub: Cub, includes: tuple[str, ...], wanted: Wanted, chosen: Chosen
+def _select_units(
+    cub: Cub, includes: tuple[str, ...], selection: Wanted, chosen: Chosen
 ) -> Mapping[Point, WorkloadUnit]:
     if chosen.checkout is None:
-        return calls(cub, includes, wanted)
-    return sources(cub, includes, wanted, chosen.checkout)
+        return calls(cub, includes, selection)
+    return sources(cub, includes, selection, chosen.checkout)
 
 
-def _left_out(cub: Cub, wanted: Wanted, chosen: Chosen) -> list[str]:
-    """What is asked for and cannot be compiled."""
+def _not_compilable(cub: Cub, selection: Wanted, chosen: Chosen) -> list[str]:
+    """Lists selected workloads that cannot be compiled, with reasons."""
     if chosen.checkout is None:
-        reasons = without_call(cub, wanted)
+        reasons = without_call(cub, selection)
     else:
-        why = f"is not in {chosen.checkout.folder}"
-        reasons = dict.fromkeys(absent(cub, wanted, chosen.checkout), why)
-    return [f"{name} {why}: it is not compiled" for name, why in reasons.items()]
+        reason = f"is not in {chosen.checkout.folder}"
+        reasons = dict.fromkeys(absent(cub, selection, chosen.checkout), reason)
+    return [f"{name} {reason}: it is not compiled" for name, reason in reasons.items()]
 
 
 def _changed_headers(cub: Cub, base: Base | None) -> tuple[frozenset[str] | None, list[str]]:
-    """The tuning headers that differ; none where other files do, which any benchmark may read."""
+    """Returns the tuning headers that differ.
+
+    None if other files differ, which any benchmark may read.
+    """
     if base is None or base.cub is None:
         return None, []
     if base.replaced:
@@ -188,55 +194,57 @@ def _changed_headers(cub: Cub, base: Base | None) -> tuple[frozenset[str] | None
         names = [n for n, data in base.replaced.items() if read_bytes(paths[n]) != data]
         return frozenset(names), []
     tunings = {path.parent for path in trees.tuning_headers(cub)}
-    found = changed_files(base.cub, cub)
-    others = [path for path in found if path.parent not in tunings]
-    if not others:
-        return frozenset(path.name for path in found), []
-    files = plural(len(others), "file differs", "files differ")
+    changed = changed_files(base.cub, cub)
+    outside = [path for path in changed if path.parent not in tunings]
+    if not outside:
+        return frozenset(path.name for path in changed), []
+    files = plural(len(outside), "file differs", "files differ")
     return None, [
-        f"{files} that are no tuning headers ({nearby(others[0])}): any benchmark may be affected"
+        f"{files} that are no tuning headers ({nearby(outside[0])}): any benchmark may be affected"
     ]
 
 
 def _archs(
     cub: Cub,
     base: Base | None,
-    given: Sequence[str],
+    requested: Sequence[str],
     maker: CodeMaker,
     headers: frozenset[str] | None,
 ) -> tuple[str, ...]:
-    """Those that are named, with all that the change should not reach."""
-    named = parse_archs([arch for arch in given if arch != EARLIER])
-    if lost := sorted(named - set(maker.archs), key=arch_number):
-        reasons = [f"{arch}: {maker.refusals[arch]}" for arch in lost if arch in maker.refusals]
+    """Returns the named architectures, or by default those that the change should not affect."""
+    selected = parse_archs([arch for arch in requested if arch != EARLIER])
+    if unsupported := sorted(selected - set(maker.archs), key=arch_number):
+        reasons = [
+            f"{arch}: {maker.refusals[arch]}" for arch in unsupported if arch in maker.refusals
+        ]
         raise InputError(
-            f"this {maker.compiler} does not compile for {', '.join(lost)}",
+            f"this {maker.compiler} does not compile for {', '.join(unsupported)}",
             "\n  ".join([f"It compiles for {', '.join(maker.archs)}.", *reasons]),
         )
-    if not given and base and base.index:
-        named |= {arch for _, arch in base.dumps}
-    elif not given or EARLIER in given:
-        named |= frozenset(_untouched(cub, base, maker.archs, headers))
-    return tuple(sorted(named, key=arch_number))
+    if not requested and base and base.index:
+        selected |= {arch for _, arch in base.dumps}
+    elif not requested or EARLIER in requested:
+        selected |= frozenset(_untouched_archs(cub, base, maker.archs, headers))
+    return tuple(sorted(selected, key=arch_number))
 
 
-def _untouched(
+def _untouched_archs(
     cub: Cub, base: Base | None, compilable: tuple[str, ...], headers: frozenset[str] | None
 ) -> tuple[str, ...]:
-    """The architectures that the change should leave as they are."""
+    """Returns the architectures that the change should leave unchanged."""
     if base is None or base.cub is None or headers is None:
         return compilable
-    after = _scanned(cub, headers)
+    after = _scan(cub, headers)
     if base.plan is not None:
         return left_alone(base.plan, after, compilable)
-    return unread(tuned(_scanned(base.cub, headers), after), after, compilable)
+    return unread(tuned(_scan(base.cub, headers), after), after, compilable)
 
 
-def _scanned(cub: Cub, names: frozenset[str]) -> list[TuningHeader]:
-    found = read_tree(cub, sorted(names)) if names else None
-    if found and found.errors:
-        raise Problems(found.errors)
-    return list(found.headers) if found else []
+def _scan(cub: Cub, names: frozenset[str]) -> list[TuningHeader]:
+    tree = read_tree(cub, sorted(names)) if names else None
+    if tree and tree.errors:
+        raise Problems(tree.errors)
+    return list(tree.headers) if tree else []
 
 
 _WORD = re.compile(r"\w+")
@@ -244,92 +252,114 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What a change of entries reaches."""
+    """What a change of entries affects."""
 
     changed: frozenset[Spot]
-    """Workloads that get other values."""
+    """Workloads that get different values."""
     decided: frozenset[Spot]
-    """Those that an entry decides which says something else, with the same values."""
+    """Workloads decided by an entry that changed, but with the same values."""
     asked: frozenset[Spot]
-    """What the compiler was asked about; of the same architectures nothing is known of others."""
+    """Workloads that the compiler resolved. On the same architectures, nothing is known about
+    others.
+    """
     archs: frozenset[str]
-    """The architectures that were asked about; no policy of the others reads what changed."""
+    """The architectures that were resolved. On other architectures, no policy reads what changed.
+    """
     known: str
-    """How it is known that it reaches nothing else."""
+    """The explanation why nothing else is affected."""
 
     def reaches(self, spot: Spot) -> bool:
-        """Whether a workload needs a compile."""
+        """Returns whether a workload must be compiled."""
         if spot[1] not in self.archs:
             return False
         return spot in self.changed or spot in self.decided or spot not in self.asked
 
 
-# Which workloads a change can touch: those that need a compile, and how the others are known.
+# Which workloads a change can touch.
 
 
 def meant(plan: Plan | None) -> frozenset[Spot]:
-    """The workloads for which a plan wrote other values, so that their code shall differ."""
+    """Returns the workloads for which a plan wrote different values; their code should differ."""
     if plan is None:
         return frozenset()
     written = {(action.point, plan.options.arch) for action in plan.actions if action.written}
-    return frozenset(written | {(one.point, one.arch) for one in plan.reached if not one.kept})
+    return frozenset(
+        written | {(reached.point, reached.arch) for reached in plan.reached if not reached.kept}
+    )
 
 
 def find_touch(
     cub: Cub, base: Base, names: Iterable[str], archs: Sequence[str], progress: Progress | None
 ) -> Touch | None:
-    """What a change of these headers can touch on some architectures; none where that is all.
+    """Finds what a change of these headers can touch; None if it can touch everything.
 
-    It is all where the headers differ outside of entries, or where the compiler cannot be asked.
+    It can touch everything if the headers differ outside of entries, or if the compiler cannot
+    resolve a side.
     """
-    wanted = sorted(names)
-    if not wanted:
+    header_names = sorted(names)
+    if not header_names:
         return None
-    before, after = read_before(base, wanted), read_tree(cub, wanted)
+    before, after = read_before(base, header_names), read_tree(cub, header_names)
     if errors := (*before.errors, *after.errors):
         raise Problems(errors)
     entries = touched(before.headers, after.headers)
     if not entries or any(
-        first_difference(name, _rest(before, name, entries), _rest(after, name, entries))
+        first_difference(
+            name, _without_entries(before, name, entries), _without_entries(after, name, entries)
+        )
         is not None
-        for name in wanted
+        for name in header_names
     ):
         return None
-    families = _heirs(before, after, entries)
+    families = _affected_families(before, after, entries)
     sides = [*before.headers, *after.headers]
-    # Which returns a function gets to, and which configs are for an architecture, is for the
-    # compiler to say: one compile tells of all.
+    # Only the compiler can tell which return statements a function reaches and which configs apply
+    # to an architecture. One compile resolves all workloads.
     in_text = any(h.chains for h in sides) and not any(h.selectors for h in sides)
-    others = unread(families, sides, archs) if in_text else ()
-    asked = [arch for arch in archs if arch not in others]
+    unaffected = unread(families, sides, archs) if in_text else ()
+    queried_archs = [arch for arch in archs if arch not in unaffected]
     names = frozenset(family.name for family in families)
-    found = _asked(before, after, entries, names, asked, progress)
-    if found is None:
+    resolved = _resolve_sides(before, after, entries, names, queried_archs, progress)
+    if resolved is None:
         return None
-    changed, decided, known = found
-    return Touch(changed, decided, known, frozenset(asked), _known(entries, others, asked))
+    changed, decided, resolved_spots = resolved
+    return Touch(
+        changed,
+        decided,
+        resolved_spots,
+        frozenset(queried_archs),
+        _explain_scope(entries, unaffected, queried_archs),
+    )
 
 
-def _heirs(before: ReadTree, after: ReadTree, entries: Sequence[Touched]) -> tuple[Family, ...]:
-    """The families of touched entries, and those with entries that inherit from one of them."""
-    every = [
+def _affected_families(
+    before: ReadTree, after: ReadTree, entries: Sequence[Touched]
+) -> tuple[Family, ...]:
+    """Returns the families of touched entries, and those with entries that inherit from them."""
+    families = [
         family
         for side in (before, after)
         for header in side.headers
         for family in (*header.families, *header.selectors)
     ]
-    names = frozenset(one.family.name for one in entries)
-    while more := {f.name for f in every if any(_inherits(e, names) for e in f.entries)} - names:
-        names |= more
-    return tuple(family for family in every if family.name in names)
+    names = frozenset(entry.family.name for entry in entries)
+    while (
+        inheriting := {f.name for f in families if any(_inherits(e, names) for e in f.entries)}
+        - names
+    ):
+        names |= inheriting
+    return tuple(family for family in families if family.name in names)
 
 
 def _inherits(entry: Entry, names: frozenset[str]) -> bool:
-    """Whether it names one of some families: `sm90_tuning` is no part of `sm90_tuning_vals`."""
+    """Returns whether an entry inherits from a family.
+
+    Compares whole words: `sm90_tuning` does not match `sm90_tuning_vals`.
+    """
     return not names.isdisjoint(_WORD.findall(entry.inherits or ""))
 
 
-def _asked(
+def _resolve_sides(
     before: ReadTree,
     after: ReadTree,
     entries: Sequence[Touched],
@@ -337,31 +367,31 @@ def _asked(
     archs: Sequence[str],
     progress: Progress | None,
 ) -> tuple[frozenset[Spot], frozenset[Spot], frozenset[Spot]] | None:
-    """The workloads with other values, those that a changed entry decides, and all."""
+    """Returns the workloads with changed values, those that a changed entry decides, and all."""
     nothing: frozenset[Spot] = frozenset()
     if not archs:
         return nothing, nothing, nothing
     where = Filter(archs=tuple(archs))
-    told = []
+    rows_by_side = []
     for side in (before, after):
         resolution, errors = ask_values(side, where, progress=progress)
         if errors or resolution.unresolved:
             return None
-        told.append(_rows(resolution))
-    old, new = told
+        rows_by_side.append(_rows_by_spot(resolution))
+    old, new = rows_by_side
     spots = frozenset(old.keys() | new.keys())
     changed = frozenset(spot for spot in spots if _values(old, spot) != _values(new, spot))
-    places = _places(before, entries, names), _places(after, entries, names)
+    places = _touched_places(before, entries, names), _touched_places(after, entries, names)
     decided = frozenset(
         spot
         for spot in spots
-        for rows, mine in zip((old, new), places, strict=True)
-        if spot in rows and rows[spot].entry in mine
+        for rows, touched_places in zip((old, new), places, strict=True)
+        if spot in rows and rows[spot].entry in touched_places
     )
     return changed, decided - changed, spots
 
 
-def _rows(resolution: Resolution) -> Mapping[Spot, ResolvedRow]:
+def _rows_by_spot(resolution: Resolution) -> Mapping[Spot, ResolvedRow]:
     return {(point_of(row.benchmark, row.workload), row.arch): row for row in resolution.rows}
 
 
@@ -369,11 +399,11 @@ def _values(rows: Mapping[Spot, ResolvedRow], spot: Spot) -> object:
     return rows[spot].values if spot in rows else None
 
 
-def _places(
+def _touched_places(
     side: ReadTree, entries: Sequence[Touched], names: frozenset[str]
 ) -> frozenset[EntryPlace]:
-    """The entries of a side that say something else, and those that inherit from their family."""
-    places = {EntryPlace.of(f, e) for f, e in _entries(side, entries)}
+    """Returns a side's touched entries, and entries that inherit from an affected family."""
+    places = {EntryPlace.of(f, e) for f, e in _touched_entries(side, entries)}
     heirs = {
         EntryPlace.of(family, entry)
         for header in side.headers
@@ -384,43 +414,47 @@ def _places(
     return frozenset(places | heirs)
 
 
-def _entries(side: ReadTree, entries: Sequence[Touched]) -> list[tuple[Family, Entry]]:
-    """The touched entries as they stand on a side."""
-    said = {id(entry) for one in entries for entry in (one.before, one.after) if entry}
+def _touched_entries(side: ReadTree, entries: Sequence[Touched]) -> list[tuple[Family, Entry]]:
+    """Returns the touched entries as they appear on a side."""
+    touched_ids = {
+        id(entry) for change in entries for entry in (change.before, change.after) if entry
+    }
     return [
         (family, entry)
         for header in side.headers
         for family in (*header.families, *header.selectors)
         for entry in family.entries
-        if id(entry) in said
+        if id(entry) in touched_ids
     ]
 
 
-def _rest(side: ReadTree, name: str, entries: Sequence[Touched]) -> bytes:
-    """A header without the touched entries."""
+def _without_entries(side: ReadTree, name: str, entries: Sequence[Touched]) -> bytes:
+    """Returns a header's bytes without the touched entries."""
     data = read_bytes(side.paths[name])
-    spans = sorted(e.span for f, e in _entries(side, entries) if f.header == name)
+    spans = sorted(e.span for f, e in _touched_entries(side, entries) if f.header == name)
     for start, end in reversed(spans):
         data = data[:start] + data[end:]
     return data
 
 
-def _known(entries: Sequence[Touched], others: Sequence[str], asked: Sequence[str]) -> str:
+def _explain_scope(
+    entries: Sequence[Touched], unaffected: Sequence[str], queried: Sequence[str]
+) -> str:
     words = [
         f"but for {plural(len(entries), 'entry', 'entries')} the headers are the same code on both"
         " sides"
     ]
-    if others:
-        names = ", ".join(sorted(others, key=arch_number))
+    if unaffected:
+        names = ", ".join(sorted(unaffected, key=arch_number))
         words.append(f"no policy of {names} reads their family")
-    if asked:
-        names = ", ".join(sorted(asked, key=arch_number))
+    if queried:
+        names = ", ".join(sorted(queried, key=arch_number))
         words.append(f"on {names} the compiler says which entry decides, and with which values")
     return "; ".join(words)
 
 
 MANY = 40
-"""Workloads, above which it is said how to choose among them: each takes seconds of a core."""
+"""Above this number of workloads, a note says how to filter them: each takes seconds of a core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,15 +465,15 @@ class ChangedCode:
     """By workload: before and after."""
     same: tuple[Point, ...]
     refused: Mapping[Point, str]
-    """Those that do not compile on a side, or that one side alone has."""
+    """Workloads that do not compile on a side, or that exist on one side only."""
     remarks: tuple[str, ...]
     entries: Mapping[Point, EntryPlace | None] | None = None
-    """What decides them after the change; none where it is not known."""
+    """The entries that decide the workloads after the change; None if unknown."""
     said: Mapping[EntryPlace, float] = field(default_factory=dict)
-    """The scores that comments of entries say which are new, or say something else."""
+    """Scores in comments of new or changed entries."""
 
 
-# Which workloads have other machine code after a change, and which have the same.
+# Which workloads have different machine code after a change.
 
 
 def find_changed_code(
@@ -452,47 +486,54 @@ def find_changed_code(
     everything: bool = False,
     jobs: int | None = None,
 ) -> ChangedCode:
-    """Compiles what a change can touch, before and after it; `everything`: all of its headers."""
-    whole = Filter((), "", where.axes, ())
-    chosen = Chosen(whole.pattern, whole.values, everything=False)
+    """Compiles what a change can touch, before and after it.
+
+    With `everything`, compiles all workloads of the changed headers.
+    """
+    axes_filter = Filter((), "", where.axes, ())
+    chosen = Chosen(axes_filter.pattern, axes_filter.values, everything=False)
     maker = nvcc_maker(toolchain)
     compiles = choose_compiles(session.cub, base, chosen, (arch,), maker)
     if not everything:
         compiles = narrowed(compiles, session.progress)
     spots = [spot for spot in compiles.spots if where.pattern.match(spot[0][0])]
     if len(spots) > MANY:
-        lot = plural(len(spots), "workload is", "workloads are")
-        session.note(f"{lot} compiled before and after: -R and -a choose among them")
+        amount = plural(len(spots), "workload is", "workloads are")
+        session.note(f"{amount} compiled before and after: -R and -a choose among them")
     with workers(jobs) as executor:
         folder: Path = cache_folder()
         compiler = KernelCompiler(maker.tools, folder, executor, session.progress)
         sides = compile_sides(compiles.before, compiles.after, spots, compiler)
-    different, same, refused = {}, [], {}
+    different, unchanged, refused = {}, [], {}
     for spot in spots:
         point = spot[0]
-        if why := sides.refusal(spot):
-            refused[point] = why.in_line
+        if refusal := sides.refusal(spot):
+            refused[point] = refusal.in_line
         elif sides.same_code(spot):
-            same.append(point)
-        elif both := _both(compiles, point):
-            different[point] = both
+            unchanged.append(point)
+        elif workloads := _workload_pair(compiles, point):
+            different[point] = workloads
         else:
             refused[point] = f"one side alone has {in_words(point[0], dict(point[1]))}"
-    code = ChangedCode(different, tuple(same), refused, compiles.remarks)
+    code = ChangedCode(different, tuple(unchanged), refused, compiles.remarks)
     if not different or not compiles.headers:
         return code  # other files may decide anything
     names = sorted(compiles.headers)
     after = read_tree(session.cub, names)
-    told, errors = ask_values(after, Filter(archs=(arch,)), progress=session.progress)
-    if errors or told.unresolved:
+    resolution, errors = ask_values(after, Filter(archs=(arch,)), progress=session.progress)
+    if errors or resolution.unresolved:
         return code
-    rows = {point_of(row.benchmark, row.workload): row.entry for row in told.rows}
+    rows = {point_of(row.benchmark, row.workload): row.entry for row in resolution.rows}
     changed = touched(read_before(base, names).headers, after.headers)
-    said = {one.place: one.after.scores[0] for one in changed if one.after and one.after.scores}
-    return replace(code, entries=rows, said=said)
+    scores = {
+        change.place: change.after.scores[0]
+        for change in changed
+        if change.after and change.after.scores
+    }
+    return replace(code, entries=rows, said=scores)
 
 
-def _both(compiles: Compiles, point: Point) -> tuple[Workload, Workload] | None:
+def _workload_pair(compiles: Compiles, point: Point) -> tuple[Workload, Workload] | None:
     sides = compiles.before.get(point), compiles.after.get(point)
-    calls = [one for one in sides if isinstance(one, DeviceCall)]
+    calls = [unit for unit in sides if isinstance(unit, DeviceCall)]
     return (calls[0].workload, calls[1].workload) if len(calls) == 2 else None

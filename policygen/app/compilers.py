@@ -1,4 +1,4 @@
-"""Compilers that know a tree: its headers as they are, and as a change would have them."""
+"""Compilers bound to a tree: its headers as they are, and as a change would make them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,63 +30,65 @@ from policygen.steps import Progress
 def open_tree(
     cub: Cub, names: Sequence[str] = (), *, progress: Progress | None = None
 ) -> tuple[ReadTree, dict[str, bytes], Compiler]:
-    """A tree with its headers' bytes and a compiler for it."""
-    found = read_tree(cub, names)
-    if found.errors:
-        raise Problems(found.errors)
-    return found, *open_compiler(found, progress=progress)
+    """Opens a tree with its headers' bytes and a compiler for it."""
+    tree = read_tree(cub, names)
+    if tree.errors:
+        raise Problems(tree.errors)
+    return tree, *open_compiler(tree, progress=progress)
 
 
 def open_compiler(
-    found: ReadTree, *, progress: Progress | None = None
+    tree: ReadTree, *, progress: Progress | None = None
 ) -> tuple[dict[str, bytes], Compiler]:
-    """The bytes of a tree's headers as they are, and a compiler for it."""
-    data = {name: read_bytes(path) for name, path in found.paths.items()}
-    headers = {header.name: header for header in found.headers}
-    return data, compiler_for(found, headers, data, progress=progress)
+    """Returns the bytes of a tree's headers, and a compiler for the tree."""
+    data = {name: read_bytes(path) for name, path in tree.paths.items()}
+    headers = {header.name: header for header in tree.headers}
+    return data, compiler_for(tree, headers, data, progress=progress)
 
 
 def compiler_for(
-    found: ReadTree,
+    tree: ReadTree,
     headers: Mapping[str, TuningHeader],
     data: Mapping[str, bytes],
     *,
     progress: Progress | None = None,
 ) -> Compiler:
-    """The compiler, for a tree whose headers hold some data."""
-    members = marked_members(bound(found.cub.bindings), older(found.cub).dialect)
-    known: dict[tuple[str, bytes], Marked] = {}
+    """Returns a compiler for a tree whose headers have the given contents."""
+    members = marked_members(bound(tree.cub.bindings), older(tree.cub).dialect)
+    marked_by_content: dict[tuple[str, bytes], Marked] = {}
 
     def marked(name: str, content: bytes) -> Marked:
-        same = content == data[name]
-        header = headers[name] if same else read_changed(found.paths[name], content)
-        return DIALECTS[found.cub.dialect].mark(header, content, with_new_families(members, header))
+        unchanged = content == data[name]
+        header = headers[name] if unchanged else read_changed(tree.paths[name], content)
+        return DIALECTS[tree.cub.dialect].mark(header, content, with_new_families(members, header))
 
-    def mark(wanted: Mapping[str, bytes]) -> dict[str, Marked]:
-        missing = [item for item in wanted.items() if item not in known]
-        # clang parses outside of the interpreter's lock.
+    def mark(contents: Mapping[str, bytes]) -> dict[str, Marked]:
+        missing = [item for item in contents.items() if item not in marked_by_content]
+        # clang parses without holding the GIL.
         with ThreadPoolExecutor() as pool:
-            known.update(zip(missing, pool.map(lambda item: marked(*item), missing), strict=True))
-        return {name: known[name, content] for name, content in wanted.items()}
+            marked_by_content.update(
+                zip(missing, pool.map(lambda item: marked(*item), missing), strict=True)
+            )
+        return {name: marked_by_content[name, content] for name, content in contents.items()}
 
-    return Compiler(found.cub, headers, data, compiler_of(found.cub), mark, progress)
+    return Compiler(tree.cub, headers, data, compiler_of(tree.cub), mark, progress)
 
 
-def older_tree(found: ReadTree, names: Collection[str]) -> ReadTree:
-    """Some headers of a tree, as its older dispatchers see them."""
+def older_tree(tree: ReadTree, names: Collection[str]) -> ReadTree:
+    """Restricts a tree to some headers, as its older dispatchers see them."""
     return replace(
-        found,
-        cub=older(found.cub),
-        headers=tuple(header for header in found.headers if header.name in names),
-        paths={name: path for name, path in found.paths.items() if name in names},
+        tree,
+        cub=older(tree.cub),
+        headers=tuple(header for header in tree.headers if header.name in names),
+        paths={name: path for name, path in tree.paths.items() if name in names},
     )
 
 
-def older_compiler(found: ReadTree, compiler: Compiler) -> Compiler:
-    """The same tree, as its older dispatchers see it."""
-    tree = older_tree(found, found.paths)
-    made = compiler_for(tree, compiler.headers, compiler.data, progress=compiler.progress)
-    return replace(made, replaced=compiler.replaced, only=tree.cub.dialect)
+def older_compiler(tree: ReadTree, compiler: Compiler) -> Compiler:
+    """Returns a compiler for the tree as its older dispatchers see it."""
+    older_side = older_tree(tree, tree.paths)
+    rebuilt = compiler_for(older_side, compiler.headers, compiler.data, progress=compiler.progress)
+    return replace(rebuilt, replaced=compiler.replaced, only=older_side.cub.dialect)
 
 
 NO_CODE = "it stands for architectures that have no configs of their own"
@@ -94,35 +96,35 @@ NO_CODE = "it stands for architectures that have no configs of their own"
 
 @dataclass(frozen=True, slots=True)
 class CodeMaker:
-    """A compiler of kernels."""
+    """A compiler for kernels."""
 
     tools: KernelTools
     compiler: str
-    """`nvcc`."""
+    """`nvcc` or `hipcc`."""
     archs: tuple[str, ...]
-    """What it compiles for; where it depends on the tree, of those that are asked about."""
+    """Supported architectures; if these depend on the tree, those among the requested ones."""
     seconds: float
-    """What a unit takes, on one core."""
+    """Core-seconds to compile a unit."""
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """Why it does not compile for others that are asked about."""
+    """Requested architectures that it does not support, with reasons."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What nothing is known of, as it cannot be compiled."""
-        lost = sorted(self.refusals, key=arch_number)
-        return tuple(f"{arch} is not compared: {self.refusals[arch]}" for arch in lost)
+        """Remarks about architectures that are not compared because they cannot be compiled."""
+        archs = sorted(self.refusals, key=arch_number)
+        return tuple(f"{arch} is not compared: {self.refusals[arch]}" for arch in archs)
 
 
-# The compiler that makes the kernels of a tree, and the architectures that it does so for.
+# Finding the compiler for a tree's kernels, and its architectures.
 
 
 def nvcc_maker(toolchain: Toolchain) -> CodeMaker:
-    """Takes a toolchain of NVIDIA's."""
+    """Wraps an NVIDIA toolchain."""
     return CodeMaker(Tools.of(toolchain), "nvcc", toolchain.archs, 5.0)
 
 
 def find_kernel_maker(cub: Cub, archs: Sequence[str] = (), hipcc: Path | None = None) -> CodeMaker:
-    """Finds what compiles the kernels of a tree for archs, else for all that it has tunings for."""
+    """Finds the compiler for a tree's kernels, for `archs` or else for all tuned architectures."""
     return _MAKERS[cub.library](cub, archs, hipcc)
 
 
@@ -135,19 +137,19 @@ def _with_nvcc(cub: Cub, _archs: Sequence[str], hipcc: Path | None) -> CodeMaker
     return nvcc_maker(find_toolchain())
 
 
-def _with_hipcc(cub: Cub, archs: Sequence[str], named: Path | None) -> CodeMaker:
-    hipcc = find_hipcc(named)
+def _with_hipcc(cub: Cub, archs: Sequence[str], path: Path | None) -> CodeMaker:
+    hipcc = find_hipcc(path)
     families = (family for header in read_tree(cub).headers for family in header.families)
-    wanted = {*archs, *(arch_and_gpu(family.arch)[0] for family in families)}
-    asked = sorted(wanted - {UNKNOWN}, key=arch_number)
+    archs_and_unknown = {*archs, *(arch_and_gpu(family.arch)[0] for family in families)}
+    supported = sorted(archs_and_unknown - {UNKNOWN}, key=arch_number)
     with threads() as pool:
-        targets = list(pool.map(lambda arch: find_target(hipcc, arch), asked))
+        targets = list(pool.map(lambda arch: find_target(hipcc, arch), supported))
     refusals = {
-        one.arch: f"{hipcc.name} does not compile for it: {one.refusal}"
-        for one in targets
-        if not one.identity
+        target.arch: f"{hipcc.name} does not compile for it: {target.refusal}"
+        for target in targets
+        if not target.identity
     }
-    refusals |= {UNKNOWN: NO_CODE} if UNKNOWN in wanted else {}
+    refusals |= {UNKNOWN: NO_CODE} if UNKNOWN in archs_and_unknown else {}
     tools = HipTools.of(hipcc, targets)
     return CodeMaker(tools, "hipcc", tools.archs, 2.0, refusals)
 

@@ -1,4 +1,4 @@
-"""What tuning databases hold, how good the variants are, which ones to take."""
+"""Commands about tuning databases: what they hold, how good the variants are, which to choose."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -50,11 +50,11 @@ from policygen.results.score import SampleReader, score_case
 from policygen.results.together import Together, choose_next, choose_together
 
 Told = DbTop | DbCoverage | DbInfo
-"""What tells of databases, with warnings."""
+"""Documents about databases that carry warnings."""
 
 
 def rank_variants(
-    given: ResultFiles,
+    results: ResultFiles,
     rules: Rules,
     *,
     top: int | None = None,
@@ -63,15 +63,15 @@ def rank_variants(
     record: Path | None = None,
     explain: bool = False,
 ) -> DbTop:
-    """Scores the variants of each workload and chooses among them; tells the `top` ones.
+    """Scores the variants of each workload, chooses among them, and returns the `top` ones.
 
-    The choices are kept in the store `record`; `explain` adds what they rest on.
+    The choices are recorded in the store `record`. `explain` adds their reasons.
     """
-    with open_inputs(given) as files:
+    with open_inputs(results) as files:
         document = rank(
             files.databases,
-            pattern=given.where.pattern,
-            axes=given.where.values,
+            pattern=results.where.pattern,
+            axes=results.where.values,
             top=top or rules.candidates + 1,
             alpha=alpha,
             rules=rules,
@@ -80,57 +80,57 @@ def rank_variants(
             confirm_with=files.confirm,
             explain=explain,
         )
-        named = tuple(files.named(workload) for workload in document.workloads)
-    if not named and not document.warnings:
-        raise nothing_matches(given.where, given.files)
-    document = document.model_copy(update={"workloads": named})
+        workloads = tuple(files.named(workload) for workload in document.workloads)
+    if not workloads and not document.warnings:
+        raise nothing_matches(results.where, results.files)
+    document = document.model_copy(update={"workloads": workloads})
     if record is not None:
         _keep_choices(record, document)
     return document
 
 
 def _keep_choices(path: Path, document: DbTop) -> None:
-    """Keeps what was decided, from which files."""
+    """Records the choices and the files that they come from."""
     now = datetime.now(UTC)
     rows = [
         ChosenRow(
             chosen_at=now,
             sources=tuple(
-                ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in found.databases
+                ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in workload.databases
             ),
-            algorithm=found.algorithm,
-            workload=found.workload,
-            gpu=found.gpu,
-            ctk=found.ctk,
-            cccl=found.cccl,
-            decision=found.choice.decision,
-            variant=found.choice.variant,
-            score=found.choice.score,
-            reason=found.choice.reason,
+            algorithm=workload.algorithm,
+            workload=workload.workload,
+            gpu=workload.gpu,
+            ctk=workload.ctk,
+            cccl=workload.cccl,
+            decision=workload.choice.decision,
+            variant=workload.choice.variant,
+            score=workload.choice.score,
+            reason=workload.choice.reason,
         )
-        for found in document.workloads
-        if found.choice is not None
+        for workload in document.workloads
+        if workload.choice is not None
     ]
     with Store.open(path) as store:
         store.record(rows)
 
 
-def cover_spaces(given: ResultFiles) -> DbCoverage:
-    """Tells how much of the search space was measured."""
-    with open_inputs(given) as files:
-        document = cover(files.databases, files.spaces, given.where.pattern, given.where.values)
+def cover_spaces(results: ResultFiles) -> DbCoverage:
+    """Reports how much of the search space was measured."""
+    with open_inputs(results) as files:
+        document = cover(files.databases, files.spaces, results.where.pattern, results.where.values)
     if not document.workloads and not document.warnings:
-        raise nothing_matches(given.where, given.files)
+        raise nothing_matches(results.where, results.files)
     return document
 
 
-def describe_databases(given: ResultFiles) -> DbInfo:
-    """Tells what databases hold, and what the search took."""
-    if given.where.axes:
+def describe_databases(results: ResultFiles) -> DbInfo:
+    """Describes what databases hold, and how long the search took."""
+    if results.where.axes:
         raise InputError("db info takes no -a", "It shows all axes with their values.")
-    document = describe(expand(given.files), parse_regex(given.where.regex))
-    if given.where.regex and not any(database.tables for database in document.databases):
-        raise nothing_matches(given.where, given.files)
+    document = describe(expand(results.files), parse_regex(results.where.regex))
+    if results.where.regex and not any(database.tables for database in document.databases):
+        raise nothing_matches(results.where, results.files)
     return document
 
 
@@ -139,15 +139,15 @@ KINDS: dict[str, Literal["csv", "parquet"]] = {".csv": "csv", ".parquet": "parqu
 
 @dataclass(frozen=True, slots=True)
 class MeasuredWhere:
-    """Where a workload was measured; anywhere where nothing is said."""
+    """Where a workload was measured; unset fields match anything."""
 
     gpu: str | None = None
-    """The GPU as the database names it, or its beginning."""
+    """The GPU name in the database, or a prefix of it."""
     ctk: str | None = None
     cccl: str | None = None
 
     def has(self, key: RunKey) -> bool:
-        """Whether that is where it was."""
+        """Returns whether a run matches."""
         fits = self.ctk in {None, key.ctk} and self.cccl in {None, key.cccl}
         return fits and key.gpu.startswith(self.gpu or "")
 
@@ -155,11 +155,11 @@ class MeasuredWhere:
 ANYWHERE = MeasuredWhere()
 
 
-# Databases as one database, as a table, or as a plot.
+# Merging, exporting, and plotting databases.
 
 
 def merge_databases(files: Sequence[str], out: Path, *, force: bool = False) -> MergeReport:
-    """Writes databases into one; of two rows that differ, the first file's counts."""
+    """Merges databases into one. If two rows differ, the first file's row wins."""
     return merge(expand(files), out, force=force)
 
 
@@ -174,7 +174,7 @@ def export_rows(files: Sequence[str], out: Path) -> DbExport:
 
 
 def plot_workload(
-    given: ResultFiles,
+    results: ResultFiles,
     out: Path,
     *,
     variants: Sequence[str] = (),
@@ -182,17 +182,17 @@ def plot_workload(
     measured: MeasuredWhere = ANYWHERE,
 ) -> DbPlot:
     """Plots the ratios of variants to base, or their scores over two `parameters`: `ipt,tpb`."""
-    check_other(out, given)
+    check_other(out, results)
     warnings = Warnings()
-    pattern, chosen = given.where.pattern, given.where.values
+    pattern, chosen = results.where.pattern, results.where.values
     with (
-        open_inputs(given) as files,
+        open_inputs(results) as files,
         open_cases(files.databases, warnings, pattern, chosen) as cases,
     ):
-        there = [case for case in cases if measured.has(case.key)]
-        if not there:
-            raise nothing_matches(given.where, given.files)
-        case = _only(there)
+        matching = [case for case in cases if measured.has(case.key)]
+        if not matching:
+            raise nothing_matches(results.where, results.files)
+        case = _single_case(matching)
         scores = score_case(case, files.declared)
         where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
         title = f"{case.algorithm}[{where}] on {case.key.gpu}"
@@ -202,14 +202,16 @@ def plot_workload(
                 raise InputError(f"--map {parameters!r} is not of the form X,Y")
             cells = score_cells(scores, x, y)
             score_map(title, x, y, cells, out)
-            told: dict[str, Any] = {"parameters": (x, y), "variants": (), "panels": len(cells)}
+            details: dict[str, Any] = {"parameters": (x, y), "variants": (), "panels": len(cells)}
         else:
             names = [case.variants[index] for index in scores.index]
-            wanted = tuple(variants) or tuple(name for name in names if name != BASE)[:1]
+            plotted = tuple(variants) or tuple(name for name in names if name != BASE)[:1]
             with Decoder() as decoder:
-                found = point_samples(case, wanted, SampleReader(case, decoder, warnings.add))
-            ratio_plot(title, [RatioPanel(p.row, p.column, p.base, p.variants) for p in found], out)
-            told = {"parameters": None, "variants": wanted, "panels": len(found)}
+                samples = point_samples(case, plotted, SampleReader(case, decoder, warnings.add))
+            ratio_plot(
+                title, [RatioPanel(p.row, p.column, p.base, p.variants) for p in samples], out
+            )
+            details = {"parameters": None, "variants": plotted, "panels": len(samples)}
         return DbPlot(
             out=str(out),
             algorithm=case.algorithm,
@@ -217,11 +219,11 @@ def plot_workload(
             databases=tuple(n for p in case.files for n in files.made.get(p, (p,))),
             warnings=warnings.all,
             measured_on=case.key,
-            **told,
+            **details,
         )
 
 
-def _only(cases: Sequence[Case]) -> Case:
+def _single_case(cases: Sequence[Case]) -> Case:
     if len(cases) == 1:
         return cases[0]
     names = "".join(
@@ -229,51 +231,53 @@ def _only(cases: Sequence[Case]) -> Case:
         f" on {case.key.gpu}, ctk {case.key.ctk}, cccl {case.key.cccl}, {' + '.join(case.files)}"
         for case in cases[:10]
     )
-    more = f"\n    and {len(cases) - 10} more" if len(cases) > 10 else ""
-    same = len({(case.algorithm, *case.workload.values()) for case in cases}) == 1
+    suffix = f"\n    and {len(cases) - 10} more" if len(cases) > 10 else ""
+    same_workload = len({(case.algorithm, *case.workload.values()) for case in cases}) == 1
     raise InputError(
-        f"{len(cases)} workloads match, a plot shows one:{names}{more}",
+        f"{len(cases)} workloads match, a plot shows one:{names}{suffix}",
         "They differ in what they were measured on: choose with --gpu, --ctk and --cccl."
-        if same
+        if same_workload
         else "Choose one with -R and -a, such as -a 'T{ct}=I32'.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What was given, and what is best in it."""
+    """Open input files with their ranking."""
 
     files: Inputs
     top: DbTop
     rules: Rules
     left_out: tuple[ScoredWorkload, ...] = ()
-    """Workloads that -R and -a leave out: what they say of an entry still counts."""
+    """Workloads that -R and -a exclude. Their results for a shared entry still count."""
 
     def workloads(self, version: str) -> tuple[ScoredWorkload, ...]:
-        """What is asked for, and what may share an entry with it."""
-        asked = self.top.workloads
-        return (*asked, *related(asked, self.left_out, version))
+        """Returns the selected workloads, and those that may share an entry with them."""
+        selected = self.top.workloads
+        return (*selected, *related(selected, self.left_out, version))
 
-    def choose(self, wanted: Sequence[ScoredWorkload]) -> Together:
+    def choose(self, workloads: Sequence[ScoredWorkload]) -> Together:
         """Chooses one variant for several workloads."""
         files = self.files
-        return choose_together(files.databases, wanted, self.rules, files.declared, files.confirm)
+        return choose_together(
+            files.databases, workloads, self.rules, files.declared, files.confirm
+        )
 
-    def next_best(self, wanted: Sequence[ScoredWorkload], can: Can) -> Together:
-        """Chooses again, of those that can be said."""
+    def next_best(self, workloads: Sequence[ScoredWorkload], can: Can) -> Together:
+        """Chooses again among the variants that can be expressed."""
         files, rules = self.files, self.rules
-        return choose_next(files.databases, wanted, can, rules, files.declared, files.confirm)
+        return choose_next(files.databases, workloads, can, rules, files.declared, files.confirm)
 
 
-# The best variants of databases, for all that writes them somewhere.
+# Ranked variants of open databases.
 
 
 @contextmanager
-def ranked(given: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
-    """The variants of databases, while these are open."""
-    if not given.files:
+def ranked(results: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
+    """Ranks the variants of databases and keeps the databases open."""
+    if not results.files:
         raise InputError("no database is given", "Name one: --db cccl_meta_bench.db")
-    with open_inputs(given) as files:
+    with open_inputs(results) as files:
         top = rank(
             files.databases,
             top=rules.candidates + 1,
@@ -282,23 +286,23 @@ def ranked(given: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
             confirm_with=files.confirm,
         )
         tell_warnings(top.warnings, note)
-        told = [given.told(one) for one in top.workloads]
-        asked, left_out = split(told, given.where.pattern, given.where.values)
-        if not asked:
-            raise nothing_matches(given.where, given.files)
-        written = tuple(held_back(one, rules) for one in asked)
-        yield Ranked(files, top.model_copy(update={"workloads": written}), rules, left_out)
+        workloads = [results.told(workload) for workload in top.workloads]
+        selected, left_out = split(workloads, results.where.pattern, results.where.values)
+        if not selected:
+            raise nothing_matches(results.where, results.files)
+        checked = tuple(held_back(workload, rules) for workload in selected)
+        yield Ranked(files, top.model_copy(update={"workloads": checked}), rules, left_out)
 
 
 PAGE = ".html"
 PICTURES = frozenset({".eps", ".gif", ".jpeg", ".jpg", ".pdf", ".ps", ".webp"})
 
 
-# Two databases beside each other: two GPUs, two searches, a search and its repeat.
+# Comparing two databases: two GPUs, two searches, or a search and its repeat.
 
 
 def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None) -> DbCompare:
-    """Compares what two sides say of the variants that both have measured."""
+    """Compares the scores of variants that both sides measured."""
     rules = rules or Rules()
     warnings = Warnings()
     pattern, axes = a.where.pattern, a.where.values
@@ -306,28 +310,31 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
         open_inputs(a) as first,
         open_inputs(b) as second,
         Decoder() as decoder,
-        open_cases(first.databases, warnings, pattern, axes) as ones,
-        open_cases(second.databases, warnings, b.where.pattern, b.where.values) as others,
+        open_cases(first.databases, warnings, pattern, axes) as a_cases,
+        open_cases(second.databases, warnings, b.where.pattern, b.where.values) as b_cases,
     ):
-        check_alike(one for case in (*ones, *others) for one in case.databases)
+        check_alike(database for case in (*a_cases, *b_cases) for database in case.databases)
         decoder.start()
-        how = Terms(rules, decoder, warnings.add, first.declared, second.declared, axes)
-        found = compare_cases(ones, others, how)
-        if not found:
-            raise _nothing_common((a, b), (ones, others), warnings)
+        terms = Terms(rules, decoder, warnings.add, first.declared, second.declared, axes)
+        compared = compare_cases(a_cases, b_cases, terms)
+        if not compared:
+            raise _nothing_common((a, b), (a_cases, b_cases), warnings)
         return DbCompare(
-            a=_side(a, ones),
-            b=_side(b, others),
+            a=_side(a, a_cases),
+            b=_side(b, b_cases),
             rules=rules,
-            workloads=tuple(_named(one, first, second) for one in found),
-            only_a=lone(ones, found),
-            only_b=lone(others, found),
+            workloads=tuple(_with_given_files(workload, first, second) for workload in compared),
+            only_a=lone(a_cases, compared),
+            only_b=lone(b_cases, compared),
             warnings=warnings.all,
         )
 
 
 def is_plot(out: Path) -> bool:
-    """Whether a file is to be a plot, or a page with one; another picture is refused."""
+    """Returns whether a file is a plot or a page with a plot.
+
+    Raises an error for other image formats.
+    """
     suffix = out.suffix.lower()
     if suffix in PICTURES:
         check_suffix(out)
@@ -335,38 +342,44 @@ def is_plot(out: Path) -> bool:
 
 
 def plot_comparison(document: DbCompare, out: Path, *, force: bool = False) -> None:
-    """Plots B's scores over A's, a panel for each workload; .html is a page that tells the rest."""
+    """Plots B's scores over A's, one panel per workload. An .html page has all results."""
     if out.suffix.lower() == PAGE:
         write_output(out, render(document).encode("utf-8", "surrogateescape"), force=force)
     else:
         pairs_plot(document, out)
 
 
-def _side(given: ResultFiles, cases: tuple[Case, ...]) -> SideFiles:
+def _side(results: ResultFiles, cases: tuple[Case, ...]) -> SideFiles:
     keys = {tuple(case.key.model_dump().values()): case.key for case in cases}
-    files = tuple(map(str, expand(given.files)))
-    return SideFiles(databases=files, keys=tuple(keys[one] for one in sorted(keys)))
+    files = tuple(map(str, expand(results.files)))
+    return SideFiles(databases=files, keys=tuple(keys[key] for key in sorted(keys)))
 
 
-def _named(one: ComparedWorkload, first: Inputs, second: Inputs) -> ComparedWorkload:
-    """With the files that the user gave."""
-    return one.model_copy(update={"a": first.named(one.a), "b": second.named(one.b)})
+def _with_given_files(
+    workload: ComparedWorkload, first: Inputs, second: Inputs
+) -> ComparedWorkload:
+    """Replaces database paths by the files that the user gave."""
+    return workload.model_copy(update={"a": first.named(workload.a), "b": second.named(workload.b)})
 
 
 def _nothing_common(
-    given: tuple[ResultFiles, ResultFiles],
+    results: tuple[ResultFiles, ResultFiles],
     sides: tuple[tuple[Case, ...], tuple[Case, ...]],
     warnings: Warnings,
 ) -> InputError:
-    """What there is, where nothing is compared with anything."""
+    """Builds the error that lists what each side has if nothing can be compared."""
     if not any(sides):
-        return nothing_matches(given[0].where, [file for one in given for file in one.files])
-    asked = any(one.where.regex or one.where.axes for one in given)
-    none = f"nothing with a base{' that matches' if asked else ''}"
-    told = [f"{name} has {_names(cases) or none}" for name, cases in zip("AB", sides, strict=True)]
-    why = [f"; {one.message}" for one in warnings.all if one.message.endswith(NOT_BOTH)]
-    message = f"A and B have nothing in common{''.join(why[:1])}"
-    return InputError(message, ".\n  ".join(told))
+        return nothing_matches(results[0].where, [file for side in results for file in side.files])
+    filtered = any(side.where.regex or side.where.axes for side in results)
+    nothing = f"nothing with a base{' that matches' if filtered else ''}"
+    contents = [
+        f"{name} has {_names(cases) or nothing}" for name, cases in zip("AB", sides, strict=True)
+    ]
+    reasons = [
+        f"; {warning.message}" for warning in warnings.all if warning.message.endswith(NOT_BOTH)
+    ]
+    message = f"A and B have nothing in common{''.join(reasons[:1])}"
+    return InputError(message, ".\n  ".join(contents))
 
 
 def _names(cases: tuple[Case, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Results of other tuners as a database."""
+"""Imports results of other tuners as a database."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,131 +48,147 @@ from policygen.rocprim import google_benchmark, primbench, tuner_cache
 from policygen.untrusted import is_visible, visible
 
 LETTERS = 60
-"""Of the version of a toolkit."""
+"""Maximum length of a toolkit or CCCL version."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedAs:
-    """What files do not say, or what is to be said instead; empty where nothing is."""
+    """Values that the files do not state, or that override what they state; empty if not given."""
 
     name: str = ""
-    """What results call the kernel: `own.NAME`; with dots it is what bindings call it."""
+    """The kernel's name in results: `own.NAME`. A name with dots is a name from the bindings."""
     base: str = ""
-    """The configuration in use now: `block_size_x=128,tile=2`, or a label."""
+    """The current configuration: `block_size_x=128,tile=2`, or a label."""
     gpu: str = ""
-    """The GPU as databases name it."""
+    """The GPU's name as used in databases."""
     archs: tuple[str, ...] = ()
-    """Its architecture, one at most."""
+    """The GPU's architecture; at most one."""
     ctk: str = ""
-    """The version of the toolkit."""
+    """The version of the CUDA toolkit."""
     cccl: str = ""
-    """The version of CCCL, or of the tree that has the kernel's header."""
+    """The version of CCCL, or of the tree that contains the kernel's header."""
     types: tuple[str, ...] = ()
-    """Axes of compile time with their values: `T=F32`."""
+    """Compile-time axes with their values: `T=F32`."""
     size: str = ""
-    """The size of the problem."""
+    """The problem size."""
     cub: str = ""
-    """The tree whose entries are base, of a library that policygen knows."""
+    """The tree whose entries are the baseline, for a library that policygen knows."""
     warmup: int = 1
-    """As many first launches of each configuration warm up, and do not count."""
+    """The number of first launches of each configuration that are discarded as warm-up."""
 
 
 def import_results(
     files: Sequence[str],
     out: Path,
-    named: ImportedAs | None = None,
+    overrides: ImportedAs | None = None,
     *,
     force: bool = False,
     current: Current = knows_nothing,
 ) -> DbImport:
-    """Writes results of another tuner as a database; what a file is, its content tells.
+    """Writes results of another tuner as a database. The format is detected from the content.
 
-    `current` says which values a library's entry has now, by benchmark, workload (plain names of
-    axes) and architecture: they are base where nothing ran by default.
+    `current` returns the values that the library's entry has now, given a benchmark, a workload
+    (plain axis names), and an architecture. They are the baseline if no run used the default.
     """
-    named = named or ImportedAs()
+    overrides = overrides or ImportedAs()
     paths = expand(files)
     if out.resolve() in {path.resolve() for path in paths}:
         raise InputError(f"{out}: is one of the inputs", "Name another file.")
-    for option, text, such in (("--ctk", named.ctk, "13.0"), ("--cccl", named.cccl, "v3.0.1")):
+    for option, text, example in (
+        ("--ctk", overrides.ctk, "13.0"),
+        ("--cccl", overrides.cccl, "v3.0.1"),
+    ):
         if len(text) > LETTERS or not all(map(is_visible, text)):
             raise InputError(
-                f"{option} {visible(text[:LETTERS])!r} is no version", f"Such as: {such}"
+                f"{option} {visible(text[:LETTERS])!r} is no version", f"Such as: {example}"
             )
     tuned = read_tuned(paths)
-    if any(one.library for one in tuned):
-        return _import_suite(tuned, out, named, force=force, current=current)
-    given = (named.name, named.base, named.gpu, named.size, named.types, named.warmup)
-    kernel = gather(tuned, TunedFacts(*given))
-    arch = _arch(kernel, named)
-    write_kernels([kernel], out, arch=arch, ctk=named.ctk, cccl=named.cccl, force=force)
-    return told_kernel(kernel, about(out, arch, named.ctk, named.cccl))
+    if any(file.library for file in tuned):
+        return _import_suite(tuned, out, overrides, force=force, current=current)
+    facts = (
+        overrides.name,
+        overrides.base,
+        overrides.gpu,
+        overrides.size,
+        overrides.types,
+        overrides.warmup,
+    )
+    kernel = gather(tuned, TunedFacts(*facts))
+    arch = _arch(kernel, overrides)
+    write_kernels([kernel], out, arch=arch, ctk=overrides.ctk, cccl=overrides.cccl, force=force)
+    return told_kernel(kernel, about(out, arch, overrides.ctk, overrides.cccl))
 
 
 def _import_suite(
-    tuned: Sequence[TunedFile], out: Path, named: ImportedAs, *, force: bool, current: Current
+    tuned: Sequence[TunedFile], out: Path, overrides: ImportedAs, *, force: bool, current: Current
 ) -> DbImport:
-    """The same of a library's benchmarks, which name themselves."""
-    if own := next((one for one in tuned if not one.library), None):
+    """Imports results of a library's benchmarks, which name themselves."""
+    if kernel_file := next((file for file in tuned if not file.library), None):
         raise InputError(
-            f"{own.path}: is of a kernel of one's own, and other files are of a library",
+            f"{kernel_file.path}: is of a kernel of one's own, and other files are of a library",
             "Import each into a database of its own.",
         )
-    if named.name or named.types:
-        option = "--name" if named.name else "--type"
+    if overrides.name or overrides.types:
+        option = "--name" if overrides.name else "--type"
         raise InputError(f"{option}: files of a library say it themselves", "Leave it out.")
-    arch = suite_arch(tuned, parse_target(named.archs) if named.archs else "")
-    gpu = suite_gpu(tuned, named.gpu, arch)
-    suite_sizes(tuned, named.size)
-    release = f"{tuned[0].library}@{named.cccl}"
-    if named.cub:
-        tree, current = tree_entries(named.cub)
+    arch = suite_arch(tuned, parse_target(overrides.archs) if overrides.archs else "")
+    gpu = suite_gpu(tuned, overrides.gpu, arch)
+    suite_sizes(tuned, overrides.size)
+    release = f"{tuned[0].library}@{overrides.cccl}"
+    if overrides.cub:
+        tree, current = tree_entries(overrides.cub)
         release = tree.release
     types = library_type_names(tuned[0].library)
-    facts = SuiteFacts(gpu, arch, named.size, named.base, current, library_parameters, types)
+    facts = SuiteFacts(
+        gpu, arch, overrides.size, overrides.base, current, library_parameters, types
+    )
     suite = gather_suite(tuned, facts)
-    write_kernels(suite.kernels, out, arch=arch, ctk=named.ctk, cccl=release, force=force)
-    # A version that nobody said is none.
-    told = release.rpartition("@")[2] and release
-    return told_suite(suite, tuned, about(out, arch, named.ctk, told))
+    write_kernels(suite.kernels, out, arch=arch, ctk=overrides.ctk, cccl=release, force=force)
+    # A release without a version counts as unknown.
+    known_release = release.rpartition("@")[2] and release
+    return told_suite(suite, tuned, about(out, arch, overrides.ctk, known_release))
 
 
-def _arch(kernel: TunedKernel, named: ImportedAs) -> str:
-    """As it is said, else as it is known of the GPU."""
-    if named.archs:
-        return parse_target(named.archs)
-    if found := gpu_arch(kernel.gpu):
-        return found
+def _arch(kernel: TunedKernel, overrides: ImportedAs) -> str:
+    """Returns the given architecture, or else the known architecture of the GPU."""
+    if overrides.archs:
+        return parse_target(overrides.archs)
+    if arch := gpu_arch(kernel.gpu):
+        return arch
     raise InputError(
         f"policygen does not know of which architecture {kernel.gpu} is", "Say it: --arch sm90"
     )
 
 
-# What a library's bindings and its tree say of results that its own tools wrote.
+# Bindings and tree entries for results that a library's own tools wrote.
 
 
 def library_parameters(benchmark: str) -> LibraryParameters:
-    """How parameters of a benchmark are called, and the numbers of their words."""
-    found = _bound(benchmark)
-    if found is None:
+    """Returns a benchmark's parameter names and the numbers of their words."""
+    bound = _find_binding(benchmark)
+    if bound is None:
         return LibraryParameters()
-    one, (family, *_) = found
+    binding, (family, *_) = bound
     rules = family.members.values()
     words = {r.parameter: r.choices for r in rules if r.parameter and r.choices}
-    return LibraryParameters({other: name for name, other in one.called.items()}, words)
+    return LibraryParameters({other: name for name, other in binding.called.items()}, words)
 
 
 def library_type_names(library: str) -> dict[str, str]:
-    """What some results of a library call a type → the value of axes that it is."""
-    return {other: one.name for one in library_types(library).types for other in one.also}
+    """Maps alternative type names in a library's results to values of axes."""
+    return {
+        alias: library_type.name
+        for library_type in library_types(library).types
+        for alias in library_type.also
+    }
 
 
 def tree_entries(cub: str) -> tuple[Cub, Current]:
-    """A tree, and the values by parameter that it has for workloads."""
+    """Opens a tree; also returns a function that looks up a workload's values by parameter."""
     session = open_session(cub)
 
     @cache
-    def known(arch: str) -> Mapping[Point, Mapping[str, str]]:
+    def entries_for(arch: str) -> Mapping[Point, Mapping[str, str]]:
         document, _ = resolve_workloads(session, replace(EVERYTHING, archs=(arch,)))
         return {
             row.point: {name: spell(value) for name, value in row.values.items()}
@@ -180,113 +196,119 @@ def tree_entries(cub: str) -> tuple[Cub, Current]:
         }
 
     def current(benchmark: str, workload: Mapping[str, str], arch: str) -> Mapping[str, str] | None:
-        found = _bound(benchmark)
-        if found is None:
+        bound = _find_binding(benchmark)
+        if bound is None:
             return None
-        one, families = found
-        # Which value of an axis that no key depends on is asked for does not matter.
-        given = {**{axis: one.axes[axis][0] for axis in one.ignored}, **workload}
-        # In the order of the benchmark: files have them in that of the alphabet.
-        axes = {axis: given[axis] for axis in one.axes if axis in given}
-        entry = known(arch).get(point_of(benchmark, axes))
+        binding, families = bound
+        # The value given to an axis that no key depends on does not matter.
+        workload_values = {**{axis: binding.axes[axis][0] for axis in binding.ignored}, **workload}
+        # In the order of the benchmark, because files sort axes alphabetically.
+        axes = {axis: workload_values[axis] for axis in binding.axes if axis in workload_values}
+        entry = entries_for(arch).get(point_of(benchmark, axes))
         if entry is None:
             return None
-        rules = max((f.members for f in families), key=lambda one: _fits(entry, one))
+        rules = max(
+            (f.members for f in families), key=lambda members: _match_quality(entry, members)
+        )
         return {r.parameter: entry[m] for m, r in rules.items() if r.parameter and m in entry}
 
     return session.cub, current
 
 
-def _fits(entry: Mapping[str, str], members: Mapping[str, object]) -> tuple[bool, int]:
-    """How well an entry is of the form that members are of: forms have some names in common."""
+def _match_quality(entry: Mapping[str, str], members: Mapping[str, object]) -> tuple[bool, int]:
+    """Ranks how well an entry matches a form's members; forms may share some names."""
     return members.keys() <= entry.keys(), len(members.keys() & entry.keys())
 
 
-def _bound(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]] | None:
-    """The newest that is bound, and what its parameters mean in each form of its configs."""
+def _find_binding(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]] | None:
+    """Finds the newest binding of a benchmark, with the families that explain its parameters."""
     for binding in bindings():
-        for one in reversed(binding.benchmarks):
-            if one.name == benchmark:
-                families = [f for f in reversed(binding.families) if f.site == one.site]
-                return (one, families) if families else None
+        for candidate in reversed(binding.benchmarks):
+            if candidate.name == benchmark:
+                families = [f for f in reversed(binding.families) if f.site == candidate.site]
+                return (candidate, families) if families else None
     return None
 
 
 REASONS = 40
-"""Reasons why configurations failed, or workloads are left out, that are told."""
+"""Maximum number of reasons to list for failed configurations or omitted workloads."""
 NAMED = 3
-"""Configurations that are named for each."""
+"""Configurations to name for each reason."""
 About = Mapping[str, Any]
 
 
-# What an import brought in, as a document: of one kernel, or of a library's benchmarks.
+# The import's result document: of one kernel, or of a library's benchmarks.
 
 
 def about(out: Path, arch: str, ctk: str, cccl: str) -> About:
-    """What holds for all of an import."""
+    """Returns the fields shared by every import document."""
     return {"out": str(out), "arch": arch, "ctk": ctk, "cccl": cccl}
 
 
-def told_kernel(kernel: TunedKernel, said: About) -> DbImport:
-    """An import of one kernel."""
+def told_kernel(kernel: TunedKernel, shared_fields: About) -> DbImport:
+    """Builds the document for an import of one kernel."""
     refused = [
-        RefusedRun(one.label, "", one.failure) for one in kernel.points if one.failure is not None
+        RefusedRun(point.label, "", point.failure)
+        for point in kernel.points
+        if point.failure is not None
     ]
-    files = [_file(one, kernel.sizes[place]) for place, one in enumerate(kernel.files)]
+    files = [_file(file, kernel.sizes[index]) for index, file in enumerate(kernel.files)]
     parameters = _parameters(kernel.space, kernel.algorithm)
-    return DbImport(**said, **_joined([kernel], files, parameters, refused))
+    return DbImport(**shared_fields, **_merged_fields([kernel], files, parameters, refused))
 
 
-def told_suite(suite: TunedSuite, tuned: Sequence[TunedFile], said: About) -> DbImport:
-    """An import of a library's benchmarks."""
+def told_suite(suite: TunedSuite, tuned: Sequence[TunedFile], shared_fields: About) -> DbImport:
+    """Builds the document for an import of a library's benchmarks."""
     by_path: dict[Path, list[TunedFile]] = {}
-    for one in tuned:
-        by_path.setdefault(one.path, []).append(one)
+    for file in tuned:
+        by_path.setdefault(file.path, []).append(file)
     sizes = {
-        one.path: kernel.sizes[place]
+        file.path: kernel.sizes[index]
         for kernel in suite.kernels
-        for place, one in enumerate(kernel.files)
+        for index, file in enumerate(kernel.files)
     }
     files = [
         _file(parts[0], sizes.get(path) or parts[0].size or "").model_copy(
             update={
-                "kernel": parts[0].kernel if len({one.kernel for one in parts}) == 1 else None,
-                "configurations": sum(len(one.entries) for one in parts),
+                "kernel": parts[0].kernel if len({part.kernel for part in parts}) == 1 else None,
+                "configurations": sum(len(part.entries) for part in parts),
             }
         )
         for path, parts in by_path.items()
     ]
-    spaces = {one.algorithm: one.space for one in suite.kernels}
-    parameters = [one for name, space in spaces.items() for one in _parameters(space, name)]
-    joined = _joined(suite.kernels, files, parameters, suite.refused)
+    spaces = {kernel.algorithm: kernel.space for kernel in suite.kernels}
+    parameters = [
+        parameter for name, space in spaces.items() for parameter in _parameters(space, name)
+    ]
+    joined = _merged_fields(suite.kernels, files, parameters, suite.refused)
     left_out = tuple(_left_out(suite.left_out))
-    return DbImport(**said, **joined, library=tuned[0].library, left_out=left_out)
+    return DbImport(**shared_fields, **joined, library=tuned[0].library, left_out=left_out)
 
 
-def _joined(
+def _merged_fields(
     kernels: Sequence[TunedKernel],
     files: Sequence[ImportedFile],
     parameters: Sequence[ImportedParameter],
     refused: Sequence[RefusedRun],
 ) -> dict[str, Any]:
-    """What is told of one kernel, summed up where there are several."""
+    """Returns the fields of the first kernel, with counts summed over all kernels."""
     first = kernels[0]
     workloads = tuple(map(_workload, kernels))
     failures = list(_failures(refused))
-    measured = [one for kernel in kernels for one in kernel.points if one.failure is None]
+    measured = [point for kernel in kernels for point in kernel.points if point.failure is None]
     return {
         "algorithm": first.algorithm,
         "gpu": first.gpu,
         "workload": dict(first.workload),
         "base": first.base,
         "base_values": workloads[0].base_values,
-        "sizes": tuple(dict.fromkeys(size for one in kernels for size in one.sizes.values())),
-        "variants": sum(one.variants for one in workloads),
+        "sizes": tuple(dict.fromkeys(size for kernel in kernels for size in kernel.sizes.values())),
+        "variants": sum(workload.variants for workload in workloads),
         "rows": len(measured),
-        "without_samples": sum(one.without_samples for one in workloads),
-        "joined": sum(one.repeats - 1 for one in measured),
+        "without_samples": sum(workload.without_samples for workload in workloads),
+        "joined": sum(point.repeats - 1 for point in measured),
         "warmup": first.warmup,
-        "copies": sum(one.copies for one in kernels),
+        "copies": sum(kernel.copies for kernel in kernels),
         "parameters": tuple(parameters),
         "files": tuple(files),
         "failures": tuple(failures[:REASONS]),
@@ -296,8 +318,10 @@ def _joined(
 
 
 def _workload(kernel: TunedKernel) -> ImportedWorkload:
-    measured = [one for one in kernel.points if one.failure is None]
-    apart = [one.deviation / one.center for one in measured if one.deviation is not None]
+    measured = [point for point in kernel.points if point.failure is None]
+    relative_deviations = [
+        point.deviation / point.center for point in measured if point.deviation is not None
+    ]
     return ImportedWorkload(
         algorithm=kernel.algorithm,
         workload=dict(kernel.workload),
@@ -305,62 +329,65 @@ def _workload(kernel: TunedKernel) -> ImportedWorkload:
         base_from=kernel.base_from,
         base_values={} if kernel.base == BASE else kernel.space.spelled(kernel.base),
         sizes=tuple(dict.fromkeys(kernel.sizes.values())),
-        variants=len({one.label for one in measured} - {BASE}),
+        variants=len({point.label for point in measured} - {BASE}),
         rows=len(measured),
-        without_samples=sum(one.samples is None for one in measured),
-        deviation=max(apart, default=None),
+        without_samples=sum(point.samples is None for point in measured),
+        deviation=max(relative_deviations, default=None),
     )
 
 
 def _parameters(space: NumberedSpace, algorithm: str) -> list[ImportedParameter]:
     return [
         ImportedParameter(
-            name=one.name, algorithm=algorithm, numbered=not one.plain, values=dict(one.texts)
+            name=parameter.name,
+            algorithm=algorithm,
+            numbered=not parameter.plain,
+            values=dict(parameter.texts),
         )
-        for one in space.parameters
+        for parameter in space.parameters
     ]
 
 
-def _file(one: TunedFile, size: str) -> ImportedFile:
+def _file(file: TunedFile, size: str) -> ImportedFile:
     return ImportedFile(
-        path=str(one.path),
-        sha256=one.sha256,
-        program=one.program,
-        kernel=one.kernel,
-        device=one.device,
+        path=str(file.path),
+        sha256=file.sha256,
+        program=file.program,
+        kernel=file.kernel,
+        device=file.device,
         size=size,
-        configurations=len(one.entries),
-        notes=one.notes,
+        configurations=len(file.entries),
+        notes=file.notes,
     )
 
 
 def _failures(refused: Iterable[RefusedRun]) -> Iterator[ImportedFailure]:
-    """The most frequent reasons first."""
-    lots: dict[tuple[str, str], list[RefusedRun]] = {}
-    for one in refused:
-        lots.setdefault((one.failure.kind, one.failure.reason), []).append(one)
-    for kind, reason in sorted(lots, key=lambda lot: (-len(lots[lot]), lot)):
-        lot = lots[kind, reason]
+    """Groups failures by reason, most frequent first."""
+    runs_by_reason: dict[tuple[str, str], list[RefusedRun]] = {}
+    for run in refused:
+        runs_by_reason.setdefault((run.failure.kind, run.failure.reason), []).append(run)
+    for kind, reason in sorted(runs_by_reason, key=lambda key: (-len(runs_by_reason[key]), key)):
+        runs = runs_by_reason[kind, reason]
         yield ImportedFailure(
             kind=kind,
             reason=reason,
-            count=len(lot),
-            variants=tuple(dict.fromkeys(one.label for one in lot))[:NAMED],
-            places=tuple(dict.fromkeys(one.place for one in lot if one.place))[:NAMED],
+            count=len(runs),
+            variants=tuple(dict.fromkeys(run.label for run in runs))[:NAMED],
+            places=tuple(dict.fromkeys(run.place for run in runs if run.place))[:NAMED],
         )
 
 
-def _left_out(found: Iterable[LeftOut]) -> Iterator[ImportedLeftOut]:
-    """By algorithm and reason, in the order of both."""
-    lots: dict[tuple[str, str], list[LeftOut]] = {}
-    for one in found:
-        lots.setdefault((one.algorithm, one.reason), []).append(one)
-    for (algorithm, reason), lot in sorted(lots.items(), key=lambda item: item[0]):
-        first = lot[0]
+def _left_out(omitted: Iterable[LeftOut]) -> Iterator[ImportedLeftOut]:
+    """Groups omitted points by algorithm and reason, sorted by both."""
+    groups: dict[tuple[str, str], list[LeftOut]] = {}
+    for entry in omitted:
+        groups.setdefault((entry.algorithm, entry.reason), []).append(entry)
+    for (algorithm, reason), group in sorted(groups.items(), key=lambda item: item[0]):
+        first = group[0]
         yield ImportedLeftOut(
             algorithm=algorithm,
             reason=reason,
-            count=len(lot),
+            count=len(group),
             workload=dict(first.workload),
             size=first.size,
         )
@@ -370,27 +397,28 @@ FORMATS: tuple[TunerFormat, ...] = (
     *(tuner_cache, kernel_tuner, t4),
     *(primbench, google_benchmark),
 )
-"""rocPRIM's caches are Kernel Tuner's with more in them."""
+"""rocPRIM's caches come first: they are Kernel Tuner caches with additional content."""
 LARGEST = 128 << 20
-"""Bytes of a file; a tuner that repeats its runs writes a kilobyte for each configuration."""
-_T1 = (b'"ConfigurationSpace"', b'"KernelSpecification"')
+"""Maximum file size in bytes. A tuner that repeats runs writes about a kilobyte per configuration.
+"""
+_T1_KEYS = (b'"ConfigurationSpace"', b'"KernelSpecification"')
 
 
-# The formats of other tuners, one row for each; what a file is, its content tells.
+# Detection and reading of the formats of other tuners.
 
 
 def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
-    """What all files say, kernel by kernel; what is wrong with any of them is told of all."""
-    found: list[TunedFile] = []
+    """Reads all files, kernel by kernel, and reports the errors of all files together."""
+    tuned: list[TunedFile] = []
     errors: list[PolicygenError] = []
     for path in paths:
         try:
-            found += _read(path)
+            tuned += _read(path)
         except InputError as error:
             errors.append(error)
     if errors:
         raise together(errors)
-    return tuple(found)
+    return tuple(tuned)
 
 
 def _read(path: Path) -> list[TunedFile]:
@@ -401,8 +429,8 @@ def _read(path: Path) -> list[TunedFile]:
     for form in FORMATS:
         if form.is_it(data):
             sha256 = hashlib.sha256(data).hexdigest()
-            return [replace(one, sha256=sha256) for one in form.read(path, data)]
-    if all(key in data for key in _T1):
+            return [replace(file, sha256=sha256) for file in form.read(path, data)]
+    if all(key in data for key in _T1_KEYS):
         raise InputError(
             f"{path}: describes a kernel (T1), and holds no results", "Import what its run wrote."
         )

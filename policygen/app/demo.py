@@ -1,4 +1,4 @@
-"""The whole loop on an embedded example: each step is a command."""
+"""The whole workflow on an embedded example; each step is a command."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,32 +14,32 @@ ARCH = "sm90"
 
 
 def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each step with its title; what it needs is there when it is asked for."""
+    """Yields each step with its title. The inputs of a step exist when it is requested."""
     tree_option = [] if cub is None else ["--cub", cub]
-    written = tree_option
+    write_options = tree_option
     if cub is None:
         version = current(trees.headers_folder(Path.cwd()))
         if version is None:
             version = shipped().default
             yield "Obtain a CUB", ["headers", "fetch", version]
-        # A checkout around the current folder would be found first.
+        # A checkout around the current folder would take precedence.
         used = trees.find_any(None, Path.cwd())
         if used is None or used.found != "cub_headers":
             tree_option = ["--cub", version]
-        written = ["--cub", version]  # what is merely found is not written to
+        write_options = ["--cub", version]  # trees that were only found are not written to
     database = folder / "run.db"
     write_database(database)
-    given = ["--db", str(database), "--arch", ARCH, *tree_option]
+    inputs = ["--db", str(database), "--arch", ARCH, *tree_option]
     store = ["--store", str(folder / "policygen.db")]
     plan = folder / "plan.json"
     yield (
         "What was measured (here it is made up), and which variants are worth it?",
         ["db", "choose", "-q", str(database)],
     )
-    yield "What would change, and why? (The scores are made up)", ["plan", *given, "-o", str(plan)]
+    yield "What would change, and why? (The scores are made up)", ["plan", *inputs, "-o", str(plan)]
     yield (
         "Write it: the compiler proves first what it does",
-        ["apply", "--plan", str(plan), *written, *store],
+        ["apply", "--plan", str(plan), *write_options, *store],
     )
     yield "Prove it again, workload by workload", ["verify-effect", "-v", *tree_option, *store]
     sass = ["verify-sass", "--arch", "sm100", "-a", "T=I8", "-a", "OffsetT=I32"]
@@ -48,12 +48,12 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
 
 
 def _is_demo(data: bytes) -> bool:
-    """Whether a file is a demo's database: it names a GPU that nobody has."""
+    """Returns whether a file is a demo's database, which names a GPU that does not exist."""
     return not data or (data.startswith(SQLITE) and GPU.encode() in data)
 
 
 def write_database(path: Path) -> None:
-    """The demo database, made anew."""
+    """Creates the demo database anew."""
     if path.exists() and not (path.is_file() and _is_demo(path.read_bytes())):
         raise InputError(
             f"{path}: exists already, and is no database of the demo",

@@ -1,4 +1,4 @@
-"""What is here of what policygen works with, and what mends what is not."""
+"""Reports which tools, trees, and folders are present, and how to fix what is missing."""
 
 import os
 import platform
@@ -35,11 +35,11 @@ NEEDED_BY = {
     "parquet": ("db export -o FILE.parquet",),
     "dev": ("make test", "make check"),
 }
-"""Extra → what needs it."""
+"""Extra → the commands that need it."""
 
 
 def examine(cub: str | None = None) -> Doctor:
-    """Looks at everything; what is missing is no error here."""
+    """Runs all checks. Missing tools do not raise errors."""
     return Doctor(
         version=__version__,
         installed="package" if clone() is None else "clone",
@@ -49,59 +49,59 @@ def examine(cub: str | None = None) -> Doctor:
 
 def _checks(cub: str | None) -> Iterator[Check]:
     yield fine("Python", f"{platform.python_version()}, {nearby(Path(sys.executable))}")
-    asked = requirements()
-    yield _packages(asked.get("", ()))
-    for extra in sorted(asked.keys() - {""}):
+    required = requirements()
+    yield _packages(required.get("", ()))
+    for extra in sorted(required.keys() - {""}):
         if extra != "dev" or clone() is not None:
-            yield _extra(extra, asked[extra])
+            yield _extra(extra, required[extra])
     yield from check_tools()
     yield _settings()
     yield from check_places(cub)
 
 
-def _packages(asked: Sequence[Requirement]) -> Check:
-    """What every command needs."""
-    lacking = [one for one in asked if not one.fits]
-    if not lacking:
-        return fine("packages", f"all {len(asked)} that policygen needs", ("every command",))
+def _packages(required: Sequence[Requirement]) -> Check:
+    """Checks the packages that every command needs."""
+    unmet = [requirement for requirement in required if not requirement.fits]
+    if not unmet:
+        return fine("packages", f"all {len(required)} that policygen needs", ("every command",))
     return Check(
         name="packages",
         state="missing",
-        found=_lacking(lacking),
+        found=_describe_unmet(unmet),
         needed_by=("every command",),
         remedy=again(),
     )
 
 
-def _extra(extra: str, asked: Sequence[Requirement]) -> Check:
-    lacking = [one for one in asked if not one.fits]
+def _extra(extra: str, required: Sequence[Requirement]) -> Check:
+    unmet = [requirement for requirement in required if not requirement.fits]
     name, needed_by = f"extra {extra}", NEEDED_BY.get(extra, ())
-    if not lacking:
-        first, *others = asked
-        more = f" and {len(others)} more" if others else ""
-        return fine(name, f"{first.name} {first.version}{more}", needed_by)
-    none = all(one.version is None for one in asked)
+    if not unmet:
+        first, *rest = required
+        suffix = f" and {len(rest)} more" if rest else ""
+        return fine(name, f"{first.name} {first.version}{suffix}", needed_by)
+    absent = all(requirement.version is None for requirement in required)
     return Check(
         name=name,
         state="optional",
-        found="not installed" if none else _lacking(lacking),
+        found="not installed" if absent else _describe_unmet(unmet),
         needed_by=needed_by,
         remedy=add(extra),
     )
 
 
-def _lacking(lot: Sequence[Requirement]) -> str:
-    """`no pyarrow; pandas 2.1 where pandas>=2.2 is needed`."""
+def _describe_unmet(unmet: Sequence[Requirement]) -> str:
+    """Describes unmet requirements: `no pyarrow; pandas 2.1 where pandas>=2.2 is needed`."""
     return "; ".join(
-        f"no {one.name}"
-        if one.version is None
-        else f"{one.name} {one.version} where {one.asked} is needed"
-        for one in lot
+        f"no {requirement.name}"
+        if requirement.version is None
+        else f"{requirement.name} {requirement.version} where {requirement.asked} is needed"
+        for requirement in unmet
     )
 
 
 def _settings() -> Check:
-    """One that is broken is told by the tree that it names."""
+    """Reports the settings file. The tree check reports a broken one."""
     if path := settings.named():
         return fine("settings", nearby(path))
     return Check(name="settings", state="optional", found=f"no {settings.NAME} is named")
@@ -111,47 +111,47 @@ COMPILING = (
     *("resolve", "plan", "apply", "emit", "review", "audit", "demo"),
     *("verify-effect", "verify-sass"),
 )
-"""Commands that ask the compiler."""
+"""Commands that run the compiler."""
 READING = ("scan", "headers path", *COMPILING)
 CACHING = (*READING, "headers fetch")
 WRITING = ("apply", "undo", "db choose --record")
 
 
-# Which trees are here, and where policygen keeps what is its own.
+# Trees that are present, and the folders that policygen itself uses.
 
 
 def check_places(cub: str | None) -> Iterator[Check]:
-    """The tree that is used, the others by kind of place, the cache, the store."""
-    here = Path.cwd()
-    yield _used(cub, here)
-    yield _fetched(trees.headers_folder(here))
-    for kind, words in (
+    """Checks the selected tree, other trees by kind of place, the cache, and the store."""
+    folder = Path.cwd()
+    yield _selected_tree(cub, folder)
+    yield _fetched(trees.headers_folder(folder))
+    for kind, where in (
         ("checkout", "around this folder"),
         ("wheel", "installed for this Python"),
         ("toolkit", "in CUDA_HOME, CUDA_PATH, beside nvcc or in /usr/local/cuda"),
     ):
-        yield _others(kind, words, here)
+        yield _other_trees(kind, where, folder)
     yield _cache()
     yield _store()
 
 
-def _used(cub: str | None, here: Path) -> Check:
+def _selected_tree(cub: str | None, folder: Path) -> Check:
     try:
-        found = trees.find_any(cub, here)
+        tree = trees.find_any(cub, folder)
     except PolicygenError as error:
         return failed("tree", READING, error)
-    if found is None:
+    if tree is None:
         return Check(
             name="tree", state="missing", found="no CUB", needed_by=READING, remedy=_fetch()
         )
-    return fine("tree", tree_line(found), READING)
+    return fine("tree", tree_line(tree), READING)
 
 
 def _fetch() -> str:
     return f"policygen headers fetch {shipped().default}"
 
 
-def _named(cub: Cub) -> str:
+def _describe_tree(cub: Cub) -> str:
     return f"{cub.called} {cub.version}, {nearby(Path(cub.root))}"
 
 
@@ -159,29 +159,29 @@ def _fetched(folder: Path) -> Check:
     try:
         versions = fetched(folder, None)
         used = {current(folder, library) for library in shipped().libraries}
-        words = [_version(folder, one, used) for one in versions]
+        descriptions = [_version(folder, version, used) for version in versions]
     except PolicygenError as error:
         return failed("fetched", (), error)
-    if not words:
-        found = f"none in {nearby(folder)}"
-        return Check(name="fetched", state="optional", found=found, remedy=_fetch())
-    return fine("fetched", f"{', '.join(words)} in {nearby(folder)}")
+    if not descriptions:
+        detail = f"none in {nearby(folder)}"
+        return Check(name="fetched", state="optional", found=detail, remedy=_fetch())
+    return fine("fetched", f"{', '.join(descriptions)} in {nearby(folder)}")
 
 
 def _version(folder: Path, version: str, used: Container[str | None]) -> str:
-    more = ["current"] if version in used else []
-    more += ["changed"] if differs(folder, version) else []
-    return f"{version} ({', '.join(more)})" if more else version
+    notes = ["current"] if version in used else []
+    notes += ["changed"] if differs(folder, version) else []
+    return f"{version} ({', '.join(notes)})" if notes else version
 
 
-def _others(kind: str, words: str, here: Path) -> Check:
+def _other_trees(kind: str, where: str, folder: Path) -> Check:
     try:
-        found = all_found(here)[kind]
+        cubs = all_found(folder)[kind]
     except PolicygenError as error:
         return failed(kind, (), error)
-    if not found:
-        return Check(name=kind, state="optional", found=f"none {words}")
-    return fine(kind, "; ".join(map(_named, found)))
+    if not cubs:
+        return Check(name=kind, state="optional", found=f"none {where}")
+    return fine(kind, "; ".join(map(_describe_tree, cubs)))
 
 
 def _cache() -> Check:
@@ -189,7 +189,7 @@ def _cache() -> Check:
         folder = cache_folder()
     except PolicygenError as error:
         return failed("cache", CACHING, error)
-    place = next(one for one in (folder, *folder.parents) if one.exists())
+    place = next(ancestor for ancestor in (folder, *folder.parents) if ancestor.exists())
     try:
         if not place.is_dir():
             raise NotADirectoryError
@@ -212,7 +212,7 @@ def _cache() -> Check:
 
 
 def _size(folder: Path) -> tuple[int, int]:
-    """Files and bytes; what goes meanwhile does not count."""
+    """Counts files and bytes, ignoring files that disappear meanwhile."""
     count = size = 0
     folders = [os.fspath(folder)]
     while folders:
@@ -230,7 +230,7 @@ def _size(folder: Path) -> tuple[int, int]:
 
 
 def _bytes(size: float) -> str:
-    """`512 B`, `2.8 GiB`."""
+    """Formats a number of bytes: `512 B`, `2.8 GiB`."""
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:
             return f"{size:.0f} {unit}"
@@ -239,7 +239,10 @@ def _bytes(size: float) -> str:
 
 
 def _store() -> Check:
-    """What was applied from here; one that could be a stranger's is not looked into."""
+    """Checks the store of applies in this folder.
+
+    A store that may belong to someone else is not read.
+    """
     path = Path(STORE)
     if not path.exists():
         return Check(name="store", state="optional", found=f"no {STORE} in this folder")
@@ -251,7 +254,7 @@ def _store() -> Check:
             remedy=f"policygen status --store {STORE}",
         )
     try:
-        applies = [one.state for one in history(store)]
+        applies = [entry.state for entry in history(store)]
     except PolicygenError as error:
         return failed("store", WRITING, error)
     writable = os.access(store, os.W_OK) and os.access(store.absolute().parent, os.W_OK)
@@ -263,9 +266,9 @@ def _store() -> Check:
             needed_by=WRITING,
             remedy=f"chmod u+w {STORE} .",
         )
-    count, there = len(applies), applies.count("applied")
-    known = f"{plural(count, 'apply', 'applies')}, {there} of them in a tree"
-    return fine("store", f"{STORE}, {_bytes(store.stat().st_size)}, {known}, writable", WRITING)
+    count, in_tree = len(applies), applies.count("applied")
+    summary = f"{plural(count, 'apply', 'applies')}, {in_tree} of them in a tree"
+    return fine("store", f"{STORE}, {_bytes(store.stat().st_size)}, {summary}, writable", WRITING)
 
 
 SASS = ("verify-sass", "review --run-sass", "demo")
@@ -275,17 +278,17 @@ GIT = ("--base REVISION", "--compare REVISION")
 GPU = ("nvidia-smi", "--query-gpu=name,compute_cap,memory.total,driver_version")
 NO_GPU = "no GPU here; no command needs one"
 SECONDS = 20.0
-"""For a program to tell its version."""
+"""Timeout for a program to print its version."""
 _MIB_PER_GIB = 1024
 # NVIDIA H200, 9.0, 143771 MiB, 580.159.04
 _GPU = re.compile(r"(.+), (\d+)\.(\d+), (\d+) MiB, ([\d.]+)")
 
 
-# Which programs are here that policygen starts, and which GPU.
+# External programs, and GPUs.
 
 
 def check_tools() -> Iterator[Check]:
-    """Each program, in the order in which they are needed."""
+    """Checks each program, in the order in which they are needed."""
     toolchain: Toolchain | None = None
     try:
         toolchain = find_toolchain()
@@ -294,27 +297,25 @@ def check_tools() -> Iterator[Check]:
     else:
         archs = f"{toolchain.archs[0]} to {toolchain.newest}"
         yield fine("nvcc", f"{toolchain.version}, {archs}, {nearby(toolchain.nvcc)}", COMPILING)
-        yield tried("compiling", COMPILING, partial(_compiled, toolchain), add("cuda"))
+        yield tried("compiling", COMPILING, partial(_compile_kernel, toolchain), add("cuda"))
         yield tried("cuobjdump", SASS, partial(_disassembler, toolchain), add("cuda"))
-    yield tried(
-        "c++filt", SASS, partial(_check_tools_version, "c++filt"), "apt-get install binutils"
-    )
+    yield tried("c++filt", SASS, partial(_program_version, "c++filt"), "apt-get install binutils")
     yield _hipcc()
-    yield tried("git", GIT, partial(_check_tools_version, "git"), "apt-get install git")
+    yield tried("git", GIT, partial(_program_version, "git"), "apt-get install git")
     yield _gpu()
 
 
-def fine(name: str, found: str, needed_by: tuple[str, ...] = ()) -> Check:
-    """What is as it should be."""
-    return Check(name=name, state="fine", found=found, needed_by=needed_by)
+def fine(name: str, detail: str, needed_by: tuple[str, ...] = ()) -> Check:
+    """Builds a check that passed."""
+    return Check(name=name, state="fine", found=detail, needed_by=needed_by)
 
 
 def tried(
-    name: str, needed_by: tuple[str, ...], look: Callable[[], str], remedy: str | None = None
+    name: str, needed_by: tuple[str, ...], probe: Callable[[], str], remedy: str | None = None
 ) -> Check:
-    """What looking for something comes to."""
+    """Builds a check from the result of a probe."""
     try:
-        return fine(name, look(), needed_by)
+        return fine(name, probe(), needed_by)
     except PolicygenError as error:
         return failed(name, needed_by, error, remedy)
 
@@ -322,89 +323,89 @@ def tried(
 def failed(
     name: str, needed_by: tuple[str, ...], error: PolicygenError, remedy: str | None = None
 ) -> Check:
-    """What is missing, with the command that installs it; or broken, as the error says."""
-    state, words = "broken", str(error)
+    """Builds a failed check: missing, with its install command, or broken, with the error."""
+    state, message = "broken", str(error)
     if isinstance(error, MissingToolError):
-        state, words = "missing", f"{error.tool} is missing"
-        # A variable leads astray, which an installation would not mend.
+        state, message = "missing", f"{error.tool} is missing"
+        # If a variable points to the wrong place, installing something does not help.
         remedy = error.remedy if "CUDA_HOME)" in error.tool else remedy
     elif isinstance(error, ProcessError):
-        words, remedy = _first_line(error.stderr), error.remedy or remedy
+        message, remedy = _first_line(error.stderr), error.remedy or remedy
     elif isinstance(error, InputError):
-        words, remedy = error.message, error.remedy or remedy
+        message, remedy = error.message, error.remedy or remedy
     return Check.model_validate(
         {
             "name": name,
             "state": state,
-            "found": words.partition("\n")[0],
+            "found": message.partition("\n")[0],
             "needed_by": needed_by,
             "remedy": remedy,
         }
     )
 
 
-def _first_line(words: str) -> str:
-    rows = [row.strip() for row in words.splitlines() if row.strip()]
+def _first_line(text: str) -> str:
+    rows = [row.strip() for row in text.splitlines() if row.strip()]
     return next((row for row in rows if re.search("error|fatal|not found", row)), "".join(rows[:1]))
 
 
-def _compiled(toolchain: Toolchain) -> str:
+def _compile_kernel(toolchain: Toolchain) -> str:
     compile_trial(toolchain)
     return f"a kernel compiles for {toolchain.newest}"
 
 
 def _hipcc() -> Check:
-    """The compiler for GPUs of AMD, which one command can use; none is no failure."""
+    """Checks the compiler for AMD GPUs. Its absence is no failure, as only one command uses it."""
     try:
-        found = find_hipcc()
+        hipcc = find_hipcc()
     except MissingToolError as error:
         if error.tool != PROGRAM:
             return failed(PROGRAM, ISA, error, HIP_REMEDY)
-        words = "no hipcc here; machine code of rocPRIM is not compared without it"
-        return Check(name=PROGRAM, state="optional", found=words, needed_by=ISA, remedy=HIP_REMEDY)
+        detail = "no hipcc here; machine code of rocPRIM is not compared without it"
+        return Check(name=PROGRAM, state="optional", found=detail, needed_by=ISA, remedy=HIP_REMEDY)
     except PolicygenError as error:
         return failed(PROGRAM, ISA, error, HIP_REMEDY)
-    return tried(PROGRAM, ISA, partial(_tried, found), HIP_REMEDY)
+    return tried(PROGRAM, ISA, partial(_compile_with_hipcc, hipcc), HIP_REMEDY)
 
 
-def _tried(found: Hipcc) -> str:
-    compile_hip(found)
-    told = f"{found.version} (clang {found.clang_version})"
-    return f"{told}, a kernel compiles for {ASKED}, {nearby(found.path)}"
+def _compile_with_hipcc(hipcc: Hipcc) -> str:
+    compile_hip(hipcc)
+    version = f"{hipcc.version} (clang {hipcc.clang_version})"
+    return f"{version}, a kernel compiles for {ASKED}, {nearby(hipcc.path)}"
 
 
 def _disassembler(toolchain: Toolchain) -> str:
     path = find_disassembler(toolchain)
-    told = run([str(path), "--version"], limit=SECONDS, install=add("cuda"))
+    output = run([str(path), "--version"], limit=SECONDS, install=add("cuda"))
     # Cuda compilation tools, release 13.2, V13.2.78
-    release = re.search(r"\bV([\d.]+)", told)
+    release = re.search(r"\bV([\d.]+)", output)
     return f"{release[1] if release else 'of no known release'}, nvdisasm too, {nearby(path)}"
 
 
-def _check_tools_version(program: str) -> str:
-    """`2.39.2`, of what a program says of itself."""
-    told = run([program, "--version"], limit=SECONDS, install="")
+def _program_version(program: str) -> str:
+    """Returns the version number from a program's output, such as `2.39.2`."""
+    output = run([program, "--version"], limit=SECONDS, install="")
     # git version 2.39.2; GNU c++filt (GNU Binutils for Debian) 2.40
-    number = re.search(r"\d+(?:\.\d+)+", told)
-    return number[0] if number else told.partition("\n")[0]
+    number = re.search(r"\d+(?:\.\d+)+", output)
+    return number[0] if number else output.partition("\n")[0]
 
 
 def _gpu() -> Check:
-    """The GPUs; none is no failure, nor is a driver that does not answer."""
+    """Lists the GPUs. Neither a missing GPU nor an unresponsive driver is a failure."""
     program, query = GPU
     absent = Check(name="GPU", state="optional", found=NO_GPU)
     if which(program) is None:
         return absent
     try:
-        told = run([program, query, "--format=csv,noheader"], limit=SECONDS, install="")
+        output = run([program, query, "--format=csv,noheader"], limit=SECONDS, install="")
     except PolicygenError as error:
-        words = _first_line(error.stderr) if isinstance(error, ProcessError) else str(error)
-        return absent.model_copy(update={"found": f"nvidia-smi does not answer: {words}"})
-    rows = [row for row in told.splitlines() if row.strip()]
-    return fine("GPU", "; ".join(map(_spelled, rows))) if rows else absent
+        message = _first_line(error.stderr) if isinstance(error, ProcessError) else str(error)
+        return absent.model_copy(update={"found": f"nvidia-smi does not answer: {message}"})
+    rows = [row for row in output.splitlines() if row.strip()]
+    return fine("GPU", "; ".join(map(_describe_gpu, rows))) if rows else absent
 
 
-def _spelled(row: str) -> str:
+def _describe_gpu(row: str) -> str:
     if (match := _GPU.fullmatch(row.strip())) is None:
         return row.strip()
     name, major, minor, memory, driver = match.groups()

@@ -1,4 +1,4 @@
-"""What this machine can measure: its driver, its GPUs, what compiles for them, and how noisily."""
+"""Reports what this machine can measure: driver, GPUs, compiler support, and expected noise."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ from policygen.results.noise import prior_of
 
 NEEDED_BY = ("measure",)
 DRIVERS: Mapping[int, int] = {11: 450, 12: 525, 13: 580}
-"""Major release of CUDA → the first driver that runs its programs (CUDA Toolkit Release Notes)."""
+"""Major CUDA release → the first driver that runs its programs (CUDA Toolkit Release Notes)."""
 DRIVER = "NVIDIA's driver {}, or a newer one: https://www.nvidia.com/drivers"
 PACKAGES = {
     "nvidia-ml-py": "clocks and why they are slow, before and while it measures",
@@ -34,18 +34,18 @@ PACKAGES = {
     "cuda-bindings": "measure --method nvbench",
     "nvidia-curand": "measure --benchmarks",
 }
-"""Of the extra, and who needs each."""
+"""Packages of the extra, and what needs each."""
 SHOWN = "cub.bench.reduce."
 """The benchmarks whose noise is shown."""
 TIMES = (1e-5, 1e-4, 1e-3)
-"""Seconds of a run for which the noise is shown."""
+"""Run times in seconds for which the noise is shown."""
 _GIB = 1 << 30
 NO_GPU = 3
-"""The exit status where there is nothing to measure on."""
+"""The exit status if there is nothing to measure on."""
 
 
 def examine_measuring() -> Doctor:
-    """Looks at everything, and changes no setting; what is missing is no error here."""
+    """Runs all checks without changing any setting. Missing tools do not raise errors."""
     return Doctor(
         version=__version__,
         installed="package" if clone() is None else "clone",
@@ -54,8 +54,8 @@ def examine_measuring() -> Doctor:
 
 
 def exit_status(document: Doctor) -> int:
-    """3 where something is missing without which nothing is measured, 1 where it is broken."""
-    states = {one.state for one in document.checks}
+    """Returns 3 if something required is missing, 1 if something is broken, else 0."""
+    states = {check.state for check in document.checks}
     return NO_GPU if "missing" in states else int("broken" in states)
 
 
@@ -66,8 +66,8 @@ def _checks() -> Iterator[Check]:
     yield _driver(driver, None if isinstance(toolchain, PolicygenError) else toolchain)
     if isinstance(gpus, PolicygenError):
         yield _absent(gpus)
-    for one in listed:
-        yield from _gpu(one)
+    for gpu in listed:
+        yield from _gpu(gpu)
     yield _compiler(toolchain, listed)
     count = workers_of(None)
     yield fine(
@@ -80,7 +80,7 @@ def _checks() -> Iterator[Check]:
         yield _package(name, user)
     if listed:
         yield _permission()
-    for name in dict.fromkeys(one.name for one in listed):
+    for name in dict.fromkeys(gpu.name for gpu in listed):
         yield _noise(name)
 
 
@@ -99,58 +99,61 @@ def _gpus() -> tuple[ListedGpu, ...] | PolicygenError:
 
 
 def _absent(error: PolicygenError) -> Check:
-    """None, or one that does not answer; nvidia-smi may say why."""
+    """Reports that there is no GPU or that it does not respond; nvidia-smi may say why."""
     cause = error.__cause__
-    found = "no GPU here"
+    detail = "no GPU here"
     if isinstance(cause, PolicygenError):
-        words = cause.stderr if isinstance(cause, ProcessError) else str(cause)
-        first = words.strip().partition("\n")[0]
-        found = ": ".join(filter(None, ("nvidia-smi does not answer", first)))
+        message = cause.stderr if isinstance(cause, ProcessError) else str(cause)
+        first_line = message.strip().partition("\n")[0]
+        detail = ": ".join(filter(None, ("nvidia-smi does not answer", first_line)))
     return Check(
         name="GPU",
         state="missing",
-        found=f"{found}; policygen measure --compile-only needs none",
+        found=f"{detail}; policygen measure --compile-only needs none",
         needed_by=NEEDED_BY,
     )
 
 
 def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
-    """Whether the driver runs what nvcc makes."""
+    """Checks whether the driver runs programs built by nvcc."""
     major = int(toolchain.version.partition(".")[0]) if toolchain else max(DRIVERS)
-    least = DRIVERS.get(major, DRIVERS[max(DRIVERS)])
+    required = DRIVERS.get(major, DRIVERS[max(DRIVERS)])
     if driver is None:
-        return _problem("driver", "missing", "no driver of NVIDIA here", DRIVER.format(least))
-    if int(driver.partition(".")[0]) >= least:
-        return fine("driver", f"{driver}; CUDA {major} needs {least} or newer", NEEDED_BY)
-    older = max((one for one, first in DRIVERS.items() if first <= _major(driver)), default=None)
-    remedy = DRIVER.format(least)
+        return _problem("driver", "missing", "no driver of NVIDIA here", DRIVER.format(required))
+    if int(driver.partition(".")[0]) >= required:
+        return fine("driver", f"{driver}; CUDA {major} needs {required} or newer", NEEDED_BY)
+    older = max(
+        (release for release, first_driver in DRIVERS.items() if first_driver <= _major(driver)),
+        default=None,
+    )
+    remedy = DRIVER.format(required)
     if older is not None:
         remedy += (
             f"; or CUDA {older}: CUDA_HOME with its toolkit (its wheels have no nvcc), and"
             f" the packages cuda-bindings=={older}.* and nvidia-curand-cu{older}"
         )
-    found = f"{driver}; what nvcc of CUDA {major} makes needs {least} or newer"
-    return _problem("driver", "broken", found, remedy)
+    detail = f"{driver}; what nvcc of CUDA {major} makes needs {required} or newer"
+    return _problem("driver", "broken", detail, remedy)
 
 
 def _major(driver: str) -> int:
     return int(driver.partition(".")[0])
 
 
-def _gpu(one: ListedGpu) -> Iterator[Check]:
-    name, state = f"GPU {one.number}", gpu_state(one.uuid)
-    words = f"{one.name}, {one.arch}"
+def _gpu(gpu: ListedGpu) -> Iterator[Check]:
+    name, state = f"GPU {gpu.number}", gpu_state(gpu.uuid)
+    description = f"{gpu.name}, {gpu.arch}"
     if state is None:
-        yield fine(name, f"{words}; its clocks and limits are not known", NEEDED_BY)
+        yield fine(name, f"{description}; its clocks and limits are not known", NEEDED_BY)
         return
-    yield fine(name, ", ".join([words, *_facts(state)]), NEEDED_BY)
+    yield fine(name, ", ".join([description, *_facts(state)]), NEEDED_BY)
     if state.divided:
-        found = "divided into several (MIG): its parts share memory and power with each other"
-        yield Check(name=f"{name} MIG", state="optional", found=found, needed_by=NEEDED_BY)
+        detail = "divided into several (MIG): its parts share memory and power with each other"
+        yield Check(name=f"{name} MIG", state="optional", found=detail, needed_by=NEEDED_BY)
     yield _use(name, state)
     if state.slowed:
-        found = f"slowed down now: {', '.join(state.slowed)}"
-        yield Check(name=f"{name} speed", state="optional", found=found, needed_by=NEEDED_BY)
+        detail = f"slowed down now: {', '.join(state.slowed)}"
+        yield Check(name=f"{name} speed", state="optional", found=detail, needed_by=NEEDED_BY)
 
 
 def _facts(state: GpuState) -> Iterator[str]:
@@ -159,8 +162,8 @@ def _facts(state: GpuState) -> Iterator[str]:
     yield f"SM clock {_clock(state.sm)}"
     yield f"memory clock {_clock(state.memory_clock)}"
     if state.power_limit is not None:
-        most = f" of at most {state.power_limits[1]:.0f}" if state.power_limits else ""
-        yield f"power limit {state.power_limit:.0f}{most} W"
+        limit = f" of at most {state.power_limits[1]:.0f}" if state.power_limits else ""
+        yield f"power limit {state.power_limit:.0f}{limit} W"
     if state.temperature is not None:
         yield f"{state.temperature} °C"
     yield f"persistence {_switch(state.persistence)}"
@@ -175,36 +178,36 @@ def _clock(clock: ClockState) -> str:
     return f"{'not known' if clock.now is None else clock.now} of at most {clock.most} MHz"
 
 
-def _switch(value: bool | None) -> str:  # noqa: FBT001  it is what is shown
+def _switch(value: bool | None) -> str:  # noqa: FBT001  a value to display, not a flag
     return "not known" if value is None else "on" if value else "off"
 
 
 def _use(name: str, state: GpuState) -> Check:
-    """Whether somebody else computes on it."""
+    """Checks whether another process computes on the GPU."""
     name = f"{name} use"
     if state.processes is None:
-        found = "not known: the driver does not tell which processes use it"
-        return Check(name=name, state="optional", found=found, needed_by=NEEDED_BY)
-    others = [one for one in state.processes if one != os.getpid()]
-    if not others:
+        detail = "not known: the driver does not tell which processes use it"
+        return Check(name=name, state="optional", found=detail, needed_by=NEEDED_BY)
+    other_pids = [pid for pid in state.processes if pid != os.getpid()]
+    if not other_pids:
         return fine(name, "no other process computes on it", NEEDED_BY)
-    numbers = ", ".join(map(str, others))
-    who = "1 other process computes on it, and disturbs"
-    if len(others) > 1:
-        who = f"{len(others)} other processes compute on it, and disturb"
-    found = f"{who} what is measured: {numbers}"
-    return Check(name=name, state="optional", found=found, needed_by=NEEDED_BY)
+    numbers = ", ".join(map(str, other_pids))
+    subject = "1 other process computes on it, and disturbs"
+    if len(other_pids) > 1:
+        subject = f"{len(other_pids)} other processes compute on it, and disturb"
+    detail = f"{subject} what is measured: {numbers}"
+    return Check(name=name, state="optional", found=detail, needed_by=NEEDED_BY)
 
 
 def _compiler(toolchain: Toolchain | PolicygenError, gpus: tuple[ListedGpu, ...]) -> Check:
-    """Whether nvcc compiles for the GPUs that are here."""
+    """Checks whether nvcc compiles for the GPUs present."""
     if isinstance(toolchain, PolicygenError):
         return failed("nvcc", NEEDED_BY, toolchain, add("measure"))
     archs = f"{toolchain.archs[0]} to {toolchain.newest}"
-    lacking = sorted({one.arch for one in gpus} - set(toolchain.archs))
-    if lacking:
-        found = f"{toolchain.version} compiles for {archs}, and not for {', '.join(lacking)}"
-        return _problem("nvcc", "broken", found, "CUDA_HOME with a toolkit that does")
+    missing = sorted({gpu.arch for gpu in gpus} - set(toolchain.archs))
+    if missing:
+        detail = f"{toolchain.version} compiles for {archs}, and not for {', '.join(missing)}"
+        return _problem("nvcc", "broken", detail, "CUDA_HOME with a toolkit that does")
     return fine("nvcc", f"{toolchain.version}, compiles for {archs}", NEEDED_BY)
 
 
@@ -222,34 +225,34 @@ def _package(name: str, user: str) -> Check:
 
 
 def _permission() -> Check:
-    """Whether clocks can be locked; nothing is tried."""
+    """Reports whether the user may lock clocks, without trying it."""
     if os.geteuid() == 0:
-        found = (
+        detail = (
             "root may lock clocks (nvidia-smi --lock-gpu-clocks), where no container forbids it;"
             " policygen never does"
         )
-        return fine("clocks", found, NEEDED_BY)
-    found = (
+        return fine("clocks", detail, NEEDED_BY)
+    detail = (
         "this user may not lock clocks, which takes root: they follow temperature and power."
         " Base and variants run in turns, so that it weighs on both; and samples of a GPU that is"
         " slowed down are taken again"
     )
     if management_library() is None:
-        found += ", as far as a kernel that counts cycles can tell"
-    return Check(name="clocks", state="optional", found=found, needed_by=NEEDED_BY)
+        detail += ", as far as a kernel that counts cycles can tell"
+    return Check(name="clocks", state="optional", found=detail, needed_by=NEEDED_BY)
 
 
 def _noise(gpu: str) -> Check:
-    """What is expected before it is measured."""
+    """Reports the expected noise before measuring."""
     prior = prior_of(gpu, SHOWN)
     shares = prior.deviation(np.array(TIMES))
-    told = ", ".join(
+    deviations = ", ".join(
         f"{share:.2%} of {seconds * 1e6:,.0f} µs"
         for seconds, share in zip(TIMES, shares, strict=True)
     )
-    found = f"a run differs from the next by {told}, as known of: {prior.origin}"
-    return fine(f"noise of {gpu}", found, NEEDED_BY)
+    detail = f"a run differs from the next by {deviations}, as known of: {prior.origin}"
+    return fine(f"noise of {gpu}", detail, NEEDED_BY)
 
 
-def _problem(name: str, state: CheckState, found: str, remedy: str) -> Check:
-    return Check(name=name, state=state, found=found, needed_by=NEEDED_BY, remedy=remedy)
+def _problem(name: str, state: CheckState, detail: str, remedy: str) -> Check:
+    return Check(name=name, state=state, found=detail, needed_by=NEEDED_BY, remedy=remedy)

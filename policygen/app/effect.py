@@ -1,4 +1,4 @@
-"""What a change does to what is selected: it has its effect, and no other."""
+"""Proves the effect of a change on what is selected: exactly what was intended."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,14 +29,14 @@ from policygen.trees.layout import tree_content
 
 
 def verify_effect(session: Session, arch: str | None = None) -> Effect:
-    """Asks whether the last apply, or the last one for an architecture, has its effect."""
-    wanted = parse_archs([] if arch is None else [arch])
-    plan, before = last_apply(session.store, session.root, wanted)
+    """Proves the effect of the last apply, or of the last apply for an architecture."""
+    archs = parse_archs([] if arch is None else [arch])
+    plan, before = last_apply(session.store, session.root, archs)
     names = tuple(file.path for file in plan.files)
-    found, data, _ = open_tree(session.cub, names, progress=session.progress)
-    headers = {name: read_changed(found.paths[name], before[name]) for name in names}
-    now = {name: data[name] for name in names}
-    effect = applied_effect(plan, found, headers, before, now, progress=session.progress)
+    tree, data, _ = open_tree(session.cub, names, progress=session.progress)
+    headers = {name: read_changed(tree.paths[name], before[name]) for name in names}
+    after = {name: data[name] for name in names}
+    effect = applied_effect(plan, tree, headers, before, after, progress=session.progress)
     words, passed = effect_summary(effect), not effect.wrong
     record_proof(session.store, session.cub, "verify-effect", words, session.note, passed=passed)
     return effect
@@ -44,29 +44,29 @@ def verify_effect(session: Session, arch: str | None = None) -> Effect:
 
 def applied_effect(
     plan: Plan,
-    found: ReadTree,
+    tree: ReadTree,
     headers: Mapping[str, TuningHeader],
     before: Mapping[str, bytes],
-    now: Mapping[str, bytes],
+    after: Mapping[str, bytes],
     *,
     progress: Progress | None = None,
-    known: tuple[Resolution, Resolution] | None = None,
+    resolutions: tuple[Resolution, Resolution] | None = None,
 ) -> Effect:
-    """Whether a plan that is applied has its effect; `headers` are those of before."""
-    compiler = compiler_for(found, headers, before, progress=progress)
+    """Proves the effect of an applied plan. `headers` are those before the apply."""
+    compiler = compiler_for(tree, headers, before, progress=progress)
     compiler = replace(compiler, replaced=before)
-    if known is not None:
-        compiler.take(now, *known)
-    effect = effect_of(plan.model_copy(update={"cub": found.cub}), found, compiler, now)
-    return effect.model_copy(update={"content": tree_content(found.cub)})
+    if resolutions is not None:
+        compiler.take(after, *resolutions)
+    effect = effect_of(plan.model_copy(update={"cub": tree.cub}), tree, compiler, after)
+    return effect.model_copy(update={"content": tree_content(tree.cub)})
 
 
-# A plan together with the tree that it is for.
+# A plan together with its tree.
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, the tree that it is for, and the compiler that knows it."""
+    """A plan, its tree, and the compiler for the tree."""
 
     plan: Plan
     tree: ReadTree
@@ -75,99 +75,105 @@ class Planned:
 
     @property
     def changed(self) -> dict[str, bytes]:
-        """The headers that the plan changes, as they shall be."""
+        """The contents of the changed headers after the plan."""
         return changed_headers(self.plan, self.data)
 
 
 def proven(planned: Planned) -> Effect:
-    """The effect of a plan on what is selected; another one than planned is an error."""
+    """Proves the effect of a plan. Raises an error if it differs from what was planned."""
     effect = effect_of(planned.plan, planned.tree, planned.compiler, planned.changed)
     if effect.wrong:
-        raise EffectError([f"{one.name}: {one.reason}" for one in effect.wrong])
+        raise EffectError([f"{failure.name}: {failure.reason}" for failure in effect.wrong])
     return effect
 
 
 def effect_of(
-    plan: Plan, found: ReadTree, compiler: Compiler, changed: Mapping[str, bytes]
+    plan: Plan, tree: ReadTree, compiler: Compiler, changed: Mapping[str, bytes]
 ) -> Effect:
-    """What a change does: by the tree's own dialect, and by families that were written, too."""
-    _check_provable(found, changed)
-    effect = _judged(legacy.part(plan, legacy=False), compiler, changed)
-    if plan.options.legacy == "update" and found.cub.has_selectors:
-        older = older_compiler(found, compiler)
-        effect = legacy.both(effect, _judged(legacy.part(plan, legacy=True), older, changed))
+    """Judges a change in the tree's own dialect, and in families that were written as well."""
+    _check_provability(tree, changed)
+    effect = _judge_plan(legacy.part(plan, legacy=False), compiler, changed)
+    if plan.options.legacy == "update" and tree.cub.has_selectors:
+        older = older_compiler(tree, compiler)
+        effect = legacy.both(effect, _judge_plan(legacy.part(plan, legacy=True), older, changed))
     return effect
 
 
-def _check_provable(found: ReadTree, names: Iterable[str]) -> None:
-    """Raises where headers ask for what no proof can know."""
-    paths = [found.paths[name] for name in sorted(names)]
-    if asked := unprovable(found.cub, paths, nearby):
-        raise UnprovableError([finding.where for finding in asked])
+def _check_provability(tree: ReadTree, names: Iterable[str]) -> None:
+    """Raises an error if headers depend on inputs that no proof can cover."""
+    paths = [tree.paths[name] for name in sorted(names)]
+    if findings := unprovable(tree.cub, paths, nearby):
+        raise UnprovableError([finding.where for finding in findings])
 
 
-def _judged(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> Effect:
+def _judge_plan(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> Effect:
     return judge(
         plan, compiler.compare(changed), lambda point, arch: compiler.why_not(changed, point, arch)
     )
 
 
-# Struct families beside policy selectors: named, left, or planned and proved with the returns.
+# Struct families beside policy selectors: left alone, or planned and proved with the returns.
 
 
-def with_families(work: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
-    """The plan with what becomes of the families that stand beside the returns."""
-    plan, headers = work.plan, work.compiler.headers
-    wish = plan.options.legacy
+def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """Completes a plan with the treatment of the families beside the returns."""
+    plan, headers = planned.plan, planned.compiler.headers
+    mode = plan.options.legacy
     if not plan.cub.has_selectors:
-        told = [f"the tree has no policy selectors: --legacy {wish} says nothing about it"]
-        return _told(plan, told if wish != "leave" else [])
-    if wish == "update":
-        return _updated(work, planner, scored)
+        legacy_remarks = [
+            f"the tree has no policy selectors: --legacy {mode} says nothing about it"
+        ]
+        return _with_remarks(plan, legacy_remarks if mode != "leave" else [])
+    if mode == "update":
+        return _update_families(planned, planner, scored)
     written = (action.benchmark for action in plan.actions if action.written)
     remarks = legacy.left(legacy.headers_beside(written, plan.cub, headers))
-    if wish == "warn":
-        remarks += unlike(plan, work.tree, work.compiler)
-    return _told(plan, remarks)
+    if mode == "warn":
+        remarks += unlike(plan, planned.tree, planned.compiler)
+    return _with_remarks(plan, remarks)
 
 
-def _updated(work: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
-    """The same results in the families, by the rules of their own entries."""
-    own, headers = work.plan, work.compiler.headers
-    results, held = legacy.results_for(own, scored, headers)
-    families = _older_planner(work, planner, held).plan(results)
-    plan = legacy.joined(own, families, held, work.data)
-    if planner.prove and own.edits and families.edits:
-        proven(replace(work, plan=plan))
+def _update_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """Plans the same results in the families, by the rules of their own entries."""
+    plan_of_returns, headers = planned.plan, planned.compiler.headers
+    results, held = legacy.results_for(plan_of_returns, scored, headers)
+    families = _older_planner(planned, planner, held).plan(results)
+    plan = legacy.joined(plan_of_returns, families, held, planned.data)
+    if planner.prove and plan_of_returns.edits and families.edits:
+        proven(replace(planned, plan=plan))
     remarks = served(families, headers)
-    given = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
+    shown_values = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
     remarks += legacy.unread(plan, headers)
-    return _told(plan, [*remarks, *legacy.unlike(legacy.returned(plan, headers), given)])
+    return _with_remarks(
+        plan, [*remarks, *legacy.unlike(legacy.returned(plan, headers), shown_values)]
+    )
 
 
-def families_again(work: Planned, planner: Planner, plan: Plan) -> Plan:
-    """What a plan that was kept comes to, with its families; `work` has it without them."""
-    results, held = legacy.results_for(work.plan, plan.results, work.compiler.headers)
-    older = _older_planner(work, planner, held)
+def families_again(planned: Planned, planner: Planner, plan: Plan) -> Plan:
+    """Recomputes the families of a saved plan; `planned` has the plan without them."""
+    results, held = legacy.results_for(planned.plan, plan.results, planned.compiler.headers)
+    older = _older_planner(planned, planner, held)
     families = again(older, legacy.part(plan, legacy=True), results)
-    return legacy.joined(work.plan, families, held, work.data)
+    return legacy.joined(planned.plan, families, held, planned.data)
 
 
-def unlike(plan: Plan, found: ReadTree, compiler: Compiler) -> list[str]:
-    """The entries of families that say something else than the returns do by a plan."""
+def unlike(plan: Plan, tree: ReadTree, compiler: Compiler) -> list[str]:
+    """Lists the entries of families that differ from what the returns say after a plan."""
     actions = legacy.returned(plan, compiler.headers)
-    older = older_compiler(found, compiler)
-    told = older.tell([action.point for action in actions], plan.options.arch) if actions else {}
-    given = {point: legacy.shown(one) for point, one in told.items()}
-    return [*legacy.unlike(actions, given), *legacy.unread(plan, compiler.headers)]
+    older = older_compiler(tree, compiler)
+    resolved = (
+        older.tell([action.point for action in actions], plan.options.arch) if actions else {}
+    )
+    shown_values = {point: legacy.shown(values) for point, values in resolved.items()}
+    return [*legacy.unlike(actions, shown_values), *legacy.unread(plan, compiler.headers)]
 
 
-def _older_planner(work: Planned, planner: Planner, held: Mapping[Point, str]) -> Planner:
-    """The planner of the older dispatchers; `held` workloads stay as they are."""
-    compiler = older_compiler(work.tree, work.compiler)
+def _older_planner(planned: Planned, planner: Planner, held: Mapping[Point, str]) -> Planner:
+    """Returns the planner for the older dispatchers; `held` workloads stay unchanged."""
+    compiler = older_compiler(planned.tree, planned.compiler)
     sources = replace(planner.sources, cub=compiler.cub)
     return replace(planner, sources=sources, oracle=compiler, held=held)
 
 
-def _told(plan: Plan, remarks: Sequence[str]) -> Plan:
+def _with_remarks(plan: Plan, remarks: Sequence[str]) -> Plan:
     return plan.model_copy(update={"remarks": (*plan.remarks, *remarks)})

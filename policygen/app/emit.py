@@ -1,4 +1,4 @@
-"""A header of policy selectors for CUB's public API, made from results."""
+"""Generates a header of policy selectors for CUB's public API from results."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -52,40 +52,43 @@ def emit_selectors(
     force: bool = False,
     prove: bool = True,
 ) -> Emitted:
-    """Makes the text of a header, and shows what it does; `out` is what it shall be called."""
+    """Generates the text of a header and proves what it does. `out` is the name of the header."""
     check_serves("emit", session.cub)
     target, cub = parse_target([] if arch is None else [arch]), session.cub
-    spelled = _namespace(namespace, out)
+    namespace_name = _namespace(namespace, out)
     check_takes_selectors(cub)
-    ask = _Compiler(cub, session.progress)
-    with ranked(results, rules, session.note) as found:
-        emitter = _emitter(found, ask, target, force=force)
+    compiler = _Compiler(cub, session.progress)
+    with ranked(results, rules, session.note) as ranking:
+        emitter = _emitter(ranking, compiler, target, force=force)
         structs = emitter.structs
-        wanted = _wanted(found.workloads(cub.version), algorithms, cub.version)
-        judged = judged_by_base(session, wanted, target)
-        tuned = emitter.emit([found.files.named(one) for one in judged])
-    told = [*(a for each in tuned for p in each.parts for a in p.actions), *emitter.refused]
-    actions = [action for action in told if action.reason != NOT_ASKED]
-    written = [each for each in tuned if each.written]
+        selected = _selected_workloads(ranking.workloads(cub.version), algorithms, cub.version)
+        judged = judged_by_base(session, selected, target)
+        tuned = emitter.emit([ranking.files.named(workload) for workload in judged])
+    all_actions = [
+        *(a for selector in tuned for p in selector.parts for a in p.actions),
+        *emitter.refused,
+    ]
+    actions = [action for action in all_actions if action.reason != NOT_ASKED]
+    written = [selector for selector in tuned if selector.written]
     if not written:
-        raise _nothing(actions)
-    file = Path(out).name if out else f"{spelled.replace('::', '_')}.cuh"
-    made = HeaderTarget(cub.version, target, next_arch(target), std, spelled, file)
-    selectors = tuple(selector_of(each) for each in written)
-    text = render(written, selectors, made, structs)
+        raise _nothing_to_emit(actions)
+    file = Path(out).name if out else f"{namespace_name.replace('::', '_')}.cuh"
+    header_target = HeaderTarget(cub.version, target, next_arch(target), std, namespace_name, file)
+    selectors = tuple(selector_of(selector) for selector in written)
+    text = render(written, selectors, header_target, structs)
     proof = None
     if prove:
-        proof = _proven(written, made, text, lambda q, first: ask(q, first, std))
+        proof = _prove(written, header_target, text, lambda q, first: compiler(q, first, std))
     return Emitted(
         cub=cub,
-        toolchain=f"nvcc {ask.toolchain.version}",
+        toolchain=f"nvcc {compiler.toolchain.version}",
         arch=target,
         std=std,
-        namespace=spelled,
+        namespace=namespace_name,
         selectors=selectors,
         actions=tuple(actions),
         remarks=tuple(_remarks(actions, cub.version)),
-        shared=tuple(name for each in written for name in each.shared),
+        shared=tuple(name for selector in written for name in selector.shared),
         proof=proof,
         text=text,
     )
@@ -94,22 +97,22 @@ def emit_selectors(
 def taken_by_selectors(
     cub: Cub,
     results: Ranked,
-    wanted: Sequence[ScoredWorkload],
+    workloads: Sequence[ScoredWorkload],
     target: str,
     *,
     force: bool,
     progress: Progress | None,
 ) -> tuple[EmitAction, ...]:
-    """The workloads that a header for a tree would return policies for."""
+    """Returns the workloads for which a generated header would return policies."""
     check_takes_selectors(cub)
-    tuned = _emitter(results, _Compiler(cub, progress), target, force=force).emit(wanted)
-    actions = (action for each in tuned for part in each.parts for action in part.actions)
+    tuned = _emitter(results, _Compiler(cub, progress), target, force=force).emit(workloads)
+    actions = (action for selector in tuned for part in selector.parts for action in part.actions)
     return tuple(action for action in actions if action.decision == "write")
 
 
 @dataclass(frozen=True, slots=True)
 class _Compiler:
-    """Asks what selectors of a tree return."""
+    """Queries what selectors of a tree return."""
 
     cub: Cub
     progress: Progress | None
@@ -118,19 +121,25 @@ class _Compiler:
     def __call__(
         self, questions: Sequence[Question], first: tuple[str, ...] = (), language: int = 17
     ) -> Policies:
-        found = AskedTree(self.cub.version, (*first, *self.cub.include_folders), {})
-        return ask_policies(questions, found, self.toolchain, std=language, progress=self.progress)
+        tree = AskedTree(self.cub.version, (*first, *self.cub.include_folders), {})
+        return ask_policies(questions, tree, self.toolchain, std=language, progress=self.progress)
 
 
-def _emitter(found: Ranked, ask: _Compiler, target: str, *, force: bool) -> Emitter:
-    structs = policy_structs(trees.tuning_headers(ask.cub)[0].parent)
+def _emitter(ranking: Ranked, compiler: _Compiler, target: str, *, force: bool) -> Emitter:
+    structs = policy_structs(trees.tuning_headers(compiler.cub)[0].parent)
     return Emitter(
-        ask.cub.version, target, structs, ask, found.choose, force, spaces=found.files.spaces
+        compiler.cub.version,
+        target,
+        structs,
+        compiler,
+        ranking.choose,
+        force,
+        spaces=ranking.files.spaces,
     )
 
 
 def _namespace(given: str | None, out: str | None) -> str:
-    """What was given, or the file's name as an identifier."""
+    """Returns the given namespace, or the file name as an identifier."""
     if given is not None:
         if not _IDENTIFIER.fullmatch(given):
             raise InputError(
@@ -142,12 +151,12 @@ def _namespace(given: str | None, out: str | None) -> str:
 
 
 def takes_selectors(cub: Cub) -> bool:
-    """Whether the public API of a CUB takes policy selectors."""
+    """Returns whether CUB's public API accepts policy selectors."""
     return numbers(cub.version)[:2] >= SINCE
 
 
 def check_takes_selectors(cub: Cub) -> None:
-    """Refuses a CUB whose public API takes no policy selectors."""
+    """Raises an error if CUB's public API does not accept policy selectors."""
     if not takes_selectors(cub):
         raise InputError(
             f"CUB {cub.version} takes no policy selectors in its public API",
@@ -155,66 +164,72 @@ def check_takes_selectors(cub: Cub) -> None:
         )
 
 
-def _wanted(
+def _selected_workloads(
     workloads: Sequence[ScoredWorkload], names: Sequence[str], version: str
 ) -> list[ScoredWorkload]:
-    """The workloads of the algorithms that are named, as bindings or selectors call them."""
-    asked = {part.strip() for name in names for part in name.split(",") if part.strip()}
-    if not asked:
+    """Returns the workloads of algorithms named as in bindings or selectors."""
+    requested = {part.strip() for name in names for part in name.split(",") if part.strip()}
+    if not requested:
         return list(workloads)
-    known: dict[str, set[str]] = {}
+    benchmarks_by_name: dict[str, set[str]] = {}
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
-            called = {s.name for s in algorithm.selectors if s.site == benchmark.site}
-            for name in {algorithm.algorithm, *called}:
-                known.setdefault(name, set()).add(benchmark.name)
-    if unknown := sorted(asked - known.keys()):
+            selector_names = {s.name for s in algorithm.selectors if s.site == benchmark.site}
+            for name in {algorithm.algorithm, *selector_names}:
+                benchmarks_by_name.setdefault(name, set()).add(benchmark.name)
+    if unknown := sorted(requested - benchmarks_by_name.keys()):
         raise InputError(
-            f"no algorithm is called {', '.join(unknown)}", f"There are: {', '.join(sorted(known))}"
+            f"no algorithm is called {', '.join(unknown)}",
+            f"There are: {', '.join(sorted(benchmarks_by_name))}",
         )
-    kept = [one for one in workloads if any(one.algorithm in known[name] for name in asked)]
-    if not kept:
-        held = ", ".join(sorted({one.algorithm for one in workloads}))
+    matching = [
+        workload
+        for workload in workloads
+        if any(workload.algorithm in benchmarks_by_name[name] for name in requested)
+    ]
+    if not matching:
+        available = ", ".join(sorted({workload.algorithm for workload in workloads}))
         raise InputError(
-            f"the databases hold nothing of {', '.join(sorted(asked))}", f"They hold: {held}"
+            f"the databases hold nothing of {', '.join(sorted(requested))}",
+            f"They hold: {available}",
         )
-    return kept
+    return matching
 
 
-def _proven(
+def _prove(
     tuned: Sequence[TunedSelector],
     target: HeaderTarget,
     text: str,
     ask: Callable[[Sequence[Question], tuple[str, ...]], Policies],
 ) -> EmitProof:
-    """What the header does; anything else than it says is an error."""
+    """Proves what the header does. Raises an error if it does anything else."""
     folder = overlay(target.file, text.encode())
     include = f"{shipped().tree.tunings}/{target.file}"
     try:
-        told = ask(questions(tuned, target.namespace, include), (folder,))
+        policies = ask(questions(tuned, target.namespace, include), (folder,))
     except Problems as error:
         raise EffectError(
-            [f"the header does not compile: {one}" for one in error.errors]
+            [f"the header does not compile: {message}" for message in error.errors]
         ) from error
-    proof, wrong = judge(tuned, told, target.arch)
+    proof, wrong = judge(tuned, policies, target.arch)
     if wrong:
         raise EffectError(wrong)
     return proof
 
 
 def _remarks(actions: Sequence[EmitAction], version: str) -> Iterator[str]:
-    """What the results were measured against, where that is not this CUB."""
-    written = [one for one in actions if one.decision == "write"]
-    for measured in sorted({version_of(one.cccl) for one in written} - {version}):
+    """Yields remarks about results that were measured on a different version of CUB."""
+    written = [action for action in actions if action.decision == "write"]
+    for measured in sorted({version_of(action.cccl) for action in written} - {version}):
         yield (
             f"measured on CCCL {measured}, and the header is for CUB {version}, whose kernels and"
             " policies may be others: what was faster there can be slower here; measure it again"
         )
-    yield from several((one.name, one.cccl) for one in written)
+    yield from several((action.name, action.cccl) for action in written)
 
 
-def _nothing(actions: Sequence[EmitAction]) -> InputError:
-    """Why there is no selector to write."""
+def _nothing_to_emit(actions: Sequence[EmitAction]) -> InputError:
+    """Builds the error that explains why there is no selector to write."""
     reasons = dict.fromkeys(f"{action.name}: {action.reason}" for action in actions)
     shown = [*list(reasons)[:LISTED]]
     if len(reasons) > len(shown):

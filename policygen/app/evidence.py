@@ -1,4 +1,4 @@
-"""What databases say of what a change wrote; what was written by hand is found by its values."""
+"""Finds the measurements behind a change's values. Hand-written values are matched by value."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,13 +29,13 @@ from policygen.steps import Progress
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a change wrote, and what is known of where its values come from."""
+    """What a change wrote, and what is known about the origin of its values."""
 
     plan: Plan | None
     after: ReadTree
     different: Sequence[Differing]
     named: Mapping[Point, str]
-    """The variants that the comments of entries name."""
+    """The variants that comments of entries name."""
     progress: Progress | None = None
 
     @property
@@ -46,136 +46,150 @@ class Written:
 
     @property
     def instead(self) -> dict[Point, NextBest | None]:
-        """What was written in place of what no entry says."""
+        """What was written in place of variants that no entry can express."""
         return {a.point: a.next_best for a in (self.plan.actions if self.plan else ()) if a.written}
 
     @property
     def archs(self) -> dict[str, str]:
-        """A GPU that the plan took its results of is of the plan's architecture."""
+        """The plan's architecture for each GPU that it used results of."""
         if self.plan is None:
             return {}
         return {a.gpu: self.plan.options.arch for a in self.plan.actions if a.written}
 
 
 def named_variants(entries: Sequence[Touched], different: Sequence[Differing]) -> dict[Point, str]:
-    """Which variant each workload got, as the comment of its entry says."""
-    variants = {one.place: one.after.variant for one in entries if one.after is not None}
-    found = ((row.point, variants.get(row.entry_after)) for row in different if row.entry_after)
-    return {point: label for point, label in found if label}
+    """Returns the variant of each workload according to its entry's comment."""
+    variants = {
+        change.place: change.after.variant for change in entries if change.after is not None
+    }
+    labels = ((row.point, variants.get(row.entry_after)) for row in different if row.entry_after)
+    return {point: label for point, label in labels if label}
 
 
 def find_databases(plan: Plan | None, files: Sequence[str], remarks: list[str]) -> tuple[str, ...]:
-    """Those that are named, else those of the apply, as far as they are here."""
+    """Returns the named databases, or else those of the apply that exist here."""
     used = {n for a in plan.actions if a.written for n in a.databases} if plan else set()
-    named = list(files) or sorted(used)
-    paths = list(files) or [name for name in named if is_results(Path(name))]
-    if lost := [name for name in named if name not in paths]:
-        remarks.append(f"the database is not here: {', '.join(lost)}; name it with --db")
+    names = list(files) or sorted(used)
+    paths = list(files) or [name for name in names if is_results(Path(name))]
+    if missing := [name for name in names if name not in paths]:
+        remarks.append(f"the database is not here: {', '.join(missing)}; name it with --db")
     return tuple(paths)
 
 
 def find_evidence(
     databases: Sequence[str], written: Written, gpus: Mapping[str, str]
 ) -> tuple[Evidence, ...]:
-    """What databases say of the values that workloads got."""
+    """Returns what databases say about the values that workloads got."""
     if not databases or not (written.different or written.planned):
         return ()
     rules = written.plan.options.rules if written.plan else Rules()
     results = ResultFiles(databases, gpus={**written.archs, **gpus})
-    with open_inputs(results) as given:
-        top = rank(given.databases, rules=rules, declared=given.declared, top=1)
-        workloads = [results.told(one) for one in top.workloads]
-        archs = {arch for one in workloads if (arch := arch_of(one))}
+    with open_inputs(results) as inputs:
+        top = rank(inputs.databases, rules=rules, declared=inputs.declared, top=1)
+        workloads = [results.told(workload) for workload in top.workloads]
+        archs = {arch for workload in workloads if (arch := arch_of(workload))}
         version = written.after.cub.bindings
-        wanted: list[tuple[Measurement, str]] = []
+        requested: list[tuple[Measurement, str]] = []
         for arch in sorted(archs):
-            known = measurements(workloads, version, arch, force=False)[0]
-            labels = dict(_variants(given.databases, known, written, arch))
-            wanted += [(one, labels[one.point]) for one in known if one.point in labels]
-        asked = [(one.scored, label) for one, label in wanted]
-        proofs = evidence(given.databases, asked, rules, given.declared)
+            measured = measurements(workloads, version, arch, force=False)[0]
+            labels = dict(_written_variants(inputs.databases, measured, written, arch))
+            requested += [
+                (measurement, labels[measurement.point])
+                for measurement in measured
+                if measurement.point in labels
+            ]
+        scored = [(measurement.scored, label) for measurement, label in requested]
+        proofs = evidence(inputs.databases, scored, rules, inputs.declared)
         return tuple(
             Evidence(
-                benchmark=one.benchmark.name,
-                workload=one.workload,
+                benchmark=measurement.benchmark.name,
+                workload=measurement.workload,
                 scored=proof[0],
                 runtime=proof[1],
-                gpu=one.scored.gpu,
-                ctk=one.scored.ctk,
-                cccl=one.scored.cccl,
-                databases=given.named(one.scored).databases,
-                rejected=others(one, proof[0].variant, written.instead.get(one.point)),
+                gpu=measurement.scored.gpu,
+                ctk=measurement.scored.ctk,
+                cccl=measurement.scored.cccl,
+                databases=inputs.named(measurement.scored).databases,
+                rejected=others(
+                    measurement, proof[0].variant, written.instead.get(measurement.point)
+                ),
             )
-            for (one, _), proof in zip(wanted, proofs, strict=True)
+            for (measurement, _), proof in zip(requested, proofs, strict=True)
             if proof is not None
         )
 
 
-def _variants(
-    databases: Sequence[Path], known: Sequence[Measurement], written: Written, arch: str
+def _written_variants(
+    databases: Sequence[Path], candidates: Sequence[Measurement], written: Written, arch: str
 ) -> Iterator[tuple[Point, str]]:
-    """The variant that each workload got: as the plan has it, else the one with its values."""
+    """Yields each workload's variant: from the plan, or else the one with the same values."""
     planned = written.planned
-    yield from ((one.point, planned[one.point]) for one in known if one.point in planned)
+    yield from (
+        (measurement.point, planned[measurement.point])
+        for measurement in candidates
+        if measurement.point in planned
+    )
     changed = {row.point for row in written.different if row.arch == arch and row.after}
-    by_hand = [one for one in known if one.point in changed - planned.keys()]
+    by_hand = [
+        measurement for measurement in candidates if measurement.point in changed - planned.keys()
+    ]
     if not by_hand:
         return
     data, compiler = open_compiler(written.after, progress=written.progress)
     sources = TuningTree(written.after.cub, compiler.headers, data)
     cases, _ = find_places(by_hand, dialect_of(sources, arch, None), compiler, arch)
     placed = {case.measurement.point: case for case in cases}
-    measured = variants_of(databases, [one.scored for one in by_hand])
-    for one, labels in zip(by_hand, measured, strict=True):
-        named, case = written.named.get(one.point), placed.get(one.point)
-        label = shown_variant(case, labels, named) if case else named
+    labels_by_workload = variants_of(databases, [measurement.scored for measurement in by_hand])
+    for measurement, labels in zip(by_hand, labels_by_workload, strict=True):
+        named_label, case = written.named.get(measurement.point), placed.get(measurement.point)
+        label = shown_variant(case, labels, named_label) if case else named_label
         if label is not None:
-            yield one.point, label
+            yield measurement.point, label
 
 
 Proof = tuple[ScoredVariant, tuple[PointRatio, ...]]
 
 
-# What databases say of what was written: scores, and a ratio for each runtime workload.
+# Scores of written variants, with a ratio for each runtime workload.
 
 
 def evidence(
     paths: Sequence[Path],
-    wanted: Sequence[tuple[Measured, str]],
+    requested: Sequence[tuple[Measured, str]],
     rules: Rules,
     declared: DeclaredAxes | None = None,
 ) -> list[Proof | None]:
-    """For each measured workload and label the scores; none where it was not measured whole."""
-    if not wanted:
+    """Returns the scores for each workload and label; None if not all its points were measured."""
+    if not requested:
         return []
-    warnings = Warnings()  # the ranking told them
-    found: list[Proof | None] = []
+    warnings = Warnings()  # already reported by the ranking
+    proofs: list[Proof | None] = []
     with (
         Decoder() as decoder,
-        open_cases(paths, warnings, only([one for one, _ in wanted])) as cases,
+        open_cases(paths, warnings, only([workload for workload, _ in requested])) as cases,
     ):
         decoder.start()
-        for measured, label in wanted:
+        for measured, label in requested:
             scores = score_case(find_case(cases, measured), declared or {})
             parameters = parse_label(label)
             position = places(scores).get(frozenset((parameters or {}).items()))
             if position is None:
-                found.append(None)
+                proofs.append(None)
                 continue
             reader = SampleReader(scores.case, decoder, warnings.add)
             scored = scored_variant(scores, position, rules, reader)
-            found.append((scored, _runtime(scores, int(scores.index[position]))))
-    return found
+            proofs.append((scored, _point_ratios(scores, int(scores.index[position]))))
+    return proofs
 
 
-def variants_of(paths: Sequence[Path], wanted: Sequence[Measured]) -> list[tuple[str, ...]]:
-    """The labels of all variants that were measured for some workloads."""
-    with open_cases(paths, Warnings(), only(wanted)) as cases:
-        found = [find_case(cases, one).variants for one in wanted]
-    return [tuple(label for label in labels if label != BASE) for labels in found]
+def variants_of(paths: Sequence[Path], workloads: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """Returns the labels of all variants that were measured for some workloads."""
+    with open_cases(paths, Warnings(), only(workloads)) as cases:
+        label_lists = [find_case(cases, workload).variants for workload in workloads]
+    return [tuple(label for label in labels if label != BASE) for labels in label_lists]
 
 
-def _runtime(scores: Scores, variant: int) -> tuple[PointRatio, ...]:
+def _point_ratios(scores: Scores, variant: int) -> tuple[PointRatio, ...]:
     return tuple(
         PointRatio(
             subbench=part.table.subbench,
@@ -188,27 +202,31 @@ def _runtime(scores: Scores, variant: int) -> tuple[PointRatio, ...]:
     )
 
 
-# Which of the measured variants a workload's policy shows: whoever wrote its values.
+# Matching a workload's policy to measured variants.
 
 
-def shown_variant(case: PlacedResult, labels: Sequence[str], named: str | None) -> str | None:
-    """The one with its values; the one that its comment names first, where it has them.
+def shown_variant(
+    case: PlacedResult, labels: Sequence[str], comment_label: str | None
+) -> str | None:
+    """Returns the variant with the policy's values, preferring the one that the comment names.
 
-    One whose benchmark fixes more than an entry says comes last: what the entry says is the same.
+    A variant whose benchmark fixes more parameters than the entry has is tried last.
     """
-    ordered = [label for label in dict.fromkeys((named, *labels)) if label]
-    for whole in (True, False):
+    ordered = [label for label in dict.fromkeys((comment_label, *labels)) if label]
+    for exact in (True, False):
         for label in ordered:
-            if _shows(case, label, whole=whole):
+            if _matches_policy(case, label, whole=exact):
                 return label
     return None
 
 
-def _shows(case: PlacedResult, label: str, *, whole: bool) -> bool:
-    with suppress(InputError):  # a label that the entry cannot say is not what it has
+def _matches_policy(case: PlacedResult, label: str, *, whole: bool) -> bool:
+    with suppress(InputError):  # the entry cannot express the label, so it does not have it
         members = case.members(label)
         if whole:
             return case.has(members, label)
-        now, wanted = case.spot.told.values, case.spot.expected(members)
-        return bool(wanted) and all(now.get(name) == value for name, value in wanted.items())
+        current, expected = case.spot.told.values, case.spot.expected(members)
+        return bool(expected) and all(
+            current.get(name) == value for name, value in expected.items()
+        )
     return False

@@ -1,4 +1,4 @@
-"""What a question is about: headers, and what `-R`, `-a` and `--arch` say, as they are typed."""
+"""Filters: headers, and the values of `-R`, `-a`, and `--arch` as typed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from policygen.proof.toolchain import find_toolchain
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is asked for; all of what is left empty."""
+    """What is selected; an empty field selects everything."""
 
     headers: tuple[str, ...] = ()
     """Algorithms or header files: `scan`, `tuning_scan.cuh`."""
@@ -23,12 +23,12 @@ class Filter:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """What names begin with."""
+        """The pattern that names must start with."""
         return parse_regex(self.regex)
 
     @property
     def values(self) -> Mapping[str, frozenset[str]]:
-        """The values of axes."""
+        """The selected values of axes."""
         return parse_axes(self.axes)
 
 
@@ -36,7 +36,7 @@ EVERYTHING = Filter()
 
 
 def parse_regex(text: str) -> re.Pattern[str]:
-    """CCCL's `-R`: the pattern must match at the beginning of the name, not all of it."""
+    """Parses CCCL's `-R`: the pattern must match at the start of the name, not all of it."""
     try:
         return re.compile(text)
     except re.error as error:
@@ -44,9 +44,9 @@ def parse_regex(text: str) -> re.Pattern[str]:
 
 
 def parse_archs(texts: Sequence[str]) -> frozenset[str]:
-    """Architectures as they are typed: `sm_90`, `90` and `9.0` are `sm90`, with commas or not."""
+    """Parses architectures: `sm_90`, `90`, and `9.0` are `sm90`, with or without commas."""
     try:
-        return frozenset(parse_arch(one) for text in texts for one in text.split(","))
+        return frozenset(parse_arch(arch) for text in texts for arch in text.split(","))
     except ValueError as error:
         raise InputError(str(error)) from error
 
@@ -54,16 +54,19 @@ def parse_archs(texts: Sequence[str]) -> frozenset[str]:
 def typed_archs(
     texts: Sequence[str], words: Sequence[str] = (), *, amd: bool = False
 ) -> tuple[str, ...]:
-    """The same, which are ones that there are: CUB would answer for any number.
+    """Parses architectures and verifies that they exist, as CUB would accept any number.
 
-    `words` stand for several, and stay; `amd` is whether any of AMD's may be meant.
+    Words in `words` stand for several architectures and are kept. `amd` allows any AMD
+    architecture.
     """
-    found = [one.strip() for text in texts for one in text.split(",")]
-    return tuple(dict.fromkeys(one if one in words else _typed_arch(one, amd=amd) for one in found))
+    archs = [arch.strip() for text in texts for arch in text.split(",")]
+    return tuple(
+        dict.fromkeys(arch if arch in words else _typed_arch(arch, amd=amd) for arch in archs)
+    )
 
 
 def parse_target(texts: Sequence[str]) -> str:
-    """The architecture that is tuned."""
+    """Parses the architecture to tune; there must be exactly one."""
     archs = sorted(parse_archs(texts), key=arch_number)
     if not archs:
         raise InputError("no architecture is given", "Name the one that was measured: --arch sm90")
@@ -89,7 +92,7 @@ def _typed_arch(text: str, *, amd: bool) -> str:
             f"{text!r} is a compiler's target, and CUB selects by architecture alone",
             f"Write --arch {arch}, which is all of its targets.",
         )
-    if arch not in {*ladder(), *older()} and arch not in _compiled():
+    if arch not in {*ladder(), *older()} and arch not in _compiler_archs():
         raise InputError(
             f"there is no architecture {arch}",
             f"There are: {', '.join(ladder())}, and what nvcc compiles for.",
@@ -97,15 +100,15 @@ def _typed_arch(text: str, *, amd: bool) -> str:
     return arch
 
 
-def _compiled() -> tuple[str, ...]:
-    """What the compiler knows, where there is one: it may be newer than what is written here."""
+def _compiler_archs() -> tuple[str, ...]:
+    """Returns the compiler's architectures, which may be newer than the ladder; else none."""
     with suppress(PolicygenError):
         return find_toolchain().archs
     return ()
 
 
 def parse_axes(texts: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """CCCL's `-a`: `Axis=value` or `Axis=[v1,v2]`; the last one of a name counts."""
+    """Parses CCCL's `-a`: `Axis=value` or `Axis=[v1,v2]`. The last value for a name wins."""
     chosen: dict[str, frozenset[str]] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))

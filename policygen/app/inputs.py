@@ -1,4 +1,4 @@
-"""What is given to `policygen db`: databases, NVBench results, search spaces, told by content."""
+"""Inputs of `policygen db`: databases, NVBench results, and search spaces, detected by content."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,84 +34,92 @@ FromFiles = TypeVar("FromFiles", "Action", ComparedSide, ScoredWorkload)
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """What was measured, as it is named, and what of it is asked for."""
+    """Named result files, and the filter on them."""
 
     files: Sequence[str]
-    """Databases of any CCCL, NVBench's JSON results, or globs of them."""
+    """Databases of any CCCL version, NVBench JSON results, or globs of them."""
     benches: Sequence[str] = ()
-    """Benchmark sources, a checkout or a cccl_meta_bench.csv: declared axes and search spaces."""
+    """Benchmark sources, a checkout, or a cccl_meta_bench.csv, for declared axes and search spaces.
+    """
     base: str | None = None
-    """NVBench's result of the base, where the files are those of variants."""
+    """The NVBench result of base, if the files are results of variants."""
     confirm: Sequence[str] = ()
-    """Databases of later runs, which decide."""
+    """Databases of later runs, which confirm or reject the choices."""
     where: Filter = EVERYTHING
     gpus: Mapping[str, str] = field(default_factory=dict)
-    """GPU → architecture, where neither databases nor policygen know it."""
+    """GPU → architecture, if neither databases nor policygen know it."""
 
-    def told(self, one: ScoredWorkload) -> ScoredWorkload:
-        """A workload with the architecture that the user says of its GPU."""
-        name = one.gpu.partition("(")[0].strip()
-        given = next((a for gpu, a in self.gpus.items() if gpu in {name, one.gpu}), None)
-        return one.model_copy(update={"arch": given}) if given else one
+    def told(self, workload: ScoredWorkload) -> ScoredWorkload:
+        """Returns a workload with the architecture that the user gave for its GPU."""
+        name = workload.gpu.partition("(")[0].strip()
+        arch = next(
+            (known_arch for gpu, known_arch in self.gpus.items() if gpu in {name, workload.gpu}),
+            None,
+        )
+        return workload.model_copy(update={"arch": arch}) if arch else workload
 
 
-def parse_gpus(given: Sequence[str]) -> dict[str, str]:
-    """`--gpu-arch 'NAME=sm103'`, as often as it is said."""
-    found = {}
-    for text in given:
+def parse_gpus(texts: Sequence[str]) -> dict[str, str]:
+    """Parses the values of `--gpu-arch`, such as `NAME=sm103`."""
+    archs = {}
+    for text in texts:
         name, _, arch = text.rpartition("=")
         try:
-            found[name.strip()] = parse_arch(arch)
+            archs[name.strip()] = parse_arch(arch)
         except ValueError as error:
             raise InputError(f"--gpu-arch {text!r}: {error}") from error
         if not name.strip():
             raise InputError(f"--gpu-arch {text!r} names no GPU", "Such as: --gpu-arch B400=sm110")
-    return found
+    return archs
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The databases, and what is known of the benchmarks in them."""
+    """Open databases, and what is known about their benchmarks."""
 
     databases: tuple[Path, ...]
     spaces: Mapping[str, tuple[ParameterRange, ...]]
     declared: Mapping[tuple[str, str, str], tuple[str, ...]]
     made: Mapping[str, tuple[str, ...]]
-    """Databases made for the time being, and the files that they were made of."""
+    """Temporary databases, and the files that they were made from."""
     confirm: tuple[Path, ...] = ()
-    """Databases of runs that confirm what is chosen."""
+    """Databases of runs that confirm the choices."""
 
-    def named(self, one: FromFiles) -> FromFiles:
-        """What was measured, with the files that the user gave."""
-        files = [name for path in one.databases for name in self.made.get(path, (path,))]
-        return one.model_copy(update={"databases": tuple(files)})
+    def named(self, record: FromFiles) -> FromFiles:
+        """Replaces database paths by the files that the user gave."""
+        files = [name for path in record.databases for name in self.made.get(path, (path,))]
+        return record.model_copy(update={"databases": tuple(files)})
 
 
-def check_other(out: Path, *given: ResultFiles) -> None:
-    """Refuses to write over what is read, whoever forces it."""
-    for one in given:
-        more = (*one.benches, *((one.base,) if one.base else ()))
-        if out.resolve() in {path.resolve() for path in (*expand(one.files), *map(Path, more))}:
+def check_other(out: Path, *inputs: ResultFiles) -> None:
+    """Raises an error if the output is one of the inputs, even with --force."""
+    for results in inputs:
+        other_files = (*results.benches, *((results.base,) if results.base else ()))
+        if out.resolve() in {
+            path.resolve() for path in (*expand(results.files), *map(Path, other_files))
+        }:
             raise InputError(f"{out}: is one of the inputs", "Name another file.")
 
 
-def ask_why(given: ResultFiles, why: str) -> ResultFiles:
-    """One workload, as it is typed: `cub.bench.reduce.sum T=I32` is `-R` and `-a`.
+def ask_why(results: ResultFiles, why: str) -> ResultFiles:
+    """Parses a workload typed like `cub.bench.reduce.sum T=I32` into `-R` and `-a`.
 
-    A shell makes several words of it: what is no file and has a `=` belongs to it, too.
+    The shell splits it into several words, so words with a `=` that are no files belong to it.
     """
     name, *axes = why.split() or [""]
-    stray = [word for word in given.files if "=" in word and not Path(word).exists()]
+    stray = [word for word in results.files if "=" in word and not Path(word).exists()]
     if not name or any("=" not in axis for axis in axes):
         raise InputError(f"--why {why!r} is no workload", "Such as: cub.bench.reduce.sum T=I32")
     pairs = [axis.partition("=") for axis in (*axes, *stray)]
-    asked = [f"{axis if '{' in axis else axis + '{ct}'}={value}" for axis, _, value in pairs]
-    where = Filter(regex=f"{re.escape(name)}$", axes=(*given.where.axes, *asked))
-    return replace(given, files=[one for one in given.files if one not in stray], where=where)
+    axis_filters = [f"{axis if '{' in axis else axis + '{ct}'}={value}" for axis, _, value in pairs]
+    where = Filter(regex=f"{re.escape(name)}$", axes=(*results.where.axes, *axis_filters))
+    return replace(
+        results, files=[file for file in results.files if file not in stray], where=where
+    )
 
 
 def is_results(path: Path) -> bool:
-    """Whether a file that only a plan or a store names holds results; else nobody looks into it."""
+    """Returns whether a file named by a plan or store holds results. Other files are not read."""
     try:
         return path.is_file() and (is_database(path) or is_nvbench(read_named(path)))
     except (OSError, InputError):
@@ -119,7 +127,7 @@ def is_results(path: Path) -> bool:
 
 
 def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
-    """A filter that leaves nothing of what was measured."""
+    """Builds the error for a filter that matches nothing that was measured."""
     names: list[str] = []
     for path in expand(files):
         if is_database(path):
@@ -130,43 +138,43 @@ def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
 
 
 @contextmanager
-def open_inputs(given: ResultFiles) -> Iterator[Inputs]:
-    """Sorts files by their content; NVBench's results become a database for the time being."""
+def open_inputs(results: ResultFiles) -> Iterator[Inputs]:
+    """Sorts files by content. NVBench results are converted to a temporary database."""
     databases: list[Path] = []
-    others: list[Path] = []
+    sources: list[Path] = []
     runs: list[Path] = []
-    for path in expand(given.files):
+    for path in expand(results.files):
         try:
             if is_database(path):
                 databases.append(path)
             elif is_nvbench(data := read_named(path)):
                 runs.append(path)
-            elif data and b"\0" not in data and _declares(path, data):
-                others.append(path)
+            elif data and b"\0" not in data and _may_declare(path, data):
+                sources.append(path)
             else:
                 raise InputError(
                     f"{path}: neither a tuning database nor a result of NVBench", _EXPECTED
                 )
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    spaces, declared = benchmarks_of([*others, *map(Path, given.benches)])
+    spaces, declared = benchmarks_of([*sources, *map(Path, results.benches)])
     with TemporaryDirectory(prefix="policygen-") as folder:
-        made: dict[str, tuple[str, ...]] = {}
-        if runs or given.base:
-            path, files_of = _nvbench(runs, given.base, Path(folder))
+        temporary: dict[str, tuple[str, ...]] = {}
+        if runs or results.base:
+            path, files_of = _nvbench_database(runs, results.base, Path(folder))
             databases.append(path)
-            made[str(path)] = files_of
+            temporary[str(path)] = files_of
         if not databases:
             raise InputError("no database is given", "Name a cccl_meta_bench.db.")
-        yield Inputs(tuple(databases), spaces, declared, made, expand(given.confirm))
+        yield Inputs(tuple(databases), spaces, declared, temporary, expand(results.confirm))
 
 
-def _declares(path: Path, data: bytes) -> bool:
-    """Whether a text may be a benchmark's source, or a search space; by its name, or its content.
+def _may_declare(path: Path, data: bytes) -> bool:
+    """Returns whether a text may be a benchmark source or a search space, by its name or content.
 
-    What is wrong in it is told by who reads it.
+    Whoever reads it reports its errors.
     """
-    from policygen.headers.search_space import is_meta  # most have nothing to read
+    from policygen.headers.search_space import is_meta  # lazy import: rarely needed
 
     return path.suffix in {".cu", ".cuh", ".csv"} or is_meta(data) or b"%RANGE%" in data
 
@@ -174,10 +182,10 @@ def _declares(path: Path, data: bytes) -> bool:
 def benchmarks_of(
     paths: Sequence[Path],
 ) -> tuple[dict[str, tuple[ParameterRange, ...]], dict[tuple[str, str, str], tuple[str, ...]]]:
-    """Search spaces and declared axes, of benchmark sources or a cccl_meta_bench.csv."""
+    """Reads search spaces and declared axes from benchmark sources or a cccl_meta_bench.csv."""
     if not paths:
         return {}, {}
-    from policygen.headers.benchmark_sources import read_benchmarks  # most have nothing to read
+    from policygen.headers.benchmark_sources import read_benchmarks  # lazy import: rarely needed
 
     document, errors = read_benchmarks(paths)
     if errors:
@@ -193,21 +201,23 @@ def benchmarks_of(
     return spaces, declared
 
 
-def _nvbench(runs: Sequence[Path], base: str | None, folder: Path) -> tuple[Path, tuple[str, ...]]:
-    """A base and its variants, as a database; and the files that they stand in."""
-    read = [(path, read_nvbench(path)) for path in runs]
+def _nvbench_database(
+    runs: Sequence[Path], base: str | None, folder: Path
+) -> tuple[Path, tuple[str, ...]]:
+    """Converts NVBench results of base and variants to a database; also returns their files."""
+    results = [(path, read_nvbench(path)) for path in runs]
     if base is not None:
         chosen = read_nvbench(Path(base))
-        read = [(p, run) for p, run in read if p.resolve() != chosen.path.resolve()]
+        results = [(p, run) for p, run in results if p.resolve() != chosen.path.resolve()]
     else:
-        bases = [run for _, run in read if run.is_base]
+        bases = [run for _, run in results if run.is_base]
         if len(bases) != 1:
             raise InputError(
-                f"{len(bases)} of {len(read)} NVBench results are those of a base",
+                f"{len(bases)} of {len(results)} NVBench results are those of a base",
                 "Say which one is: --base FILE.json",
             )
         chosen = bases[0]
-    variants = [(guess_label(path), run) for path, run in read if run is not chosen]
+    variants = [(guess_label(path), run) for path, run in results if run is not chosen]
     if not variants:
         raise InputError("there is a base, but no variant to compare with it")
     out = folder / "nvbench.db"
@@ -220,24 +230,24 @@ _OPTIONS = {"worst_allowed": "worst"}
 _RATIOS = {"worst_allowed", "confidence", "least_score"}
 
 
-# When a variant is worth writing.
+# Rules for when a variant is worth writing.
 
 
-def choose_rules(current: str | None = None, **wanted: float | bool | None) -> Rules:
-    """`[choose]` of `policygen.toml`, changed by what is wanted."""
-    found = configured()
-    rules = found.settings.choose if found else Rules()
-    given = {name: value for name, value in wanted.items() if value is not None}
+def choose_rules(current: str | None = None, **overrides: float | bool | None) -> Rules:
+    """Returns `[choose]` of `policygen.toml`, with overrides."""
+    settings = configured()
+    rules = settings.settings.choose if settings else Rules()
+    given_overrides = {name: value for name, value in overrides.items() if value is not None}
     try:
-        rules = Rules.model_validate({**rules.model_dump(), **given})
+        rules = Rules.model_validate({**rules.model_dump(), **given_overrides})
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
         value = first["input"]
-        share = isinstance(value, float) and value >= 10 and name in _RATIOS
+        is_percent = isinstance(value, float) and value >= 10 and name in _RATIOS
         raise InputError(
             f"--{_OPTIONS.get(name, name.replace('_', '-'))} {value}: {first['msg']}",
-            f"It is a ratio, not per cent: {value / 100:g}." if share else None,
+            f"It is a ratio, not per cent: {value / 100:g}." if is_percent else None,
         ) from error
     if rules.prefer_simple and current is None:
         raise InputError("--prefer-simple needs --current", "Give the label of the present values.")

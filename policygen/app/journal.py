@@ -1,4 +1,4 @@
-"""What was applied to a tree, out of the journal."""
+"""Records and looks up what was applied to a tree."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -18,19 +18,19 @@ from policygen.trees.layout import tree_content
 
 
 def last_apply(store: Path, root: Path, archs: Collection[str]) -> tuple[Plan, dict[str, bytes]]:
-    """The plan of the last apply that is not undone, and the headers that it found."""
-    if found := find_apply(store, root, archs):
-        return found
-    what = f" for {' or '.join(archs)}" if archs else ""
+    """Returns the plan of the last apply that is not undone, and the headers before it."""
+    if applied := find_apply(store, root, archs):
+        return applied
+    target = f" for {' or '.join(archs)}" if archs else ""
     raise InputError(
-        f"{store}: nothing was applied to {root}{what}", "Name the store: --store FILE"
+        f"{store}: nothing was applied to {root}{target}", "Name the store: --store FILE"
     )
 
 
 def find_apply(
     store: Path, root: Path, archs: Collection[str] = ()
 ) -> tuple[Plan, dict[str, bytes]] | None:
-    """The same, where there may be none."""
+    """Returns the same as `last_apply`, or None if there is no apply."""
     if not store.is_file():
         return None
     with Journal.open(store) as journal:
@@ -54,19 +54,19 @@ def _plan_of(applied: AppliedRecord, store: Path) -> Plan:
 
 
 def document_of(applied: AppliedRecord) -> Applied | None:
-    """What an apply was asked for; none where another policygen said it in other words."""
+    """Returns the document of an apply; None if another version of policygen wrote it."""
     try:
         return Applied.model_validate_json(applied.document)
     except ValidationError:
         return None
 
 
-# What became of choices, in the store: planned, applied, verified, undone.
+# The states of choices in the store: planned, applied, verified, undone.
 
 
 def keep_choices(plan: Plan, store: Path, when: datetime) -> tuple[int, ...]:
-    """Stores what is about to be written; the numbers of the choices."""
-    # What is written in a return and in a family is one choice.
+    """Stores the choices that are about to be written, and returns their numbers."""
+    # The same choice written in a return and in a family counts once.
     written = {(a.point, a.variant): a for a in reversed(plan.actions) if a.written}
     rows = [_row(action, when) for action in reversed(written.values())]
     with Store.open(store) as opened:
@@ -78,7 +78,10 @@ def keep_choices(plan: Plan, store: Path, when: datetime) -> tuple[int, ...]:
 def tell_outcome(
     store: Path, choices: Sequence[int], states: Sequence[State], when: datetime, note: Note
 ) -> None:
-    """Adds what became of them; the tree is written, so a store that fails now is a warning."""
+    """Records what became of choices.
+
+    The tree is already written, so a failing store is only noted.
+    """
     try:
         with Store.open(store) as opened:
             for state in states:
@@ -88,11 +91,11 @@ def tell_outcome(
 
 
 def _row(action: Action, when: datetime) -> ChosenRow:
-    # A plan may come from elsewhere: its databases need not be here.
-    here = [name for name in action.databases if is_results(Path(name))]
+    # A plan may come from another machine, so its databases may be missing.
+    available = [name for name in action.databases if is_results(Path(name))]
     return ChosenRow(
         chosen_at=when,
-        sources=tuple(ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in here),
+        sources=tuple(ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in available),
         algorithm=action.benchmark,
         workload=action.workload,
         gpu=action.gpu,
@@ -105,7 +108,7 @@ def _row(action: Action, when: datetime) -> ChosenRow:
     )
 
 
-# Records what was proved of a tree, where applies are recorded.
+# Recording what was proved of a tree.
 
 
 def record_proof(
@@ -118,9 +121,9 @@ def record_proof(
     passed: bool,
     whole: bool = True,
 ) -> None:
-    """Keeps what came of a proof; where there is no store, none is made for it.
+    """Records the result of a proof if there is a store.
 
-    The proof holds whether or not it is recorded, so that a failure is a note.
+    The proof holds whether or not it is recorded, so a failure to record is only noted.
     """
     if not store.is_file():
         return

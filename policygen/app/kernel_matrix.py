@@ -1,4 +1,4 @@
-"""`policygen db matrix`: strategies of a kernel against sizes, of what was measured of them."""
+"""`policygen db matrix`: compares strategies of a kernel across sizes."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,18 +25,18 @@ from policygen.results.imported import KernelFacts, KernelLaunch, kernel_facts
 from policygen.results.own_tables import ROWS, SESSIONS
 
 Times = dict[int, list[float]]
-"""By session the medians of its processes, in their order."""
+"""By session: the medians of its processes, in their order."""
 
 
 def strategy_matrix(
     files: Sequence[str], where: Filter = EVERYTHING, by: str | None = None
 ) -> StrategyMatrix:
-    """Compares the values of a parameter as sets: at each size the best variant of each value."""
+    """Compares the values of a parameter, using the best variant of each value at each size."""
     paths = expand(files)
     kernels: list[KernelMatrix] = []
     for path in paths:
         with open_database(path) as database:
-            kernels += _of_database(database, where, by)
+            kernels += _kernels_of_database(database, where, by)
     if not kernels:
         raise InputError(
             f"nothing was measured of a kernel of one's own in {', '.join(map(str, paths))}",
@@ -45,41 +45,43 @@ def strategy_matrix(
     return StrategyMatrix(databases=tuple(map(str, paths)), kernels=tuple(kernels))
 
 
-def _of_database(database: Database, where: Filter, by: str | None) -> Iterator[KernelMatrix]:
+def _kernels_of_database(
+    database: Database, where: Filter, by: str | None
+) -> Iterator[KernelMatrix]:
     facts = kernel_facts(database)
     if not facts.starts:
         return
-    for (kernel, gpu), measured in _measured(database, facts).items():
+    for (kernel, gpu), measured in _read_times(database, facts).items():
         if where.pattern.match(kernel):
             yield _Kernel(kernel, gpu, measured, facts).matrix(by)
 
 
 Spot = tuple[str, str]
-"""A class of sizes, and a runtime workload as tables have it."""
+"""A size class, and a runtime workload as stored in tables."""
 Measured = dict[tuple[Spot, str], Times]
-"""By runtime workload and variant."""
+"""Times by runtime workload and variant."""
 
 
-def _measured(database: Database, facts: KernelFacts) -> dict[tuple[str, str], Measured]:
-    """By kernel and GPU the times of all processes."""
-    found: dict[tuple[str, str], Measured] = {}
+def _read_times(database: Database, facts: KernelFacts) -> dict[tuple[str, str], Measured]:
+    """Reads the times of all processes, by kernel and GPU."""
+    times_by_kernel: dict[tuple[str, str], Measured] = {}
     rows = database.connection.execute(
         f"SELECT r.algorithm, s.gpu, r.workload, r.variant, r.session, r.center FROM {ROWS} AS r"  # noqa: S608
         f" JOIN {SESSIONS} AS s ON s.id = r.session ORDER BY r.rowid"
     )
     for algorithm, gpu, workload, variant, session, center in rows:
-        texts = all(isinstance(one, str) for one in (gpu, workload, variant))
+        texts = all(isinstance(cell, str) for cell in (gpu, workload, variant))
         numbers = isinstance(center, float) and isinstance(session, int)
         if algorithm in facts.starts and texts and numbers and isfinite(center) and center > 0:
-            lot = found.setdefault((facts.starts[algorithm][0], gpu), {})
-            times = lot.setdefault(((algorithm, workload), variant), {})
+            measured = times_by_kernel.setdefault((facts.starts[algorithm][0], gpu), {})
+            times = measured.setdefault(((algorithm, workload), variant), {})
             times.setdefault(session, []).append(center)
-    return found
+    return times_by_kernel
 
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """What was measured of a kernel on a GPU."""
+    """The measurements of a kernel on a GPU."""
 
     name: str
     gpu: str
@@ -88,17 +90,17 @@ class _Kernel:
 
     @property
     def start(self) -> str:
-        """The variant that base is: the same for all classes of sizes."""
+        """The variant that is base, which is the same for all size classes."""
         ((algorithm, _), _) = next(iter(self.measured))
         return self.facts.starts[algorithm][1]
 
     def words(self, parameter: str) -> Mapping[int, str]:
-        """What the numbers of a parameter stand for."""
+        """Returns what the numbers of a parameter stand for."""
         ((algorithm, _), _) = next(iter(self.measured))
         return self.facts.words.get((algorithm, parameter), {})
 
     def matrix(self, by: str | None) -> KernelMatrix:
-        """The best of each strategy at each size."""
+        """Builds the matrix with the best variant of each strategy at each size."""
         parameter = by or self._usual()
         sizes = sorted({spot for spot, _ in self.measured}, key=_elements)
         values = sorted({self._value(label, parameter) for _, label in self.measured})
@@ -116,46 +118,51 @@ class _Kernel:
         )
 
     def _usual(self) -> str:
-        """The strategies, else a parameter whose values are names, else the first one."""
-        known = list(parse_label(self.start) or {})
-        named = [name for name in known if self.words(name)]
-        return STRATEGY if STRATEGY in known else (named or known or [BASE])[0]
+        """Returns the strategy parameter, or one whose values are names, or the first one."""
+        parameters = list(parse_label(self.start) or {})
+        worded = [name for name in parameters if self.words(name)]
+        return STRATEGY if STRATEGY in parameters else (worded or parameters or [BASE])[0]
 
     def _value(self, label: str, parameter: str) -> int:
-        found = parse_label(self.start if label == BASE else label) or {}
-        if parameter not in found:
+        values = parse_label(self.start if label == BASE else label) or {}
+        if parameter not in values:
             raise InputError(
                 f"{self.name} has no parameter {parameter}",
                 f"It has: {', '.join(parse_label(self.start) or {})}",
             )
-        return found[parameter]
+        return values[parameter]
 
     def _cells(self, size: Spot, parameter: str, names: Mapping[int, str]) -> Iterator[MatrixCell]:
-        lots: dict[int, dict[str, Times]] = {}
+        times_by_value: dict[int, dict[str, Times]] = {}
         for (spot, label), times in self.measured.items():
             if spot == size:
-                lots.setdefault(self._value(label, parameter), {})[label] = times
-        best = {value: min(lot, key=lambda one: _mean(lot[one])) for value, lot in lots.items()}
-        first = min(best, key=lambda value: _mean(lots[value][best[value]]))
-        winner = lots[first][best[first]]
+                times_by_value.setdefault(self._value(label, parameter), {})[label] = times
+        best = {
+            value: min(times_by_label, key=lambda candidate: _mean(times_by_label[candidate]))
+            for value, times_by_label in times_by_value.items()
+        }
+        winning = min(best, key=lambda value: _mean(times_by_value[value][best[value]]))
+        winner = times_by_value[winning][best[winning]]
         for value, name in names.items():
             if value in best:
                 label = best[value]
-                yield self._cell(size, name, label, lots[value], winner, is_best=value == first)
+                yield self._cell(
+                    size, name, label, times_by_value[value], winner, is_best=value == winning
+                )
 
     def _cell(
         self,
         size: Spot,
         name: str,
         label: str,
-        lot: Mapping[str, Times],
+        times_by_label: Mapping[str, Times],
         winner: Times,
         *,
         is_best: bool,
     ) -> MatrixCell:
-        times = lot[label]
+        times = times_by_label[label]
         seconds = _mean(times)
-        ratios = list(_beside(winner, times))
+        ratios = list(_ratios(winner, times))
         spread = _interval(ratios)
         verdict: MatrixVerdict = "best"
         if not is_best:
@@ -167,9 +174,9 @@ class _Kernel:
             strategy=name,
             size=_size(size),
             variant=self.start if label == BASE else label,
-            tried=len(lot),
+            tried=len(times_by_label),
             seconds=seconds,
-            interval=_interval([one for all_of in times.values() for one in all_of]),
+            interval=_interval([sample for samples in times.values() for sample in samples]),
             ratio=fmean(ratios) if ratios else _mean(winner) / seconds,
             ratio_interval=spread,
             verdict=verdict,
@@ -180,13 +187,16 @@ class _Kernel:
 
 
 def _axes(workload: str) -> dict[str, str]:
-    """The runtime axes of a workload as tables have it; those of compile time are classes."""
+    """Returns the runtime axes of a workload as stored in tables.
+
+    Compile-time axes are size classes.
+    """
     try:
-        found = json.loads(workload)
+        axes = json.loads(workload)
     except (ValueError, RecursionError):
         return {}
-    known = found.items() if isinstance(found, dict) else ()
-    return {str(axis): str(value) for axis, value in known if not str(axis).endswith("{ct}")}
+    items = axes.items() if isinstance(axes, dict) else ()
+    return {str(axis): str(value) for axis, value in items if not str(axis).endswith("{ct}")}
 
 
 def _elements(spot: Spot) -> tuple[float, Spot]:
@@ -195,12 +205,12 @@ def _elements(spot: Spot) -> tuple[float, Spot]:
 
 
 def _size(spot: Spot) -> str:
-    """`10,000,000`, or the axes in words where there are several."""
-    found = _axes(spot[1])
-    text = found.get(RUNTIME, "")
-    if len(found) == 1 and text.isdigit():
+    """Formats a size as `10,000,000`, or lists the axes if there are several."""
+    axes = _axes(spot[1])
+    text = axes.get(RUNTIME, "")
+    if len(axes) == 1 and text.isdigit():
         return f"{int(text):,}"
-    return " ".join(f"{axis}={value}" for axis, value in found.items())
+    return " ".join(f"{axis}={value}" for axis, value in axes.items())
 
 
 def _use(launch: KernelLaunch) -> KernelUse:
@@ -216,13 +226,16 @@ def _use(launch: KernelLaunch) -> KernelUse:
 
 
 def _mean(times: Times) -> float:
-    return fmean(one for lot in times.values() for one in lot)
+    return fmean(seconds for samples in times.values() for seconds in samples)
 
 
-def _beside(winner: Times, other: Times) -> Iterator[float]:
-    """The winner's time over another's, in the same processes."""
-    for session, lot in other.items():
-        yield from (mine / own for mine, own in zip(winner.get(session, ()), lot, strict=False))
+def _ratios(winner: Times, other: Times) -> Iterator[float]:
+    """Yields the winner's time over another variant's, from the same processes."""
+    for session, samples in other.items():
+        yield from (
+            winner_seconds / seconds
+            for winner_seconds, seconds in zip(winner.get(session, ()), samples, strict=False)
+        )
 
 
 def _interval(values: Sequence[float]) -> Interval | None:

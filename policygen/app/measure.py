@@ -1,4 +1,4 @@
-"""`policygen measure`: what named variants are worth on a GPU of this machine, beside base."""
+"""`policygen measure`: measures named variants against base on a GPU of this machine."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -72,63 +72,65 @@ ROUNDS = 20
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured, and where."""
+    """How much to measure, and where."""
 
     processes: int = PROCESSES
     rounds: int = ROUNDS
-    """In each process."""
+    """Rounds in each process."""
     seed: int = 1
     gpu: int = 0
     slots: int | None = None
-    """How many units are compiled at once; none: as many as cores and memory allow."""
+    """Units compiled at once; if unset, as many as cores and memory allow."""
     patience: float = 0.0
-    """Seconds to wait for a GPU that somebody else measures on."""
+    """Seconds to wait for a GPU that another process is measuring on."""
     sanitize: bool = False
-    """Whether compute-sanitizer looks at each variant before it is measured."""
+    """Whether to run compute-sanitizer on each variant before it is measured."""
     ncu: bool = False
-    """Whether ncu looks at the variants of a kernel of one's own after they were measured."""
+    """Whether to profile the variants of a custom kernel with ncu after they are measured."""
     method: Method = "events"
-    """What times runs; NVBench has one runtime workload in each process."""
+    """What times the runs. NVBench measures one runtime workload per process."""
 
 
 def native_arch(number: int = 0) -> str:
-    """The architecture of a GPU of this machine."""
+    """Returns the architecture of a GPU of this machine."""
     return find_gpu(number).arch
 
 
 def measure_variants(
     session: Session,
     where: Filter,
-    wanted: VariantsWanted,
+    options: VariantsWanted,
     *,
     database: Path | None = None,
     effort: Effort | None = None,
 ) -> MeasuredVariants:
-    """Measures variants beside base in fresh processes, and checks what they compute."""
+    """Measures variants and base in fresh processes, and verifies their results."""
     check_serves("measure", session.cub)
     effort = effort or Effort()
     tool = profiler() if effort.ncu else None
-    begun = time.monotonic()
+    started = time.monotonic()
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
-    lot = choose_lot(session, compile_time_part(where), gpu.arch, wanted)
+    selection = choose_lot(session, compile_time_part(where), gpu.arch, options)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
-        made = compile_lot(session, lot.chosen, compiler, effort.slots)
-        compiled = time.monotonic() - begun
+        compiled_units = compile_lot(session, selection.chosen, compiler, effort.slots)
+        compile_seconds = time.monotonic() - started
         workloads = [
             MeasuredWorkload(benchmark=name, workload=dict(axes), variants=(), problem=reason)
-            for (name, axes), reason in lot.refused.items()
+            for (name, axes), reason in selection.refused.items()
         ]
         label, driver = gpu.name, gpu.driver
-        if runners := [one.runner for each in made.values() for one in _fine(each)]:
+        if runners := [
+            unit.runner for results in compiled_units.values() for unit in _successes(results)
+        ]:
             runtime = runtime_of(toolchain)
             command = worker_command(effort.gpu, runners[0], runtime)
-            fine = {point: _fine(each) for point, each in made.items()}
+            successes = {point: _successes(results) for point, results in compiled_units.items()}
             keeps = lambda values: is_meant(values, where)  # noqa: E731
-            bad = (
-                sanitized(session, lot.chosen, fine, command, keeps, effort.patience)
+            unsafe_by_point = (
+                sanitized(session, selection.chosen, successes, command, keeps, effort.patience)
                 if effort.sanitize
                 else {}
             )
@@ -151,20 +153,20 @@ def measure_variants(
             )
             path = database or folder / "measured.db"
             rows = stack.enter_context(open_measurements(path, about))
-            rows.time("compiling", compiled)
+            rows.time("compiling", compile_seconds)
             keep_kernel(rows)
-            for point, one in lot.chosen.items():
-                told = bad.get(point, {})
+            for point, chosen in selection.chosen.items():
+                unsafe = unsafe_by_point.get(point, {})
                 task = _MeasuringTask(
-                    session, controller, rows, one, made[point], where, effort, told
+                    session, controller, rows, chosen, compiled_units[point], where, effort, unsafe
                 )
-                workloads.append(_measured(task, point))
+                workloads.append(_measure_chosen(task, point))
             keep_bandwidth(rows, controller)
             if tool is not None:
-                # The tool starts a process of its own, that does not speak NVBench.
+                # ncu starts its own process, which does not use NVBench.
                 plain = worker_command(effort.gpu, runners[0], runtime)
                 with controller.aside():
-                    keep_achieved(tool, session, rows, lot.chosen, fine, plain, keeps)
+                    keep_achieved(tool, session, rows, selection.chosen, successes, plain, keeps)
         return MeasuredVariants(
             cub=session.cub,
             arch=gpu.arch,
@@ -176,8 +178,8 @@ def measure_variants(
             seed=effort.seed,
             database=None if database is None else str(database),
             workloads=tuple(workloads),
-            seconds=time.monotonic() - begun,
-            compiling=compiled,
+            seconds=time.monotonic() - started,
+            compiling=compile_seconds,
             gpu=label,
             ctk=toolchain.version,
             cccl=f"v{session.cub.version}",
@@ -186,88 +188,92 @@ def measure_variants(
 
 @dataclass(frozen=True, slots=True)
 class _MeasuringTask:
-    """A workload that is compiled, and what measures it."""
+    """A compiled workload, and what is needed to measure it."""
 
     session: Session
     controller: Controller
     rows: MeasuringSession
     chosen: ChosenWorkload
-    made: Sequence[CompiledWorkload | PolicygenError]
+    results: Sequence[CompiledWorkload | PolicygenError]
     """One for each sub-benchmark."""
     where: Filter
     effort: Effort
-    bad: Mapping[str, str]
-    """Variants that must not run, and why."""
+    unsafe: Mapping[str, str]
+    """Variants that must not run, with the reasons."""
 
-    def refuse(self, asked: WorkloadTask) -> None:
-        """Writes why they are not measured, on the first runtime workload."""
-        first, *_ = asked.points
-        self.rows.prepare(first.spot, asked.declared)
-        for label, reason in self.bad.items():
+    def refuse(self, workload_task: WorkloadTask) -> None:
+        """Records the variants that must not run as failures on the first runtime workload."""
+        first, *_ = workload_task.points
+        self.rows.prepare(first.spot, workload_task.declared)
+        for label, reason in self.unsafe.items():
             self.rows.fail(first.spot, label, Failure("error", reason))
 
 
-def _measured(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
+def _measure_chosen(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
     name, axes = point
-    problems = [one.in_line for one in task.made if isinstance(one, PolicygenError)]
+    problems = [result.in_line for result in task.results if isinstance(result, PolicygenError)]
     if problems:
         return MeasuredWorkload(
             benchmark=name, workload=dict(axes), variants=(), problem=problems[0]
         )
-    before = task.controller.ended
-    found: list[tuple[WorkloadTask, Findings]] = []
-    for run, made in zip(task.chosen.opened.runs, _fine(task.made), strict=True):
-        asked = _asked(task, run, made)
-        task.refuse(asked)
+    restarts_before = task.controller.ended
+    results: list[tuple[WorkloadTask, Findings]] = []
+    for run, unit in zip(task.chosen.opened.runs, _successes(task.results), strict=True):
+        workload_task = _workload_task(task, run, unit)
+        task.refuse(workload_task)
         findings = measure_workload(
             task.controller,
             task.rows,
-            asked,
+            workload_task,
             rounds=task.effort.rounds,
             seed=task.effort.seed,
             processes=task.effort.processes,
             progress=task.session.progress,
         )
-        found.append((asked, findings))
+        results.append((workload_task, findings))
         if task.effort.method == "events":
-            there = [point for point in asked.points if str(point) not in findings.skipped]
-            # Where variants were in few processes, base is in some more: what is its noise?
+            measured_points = [
+                point for point in workload_task.points if str(point) not in findings.skipped
+            ]
+            # Variants ran in few processes, so base runs in more to estimate its noise.
             measure_noise(
                 task.controller,
                 task.rows,
-                asked.base,
-                there,
+                workload_task.base,
+                measured_points,
                 rounds=task.effort.rounds,
                 seed=task.effort.seed,
-                declared=asked.declared,
+                declared=workload_task.declared,
                 progress=task.session.progress,
             )
-    times = _times(task, found)
-    labels = [one.variant for asked, _ in found[:1] for one in asked.variants]
-    judged_ones = {one.variant: one for one in judged(times, labels)}
-    failures = _failures(task, found)
+    times = _times(task, results)
+    labels = [
+        variant.variant for workload_task, _ in results[:1] for variant in workload_task.variants
+    ]
+    scored = {variant.variant: variant for variant in judged(times, labels)}
+    failures = _failures(task, results)
     return MeasuredWorkload(
         benchmark=name,
         workload=dict(axes),
-        variants=tuple(_told(task, judged_ones, failures)),
+        variants=tuple(_variant_rows(task, scored, failures)),
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
         skipped=tuple(
-            SkippedPoint(point=runtime_axes(point.spot), reason=one.skipped[str(point)])
-            for asked, one in found
-            for point in asked.points
-            if str(point) in one.skipped
+            SkippedPoint(point=runtime_axes(point.spot), reason=findings.skipped[str(point)])
+            for workload_task, findings in results
+            for point in workload_task.points
+            if str(point) in findings.skipped
         ),
-        repeated=sum(one.repeated for _, one in found),
-        throttled=sum(one.throttled for _, one in found),
-        restarts=task.controller.ended - before,
+        repeated=sum(findings.repeated for _, findings in results),
+        throttled=sum(findings.throttled for _, findings in results),
+        restarts=task.controller.ended - restarts_before,
     )
 
 
-def _asked(task: _MeasuringTask, run: WorkloadRun, made: CompiledWorkload) -> WorkloadTask:
-    base, *variants = made.functions
+def _workload_task(task: _MeasuringTask, run: WorkloadRun, unit: CompiledWorkload) -> WorkloadTask:
+    base, *variants = unit.functions
     name = run.benchmark.name
-    points = runtime_spots(run, made.inputs, lambda values: is_meant(values, task.where))
+    points = runtime_spots(run, unit.inputs, lambda values: is_meant(values, task.where))
     if not points:
         raise InputError(
             f"-a leaves no runtime workload of {name}",
@@ -277,85 +283,96 @@ def _asked(task: _MeasuringTask, run: WorkloadRun, made: CompiledWorkload) -> Wo
 
 
 def _times(
-    task: _MeasuringTask, found: Sequence[tuple[WorkloadTask, Findings]]
+    task: _MeasuringTask, results: Sequence[tuple[WorkloadTask, Findings]]
 ) -> list[PointTimes]:
-    """What the database has of what was asked, now or before."""
+    """Returns the database's times for the measured points, from this run and earlier ones."""
     spots = [
         point.spot
-        for asked, one in found
-        for point in asked.points
-        if str(point) not in one.skipped
+        for workload_task, findings in results
+        for point in workload_task.points
+        if str(point) not in findings.skipped
     ]
-    declared = {key: values for asked, _ in found for key, values in asked.declared.items()}
+    declared = {
+        key: values
+        for workload_task, _ in results
+        for key, values in workload_task.declared.items()
+    }
     return times_of(task.rows, spots, declared)
 
 
 def _failures(
-    task: _MeasuringTask, found: Sequence[tuple[WorkloadTask, Findings]]
+    task: _MeasuringTask, results: Sequence[tuple[WorkloadTask, Findings]]
 ) -> dict[str, VariantFailure]:
     chosen = task.chosen
-    known: dict[str, tuple[FailureKind, str]] = {}
-    for _, one in found:
-        known |= {label: (failure.kind, failure.reason) for label, failure in one.failed.items()}
-    for made in _fine(task.made):
-        known |= {label: ("compile", reason) for label, reason in made.failed.items()}
-    known |= {label: ("invalid", reason) for label, reason in chosen.candidates.refused.items()}
-    known |= {label: ("invalid", reason) for label, reason in chosen.classified.refused.items()}
-    known |= dict.fromkeys(chosen.candidates.base, ("base", "it is what CUB selects"))
+    failures: dict[str, tuple[FailureKind, str]] = {}
+    for _, findings in results:
+        failures |= {
+            label: (failure.kind, failure.reason) for label, failure in findings.failed.items()
+        }
+    for unit in _successes(task.results):
+        failures |= {label: ("compile", reason) for label, reason in unit.failed.items()}
+    failures |= {label: ("invalid", reason) for label, reason in chosen.candidates.refused.items()}
+    failures |= {label: ("invalid", reason) for label, reason in chosen.classified.refused.items()}
+    failures |= dict.fromkeys(chosen.candidates.base, ("base", "it is what CUB selects"))
     return {
-        label: VariantFailure(kind=kind, reason=reason) for label, (kind, reason) in known.items()
+        label: VariantFailure(kind=kind, reason=reason)
+        for label, (kind, reason) in failures.items()
     }
 
 
-def _told(
+def _variant_rows(
     task: _MeasuringTask,
-    known: Mapping[str, MeasuredVariant],
+    scored: Mapping[str, MeasuredVariant],
     failures: Mapping[str, VariantFailure],
 ) -> Iterator[MeasuredVariant]:
-    """Those that were asked for; one that comes to the same policy as another has its score."""
+    """Yields the requested variants. A variant with the same policy as another gets its score."""
     classified = task.chosen.classified
     stands_for = {**{label: label for label in classified.refused}, **classified.stands_for}
-    # A kernel's file says itself what cannot be.
+    # The kernel's file itself says which variants are invalid.
     is_kernel = isinstance(task.chosen.opened.meaning, KernelWorkload)
     refused = () if is_kernel else classified.refused
-    distinct = (one.label for one in classified.distinct if not (is_kernel and one.is_base))
+    distinct = (
+        variant.label for variant in classified.distinct if not (is_kernel and variant.is_base)
+    )
     drawn = (*distinct, *refused)
     for label in task.chosen.labels or drawn:
-        own = stands_for[label]
-        if own in known:
-            yield known[own].model_copy(update={"variant": label})
+        representative = stands_for[label]
+        if representative in scored:
+            yield scored[representative].model_copy(update={"variant": label})
         else:
-            yield MeasuredVariant(variant=label, failed=failures.get(own))
+            yield MeasuredVariant(variant=label, failed=failures.get(representative))
 
 
-def _fine(made: Sequence[CompiledWorkload | PolicygenError]) -> list[CompiledWorkload]:
-    return [one for one in made if not isinstance(one, PolicygenError)]
+def _successes(results: Sequence[CompiledWorkload | PolicygenError]) -> list[CompiledWorkload]:
+    return [result for result in results if not isinstance(result, PolicygenError)]
 
 
 def compile_time_part(where: Filter) -> Filter:
-    """Without what is said of runtime axes."""
+    """Returns the filter without constraints on runtime axes."""
     kept = tuple(text for text in where.axes if not _is_runtime(text.partition("=")[0]))
     return Filter(where.headers, where.regex, kept, where.archs)
 
 
 def _is_runtime(axis: str) -> bool:
-    """CCCL writes `T{ct}`, or the bare name, for what is known when it compiles."""
+    """CCCL writes `T{ct}`, or the bare name, for compile-time axes."""
     return "{io}" in axis or "[" in axis
 
 
 def is_meant(values: Mapping[str, str], where: Filter) -> bool:
-    """Whether `-a` leaves a runtime workload."""
-    return all(values[axis] in wanted for axis, wanted in where.values.items() if axis in values)
+    """Returns whether `-a` selects a runtime workload."""
+    return all(
+        values[axis] in accepted for axis, accepted in where.values.items() if axis in values
+    )
 
 
 PHASE = "profiling"
 
 
-# What ncu says of variants of a kernel of one's own, after they were measured.
+# Profiling variants of a custom kernel with ncu, after they are measured.
 
 
 def profiler() -> Path:
-    """What is asked; refused before anything is measured where it cannot be."""
+    """Finds ncu. Raises before anything is measured if the kernel cannot be profiled."""
     if taken_kernel() is None:
         raise InputError(
             "--ncu is for kernels of your own: a call of CUB's is several kernels",
@@ -369,79 +386,81 @@ def keep_achieved(
     session: Session,
     rows: MeasuringSession,
     chosen: Mapping[Point, ChosenWorkload],
-    made: Mapping[Point, Sequence[CompiledWorkload]],
+    units_by_point: Mapping[Point, Sequence[CompiledWorkload]],
     command: Sequence[str],
     keeps: Keeps,
 ) -> None:
-    """Writes the share of threads that were at work, of each variant on each runtime workload."""
+    """Records the achieved occupancy of each variant on each runtime workload."""
     maker = taken_kernel()
     assert maker is not None
-    asked = [
+    targets = [
         (spot, unit)
-        for point, one in chosen.items()
-        for run, unit in zip(one.opened.runs, made[point], strict=False)
+        for point, workload in chosen.items()
+        for run, unit in zip(workload.opened.runs, units_by_point[point], strict=False)
         for spot in runtime_spots(run, unit.inputs, keeps)
     ]
-    for done, (spot, unit) in enumerate(asked):
+    for index, (spot, unit) in enumerate(targets):
         if session.progress:
-            session.progress(HowFar(PHASE, done, len(asked), (str(spot),)))
+            session.progress(HowFar(PHASE, index, len(targets), (str(spot),)))
         base, *variants = unit.functions
         failed = rows.failed(spot.spot)
-        fine = tuple(each for each in variants if each.variant not in failed)
-        one = WatchedWorkload(spot.case, base, fine)
-        found = achieved(tool, command, maker.functions, one, held=True)
-        rows.achieved(spot.spot, found.shares)
-        if found.problem is not None:
-            session.note(f"ncu tells nothing of {spot}: {found.problem}")
+        runnable = tuple(variant for variant in variants if variant.variant not in failed)
+        watched = WatchedWorkload(spot.case, base, runnable)
+        result = achieved(tool, command, maker.functions, watched, held=True)
+        rows.achieved(spot.spot, result.shares)
+        if result.problem is not None:
+            session.note(f"ncu tells nothing of {spot}: {result.problem}")
 
 
-# What compute-sanitizer says of variants, before they are measured.
+# Checking variants with compute-sanitizer, before they are measured.
 
 
 def sanitized(
     session: Session,
     chosen: Mapping[Point, ChosenWorkload],
-    made: Mapping[Point, Sequence[CompiledWorkload]],
+    units_by_point: Mapping[Point, Sequence[CompiledWorkload]],
     command: Sequence[str],
     keeps: Keeps,
     patience: float,
 ) -> dict[Point, dict[str, str]]:
-    """By workload what is wrong with variants, on the smallest runtime workload of each."""
+    """Returns faulty variants by workload, checked on its smallest runtime workload."""
     tool = find_sanitizer(find_toolchain())
-    asked = []
-    for point, one in chosen.items():
-        for run, unit in zip(one.opened.runs, made[point], strict=False):
+    targets = []
+    for point, workload in chosen.items():
+        for run, unit in zip(workload.opened.runs, units_by_point[point], strict=False):
             spots = runtime_spots(run, unit.inputs, keeps)
             if spots:
-                least = min(spots, key=lambda spot: spot.case.axes)
+                smallest = min(spots, key=lambda spot: spot.case.axes)
                 base, *variants = unit.functions
-                asked.append((point, WatchedWorkload(least.case, base, tuple(variants))))
-    workloads = [one for _, one in asked]
-    told = sanitize(tool, command, workloads, patience=patience, progress=session.progress)
-    found: dict[Point, dict[str, str]] = {}
-    for (point, _), reasons in zip(asked, told, strict=True):
+                targets.append((point, WatchedWorkload(smallest.case, base, tuple(variants))))
+    workloads = [watched for _, watched in targets]
+    reasons_by_target = sanitize(
+        tool, command, workloads, patience=patience, progress=session.progress
+    )
+    problems: dict[Point, dict[str, str]] = {}
+    for (point, _), reasons in zip(targets, reasons_by_target, strict=True):
         if BASE in reasons:
             raise InputError(f"base of {point[0]} must not run: {reasons[BASE]}")
-        found.setdefault(point, {}).update(reasons)
-    return found
+        problems.setdefault(point, {}).update(reasons)
+    return problems
 
 
-# What is kept of a kernel of one's own besides the times of its variants.
+# Facts recorded for a custom kernel besides the times of its variants.
 
 
 def keep_kernel(rows: MeasuringSession) -> None:
-    """Writes what numbers in labels stand for."""
+    """Records what the numbers in labels stand for."""
     maker = taken_kernel()
     if maker is None:
         return
-    every = maker.given.every_parameter
-    words = {label: one.words for label, one in every.items() if one.words}
+    parameters = maker.given.every_parameter
+    words = {label: parameter.words for label, parameter in parameters.items() if parameter.words}
     for name in maker.names:
         keep_words(rows.writer, name, words)
         keep_start(rows.writer, name, maker.name, as_label(maker.start))
 
 
 def keep_bandwidth(rows: MeasuringSession, controller: Controller) -> None:
-    """Measures once how fast memory is copied, which times of kernels are put beside."""
-    if taken_kernel() is not None and (found := controller.bandwidth()) is not None:
-        keep_peak(rows.writer, rows.number, found)
+    """Measures the memory copy bandwidth once, for comparison with kernel times."""
+    if taken_kernel() is not None and (bandwidth := controller.bandwidth()) is not None:
+        keep_peak(rows.writer, rows.number, bandwidth)

@@ -1,4 +1,4 @@
-"""`policygen measure --benchmarks`: a checkout's own benchmarks, as CCCL's search runs them."""
+"""`policygen measure --benchmarks`: runs a checkout's own benchmarks the way CCCL's search does."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,9 +51,9 @@ def measure_checkout(
     effort: Effort | None = None,
     progress: Progress | None = None,
 ) -> MeasuredVariants:
-    """Builds programs of base and variants, and runs them in turn; results are not compared."""
+    """Builds programs of base and variants, and runs them in turn, without verifying results."""
     effort = effort or Effort()
-    begun = time.monotonic()
+    started = time.monotonic()
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
     library = find_library(toolchain)
@@ -62,20 +62,22 @@ def measure_checkout(
         folder = Path(stack.enter_context(work_folder()))
         facts = _facts(toolchain, gpu.arch, folder, effort)
         compiler = ProgramCompiler(toolchain, library, opened, gpu.arch, folder)
-        made = list(_built(opened, compiler, where, labels, effort, progress))
-        compiled = time.monotonic() - begun
+        builds = list(_build(opened, compiler, where, labels, effort, progress))
+        compile_seconds = time.monotonic() - started
         cccl = f"v{opened.cub.version}"
         about = About(toolchain.version, cccl, facts, toolchain.version, "nvbench", effort.seed)
         path = database or folder / "measured.db"
         rows = stack.enter_context(open_measurements(path, about))
-        rows.time("compiling", compiled)
+        rows.time("compiling", compile_seconds)
         workloads = []
-        for benchmark, workload, built in made:
+        for benchmark, workload, built in builds:
             if isinstance(built, PolicygenError):
                 workloads.append(_problem(benchmark, workload, built))
                 continue
-            task = CheckoutTask(benchmark, workload, built, facts, _chosen(benchmark, where))
-            found = measure_programs(
+            task = CheckoutTask(
+                benchmark, workload, built, facts, _runtime_values(benchmark, where)
+            )
+            findings = measure_programs(
                 task,
                 rows,
                 rounds=effort.processes,
@@ -83,7 +85,7 @@ def measure_checkout(
                 patience=effort.patience,
                 progress=progress,
             )
-            workloads.append(_measured(task, rows, found, labels))
+            workloads.append(_summarize(task, rows, findings, labels))
         return MeasuredVariants(
             cub=opened.cub,
             arch=gpu.arch,
@@ -95,8 +97,8 @@ def measure_checkout(
             seed=effort.seed,
             database=None if database is None else str(database),
             workloads=tuple(workloads),
-            seconds=time.monotonic() - begun,
-            compiling=compiled,
+            seconds=time.monotonic() - started,
+            compiling=compile_seconds,
             gpu=facts.label,
             ctk=toolchain.version,
             cccl=cccl,
@@ -104,7 +106,7 @@ def measure_checkout(
 
 
 def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> GpuFacts:
-    """Asks a worker, which gives the GPU back."""
+    """Queries the GPU's facts from a worker, and releases the GPU."""
     compiler = ObjectCompiler(toolchain, folder, Listings())
     runner = compiler.make(ObjectSource(runner_text(), (), arch))
     command = worker_command(effort.gpu, runner, runtime_of(toolchain))
@@ -112,17 +114,17 @@ def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> Gpu
         return controller.facts
 
 
-_Built = tuple[CheckoutBenchmark, Mapping[str, str], BuiltPrograms | PolicygenError]
+_Build = tuple[CheckoutBenchmark, Mapping[str, str], BuiltPrograms | PolicygenError]
 
 
-def _built(
+def _build(
     opened: BenchmarkCheckout,
     compiler: ProgramCompiler,
     where: Filter,
     labels: Sequence[str],
     effort: Effort,
     progress: Progress | None,
-) -> Iterator[_Built]:
+) -> Iterator[_Build]:
     for benchmark in opened.benchmarks.values():
         for chosen in _workloads(benchmark, where):
             workload = benchmark.workload(chosen)
@@ -136,23 +138,23 @@ def _built(
 
 
 def _workloads(benchmark: CheckoutBenchmark, where: Filter) -> Iterator[dict[str, str]]:
-    """The values of the axes of compile time that `-a` leaves."""
-    wanted = {axis_name(axis): values for axis, values in where.values.items()}
-    left = {
-        axis_name(axis): tuple(v for v in values if v in wanted.get(axis_name(axis), {v}))
+    """Yields the compile-time axis values that `-a` selects."""
+    selected = {axis_name(axis): values for axis, values in where.values.items()}
+    remaining = {
+        axis_name(axis): tuple(v for v in values if v in selected.get(axis_name(axis), {v}))
         for axis, values in benchmark.benchmark.ct_axes.items()
     }
-    for axis, values in left.items():
+    for axis, values in remaining.items():
         if not values:
             raise InputError(f"-a leaves no value of {axis} of {benchmark.benchmark.name}")
-    for values in product(*left.values()):
-        yield dict(zip(left, values, strict=True))
+    for values in product(*remaining.values()):
+        yield dict(zip(remaining, values, strict=True))
 
 
-def _chosen(benchmark: CheckoutBenchmark, where: Filter) -> dict[str, list[str]]:
-    """What `-a` says of runtime axes."""
-    compiled = {axis_name(axis) for axis in benchmark.benchmark.ct_axes}
-    return {a: sorted(v) for a, v in where.values.items() if axis_name(a) not in compiled}
+def _runtime_values(benchmark: CheckoutBenchmark, where: Filter) -> dict[str, list[str]]:
+    """Returns the runtime axis values that `-a` selects."""
+    ct_axes = {axis_name(axis) for axis in benchmark.benchmark.ct_axes}
+    return {a: sorted(v) for a, v in where.values.items() if axis_name(a) not in ct_axes}
 
 
 def _problem(
@@ -166,16 +168,16 @@ def _problem(
     )
 
 
-def _measured(
-    task: CheckoutTask, rows: MeasuringSession, found: Findings, labels: Sequence[str]
+def _summarize(
+    task: CheckoutTask, rows: MeasuringSession, findings: Findings, labels: Sequence[str]
 ) -> MeasuredWorkload:
-    there = [spot for spot in task.spots if rows.times(spot)]
-    times = times_of(rows, there, task.benchmark.declared)
-    known = {one.variant: one for one in judged(times, labels)}
+    measured_spots = [spot for spot in task.spots if rows.times(spot)]
+    times = times_of(rows, measured_spots, task.benchmark.declared)
+    scored = {variant.variant: variant for variant in judged(times, labels)}
     failed = {
         **{
-            label: VariantFailure(kind=one.kind, reason=one.reason)
-            for label, one in found.failed.items()
+            label: VariantFailure(kind=failure.kind, reason=failure.reason)
+            for label, failure in findings.failed.items()
         },
         **{
             label: VariantFailure(kind="compile", reason=reason)
@@ -186,14 +188,14 @@ def _measured(
         benchmark=task.name,
         workload=plain(task.workload),
         variants=tuple(
-            known.get(label) or MeasuredVariant(variant=label, failed=failed.get(label))
+            scored.get(label) or MeasuredVariant(variant=label, failed=failed.get(label))
             for label in labels
         ),
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
         skipped=tuple(
-            SkippedPoint(point=runtime_axes(spot), reason=found.skipped[in_words(spot)])
+            SkippedPoint(point=runtime_axes(spot), reason=findings.skipped[in_words(spot)])
             for spot in task.spots
-            if in_words(spot) in found.skipped
+            if in_words(spot) in findings.skipped
         ),
     )

@@ -1,4 +1,4 @@
-"""Which variants of which workloads are measured, and their objects."""
+"""Chooses and compiles the variants of workloads to measure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,113 +47,121 @@ from policygen.proof.units import Workload
 from policygen.results.together import Together
 
 MOST = 5000
-"""Distinct variants of a workload that are compiled without being asked for by number."""
+"""Maximum number of distinct variants to compile per workload if no number is requested."""
 SEED = 1
 MANY = 20
-"""Workloads, above which it is said how to choose among them: each takes seconds to minutes."""
+"""Above this number of workloads, a note says how to filter them: each takes seconds to minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantsWanted:
-    """Which variants are compiled."""
+    """Which variants to compile."""
 
     labels: tuple[str, ...] = ()
-    """Those that are named; all of the space where none is."""
+    """Named variants; if empty, the whole search space."""
     count: int | None = None
-    """So many distinct ones, drawn by the seed; all where it is not said."""
+    """Number of distinct variants to draw with the seed; None means all."""
     seed: int = SEED
     spaces: Spaces | None = None
-    """Search spaces of sources or files, by benchmark; those of the bindings where not given."""
+    """Search spaces from sources or files, by benchmark; by default those of the bindings."""
 
 
 def spaces_of(benches: Sequence[str]) -> Spaces:
-    """The search spaces of benchmark sources, a checkout or a cccl_meta_bench.csv."""
+    """Reads the search spaces of benchmark sources, a checkout, or a cccl_meta_bench.csv."""
     return benchmarks_of([Path(name) for name in benches])[0]
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenLot:
-    """The workloads that are meant, and those that cannot be measured."""
+    """The selected workloads, and those that cannot be measured."""
 
     chosen: "Mapping[Point, ChosenWorkload]"
     refused: Mapping[Point, str]
 
 
-def choose_lot(session: Session, where: Filter, arch: str, wanted: VariantsWanted) -> ChosenLot:
-    """Chooses variants of the workloads that are meant, for an architecture."""
+def choose_lot(session: Session, where: Filter, arch: str, options: VariantsWanted) -> ChosenLot:
+    """Chooses variants of the selected workloads for an architecture."""
     workloads = chosen_workloads(session, where)
     if len(workloads) > MANY:
         session.note(f"{len(workloads):,} workloads are meant: -R and -a choose among them")
-    opened = open_workloads(session, workloads, arch, wanted.spaces)
+    opened = open_workloads(session, workloads, arch, options.spaces)
     chosen: dict[Point, ChosenWorkload] = {}
     refused: dict[Point, str] = {}
-    for point, one in opened.items():
-        if isinstance(one, PolicygenError):
-            refused[point] = one.in_line
+    for point, result in opened.items():
+        if isinstance(result, PolicygenError):
+            refused[point] = result.in_line
             continue
         try:
-            chosen[point] = _choose(one, wanted)
+            chosen[point] = _choose(result, options)
         except InputError as error:
             refused[point] = error.in_line
     return ChosenLot(chosen, refused)
 
 
 def check_compiles(toolchain: Toolchain, arch: str) -> None:
-    """Refuses an architecture that the compiler does not know."""
+    """Raises an error if the compiler does not support an architecture."""
     if arch not in toolchain.archs:
-        known = ", ".join(toolchain.archs)
+        archs = ", ".join(toolchain.archs)
         raise InputError(
-            f"nvcc {toolchain.version} does not compile for {arch}", f"It does: {known}"
+            f"nvcc {toolchain.version} does not compile for {arch}", f"It does: {archs}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenWorkload:
-    """What of a workload is compiled."""
+    """What to compile for a workload."""
 
     opened: OpenedWorkload
     counted: tuple[int, int, int]
-    """Variants, valid ones, distinct ones."""
+    """Counts of variants, valid variants, and distinct variants."""
     classified: ClassifiedVariants
     candidates: Candidates
     labels: tuple[str, ...] = ()
-    """Those that were named, in their order."""
+    """The named variants, in their order."""
 
     @property
     def tasks(self) -> Iterator[WorkloadToCompile]:
-        """One for each sub-benchmark."""
+        """One task for each sub-benchmark."""
         for run in self.opened.runs:
             yield self.opened.to_compile(run, self.candidates.made)
 
 
-def _choose(opened: OpenedWorkload, wanted: VariantsWanted) -> ChosenWorkload:
+def _choose(opened: OpenedWorkload, options: VariantsWanted) -> ChosenWorkload:
     classifier = Classifier(opened.space, opened.meaning)
-    asked: tuple[str, ...] = ()
-    if wanted.labels:
-        named = [opened.space.variant(label) for label in wanted.labels]
-        asked = tuple(dict.fromkeys(map(as_label, named)))
-        told = classifier.classify(named)
-        counted = told.variants, told.valid, len(told.distinct)
+    requested: tuple[str, ...] = ()
+    if options.labels:
+        variants = [opened.space.variant(label) for label in options.labels]
+        requested = tuple(dict.fromkeys(map(as_label, variants)))
+        classified = classifier.classify(variants)
+        counted = classified.variants, classified.valid, len(classified.distinct)
     else:
         counts = classifier.counts()
         counted = counts.variants, counts.valid, counts.distinct
-        told = _drawn(classifier, counts.distinct, wanted)
-    labels = [one.label for one in told.distinct if not one.is_base]
-    found = opened.candidates(labels)
-    base = tuple(one.label for one in told.distinct if one.is_base) + found.base
-    return ChosenWorkload(opened, counted, told, Candidates(found.made, found.refused, base), asked)
+        classified = _draw(classifier, counts.distinct, options)
+    labels = [variant.label for variant in classified.distinct if not variant.is_base]
+    candidates = opened.candidates(labels)
+    base = (
+        tuple(variant.label for variant in classified.distinct if variant.is_base) + candidates.base
+    )
+    return ChosenWorkload(
+        opened,
+        counted,
+        classified,
+        Candidates(candidates.made, candidates.refused, base),
+        requested,
+    )
 
 
-def _drawn(classifier: Classifier, distinct: int, wanted: VariantsWanted) -> ClassifiedVariants:
-    """All variants, or so many distinct ones as are wanted."""
-    if wanted.count is None:
+def _draw(classifier: Classifier, distinct: int, options: VariantsWanted) -> ClassifiedVariants:
+    """Returns all variants, or the requested number of distinct ones."""
+    if options.count is None:
         if distinct > MOST:
             raise InputError(
                 f"it has {distinct:,} distinct variants, which are not all compiled",
                 "Say how many to draw, or name some.",
             )
         return classifier.classify()
-    return classifier.draw(wanted.count, wanted.seed)
+    return classifier.draw(options.count, options.seed)
 
 
 def compile_lot(
@@ -162,39 +170,42 @@ def compile_lot(
     compiler: MakesObjects,
     slots: int | None,
 ) -> dict[Point, list[CompiledWorkload | PolicygenError]]:
-    """Compiles the chosen variants; for each workload what came of each sub-benchmark."""
+    """Compiles the chosen variants. Returns each workload's results, one per sub-benchmark."""
     if not chosen:
         return {}
-    tasks = [(point, task) for point, one in chosen.items() for task in one.tasks]
-    made = compile_workloads(
+    tasks = [(point, task) for point, workload in chosen.items() for task in workload.tasks]
+    compiled = compile_workloads(
         [task for _, task in tasks],
         runner_text(),
         compiler,
         slots=slots,
         progress=session.progress,
     )
-    found: dict[Point, list[CompiledWorkload | PolicygenError]] = {point: [] for point in chosen}
-    for (point, _), one in zip(tasks, made, strict=True):
-        found[point].append(one)
-    return found
+    results: dict[Point, list[CompiledWorkload | PolicygenError]] = {point: [] for point in chosen}
+    for (point, _), result in zip(tasks, compiled, strict=True):
+        results[point].append(result)
+    return results
 
 
 def work_folder() -> "TemporaryDirectory[str]":
-    """Where objects lie while they are needed; a process that loaded them may still end."""
+    """Creates a temporary folder for objects.
+
+    Cleanup errors are ignored because a process that loaded the objects may still be exiting.
+    """
     return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)
 
 
 Opened = Mapping[Point, OpenedWorkload | PolicygenError]
-"""By workload: what is ready, or why it cannot be measured."""
+"""By workload: what was opened, or why it cannot be measured."""
 
 
-# Opens workloads of a tree for measuring: what their variants mean, and how each is made.
+# Opening workloads of a tree: what their variants mean, and how each is built.
 
 
 def chosen_workloads(session: Session, where: Filter) -> list[Workload]:
-    """The workloads that `-R` and `-a` mean, of benchmarks with a search space."""
+    """Returns the workloads that `-R` and `-a` select, of benchmarks with a search space."""
     version = session.cub.bindings
-    found = [
+    selected = [
         workload
         for algorithm in bound(version)
         for benchmark in algorithm.benchmarks
@@ -202,39 +213,42 @@ def chosen_workloads(session: Session, where: Filter) -> list[Workload]:
         for workload in workloads(benchmark, version)
         if matches(workload, where.values)
     ]
-    if not found:
+    if not selected:
         raise nothing_bound(version, where.pattern, where.values, frozenset())
-    return found
+    return selected
 
 
 def open_workloads(
-    session: Session, wanted: Sequence[Workload], arch: str, spaces: Spaces | None = None
+    session: Session, requested: Sequence[Workload], arch: str, spaces: Spaces | None = None
 ) -> Opened:
-    """Asks the compiler once for each benchmark or header; `spaces` stand for those of bindings."""
-    ready: dict[Point, _Ready] = {}
-    found: dict[Point, OpenedWorkload | PolicygenError] = {}
-    for workload in wanted:
+    """Opens workloads with one compiler query per benchmark or header.
+
+    `spaces` override the bindings.
+    """
+    prepared: dict[Point, _PreparedWorkload] = {}
+    opened: dict[Point, OpenedWorkload | PolicygenError] = {}
+    for workload in requested:
         try:
-            ready[workload.point] = _ready(session, workload, arch, spaces or {})
+            prepared[workload.point] = _prepare(session, workload, arch, spaces or {})
         except InputError as error:
-            found[workload.point] = error
-    kernels = _as_kernels(ready, arch)
+            opened[workload.point] = error
+    kernels = _as_kernels(prepared, arch)
     public = {
-        p: one
-        for p, one in ready.items()
-        if p not in kernels and takes_policies(session.cub, one[0])
+        p: entry
+        for p, entry in prepared.items()
+        if p not in kernels and takes_policies(session.cub, entry[0])
     }
-    headers = {p: one for p, one in ready.items() if p not in public and p not in kernels}
-    found |= kernels
-    found |= _as_policies(session, public, arch)
-    found |= _as_headers(session, headers, arch)
-    return {workload.point: found[workload.point] for workload in wanted}
+    headers = {p: entry for p, entry in prepared.items() if p not in public and p not in kernels}
+    opened |= kernels
+    opened |= _as_policies(session, public, arch)
+    opened |= _as_headers(session, headers, arch)
+    return {workload.point: opened[workload.point] for workload in requested}
 
 
-_Ready = tuple[BenchmarkBinding, SearchSpace, tuple[WorkloadRun, ...]]
+_PreparedWorkload = tuple[BenchmarkBinding, SearchSpace, tuple[WorkloadRun, ...]]
 
 
-def _ready(session: Session, workload: Workload, arch: str, spaces: Spaces) -> _Ready:
+def _prepare(session: Session, workload: Workload, arch: str, spaces: Spaces) -> _PreparedWorkload:
     benchmark = workload.call
     assert isinstance(benchmark, BenchmarkBinding)
     check_runs(benchmark, arch)
@@ -244,93 +258,99 @@ def _ready(session: Session, workload: Workload, arch: str, spaces: Spaces) -> _
     return benchmark, space, runs_of(session.cub, workload)
 
 
-def _as_kernels(ready: Mapping[Point, _Ready], arch: str) -> dict[Point, OpenedWorkload]:
-    """Those of a kernel of one's own, which asks the compiler nothing."""
+def _as_kernels(
+    prepared: Mapping[Point, _PreparedWorkload], arch: str
+) -> dict[Point, OpenedWorkload]:
+    """Opens the workloads of a custom kernel, which need no compiler query."""
     maker = taken_kernel()
     return {
         point: OpenedWorkload(
             KernelWorkload(maker, benchmark, point, arch), replace(space, only=maker.only), runs
         )
-        for point, (benchmark, space, runs) in ready.items()
+        for point, (benchmark, space, runs) in prepared.items()
         if maker is not None and benchmark.name in maker.names
     }
 
 
-def _as_policies(session: Session, ready: Mapping[Point, _Ready], arch: str) -> Opened:
-    """Those whose variants the algorithm is given."""
-    benchmarks = list({id(one[0]): one[0] for one in ready.values()}.values())
+def _as_policies(
+    session: Session, prepared: Mapping[Point, _PreparedWorkload], arch: str
+) -> Opened:
+    """Opens workloads whose variants are passed to the algorithm as policies."""
+    benchmarks = list({id(entry[0]): entry[0] for entry in prepared.values()}.values())
     if not benchmarks:
         return {}
     progress = session.progress
-    told = ask_public(session.cub, benchmarks, arch, find_toolchain(), progress=progress)
-    return {point: OpenedWorkload(told[point], *one[1:]) for point, one in ready.items()}
+    meanings = ask_public(session.cub, benchmarks, arch, find_toolchain(), progress=progress)
+    return {point: OpenedWorkload(meanings[point], *entry[1:]) for point, entry in prepared.items()}
 
 
-def _as_headers(session: Session, ready: Mapping[Point, _Ready], arch: str) -> Opened:
-    """Those whose variants are changes of CUB's own header."""
-    if not ready:
+def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], arch: str) -> Opened:
+    """Opens workloads whose variants are edits of CUB's own header."""
+    if not prepared:
         return {}
-    names = headers_of_benchmarks({name for name, _ in ready}, session.cub.bindings)
+    names = headers_of_benchmarks({name for name, _ in prepared}, session.cub.bindings)
     tree, data, compiler = open_tree(session.cub, names, progress=session.progress)
     sources = TuningTree(tree.cub, compiler.headers, data)
-    planner = Planner(sources, Options(arch=arch), compiler, _alone)
-    told = compiler.tell(list(ready), arch)
-    silent = replace(compiler, progress=None)  # many ask at once, and one tells how far all are
-    found: dict[Point, OpenedWorkload | PolicygenError] = {}
-    for point, (benchmark, space, runs) in ready.items():
+    planner = Planner(sources, Options(arch=arch), compiler, _choose_nothing)
+    resolved = compiler.tell(list(prepared), arch)
+    quiet_compiler = replace(
+        compiler, progress=None
+    )  # queries run concurrently; one reports progress
+    opened: dict[Point, OpenedWorkload | PolicygenError] = {}
+    for point, (benchmark, space, runs) in prepared.items():
         try:
             planner.dialect.check(benchmark)
-            if point not in told:
+            if point not in resolved:
                 raise InputError("the compiler refuses its header")  # noqa: TRY301
-            spot = planner.dialect.place(benchmark, told[point])
+            spot = planner.dialect.place(benchmark, resolved[point])
         except InputError as error:
-            found[point] = error
+            opened[point] = error
             continue
         assert isinstance(spot, FamilySpot), "a header's entries are in families"
         meaning = EntryWorkload(spot, benchmark, point, arch, session.cub.bindings)
-        headers = HeaderVariants(planner, meaning, silent.selects, session.progress)
-        found[point] = OpenedWorkload(meaning, space, runs, headers)
-    return found
+        headers = HeaderVariants(planner, meaning, quiet_compiler.selects, session.progress)
+        opened[point] = OpenedWorkload(meaning, space, runs, headers)
+    return opened
 
 
-def _alone(cases: Sequence[PlacedResult]) -> Together:
-    """Nothing is chosen for several workloads: each is measured alone."""
+def _choose_nothing(cases: Sequence[PlacedResult]) -> Together:
+    """Chooses nothing for several workloads together: each is measured alone."""
     return Together((), f"{len(cases)} workloads are measured one by one")
 
 
-# Compiles the variants of workloads, and measures none: how many there are, differ, and fail.
+# Compiling variants without measuring them: counts, differences, and failures.
 
 
 def compile_variants(
     session: Session,
     where: Filter,
     arch: str,
-    wanted: VariantsWanted | None = None,
+    options: VariantsWanted | None = None,
     *,
     slots: int | None = None,
 ) -> MeasureCompile:
-    """Compiles variants of the workloads that are meant, for an architecture; needs no GPU."""
+    """Compiles variants of the selected workloads for an architecture. Needs no GPU."""
     check_serves("measure", session.cub)
-    wanted = wanted or VariantsWanted()
+    options = options or VariantsWanted()
     toolchain = find_toolchain()
     check_compiles(toolchain, arch)
-    lot = choose_lot(session, where, arch, wanted)
-    chosen, refused = lot.chosen, dict(lot.refused)
+    selection = choose_lot(session, where, arch, options)
+    chosen, refused = selection.chosen, dict(selection.refused)
     with work_folder() as folder:
         compiler = ObjectCompiler(toolchain, Path(folder), Listings())
-        made = compile_lot(session, chosen, compiler, slots)
+        compiled = compile_lot(session, chosen, compiler, slots)
     spaces = []
-    for point, what in chosen.items():
+    for point, workload in chosen.items():
         try:
-            spaces.append(_space(what, made[point]))
+            spaces.append(_space(workload, compiled[point]))
         except PolicygenError as error:
             refused[point] = error.in_line
-    drawn = wanted.count is not None and not wanted.labels
+    drawn = options.count is not None and not options.labels
     return MeasureCompile(
         cub=session.cub,
         toolchain=f"nvcc {toolchain.version}",
         arch=arch,
-        seed=wanted.seed if drawn else None,
+        seed=options.seed if drawn else None,
         workloads=tuple(spaces),
         unmeasured=tuple(
             Unmeasured(benchmark=point[0], workload=dict(point[1]), arch=arch, reason=reason)
@@ -340,18 +360,18 @@ def compile_variants(
 
 
 def _space(
-    chosen: ChosenWorkload, made: Sequence[CompiledWorkload | PolicygenError]
+    chosen: ChosenWorkload, results: Sequence[CompiledWorkload | PolicygenError]
 ) -> CompiledSpace:
-    """What the compiler said; a variant that fails in a sub-benchmark has failed."""
+    """Summarizes the compile results. A variant that fails in one sub-benchmark has failed."""
     failed = dict(chosen.candidates.refused)
-    for one in made:
-        if isinstance(one, PolicygenError):
-            raise one
-        failed = {**one.failed, **failed}
+    for result in results:
+        if isinstance(result, PolicygenError):
+            raise result
+        failed = {**result.failed, **failed}
     benchmark, workload = chosen.opened.meaning.point
     variants, valid, distinct = chosen.counted
-    asked = len(chosen.candidates.made) + len(chosen.candidates.refused)
-    labels = [one.label for one in chosen.classified.distinct]
+    candidate_count = len(chosen.candidates.made) + len(chosen.candidates.refused)
+    labels = [variant.label for variant in chosen.classified.distinct]
     return CompiledSpace(
         benchmark=benchmark,
         workload=dict(workload),
@@ -360,8 +380,8 @@ def _space(
         variants=variants,
         valid=valid,
         distinct=distinct,
-        asked=asked,
-        compiled=asked - len(failed),
+        asked=candidate_count,
+        compiled=candidate_count - len(failed),
         base=chosen.candidates.base,
         failed=tuple(
             FailedVariant(variant=label, reason=failed[label])

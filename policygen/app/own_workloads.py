@@ -1,4 +1,4 @@
-"""Workloads of one's own: their files, opened for a command, and templates of such files."""
+"""Custom workloads: their files, opened for a command, and templates for such files."""
 
 import re
 from collections.abc import Iterator
@@ -27,9 +27,9 @@ TEMPLATE, KERNEL = "own/workload.toml.j2", "own/kernel.toml.j2"
 def with_workload(
     session: Session, path: Path | None, where: Filter, *, earlier: bool = False
 ) -> Iterator[tuple[Session, Filter]]:
-    """Lets a command have a workload of one's own, and no other; none changes nothing.
+    """Runs a command with a custom workload, and no other; a path of None changes nothing.
 
-    A CUB whose public API takes no policy selectors serves where `earlier` ones do.
+    With `earlier`, a CUB whose public API accepts no policy selectors is allowed.
     """
     if path is None:
         yield session, where
@@ -58,40 +58,43 @@ def with_workload(
 
 
 def workload_template(algorithm: str) -> str:
-    """A commented start of a workload's file, or a kernel's; an algorithm by its last part, too."""
+    """Returns a commented template for a workload's file, or for a kernel's.
+
+    Algorithms may be named by their last part.
+    """
     if algorithm == "kernel":
         return fill(KERNEL, {})
-    calls = [one for binding in bindings() for one in binding.own]
+    calls = [own_call for binding in bindings() for own_call in binding.own]
     plain = algorithm.lower().removeprefix("device").replace("_", "")
-    near = [
-        one
-        for one in calls
-        if plain in {part.lower() for part in re.findall(r"\w+", one.algorithm)}
-        or plain == re.split(r"::", one.algorithm.lower())[0].removeprefix("device")
+    matching = [
+        own_call
+        for own_call in calls
+        if plain in {part.lower() for part in re.findall(r"\w+", own_call.algorithm)}
+        or plain == re.split(r"::", own_call.algorithm.lower())[0].removeprefix("device")
     ]
-    call = near[0] if near else call_named(algorithm, calls)
+    call = matching[0] if matching else call_named(algorithm, calls)
     return fill(TEMPLATE, {"call": call.model_dump()})
 
 
 class _OwnFile(BaseModel):
-    """What tells a kernel's file from a workload's."""
+    """Distinguishes a kernel's file from a workload's."""
 
     model_config = ConfigDict(extra="ignore")
 
     kernel: object = None
 
 
-# Takes a workload or a kernel of one's own: bindings have it as long as it is taken.
+# Loading a custom workload or kernel, which bindings include while it is loaded.
 
 
 def is_kernel(path: Path) -> bool:
-    """Whether a file describes a kernel, and no workload of an algorithm of CUB's."""
+    """Returns whether a file describes a kernel, not a workload of a CUB algorithm."""
     return load_toml(path, _OwnFile).kernel is not None
 
 
 @contextmanager
 def taking(path: Path) -> Iterator[OwnMaker]:
-    """Reads a workload's file, and lets bindings have it while the block lasts."""
+    """Reads a workload's file and adds it to the bindings for a block."""
     maker = OwnMaker(path, load_toml(path, OwnWorkload), types().types, types().spellings)
     with kept_as_taken(maker):
         _forget()
@@ -103,7 +106,7 @@ def taking(path: Path) -> Iterator[OwnMaker]:
 
 @contextmanager
 def taking_kernel(maker: KernelMaker) -> Iterator[KernelMaker]:
-    """Lets bindings have a kernel while the block lasts."""
+    """Adds a kernel to the bindings for a block."""
     with kept_as_kernel(maker):
         _forget()
         try:
@@ -113,6 +116,6 @@ def taking_kernel(maker: KernelMaker) -> Iterator[KernelMaker]:
 
 
 def _forget() -> None:
-    """What was made of other workloads, or of none."""
-    for one in (bound, own_binding, units_of):
-        one.cache_clear()
+    """Clears caches that depend on the loaded workload."""
+    for cached_function in (bound, own_binding, units_of):
+        cached_function.cache_clear()

@@ -1,4 +1,4 @@
-"""Documents as text for others: Markdown for a comment, or a page of one file."""
+"""Renders documents as Markdown or as a single HTML page."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from policygen.report import agreement_views, coverage_views, review_views, sear
 def render_page(
     document: Review | Coverage | DbCompare | SearchReport, form: Literal["md", "html"]
 ) -> str:
-    """The text of a page, or Markdown; neither names a path of this machine."""
+    """Renders a document. Neither format names a path of this machine."""
     if isinstance(document, Review):
         return review_views.render(document, form)
     if isinstance(document, Coverage):

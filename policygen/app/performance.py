@@ -1,4 +1,4 @@
-"""`policygen verify-performance`: a change as it is merged, measured before and after."""
+"""`policygen verify-performance`: measures a change before and after it."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -60,20 +60,20 @@ NO_TIME = "the budget ended before it was measured"
 
 @dataclass(frozen=True, slots=True)
 class PerformanceEffort:
-    """How much is measured, and where."""
+    """How much to measure, and where."""
 
     processes: int = MOST
-    """At most; what is clear stops earlier."""
+    """Maximum number of processes; workloads with a clear verdict stop earlier."""
     rounds: int = ROUNDS
-    """In each process."""
+    """Rounds in each process."""
     seed: int = 1
     budget: float | None = None
-    """Seconds of measuring."""
+    """Measuring time in seconds."""
     gpu: int = 0
     slots: int | None = None
-    """How many units are compiled at once; none: as many as cores and memory allow."""
+    """Units compiled at once; if unset, as many as cores and memory allow."""
     patience: float = 0.0
-    """Seconds to wait for a GPU that somebody else measures on."""
+    """Seconds to wait for a GPU that another process is measuring on."""
 
 
 def verify_performance(
@@ -88,14 +88,14 @@ def verify_performance(
     effort: PerformanceEffort | None = None,
     nvbench: Path | None = None,
 ) -> VerifyPerformance:
-    """Measures the workloads whose machine code a change made another, before and after it.
+    """Measures workloads whose machine code a change modified, before and after it.
 
-    `everything` looks at all workloads of the headers that changed, not only at those that get
-    other values. With `header`, one that `emit` made, the tree with it is compared with itself.
-    `nvbench` is a folder for what was measured, as NVBench writes it.
+    `everything` examines all workloads of the changed headers, not only those that get different
+    values. With `header`, a header made by `emit`, the tree is compared with and without it.
+    `nvbench` is a folder for the measurements in NVBench's format.
     """
     check_serves("verify-performance", session.cub)
-    effort, begun = effort or PerformanceEffort(), time.monotonic()
+    effort, started = effort or PerformanceEffort(), time.monotonic()
     if nvbench is not None:
         check_nvbench(nvbench)
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
@@ -116,7 +116,7 @@ def verify_performance(
         database=database,
         effort=effort,
         nvbench=nvbench,
-        begun=begun,
+        started=started,
     )
 
 
@@ -130,35 +130,35 @@ def measure_change(
     database: Path | None = None,
     effort: PerformanceEffort | None = None,
     nvbench: Path | None = None,
-    begun: float | None = None,
+    started: float | None = None,
 ) -> VerifyPerformance:
-    """Measures both sides of a change that is prepared; `begun` is when that began."""
-    effort, begun = effort or PerformanceEffort(), begun or time.monotonic()
+    """Measures both sides of a prepared change. `begun` is when the preparation started."""
+    effort, started = effort or PerformanceEffort(), started or time.monotonic()
     toolchain = find_toolchain()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
-        made = compile_changes(
+        compiled = compile_changes(
             change, where, compiler, folder, slots=effort.slots, progress=session.progress
         )
-        told = _MeasuredChange(session, change, arch, tolerance, effort, toolchain, made)
-        if made.runner is None or not made.changes:
-            told.more = () if nvbench is None else (unwritten(nvbench),)
-            return told.document([], database, begun)
-        command = worker_command(effort.gpu, made.runner, runtime_of(toolchain))
+        measured = _MeasuredChange(session, change, arch, tolerance, effort, toolchain, compiled)
+        if compiled.runner is None or not compiled.changes:
+            measured.extra_remarks = () if nvbench is None else (unwritten(nvbench),)
+            return measured.document([], database, started)
+        command = worker_command(effort.gpu, compiled.runner, runtime_of(toolchain))
         controller = stack.enter_context(
             controlling(command, patience=effort.patience, more=device_environment())
         )
-        about = _about(session, toolchain, controller, made.changes, effort.seed)
+        about = _about(session, toolchain, controller, compiled.changes, effort.seed)
         path = database or folder / "measured.db"
         rows = stack.enter_context(open_measurements(path, about))
-        told.rows = rows
-        measuring = _measuring(told, controller, rows)
-        judged = measuring.run(made.changes)
+        measured.rows = rows
+        measuring = _measuring(measured, controller, rows)
+        judged = measuring.run(compiled.changes)
         if nvbench is not None:
-            told.more = write_nvbench(nvbench, made.changes, rows)
-        told.gpu, told.driver = controller.facts.label, controller.facts.driver
-        return told.document(judged, database, begun)
+            measured.extra_remarks = write_nvbench(nvbench, compiled.changes, rows)
+        measured.gpu, measured.driver = controller.facts.label, controller.facts.driver
+        return measured.document(judged, database, started)
 
 
 def _about(
@@ -168,7 +168,10 @@ def _about(
     changes: Sequence[ChangedWorkload],
     seed: int,
 ) -> About:
-    """Both sides' objects are named, so that rows of another change are never taken for these."""
+    """Describes the measurement.
+
+    Includes a digest of both sides' objects, so that rows of another change are never reused.
+    """
     objects = (
         Path(library).name
         for change in changes
@@ -181,26 +184,26 @@ def _about(
 
 
 def _measuring(
-    told: "_MeasuredChange", controller: Controller, rows: MeasuringSession
+    measured: "_MeasuredChange", controller: Controller, rows: MeasuringSession
 ) -> ChangeMeasuring:
-    effort = told.effort
+    effort = measured.effort
     looks = looks_until(effort.processes)
-    count = sum(1 + len(change.spots) for change in told.made.changes)
+    count = sum(1 + len(change.spots) for change in measured.compiled.changes)
     return ChangeMeasuring(
         controller,
         rows,
-        Judge(count * len(looks), told.tolerance),
+        Judge(count * len(looks), measured.tolerance),
         looks,
         effort.rounds,
         effort.seed,
         effort.budget,
-        told.session.progress,
+        measured.session.progress,
     )
 
 
 @dataclass(slots=True)
 class _MeasuredChange:
-    """What the document is made of."""
+    """Everything that the result document is made of."""
 
     session: Session
     change: PreparedChange
@@ -208,27 +211,34 @@ class _MeasuredChange:
     tolerance: float | None
     effort: PerformanceEffort
     toolchain: Toolchain
-    made: CompiledChanges
+    compiled: CompiledChanges
     gpu: str | None = None
     driver: str | None = None
     rows: MeasuringSession | None = None
-    more: tuple[str, ...] = ()
-    """Remarks."""
+    extra_remarks: tuple[str, ...] = ()
+    """Additional remarks."""
 
     def document(
-        self, judged: Sequence[JudgedWorkload | None], database: Path | None, begun: float
+        self, judged: Sequence[JudgedWorkload | None], database: Path | None, started: float
     ) -> VerifyPerformance:
-        """All workloads: those that were measured, those that could not be, and the same ones."""
-        pairs = zip(self.made.changes, judged, strict=False)
+        """Builds the document of measured, unmeasurable, and unchanged workloads."""
+        pairs = zip(self.compiled.changes, judged, strict=False)
         claims, entries = self.change.claims, self.change.entries
         measured = [
-            _workload(change, one, self.arch, claims, (entries or {}).get(change.point), self.rows)
-            for change, one in pairs
+            _workload(
+                change,
+                judged_workload,
+                self.arch,
+                claims,
+                (entries or {}).get(change.point),
+                self.rows,
+            )
+            for change, judged_workload in pairs
         ]
-        refused = self.made.refused.items()
-        rest = [_unmeasured(point, self.arch, "undecided", why) for point, why in refused]
-        same = [_unmeasured(point, self.arch, "same-code") for point in self.change.same]
-        workloads = (*measured, *rest, *same)
+        refused = self.compiled.refused.items()
+        rest = [_unmeasured(point, self.arch, "undecided", reason) for point, reason in refused]
+        unchanged = [_unmeasured(point, self.arch, "same-code") for point in self.change.same]
+        workloads = (*measured, *rest, *unchanged)
         cub = self.session.cub
         return VerifyPerformance(
             cub=cub,
@@ -245,43 +255,43 @@ class _MeasuredChange:
             seed=self.effort.seed,
             budget=self.effort.budget,
             database=None if database is None else str(database),
-            remarks=(*self.change.remarks, *self.more),
+            remarks=(*self.change.remarks, *self.extra_remarks),
             verdict=whole_verdict(workloads),
             workloads=workloads,
             entries=() if entries is None else tuple(by_entry(measured)),
-            seconds=time.monotonic() - begun,
+            seconds=time.monotonic() - started,
         )
 
 
 def whole_verdict(workloads: Sequence[WorkloadPerformance]) -> PerformanceVerdict:
-    """Slower where anything is; undecided where something is not known; else faster, or equal."""
-    every = {one.verdict for one in workloads}
-    every |= {row.verdict for one in workloads for row in one.runtime}
+    """Combines verdicts, in this order: slower, undecided, faster, equal."""
+    verdicts = {workload.verdict for workload in workloads}
+    verdicts |= {row.verdict for workload in workloads for row in workload.runtime}
     for verdict in ("slower", "undecided", "faster", "equal"):
-        if verdict in every:
+        if verdict in verdicts:
             return verdict
     return "same-code"
 
 
 def by_entry(measured: Sequence[WorkloadPerformance]) -> Iterator[EntryPerformance]:
-    """What became of the workloads of each entry; who loses most comes first."""
-    lots: dict[EntryPlace | None, list[WorkloadPerformance]] = {}
-    for one in measured:
-        if one.ratio is not None:
-            lots.setdefault(one.entry, []).append(one)
-    found = [_entry(entry, lot) for entry, lot in lots.items()]
-    yield from sorted(found, key=lambda one: one.worst_ratio)
+    """Summarizes the workloads of each entry, those with the largest loss first."""
+    workloads_by_entry: dict[EntryPlace | None, list[WorkloadPerformance]] = {}
+    for workload in measured:
+        if workload.ratio is not None:
+            workloads_by_entry.setdefault(workload.entry, []).append(workload)
+    entries = [_entry(entry, workloads) for entry, workloads in workloads_by_entry.items()]
+    yield from sorted(entries, key=lambda entry: entry.worst_ratio)
 
 
-def _entry(entry: EntryPlace | None, lot: Sequence[WorkloadPerformance]) -> EntryPerformance:
-    ratios = {one.name: one.ratio for one in lot if one.ratio is not None}
+def _entry(entry: EntryPlace | None, workloads: Sequence[WorkloadPerformance]) -> EntryPerformance:
+    ratios = {workload.name: workload.ratio for workload in workloads if workload.ratio is not None}
     worst = min(ratios, key=lambda name: ratios[name])
     return EntryPerformance(
         entry=entry,
-        verdict=whole_verdict(lot),
-        workloads=len(lot),
-        faster=sum(one.verdict == "faster" for one in lot),
-        slower=sum(whole_verdict([one]) == "slower" for one in lot),
+        verdict=whole_verdict(workloads),
+        workloads=len(workloads),
+        faster=sum(workload.verdict == "faster" for workload in workloads),
+        slower=sum(whole_verdict([workload]) == "slower" for workload in workloads),
         ratio=fmean(ratios.values()),
         worst=worst,
         worst_ratio=ratios[worst],
@@ -297,13 +307,13 @@ def _workload(
     rows: MeasuringSession | None,
 ) -> WorkloadPerformance:
     name, axes = change.point
-    place: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "benchmark": name,
         "workload": dict(axes),
         "arch": arch,
         "entry": entry,
     }
-    place["skipped"] = tuple(
+    fields["skipped"] = tuple(
         SkippedPoint(point=runtime_axes(spot.spot), reason=change.skipped[str(spot)])
         for part in change.parts
         for spot in part.points
@@ -311,36 +321,36 @@ def _workload(
     )
     if change.failed is not None:
         failed = VariantFailure(kind=change.failed.kind, reason=change.failed.reason)
-        return WorkloadPerformance(**place, verdict="undecided", failed=failed)
+        return WorkloadPerformance(**fields, verdict="undecided", failed=failed)
     if judged is None:
-        why = NO_TIME if change.spots else "none of its runtime workloads can be measured"
-        return WorkloadPerformance(**place, verdict="undecided", problem=why)
+        problem = NO_TIME if change.spots else "none of its runtime workloads can be measured"
+        return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
     score = judged.score
     key = workload_key(name, dict(axes))
     if key in claims:
-        claimed, least = claims[key]
-        place |= {"claimed": claimed, "least": least, "holds": score.high >= least}
+        claimed, threshold = claims[key]
+        fields |= {"claimed": claimed, "least": threshold, "holds": score.high >= threshold}
     return WorkloadPerformance(
-        **place,
+        **fields,
         verdict=score.verdict,
         ratio=score.ratio,
         low=score.low,
         high=score.high,
         noise=score.noise,
         runtime=tuple(
-            _runtime(one, () if rows is None else quantiles_of(rows, spot))
-            for one, spot in zip(judged.points, change.spots, strict=True)
+            _runtime(judged_point, () if rows is None else quantiles_of(rows, spot))
+            for judged_point, spot in zip(judged.points, change.spots, strict=True)
         ),
     )
 
 
-def _runtime(one: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerformance:
-    judged = one.judged
-    before, after = one.seconds
+def _runtime(judged_point: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerformance:
+    judged = judged_point.judged
+    before, after = judged_point.seconds
     return RuntimePerformance(
-        subbench=one.times.subbench,
-        point=dict(one.times.point),
-        weight=one.times.weight,
+        subbench=judged_point.times.subbench,
+        point=dict(judged_point.times.point),
+        weight=judged_point.times.weight,
         before_seconds=before,
         after_seconds=after,
         ratio=judged.ratio,
@@ -348,23 +358,23 @@ def _runtime(one: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerforman
         high=judged.high,
         noise=judged.noise,
         verdict=judged.verdict,
-        processes=len(one.times.base),
+        processes=len(judged_point.times.base),
         quantiles=quantiles,
     )
 
 
 def _unmeasured(
-    point: Point, arch: str, verdict: PerformanceVerdict, why: str | None = None
+    point: Point, arch: str, verdict: PerformanceVerdict, problem: str | None = None
 ) -> WorkloadPerformance:
     name, axes = point
     return WorkloadPerformance(
-        benchmark=name, workload=dict(axes), arch=arch, verdict=verdict, problem=why
+        benchmark=name, workload=dict(axes), arch=arch, verdict=verdict, problem=problem
     )
 
 
 def noise_of(measured: Sequence[WorkloadPerformance]) -> PerformanceNoise | None:
-    """What verdicts are measured by, over all runtime workloads."""
-    rows = [row for one in measured for row in one.runtime]
+    """Summarizes the noise over all runtime workloads."""
+    rows = [row for workload in measured for row in workload.runtime]
     noises = [row.noise for row in rows if row.noise is not None]
     if not noises:
         return None

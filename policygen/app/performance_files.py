@@ -1,4 +1,4 @@
-"""`policygen verify-performance --before --after`: results of NVBench, compared without a GPU."""
+"""`policygen verify-performance --before --after`: compares NVBench results without a GPU."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -60,43 +60,43 @@ def compare_performance(
     *,
     tolerance: float | None = None,
 ) -> VerifyPerformance:
-    """Compares what NVBench wrote for two sides of a change; each file is a process of its side."""
+    """Compares NVBench results of two sides of a change. Each file is one process of its side."""
     sides = _read(before, after)
-    every = [*sides[0], *sides[1]]
-    arch = _arch(every)
+    all_runs = [*sides[0], *sides[1]]
+    arch = _arch(all_runs)
     matched = match_results(*sides, _keeps(where))
     if not matched:
-        hint = anchored(where.pattern, [run.algorithm for run in every])
+        hint = anchored(where.pattern, [run.algorithm for run in all_runs])
         raise InputError("nothing matches", hint or "The results hold no state that is asked for.")
-    judged = [_ComparedResults.of(one) for one in matched]
-    verdicts = sum(1 + len(one.points) for one in judged if one.points)
+    compared = [_ComparedResults.of(workload) for workload in matched]
+    verdicts = sum(1 + len(workload.points) for workload in compared if workload.points)
     judge = Judge(max(1, verdicts), tolerance)
-    workloads = tuple(one.document(judge, arch) for one in judged)
+    workloads = tuple(workload.document(judge, arch) for workload in compared)
     return VerifyPerformance(
-        before=_named(sides[0]),
-        after=_named(sides[1]),
+        before=_file_list(sides[0]),
+        after=_file_list(sides[1]),
         arch=arch,
-        gpu=every[0].gpu,
+        gpu=all_runs[0].gpu,
         tolerance=tolerance,
         confidence=SURE,
         noise=noise_of(workloads),
-        remarks=tuple(_remarks(workloads, judged)),
+        remarks=tuple(_remarks(workloads, compared)),
         verdict=whole_verdict(workloads),
         workloads=workloads,
     )
 
 
 def _read(before: Sequence[str], after: Sequence[str]) -> tuple[list[NvbenchRun], list[NvbenchRun]]:
-    """All files of both sides, or what is wrong with any of them."""
+    """Reads all files of both sides, and reports the errors of all files together."""
     errors: list[PolicygenError] = []
-    known: dict[str, Path] = {}
+    paths_by_content: dict[str, Path] = {}
     sides: tuple[list[NvbenchRun], list[NvbenchRun]] = ([], [])
     for names, runs in zip((before, after), sides, strict=True):
         for path in _files(names):
             try:
                 run = read_nvbench(path)
                 content = digest("result", read_document(path))
-                if (first := known.setdefault(content, path)) is not path:
+                if (first := paths_by_content.setdefault(content, path)) is not path:
                     raise InputError(
                         f"{path}: is the same result as {first}", "Each result is a process."
                     )
@@ -109,16 +109,16 @@ def _read(before: Sequence[str], after: Sequence[str]) -> tuple[list[NvbenchRun]
 
 
 def _files(names: Sequence[str]) -> list[Path]:
-    """Each as often as it is named, so that one that is named twice is found to be."""
+    """Expands file names one by one, so that a file named twice is detected."""
     return [path for name in names for path in expand([name])]
 
 
 def _arch(runs: Sequence[NvbenchRun]) -> str:
-    """The architecture of the one GPU that all results are of."""
+    """Returns the architecture of the GPU, which must be the same in all results."""
     first = runs[0]
     for run in runs:
-        for what in ("gpu", "arch"):
-            if getattr(run, what) != getattr(first, what):
+        for attribute in ("gpu", "arch"):
+            if getattr(run, attribute) != getattr(first, attribute):
                 raise InputError(
                     f"{run.path}: measured on {run.gpu}, {run.arch or 'of an unknown arch'}, but"
                     f" {first.path} on {first.gpu}, {first.arch or 'of an unknown arch'}",
@@ -134,39 +134,39 @@ def _arch(runs: Sequence[NvbenchRun]) -> str:
 
 
 def _keeps(where: Filter) -> Keeps:
-    """What `-R` and `-a` leave; an axis is called `T`, or as databases name it."""
+    """Returns the filter for `-R` and `-a`. Axes may be named `T` or as in databases."""
     pattern, values = where.pattern, where.values
 
     def keeps(algorithm: str, point: Axes) -> bool:
-        wanted = spelled(values, point)
+        values_by_axis = spelled(values, point)
         return bool(pattern.match(algorithm)) and all(
-            point[axis] in chosen for axis, chosen in wanted.items() if axis in point
+            point[axis] in chosen for axis, chosen in values_by_axis.items() if axis in point
         )
 
     return keeps
 
 
 def _remarks(
-    workloads: Sequence[WorkloadPerformance], judged: Sequence["_ComparedResults"]
+    workloads: Sequence[WorkloadPerformance], compared: Sequence["_ComparedResults"]
 ) -> Iterator[str]:
-    """What the user should know of all results."""
-    open_ones = [row for one in workloads for row in one.runtime if row.low is None]
-    if any(row.processes < LEAST for row in open_ones):
+    """Yields remarks about the results as a whole."""
+    undecided = [row for workload in workloads for row in workload.runtime if row.low is None]
+    if any(row.processes < LEAST for row in undecided):
         yield ONE_PROCESS
-    if any(row.processes >= LEAST for row in open_ones):
+    if any(row.processes >= LEAST for row in undecided):
         yield NO_NOISE
     yield SEPARATE
-    if any(one.approximate for one in judged):
+    if any(result.approximate for result in compared):
         yield APPROXIMATE
 
 
-def _named(runs: Sequence[NvbenchRun]) -> str:
+def _file_list(runs: Sequence[NvbenchRun]) -> str:
     return listed(str(run.path) for run in runs)
 
 
 @dataclass(frozen=True, slots=True)
 class _ComparedResults:
-    """A workload with those of its runtime workloads that both sides have."""
+    """A workload with the runtime workloads that both sides have."""
 
     workload: MatchedWorkload
     points: tuple[tuple[MatchedPoint, SeparateTimes], ...]
@@ -176,53 +176,58 @@ class _ComparedResults:
     @classmethod
     def of(cls, workload: MatchedWorkload) -> "_ComparedResults":
         pairs = [(point, point.separate) for point in workload.points]
-        both = [(point, times) for point, times in pairs if times is not None]
-        if workload.problem or not both:
+        shared = [(point, times) for point, times in pairs if times is not None]
+        if workload.problem or not shared:
             return cls(workload, (), (), approximate=False)
         name = workload.point[0]
-        weights, approximate = result_weights([(name, p.subbench, p.axes) for p, _ in both])
-        return cls(workload, tuple(both), tuple(weights), approximate)
+        weights, approximate = result_weights([(name, p.subbench, p.axes) for p, _ in shared])
+        return cls(workload, tuple(shared), tuple(weights), approximate)
 
     def document(self, judge: Judge, arch: str) -> WorkloadPerformance:
-        """What is told of it; what one side alone has is a problem of the whole."""
+        """Builds the document.
+
+        A runtime workload on one side only is a problem of the whole workload.
+        """
         name, types = self.workload.point
-        place: dict[str, Any] = {"benchmark": name, "workload": dict(types), "arch": arch}
+        fields: dict[str, Any] = {"benchmark": name, "workload": dict(types), "arch": arch}
         problem = self.workload.problem or self._problem()
-        place["skipped"] = tuple(
-            SkippedPoint(point=dict(one.axes), reason=one.lacking)
-            for one in self.workload.points
-            if not self.workload.problem and one.skips
+        fields["skipped"] = tuple(
+            SkippedPoint(point=dict(point.axes), reason=point.lacking)
+            for point in self.workload.points
+            if not self.workload.problem and point.skips
         )
         if not self.points:
-            return WorkloadPerformance(**place, verdict="undecided", problem=problem)
+            return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
         times = score_times(self.weights, [times for _, times in self.points])
-        told = judge.judge(times)
-        verdict = _verdict(told)
+        judgment = judge.judge(times)
+        verdict = _verdict(judgment)
         if problem and verdict != "slower":
             verdict = "undecided"
         return WorkloadPerformance(
-            **place,
-            **_interval(times, told),
+            **fields,
+            **_interval(times, judgment),
             verdict=verdict,
             problem=problem,
             runtime=tuple(
-                _runtime(point, own, weight, judge.judge(own))
-                for (point, own), weight in zip(self.points, self.weights, strict=True)
+                _runtime(matched, point_times, weight, judge.judge(point_times))
+                for (matched, point_times), weight in zip(self.points, self.weights, strict=True)
             ),
         )
 
     def _problem(self) -> str | None:
-        alone = [one for one in self.workload.points if one.separate is None and not one.skips]
-        if not alone:
+        unmatched = [
+            point for point in self.workload.points if point.separate is None and not point.skips
+        ]
+        if not unmatched:
             return None if self.points else "each of its runtime workloads is skipped"
-        first = alone[0]
-        named = " ".join(axes(plain(first.axes))) or first.subbench
-        more = f", and {len(alone) - 1} more" if len(alone) > 1 else ""
-        return f"not on both sides: {named} ({first.lacking}){more}"
+        first = unmatched[0]
+        description = " ".join(axes(plain(first.axes))) or first.subbench
+        suffix = f", and {len(unmatched) - 1} more" if len(unmatched) > 1 else ""
+        return f"not on both sides: {description} ({first.lacking}){suffix}"
 
 
 def _runtime(
-    point: MatchedPoint, times: SeparateTimes, weight: float, told: JudgedTimes | None
+    point: MatchedPoint, times: SeparateTimes, weight: float, judgment: JudgedTimes | None
 ) -> RuntimePerformance:
     before, after = times.middles
     return RuntimePerformance(
@@ -231,18 +236,18 @@ def _runtime(
         weight=weight,
         before_seconds=before,
         after_seconds=after,
-        **_interval(times, told),
-        verdict=_verdict(told),
+        **_interval(times, judgment),
+        verdict=_verdict(judgment),
         processes=min(len(times.before), len(times.after)),
     )
 
 
-def _interval(times: SeparateTimes, told: JudgedTimes | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"ratio": times.ratio}
-    if told is not None:
-        found |= {"low": told.low, "high": told.high, "noise": told.noise}
-    return found
+def _interval(times: SeparateTimes, judgment: JudgedTimes | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {"ratio": times.ratio}
+    if judgment is not None:
+        fields |= {"low": judgment.low, "high": judgment.high, "noise": judgment.noise}
+    return fields
 
 
-def _verdict(told: JudgedTimes | None) -> PerformanceVerdict:
-    return "undecided" if told is None else told.verdict
+def _verdict(judgment: JudgedTimes | None) -> PerformanceVerdict:
+    return "undecided" if judgment is None else judgment.verdict

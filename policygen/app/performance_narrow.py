@@ -1,4 +1,4 @@
-"""A plan without what a GPU has shown to be slower: the loop of apply, measure, narrow."""
+"""Narrows a plan to exclude what measurements showed to be slower."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -24,8 +24,8 @@ def narrow_plan(
 ) -> Plan | None:
     """Plans the last apply again for the tree before it, without what turned out to be slower.
 
-    Workloads that shared an entry with a faster one keep what they had, by an entry of their own
-    where a type tells them apart. Nothing where there is nothing to leave out.
+    Workloads that shared an entry with a faster one keep their values, in an entry of their own if
+    a type distinguishes them. Returns None if there is nothing to exclude.
     """
     before = find_base(session, base)
     plan = before.plan if before else None
@@ -34,16 +34,19 @@ def narrow_plan(
             f"{before.label if before else session.store}: there is no plan to narrow",
             "Only what `policygen apply` has written can be narrowed; leave --base out.",
         )
-    worse = {workload_key(one.benchmark, one.workload): why for one, why in _worse(document)}
+    worse = {
+        workload_key(workload.benchmark, workload.workload): reason
+        for workload, reason in _slower_workloads(document)
+    }
     if not worse:
         return None
-    results = list(_results(plan, document, worse))
+    results = list(_narrowed_results(plan, document, worse))
     names = headers_of(results, session.cub.bindings)
-    found = read_before(before, names)
-    if found.errors:
-        raise Problems(found.errors)
-    data, compiler = open_compiler(found, progress=session.progress)
-    sources = TuningTree(found.cub, compiler.headers, data)
+    tree = read_before(before, names)
+    if tree.errors:
+        raise Problems(tree.errors)
+    data, compiler = open_compiler(tree, progress=session.progress)
+    sources = TuningTree(tree.cub, compiler.headers, data)
     options = plan.options.model_copy(update={"narrow": True})
     planner = Planner(
         sources,
@@ -53,61 +56,66 @@ def narrow_plan(
         next_best=remembered_next(plan.instead),
         spaces=plan.spaces,
     )
-    made = planner.plan(results, [f"without {len(worse)} that turned out to be slower"])
-    made = with_families(Planned(made, found, data, compiler), planner, results)
-    cub = plan.cub  # the tree before, as a name and not as folders of replaced headers
-    return made.model_copy(update={"cub": cub, "given": plan.given})
+    narrowed = planner.plan(results, [f"without {len(worse)} that turned out to be slower"])
+    narrowed = with_families(Planned(narrowed, tree, data, compiler), planner, results)
+    cub = plan.cub  # the tree before, not the folders of its replaced headers
+    return narrowed.model_copy(update={"cub": cub, "given": plan.given})
 
 
-def _worse(document: VerifyPerformance) -> Iterator[tuple[WorkloadPerformance, str]]:
-    """What must not be merged as it is, and why."""
-    for one in document.workloads:
-        if one.failed is not None:
-            yield one, f"after the change it fails: {one.failed.reason}"
-        elif document.too_slow(one):
-            yield one, f"measured as it was written it is slower: {one.ratio:.3f}"
-        elif slow := [row for row in one.runtime if document.too_slow(row)]:
+def _slower_workloads(document: VerifyPerformance) -> Iterator[tuple[WorkloadPerformance, str]]:
+    """Yields workloads that must not be merged as they are, with reasons."""
+    for workload in document.workloads:
+        if workload.failed is not None:
+            yield workload, f"after the change it fails: {workload.failed.reason}"
+        elif document.too_slow(workload):
+            yield workload, f"measured as it was written it is slower: {workload.ratio:.3f}"
+        elif slow := [row for row in workload.runtime if document.too_slow(row)]:
             worst = min(slow, key=lambda row: row.ratio)
             where = ", ".join(axes(worst.point))
-            yield one, f"measured as it was written {where} is slower: {worst.ratio:.3f}"
-        elif one.holds is False:
-            yield one, f"it is {one.ratio:.3f}, and was written for {one.claimed:.3f}"
+            yield workload, f"measured as it was written {where} is slower: {worst.ratio:.3f}"
+        elif workload.holds is False:
+            yield (
+                workload,
+                f"it is {workload.ratio:.3f}, and was written for {workload.claimed:.3f}",
+            )
 
 
-def _results(
+def _narrowed_results(
     plan: Plan, document: VerifyPerformance, worse: Mapping[WorkloadKey, str]
 ) -> Iterator[ScoredWorkload]:
-    """The plan's results, and of those that it reached besides what they shall keep."""
-    known = set()
-    for one in plan.results:
-        key = workload_key(one.algorithm, one.workload)
-        known.add(key)
-        yield _kept(one, worse[key]) if key in worse else one
-    like = {one.algorithm: one for one in plan.results}
-    for told in document.workloads:
-        key = workload_key(told.benchmark, told.workload)
-        if key in worse and key not in known:
-            other = like.get(told.benchmark, plan.results[0])
-            types = {f"{axis}{{ct}}": value for axis, value in told.workload.items()}
-            named = other.model_copy(update={"algorithm": told.benchmark, "workload": types})
-            yield _kept(named, worse[key])
+    """Yields the plan's results, and base for other slower workloads that the plan affected."""
+    planned_keys = set()
+    for scored in plan.results:
+        key = workload_key(scored.algorithm, scored.workload)
+        planned_keys.add(key)
+        yield _keep_base(scored, worse[key]) if key in worse else scored
+    result_by_benchmark = {result.algorithm: result for result in plan.results}
+    for measured in document.workloads:
+        key = workload_key(measured.benchmark, measured.workload)
+        if key in worse and key not in planned_keys:
+            similar = result_by_benchmark.get(measured.benchmark, plan.results[0])
+            types = {f"{axis}{{ct}}": value for axis, value in measured.workload.items()}
+            neighbor = similar.model_copy(
+                update={"algorithm": measured.benchmark, "workload": types}
+            )
+            yield _keep_base(neighbor, worse[key])
 
 
-def _kept(one: ScoredWorkload, why: str) -> ScoredWorkload:
-    choice = Choice(decision="keep base", variant=None, reason=why)
-    return one.model_copy(update={"choice": choice, "variants": ()})
+def _keep_base(scored: ScoredWorkload, reason: str) -> ScoredWorkload:
+    choice = Choice(decision="keep base", variant=None, reason=reason)
+    return scored.model_copy(update={"choice": choice, "variants": ()})
 
 
 class _RememberedTogether:
-    """Chooses for several workloads as the plan did; for none that shall keep what it has."""
+    """Chooses for several workloads as the plan did, and nothing if any must keep its values."""
 
     def __init__(self, plan: Plan) -> None:
         self._whole = remembered(plan.joint)
 
     def __call__(self, cases: Sequence[PlacedResult]) -> Together:
-        kept = [case.measurement.name for case in cases if not case.used]
-        if kept:
-            return Together((), f"{', '.join(kept)} shall keep what it had")
+        unused = [case.measurement.name for case in cases if not case.used]
+        if unused:
+            return Together((), f"{', '.join(unused)} shall keep what it had")
         try:
             return self._whole(cases)
         except InputError:

@@ -1,4 +1,4 @@
-"""A change of a tree's headers, prepared for measuring."""
+"""Prepares a change of a tree's headers for measuring."""
 
 import math
 import re
@@ -54,29 +54,29 @@ from policygen.trees.manifest import shipped
 
 Both = tuple[Workload, Workload]
 WorkloadKey = tuple[str, frozenset[tuple[str, str]]]
-"""A workload, however its axes are ordered and decorated."""
+"""A workload, independent of the order and decoration of its axes."""
 Claims = Mapping[WorkloadKey, tuple[float, float]]
-"""By workload: the score, and what it must be at least."""
+"""By workload: the score, and the smallest acceptable score."""
 Runs = Sequence[tuple[WorkloadRun, WorkloadToCompile]]
-"""A workload by sub-benchmark: how it runs, and both sides of it."""
+"""A workload by sub-benchmark: how it runs, and both of its sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """What is measured of a change, and what is known of the rest."""
+    """What to measure of a change, and what is known about the rest."""
 
     before: str
     after: str
-    """Both sides in words."""
+    """Description of both sides."""
     runs: Mapping[Point, Runs]
     same: tuple[Point, ...]
-    """Those with the same machine code."""
+    """Workloads with the same machine code."""
     refused: Mapping[Point, str]
-    """Those that cannot be measured."""
+    """Workloads that cannot be measured, with reasons."""
     claims: Claims
     remarks: tuple[str, ...] = ()
     entries: Mapping[Point, EntryPlace | None] | None = None
-    """What decides after the change; none where it is not known."""
+    """The entry that decides each workload after the change; None if unknown."""
 
 
 def prepare_trees(
@@ -89,7 +89,7 @@ def prepare_trees(
     everything: bool = False,
     jobs: int | None = None,
 ) -> PreparedChange:
-    """The workloads whose machine code is another one than that of the base."""
+    """Prepares the workloads whose machine code differs from the base."""
     before = find_base(session, base)
     if before is None:
         raise no_base(session.store)
@@ -103,9 +103,9 @@ def prepare_trees(
     )
     sides, refused = _ChangeSides(before, session, arch), dict(code.refused)
     runs: dict[Point, Runs] = {}
-    for point, both in code.different.items():
+    for point, workloads in code.different.items():
         try:
-            runs[point] = sides.runs(point, both)
+            runs[point] = sides.runs(point, workloads)
         except InputError as error:
             refused[point] = error.in_line
     claims = claims_of(before.plan, code)
@@ -117,17 +117,19 @@ def prepare_trees(
 
 @dataclass(frozen=True, slots=True)
 class _ChangeSides:
-    """The tree before, and the tree after."""
+    """The trees before and after a change."""
 
     base: Base
     session: Session
     arch: str
 
-    def runs(self, point: Point, both: Both) -> Runs:
-        """How a workload runs on each side, by sub-benchmark."""
+    def runs(self, point: Point, workloads: Both) -> Runs:
+        """Returns how a workload runs on each side, by sub-benchmark."""
         assert self.base.cub is not None
-        sides = runs_of(self.base.cub, both[0]), runs_of(self.session.cub, both[1])
-        return [(one, self._task(point, one, after)) for one, after in zip(*sides, strict=True)]
+        sides = runs_of(self.base.cub, workloads[0]), runs_of(self.session.cub, workloads[1])
+        return [
+            (before, self._task(point, before, after)) for before, after in zip(*sides, strict=True)
+        ]
 
     def _task(self, point: Point, before: WorkloadRun, after: WorkloadRun) -> WorkloadToCompile:
         benchmark, axes = point
@@ -142,51 +144,51 @@ class _ChangeSides:
 
 
 def _renders(before: WorkloadRun, after: WorkloadRun) -> Renders:
-    def render(lot: Sequence[Candidate]) -> str:
-        run = after if lot[0].label == AFTER else before
-        return variants_text(run, [None] * len(lot))
+    def render(candidates: Sequence[Candidate]) -> str:
+        run = after if candidates[0].label == AFTER else before
+        return variants_text(run, [None] * len(candidates))
 
     return render
 
 
-# What a plan claims: the scores for which workloads were given other values.
+# The scores that a plan claims for the workloads that it changed.
 
 
 def workload_key(benchmark: str, workload: Mapping[str, str]) -> WorkloadKey:
-    """A workload of a plan, a database or a tree: `T{ct}` is `T`."""
+    """Returns the key of a workload of a plan, a database, or a tree: `T{ct}` becomes `T`."""
     return benchmark, frozenset((axis_name(axis), value) for axis, value in workload.items())
 
 
 def claims_of(plan: Plan | None, code: ChangedCode) -> Claims:
-    """Scores of what a plan writes, as sure as the runs were by which it was chosen.
+    """Returns the scores of what a plan writes, with a margin for the noise of the runs.
 
-    Without a plan those that the comments of changed entries say; of these nothing else is known.
+    Without a plan, uses the scores in the comments of changed entries, whose noise is unknown.
     """
     if plan is None:
-        decided = {point: code.said.get(place) for point, place in _decided(code)}
+        decided = {point: code.said.get(place) for point, place in _deciding_entries(code)}
         return {
             workload_key(name, dict(axes)): (score, score)
             for (name, axes), score in decided.items()
             if score is not None
         }
-    chosen = {workload_key(one.algorithm, one.workload): one for one in plan.results}
-    found = {}
+    chosen = {workload_key(scored.algorithm, scored.workload): scored for scored in plan.results}
+    claims = {}
     for action in plan.actions:
         if action.written and action.scores and not action.legacy:
             key, score = workload_key(action.benchmark, action.workload), action.scores[0]
-            found[key] = score, score - _unsure(chosen.get(key))
-    return found
+            claims[key] = score, score - _score_uncertainty(chosen.get(key))
+    return claims
 
 
-def _decided(code: ChangedCode) -> Iterator[tuple[Point, EntryPlace]]:
+def _deciding_entries(code: ChangedCode) -> Iterator[tuple[Point, EntryPlace]]:
     for point in code.different:
         place = (code.entries or {}).get(point)
         if place is not None:
             yield point, place
 
 
-def _unsure(scored: ScoredWorkload | None) -> float:
-    """By how much a score may be too high by the noise of its runs."""
+def _score_uncertainty(scored: ScoredWorkload | None) -> float:
+    """Returns how much a score may be too high because of the noise of its runs."""
     choice = scored.choice if scored else None
     if choice is None or choice.noise is None:
         return 0.0
@@ -195,7 +197,7 @@ def _unsure(scored: ScoredWorkload | None) -> float:
 
 MADE = "// Made by policygen"
 LARGEST = 16 << 20
-"""Bytes; a header with all that CUB can be told is smaller."""
+"""Maximum size in bytes; a header with all the selectors of CUB is smaller."""
 _NAMESPACE = re.compile(r"^namespace ([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)$", re.M)
 _SELECTOR = re.compile(r"^struct ([A-Za-z_]\w*)$", re.M)
 _CPP20 = re.compile(r"^// Needs CUB .* and C\+\+20\.$", re.M)
@@ -203,7 +205,7 @@ _CPP20 = re.compile(r"^// Needs CUB .* and C\+\+20\.$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class EmittedSelectors:
-    """What a header that `emit` made defines."""
+    """What a header made by `emit` defines."""
 
     path: Path
     text: bytes
@@ -212,11 +214,11 @@ class EmittedSelectors:
     std: int
 
 
-# A header that `emit` made, prepared for measuring: a tree with it, and without it.
+# Comparing a tree with and without a header made by `emit`.
 
 
 def read_emitted(path: Path) -> EmittedSelectors:
-    """Reads such a header; others do not say what their selectors are for."""
+    """Reads a header made by `emit`. Other headers do not say what their selectors are for."""
     try:
         data = read_named(path, LARGEST)
     except OSError as error:
@@ -234,71 +236,79 @@ def read_emitted(path: Path) -> EmittedSelectors:
 def prepare_header(
     session: Session, path: Path, where: Filter, arch: str, toolchain: Toolchain
 ) -> PreparedChange:
-    """The workloads that get another policy from a header than CUB selects by itself."""
+    """Prepares the workloads for which a header selects a different policy than CUB itself."""
     check_takes_selectors(session.cub)
     header = read_emitted(path)
-    wanted = {one.point: one for one in chosen_workloads(session, where)}
-    serves = [
-        one
+    workloads = {workload.point: workload for workload in chosen_workloads(session, where)}
+    selectors = [
+        selector
         for name in header.selectors
-        for one in selectors_named(name, session.cub.bindings)
-        if any(point[0] == one.benchmark.name for point in wanted)
+        for selector in selectors_named(name, session.cub.bindings)
+        if any(point[0] == selector.benchmark.name for point in workloads)
     ]
-    if not serves:
+    if not selectors:
         raise InputError(f"{path}: has no selector for what -R and -a leave")
-    own = ask_public(
-        session.cub, [one.benchmark for one in serves], arch, toolchain, progress=session.progress
+    meanings = ask_public(
+        session.cub,
+        [selector.benchmark for selector in selectors],
+        arch,
+        toolchain,
+        progress=session.progress,
     )
-    told = _asked(session, header, own, arch, toolchain)
+    policies = _header_policies(session, header, meanings, arch, toolchain)
     runs: dict[Point, Runs] = {}
-    same, refused = [], {}
-    for point, meaning in own.items():
-        if point not in wanted:
+    unchanged, refused = [], {}
+    for point, meaning in meanings.items():
+        if point not in workloads:
             continue
-        policy = as_policy(meaning.fields, told[point, arch].fields)
+        policy = as_policy(meaning.fields, policies[point, arch].fields)
         if policy == meaning.base:
-            same.append(point)
+            unchanged.append(point)
             continue
         try:
-            found = runs_of(session.cub, wanted[point])
+            workload_runs = runs_of(session.cub, workloads[point])
         except InputError as error:
             refused[point] = error.in_line
             continue
         candidate = Candidate(AFTER, policy)
-        runs[point] = [(run, _task(point, run, meaning, candidate)) for run in found]
+        runs[point] = [(run, _task(point, run, meaning, candidate)) for run in workload_runs]
     before = f"{session.cub.title} by itself"
-    return PreparedChange(before, f"with {path.name}", runs, tuple(same), refused, {})
+    return PreparedChange(before, f"with {path.name}", runs, tuple(unchanged), refused, {})
 
 
-def _asked(
+def _header_policies(
     session: Session,
     header: EmittedSelectors,
-    own: dict[Point, PublicWorkload],
+    meanings: dict[Point, PublicWorkload],
     arch: str,
     toolchain: Toolchain,
 ) -> Policies:
-    """What the header's selectors return, as the compiler says."""
+    """Asks the compiler what the header's selectors return."""
     include = f"{shipped().tree.tunings}/{header.path.name}"
     tree = AskedTree(
         session.cub.version,
         (overlay(header.path.name, header.text), *session.cub.include_folders),
         {},
     )
-    questions = list(_questions(header, own, include))
+    questions = list(_questions(header, meanings, include))
     return ask_policies(
         questions, tree, toolchain, archs=(arch,), std=header.std, progress=session.progress
     )
 
 
 def _questions(
-    header: EmittedSelectors, own: dict[Point, PublicWorkload], include: str
+    header: EmittedSelectors, meanings: dict[Point, PublicWorkload], include: str
 ) -> Iterator[Question]:
-    for meaning in {point[0]: one for point, one in own.items()}.values():
-        one = meaning.selector
-        arguments = f"<{', '.join(one.roles)}>" if one.roles else ""
+    for meaning in {
+        point[0]: public_workload for point, public_workload in meanings.items()
+    }.values():
+        bound_selector = meaning.selector
+        arguments = f"<{', '.join(bound_selector.roles)}>" if bound_selector.roles else ""
         paths = tuple(path for path, _ in leaves(meaning.fields))
-        selector = f"::{header.namespace}::{one.selector.name}{arguments}"
-        yield Question(one.site, one.benchmark, selector, paths, includes=(include,))
+        selector = f"::{header.namespace}::{bound_selector.selector.name}{arguments}"
+        yield Question(
+            bound_selector.site, bound_selector.benchmark, selector, paths, includes=(include,)
+        )
 
 
 def _task(
@@ -311,7 +321,7 @@ def _task(
         meaning.arch,
         run.cub.include_folders,
         inputs_text(run),
-        lambda lot: variants_text(run, [one.policy for one in lot], policy),
+        lambda candidates: variants_text(run, [variant.policy for variant in candidates], policy),
         (candidate,),
     )
 
@@ -323,10 +333,10 @@ class CompiledChanges:
     changes: tuple[ChangedWorkload, ...]
     refused: Mapping[Point, str]
     runner: Path | None
-    """What times calls; none where nothing can be measured."""
+    """The program that times calls; None if nothing can be measured."""
 
 
-# Compiles both sides of changed workloads, for measuring.
+# Compiling both sides of changed workloads.
 
 
 def compile_changes(
@@ -338,40 +348,45 @@ def compile_changes(
     slots: int | None = None,
     progress: Progress | None = None,
 ) -> CompiledChanges:
-    """Compiles each workload twice; a side that is refused costs its workload alone."""
+    """Compiles both sides of each workload.
+
+    A side that fails to compile only excludes its workload.
+    """
     tasks = [(point, *run) for point, runs in prepared.runs.items() for run in runs]
-    made = compile_workloads(
+    compiled = compile_workloads(
         [task for _, _, task in tasks], runner_text(), compiler, slots=slots, progress=progress
     )
     refused = dict(prepared.refused)
-    found: dict[Point, ChangedWorkload] = {}
+    changes: dict[Point, ChangedWorkload] = {}
     runner = None
-    for (point, run, _), one in zip(tasks, made, strict=True):
-        if isinstance(one, PolicygenError):
-            refused[point] = one.in_line
+    for (point, run, _), result in zip(tasks, compiled, strict=True):
+        if isinstance(result, PolicygenError):
+            refused[point] = result.in_line
             continue
-        runner = one.runner
-        change = found.setdefault(point, ChangedWorkload(point, ()))
-        if AFTER in one.failed:
-            change.failed = Failure("compile", one.failed[AFTER])
+        runner = result.runner
+        change = changes.setdefault(point, ChangedWorkload(point, ()))
+        if AFTER in result.failed:
+            change.failed = Failure("compile", result.failed[AFTER])
         else:
-            change.parts += (_part(run, one, where, folder),)
-    for point, change in found.items():
+            change.parts += (_part(run, result, where, folder),)
+    for point, change in changes.items():
         if change.failed is None and not any(part.points for part in change.parts):
             refused.setdefault(point, "-a leaves none of its runtime workloads")
-    kept = tuple(one for point, one in found.items() if point not in refused)
-    return CompiledChanges(kept, refused, runner)
+    measurable = tuple(
+        measurable_change for point, measurable_change in changes.items() if point not in refused
+    )
+    return CompiledChanges(measurable, refused, runner)
 
 
-def _part(run: WorkloadRun, made: CompiledWorkload, where: Filter, folder: Path) -> ChangePart:
-    before, after = made.functions
+def _part(run: WorkloadRun, compiled: CompiledWorkload, where: Filter, folder: Path) -> ChangePart:
+    before, after = compiled.functions
     library = Path(before.library)
-    again = folder / f"{library.stem}-again{library.suffix}"
-    shutil.copyfile(library, again)
+    copy = folder / f"{library.stem}-again{library.suffix}"
+    shutil.copyfile(library, copy)
     return ChangePart(
         before,
         after,
-        VariantFunction(COPY, str(again), before.function),
-        tuple(runtime_spots(run, made.inputs, lambda values: is_meant(values, where))),
+        VariantFunction(COPY, str(copy), before.function),
+        tuple(runtime_spots(run, compiled.inputs, lambda values: is_meant(values, where))),
         declared_axes(run),
     )

@@ -1,4 +1,4 @@
-"""From databases to a plan: what results would change in a tree, and why."""
+"""Turns databases into a plan: which values to change in a tree, and why."""
 
 import re
 import shlex
@@ -54,21 +54,21 @@ def plan_tunings(
     prove: bool = True,
     ways: bool = False,
 ) -> Planned:
-    """Plans what results would change in a tree; writes nothing to it.
+    """Plans what results would change in a tree. Writes nothing to the tree.
 
-    With `ways` it says, too, what would take what is rejected: that is asked of the compiler.
+    With `ways`, the compiler is also asked what would accept the rejected results.
     """
     given = given_of(results, measured_on)
-    with ranked(results, options.rules, session.note) as found:
-        made = plan_ranked(
+    with ranked(results, options.rules, session.note) as ranking:
+        planned = plan_ranked(
             session,
-            found,
+            ranking,
             options,
             measured_on=measured_on,
             prove=prove,
             ways=given if ways and prove else None,
         )
-        return replace(made, plan=made.plan.model_copy(update={"given": given}))
+        return replace(planned, plan=planned.plan.model_copy(update={"given": given}))
 
 
 def plan_ranked(
@@ -80,9 +80,9 @@ def plan_ranked(
     prove: bool = True,
     ways: Given | None = None,
 ) -> Planned:
-    """A plan for one architecture, of databases that are open.
+    """Makes a plan for one architecture from open databases.
 
-    `ways` has what was asked for, where what would take rejected results is to be told.
+    If `ways` is given, the plan also says what would accept the rejected results.
     """
     if options.provenance == "full" and options.date is None:
         today = datetime.now(UTC).date().isoformat()
@@ -90,46 +90,48 @@ def plan_ranked(
     version = session.cub.release
     workloads = results.workloads(version)
     names = headers_of(workloads, session.cub.bindings)
-    found, data, compiler = open_tree(session.cub, names, progress=session.progress)
+    tree, data, compiler = open_tree(session.cub, names, progress=session.progress)
     workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
 
-    def together(cases: Sequence[PlacedResult]) -> Together:
+    def choose_together(cases: Sequence[PlacedResult]) -> Together:
         return results.choose([case.measurement.scored for case in cases])
 
     def next_best(cases: Sequence[PlacedResult], can: Can) -> Together:
         return results.next_best([case.measurement.scored for case in cases], can)
 
-    sources, spaces = TuningTree(found.cub, compiler.headers, data), results.files.spaces
-    planner = Planner(sources, options, compiler, together, prove, next_best, spaces=spaces)
+    sources, spaces = TuningTree(tree.cub, compiler.headers, data), results.files.spaces
+    planner = Planner(sources, options, compiler, choose_together, prove, next_best, spaces=spaces)
     plan = planner.plan(workloads)
-    asked = {action.cccl for action in plan.actions if action.before is not None}
-    remarks = base_remarks(plan, version, measured_trees(session, measured_on, asked))
+    replaced_versions = {action.cccl for action in plan.actions if action.before is not None}
+    remarks = base_remarks(plan, version, measured_trees(session, measured_on, replaced_versions))
     remarks += several(
-        (in_words(one.benchmark, one.workload), one.cccl) for one in plan.actions if one.written
+        (in_words(action.benchmark, action.workload), action.cccl)
+        for action in plan.actions
+        if action.written
     )
     remarks += served(plan, compiler.headers)
-    work = Planned(plan, found, data, compiler)
-    plan = with_families(work, planner, workloads)
+    draft = Planned(plan, tree, data, compiler)
+    plan = with_families(draft, planner, workloads)
     if not prove and plan.edits:
-        told_not = "what the change does, and what later architectures inherit"
-        remarks.append(f"--no-prove: nobody asked the compiler {told_not}")
+        unproven = "what the change does, and what later architectures inherit"
+        remarks.append(f"--no-prove: nobody asked the compiler {unproven}")
     if ways is not None:
-        asked_for = asked_of(session, results, planner, workloads, plan, ways)
-        found_ways, more = find_ways(asked_for)
-        plan = plan.model_copy(update={"ways": found_ways})
-        remarks += more
-    told = {
+        rejecting = asked_of(session, results, planner, workloads, plan, ways)
+        alternatives, more_remarks = find_ways(rejecting)
+        plan = plan.model_copy(update={"ways": alternatives})
+        remarks += more_remarks
+    update = {
         "actions": tuple(
-            results.files.named(one) for one in plan.actions if one.reason != NOT_ASKED
+            results.files.named(action) for action in plan.actions if action.reason != NOT_ASKED
         ),
         "results": tuple(map(results.files.named, plan.results)),
         "remarks": (*remarks, *plan.remarks),
     }
-    return replace(work, plan=plan.model_copy(update=told))
+    return replace(draft, plan=plan.model_copy(update=update))
 
 
 def read_plan(session: Session, path: Path) -> Planned:
-    """A plan that was kept: its edits are made again, and must be those that it has."""
+    """Reads a saved plan, recomputes its edits, and verifies that they are the same."""
     remedy = "Make it with: policygen plan --db DB --arch ARCH -o FILE"
     plan, cub = read_document(path, Plan, "plan of this policygen", remedy), session.cub
     if cub.version != plan.cub.version:
@@ -139,43 +141,44 @@ def read_plan(session: Session, path: Path) -> Planned:
         )
     check_decisions(plan)
     names = headers_of(plan.results, cub.bindings)
-    found, data, compiler = open_tree(cub, names, progress=session.progress)
+    tree, data, compiler = open_tree(cub, names, progress=session.progress)
     check_tree(plan, data)
-    sources, joint = TuningTree(found.cub, compiler.headers, data), remembered(plan.joint)
+    sources, joint = TuningTree(tree.cub, compiler.headers, data), remembered(plan.joint)
     planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
-    made = again(planner, part(plan, legacy=False), plan.results)
-    work = Planned(made, found, data, compiler)
-    if plan.options.legacy == "update" and found.cub.has_selectors:
-        made = families_again(work, planner, plan)
-    check_same(plan, made)
-    # What it says of files and reasons is of where it was made.
-    told = {name: getattr(plan, name) for name in ("actions", "remarks", "given", "ways")}
-    return replace(work, plan=made.model_copy(update=told))
+    replanned = again(planner, part(plan, legacy=False), plan.results)
+    draft = Planned(replanned, tree, data, compiler)
+    if plan.options.legacy == "update" and tree.cub.has_selectors:
+        replanned = families_again(draft, planner, plan)
+    check_same(plan, replanned)
+    # File names and reasons stay as they were where the plan was made.
+    saved_fields = {name: getattr(plan, name) for name in ("actions", "remarks", "given", "ways")}
+    return replace(draft, plan=replanned.model_copy(update=saved_fields))
 
 
 Saved = TypeVar("Saved", bound=Document)
 
 
-# Documents that were saved, and are given back.
+# Reading saved documents.
 
 
-def read_document(path: Path, kind: type[Saved], called: str, remedy: str) -> Saved:
-    """A document of a file; one of another kind or version is told, with the place."""
+def read_document(path: Path, kind: type[Saved], description: str, remedy: str) -> Saved:
+    """Reads a document from a file. Reports the location if its kind or version is wrong."""
     try:
         return kind.model_validate_json(opening.read_document(path))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
+        location = ".".join(str(part) for part in first["loc"])
         raise InputError(
-            f"{path} is no {called}: {place + ': ' if place else ''}{first['msg']}", remedy
+            f"{path} is no {description}: {location + ': ' if location else ''}{first['msg']}",
+            remedy,
         ) from error
 
 
 OWN = "my_tunings.cuh"
 LIMIT = 3
-"""Of benchmarks: more would take longer than the plan."""
+"""Maximum number of benchmarks to examine: more would take longer than the plan itself."""
 SELECTOR = "a policy selector in the calls of your own program; CUB stays as it is"
 
 
@@ -190,25 +193,27 @@ class Rejecting:
     plan: Plan
     given: Given
     known: Mapping[Point, ScoredWorkload]
-    """What counts of what was measured: of an architecture's GPU, and once for each workload."""
+    """The scored results that count: those for the architecture's GPU, once per workload."""
 
     def counts(self, action: Action) -> bool:
-        """Whether an action is about it; another run of it is rejected for that."""
-        one = self.known.get(action.point)
-        return one is not None and all(getattr(one, name) == getattr(action, name) for name in RUN)
+        """Returns whether an action is about the result that counts, not about another run."""
+        scored = self.known.get(action.point)
+        return scored is not None and all(
+            getattr(scored, name) == getattr(action, name) for name in RUN
+        )
 
     @property
     def options(self) -> Options:
-        """How it was made."""
+        """The plan's options."""
         return self.plan.options
 
     def of(self, name: str) -> tuple[ScoredWorkload, ...]:
-        """What is measured of a benchmark, and what may share an entry with it."""
-        mine, others = split(self.workloads, _exactly(name), {})
-        return (*mine, *related(mine, others, self.session.cub.bindings))
+        """Returns the results of a benchmark, and those that may share an entry with it."""
+        matching, rest = split(self.workloads, _exact_pattern(name), {})
+        return (*matching, *related(matching, rest, self.session.cub.bindings))
 
 
-# What would take results that a plan rejects: said where the compiler agrees, with the command.
+# Alternatives that accept rejected results, with their commands, as confirmed by the compiler.
 
 
 def asked_of(
@@ -219,104 +224,117 @@ def asked_of(
     plan: Plan,
     given: Given,
 ) -> Rejecting:
-    """The same, with what counts of what was measured."""
+    """Collects the plan's inputs with the measurements that count."""
     options = plan.options
-    known, _ = measurements(workloads, session.cub.bindings, options.arch, force=options.force)
-    counted = {one.point: one.scored for one in known}
-    return Rejecting(session, results, planner, workloads, plan, given, counted)
+    measured, _ = measurements(workloads, session.cub.bindings, options.arch, force=options.force)
+    scored_by_point = {measurement.point: measurement.scored for measurement in measured}
+    return Rejecting(session, results, planner, workloads, plan, given, scored_by_point)
 
 
-def find_ways(asked: Rejecting) -> tuple[tuple[Way, ...], tuple[str, ...]]:
-    """What takes rejected results, benchmark by benchmark, and a remark where some are left out.
+def find_ways(rejecting: Rejecting) -> tuple[tuple[Way, ...], tuple[str, ...]]:
+    """Finds alternatives for rejected results by benchmark, and remarks on what is skipped.
 
-    What cannot be asked is not said. The best are asked about: each takes some compiles.
+    Only the benchmarks with the best scores are examined, because each takes some compiles. What
+    cannot be resolved is omitted.
     """
-    lost: dict[str, list[Action]] = {}
-    for action in asked.plan.actions:
-        useful = action.variant and not action.legacy and asked.counts(action)
+    rejected: dict[str, list[Action]] = {}
+    for action in rejecting.plan.actions:
+        useful = action.variant and not action.legacy and rejecting.counts(action)
         if action.decision == "reject" and useful:
-            lost.setdefault(action.benchmark, []).append(action)
-    ordered = sorted(lost, key=lambda name: -max(_score(action) for action in lost[name]))
-    chosen, others = {*ordered[:LIMIT]}, ordered[LIMIT:]
-    found: list[Way] = []
-    for name, actions in lost.items():
+            rejected.setdefault(action.benchmark, []).append(action)
+    ordered = sorted(rejected, key=lambda name: -max(_score(action) for action in rejected[name]))
+    chosen, remaining = {*ordered[:LIMIT]}, ordered[LIMIT:]
+    ways: list[Way] = []
+    for name, actions in rejected.items():
         if name not in chosen:
             continue
         with suppress(PolicygenError):
-            found += _split(asked, name, actions)
+            ways += _split_alternatives(rejecting, name, actions)
         with suppress(PolicygenError):
-            found += _emit(asked, name, actions)
-    if not others:
-        return tuple(found), ()
-    told = f"what would take rejected results was asked for {LIMIT} of {len(lost)} benchmarks"
-    return tuple(found), (f"{told}; -R '{others[0]}$' asks for another one",)
+            ways += _emit_alternatives(rejecting, name, actions)
+    if not remaining:
+        return tuple(ways), ()
+    summary = (
+        f"what would take rejected results was asked for {LIMIT} of {len(rejected)} benchmarks"
+    )
+    return tuple(ways), (f"{summary}; -R '{remaining[0]}$' asks for another one",)
 
 
 def _score(action: Action) -> float:
     return action.scores[0] if action.scores else 0.0
 
 
-def _split(asked: Rejecting, name: str, lost: Sequence[Action]) -> Iterator[Way]:
-    """An entry for each type, where workloads of one entry want different variants."""
-    targets = [action.target for action in asked.plan.actions]
-    shared = [action for action in lost if targets.count(action.target) > 1]
-    if not shared or asked.options.collisions == "split" or asked.options.narrow:
+def _split_alternatives(
+    rejecting: Rejecting, name: str, rejected: Sequence[Action]
+) -> Iterator[Way]:
+    """Proposes an entry per type if workloads that share an entry need different variants."""
+    targets = [action.target for action in rejecting.plan.actions]
+    shared = [action for action in rejected if targets.count(action.target) > 1]
+    if not shared or rejecting.options.collisions == "split" or rejecting.options.narrow:
         return
-    options = asked.options.model_copy(update={"collisions": "split"})
-    made = replace(asked.planner, options=options).plan(asked.of(name))
-    written = {action.point for action in made.actions if action.written}
+    options = rejecting.options.model_copy(update={"collisions": "split"})
+    split_plan = replace(rejecting.planner, options=options).plan(rejecting.of(name))
+    written = {action.point for action in split_plan.actions if action.written}
     taken = [action for action in shared if action.point in written]
     if not taken:
         return
-    more = sum(one.arch == options.arch and not one.between for one in made.reached)
-    what = "an entry of its own"
-    if more:
-        what += f"; {plural(more, 'workload')} that nobody measured would get its values, too"
-    given = asked.given.model_copy(update={"regex": f"{name}$"})
-    command = Typed(asked.session)("plan", *planning(given, options))
-    yield Way(kind="split", workloads=_named(taken), what=what, command=command)
+    unmeasured = sum(
+        reached.arch == options.arch and not reached.between for reached in split_plan.reached
+    )
+    description = "an entry of its own"
+    if unmeasured:
+        description += (
+            f"; {plural(unmeasured, 'workload')} that nobody measured would get its values, too"
+        )
+    given = rejecting.given.model_copy(update={"regex": f"{name}$"})
+    command = Typed(rejecting.session)("plan", *planning(given, options))
+    yield Way(kind="split", workloads=_named_workloads(taken), what=description, command=command)
 
 
-def _emit(asked: Rejecting, name: str, lost: Sequence[Action]) -> Iterator[Way]:
-    """A selector of one's own: it can say what no entry of the headers can."""
-    session, newest = asked.session, _newest()
-    own = _takes_selectors(session.cub.version)
-    cub = session.cub if own else _at_hand(newest)
+def _emit_alternatives(
+    rejecting: Rejecting, name: str, rejected: Sequence[Action]
+) -> Iterator[Way]:
+    """Proposes a custom selector, which can express what no entry of the headers can."""
+    session, newest = rejecting.session, _newest_version()
+    supported = _takes_selectors(session.cub.version)
+    cub = session.cub if supported else _fetched_tree(newest)
     if cub is None:
-        selector_for(benchmark_of(name, newest), newest)  # refused where none is public
-        taken = list(lost)
+        selector_for(benchmark_of(name, newest), newest)  # raises if no selector is public
+        taken = list(rejected)
     else:
-        taken = _selected(asked, name, lost, cub)
+        taken = _taken_by_selector(rejecting, name, rejected, cub)
     if not taken:
         return
-    words = choosing(asked.given, asked.options, f"{name}$", _axes(asked, taken))
+    words = choosing(rejecting.given, rejecting.options, f"{name}$", _axes(rejecting, taken))
     words += ["-o", OWN]
-    if own:
-        command, what = Typed(session)("emit", *words), SELECTOR
+    if supported:
+        command, description = Typed(session)("emit", *words), SELECTOR
     else:
-        first = "" if cub else f"policygen headers fetch {newest} && "
-        command = first + shlex.join(["policygen", "emit", *words, "--cub", newest])
-        what = f"{SELECTOR}; for CUB {'.'.join(map(str, SINCE))} and later"
-        what += "" if cub else ", where emit tells whether it can"
-    yield Way(kind="emit", workloads=_named(taken), what=what, command=command)
+        prefix = "" if cub else f"policygen headers fetch {newest} && "
+        command = prefix + shlex.join(["policygen", "emit", *words, "--cub", newest])
+        description = f"{SELECTOR}; for CUB {'.'.join(map(str, SINCE))} and later"
+        description += "" if cub else ", where emit tells whether it can"
+    yield Way(kind="emit", workloads=_named_workloads(taken), what=description, command=command)
 
 
-def _selected(asked: Rejecting, name: str, lost: Sequence[Action], cub: Cub) -> list[Action]:
-    """Those of the rejected that a header for a tree returns policies for."""
-    told = taken_by_selectors(
+def _taken_by_selector(
+    rejecting: Rejecting, name: str, rejected: Sequence[Action], cub: Cub
+) -> list[Action]:
+    """Returns the rejected results that a generated header has policies for."""
+    taken = taken_by_selectors(
         cub,
-        asked.results,
-        asked.of(name),
-        asked.options.arch,
-        force=asked.options.force,
-        progress=asked.session.progress,
+        rejecting.results,
+        rejecting.of(name),
+        rejecting.options.arch,
+        force=rejecting.options.force,
+        progress=rejecting.session.progress,
     )
-    points = {point_of(one.benchmark, one.workload) for one in told}
-    return [one for one in lost if one.point in points]
+    points = {point_of(result.benchmark, result.workload) for result in taken}
+    return [action for action in rejected if action.point in points]
 
 
-def _newest() -> str:
-    """The newest version that is known."""
+def _newest_version() -> str:
+    """Returns the newest known version."""
     return max((wheel.cub for wheel in shipped().wheels), key=numbers)
 
 
@@ -324,24 +342,24 @@ def _takes_selectors(version: str) -> bool:
     return numbers(version)[:2] >= SINCE
 
 
-def _at_hand(version: str) -> Cub | None:
-    """A version that was fetched."""
+def _fetched_tree(version: str) -> Cub | None:
+    """Returns a version's tree if it was fetched."""
     with suppress(InputError):
         return looked(trees.find(version, Path.cwd()))
     return None
 
 
-def _axes(asked: Rejecting, taken: Sequence[Action]) -> Sequence[str]:
-    """A single workload as its database calls it; of several what was asked for."""
+def _axes(rejecting: Rejecting, taken: Sequence[Action]) -> Sequence[str]:
+    """Returns the axes of a single workload as its database names them, or else the given axes."""
     if len(taken) > 1:
-        return asked.given.axes
-    found = asked.known[taken[0].point].workload
-    return axes({axis_name(axis): value for axis, value in found.items()})
+        return rejecting.given.axes
+    workload = rejecting.known[taken[0].point].workload
+    return axes({axis_name(axis): value for axis, value in workload.items()})
 
 
-def _exactly(name: str) -> re.Pattern[str]:
+def _exact_pattern(name: str) -> re.Pattern[str]:
     return re.compile(f"{re.escape(name)}$")
 
 
-def _named(actions: Sequence[Action]) -> tuple[Named, ...]:
+def _named_workloads(actions: Sequence[Action]) -> tuple[Named, ...]:
     return tuple(Named(benchmark=a.benchmark, workload=a.workload) for a in actions)

@@ -1,4 +1,4 @@
-"""What the tuning headers of a tree hold, and copies of them that the compiler is asked with."""
+"""Reads the tuning headers of a tree, and makes marked copies of them for compiler queries."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,84 +28,100 @@ from policygen.trees.layout import other_headers, own_sources, tunings_folder
 
 @dataclass(frozen=True, slots=True)
 class ReadTree:
-    """A tree, and what its tuning headers hold."""
+    """A tree, and the contents of its tuning headers."""
 
     cub: Cub
     headers: tuple[TuningHeader, ...]
     paths: Mapping[str, Path]
     errors: tuple[SourceError, ...]
     replaced: Mapping[str, bytes] = field(default_factory=dict)
-    """Headers that have other content here than in their files, for a compiler that can be told."""
+    """Headers whose content here differs from their files, for compilers that support this."""
 
     @property
     def contents(self) -> dict[str, bytes]:
-        """The same by path."""
+        """The replaced contents by path."""
         return {str(self.paths[name]): data for name, data in self.replaced.items()}
 
     def marked(self, dialect: Dialect) -> Mapping[str, Marked]:
-        """Marked copies of the headers that hold entries in a dialect."""
-        spelled, members = DIALECTS[dialect], marked_members(bound(self.cub.bindings), dialect)
-        held = [header for header in self.headers if spelled.read(header)]
-        return {header.name: spelled.mark(header, self._data(header), members) for header in held}
+        """Returns marked copies of the headers that hold entries in a dialect."""
+        dialect_reader, members = (
+            DIALECTS[dialect],
+            marked_members(bound(self.cub.bindings), dialect),
+        )
+        matching = [header for header in self.headers if dialect_reader.read(header)]
+        return {
+            header.name: dialect_reader.mark(header, self._data(header), members)
+            for header in matching
+        }
 
     def marked_for(self, places: Iterable[Asked]) -> Mapping[str, Marked]:
-        """Marked copies of headers, each in the dialect that decides there."""
+        """Returns marked copies of headers, each in the dialect that decides its site."""
         if self.cub.has_selectors:
             return self.marked(self.cub.dialect)
-        chosen = {p.site.header: p.site.dialect for p in places if p.site.is_selector}
-        found = {n: c for n, c in self.marked(self.cub.dialect).items() if n not in chosen}
-        only = replace(self, headers=tuple(h for h in self.headers if h.name in chosen))
-        for dialect in dict.fromkeys(chosen.values()):
-            found |= only.marked(dialect)
-        return found
+        dialects = {p.site.header: p.site.dialect for p in places if p.site.is_selector}
+        copies = {n: c for n, c in self.marked(self.cub.dialect).items() if n not in dialects}
+        selector_tree = replace(self, headers=tuple(h for h in self.headers if h.name in dialects))
+        for dialect in dict.fromkeys(dialects.values()):
+            copies |= selector_tree.marked(dialect)
+        return copies
 
     def enabled(self) -> Mapping[str, Marked]:
-        """Copies of headers with guarded returns that are commented out, which are code there."""
-        made = (enable_returns(header, self._data(header)) for header in self.headers)
-        return {copy.header.name: copy for copy in made if copy.entries}
+        """Returns copies of headers in which commented-out guarded returns are enabled."""
+        copies = (enable_returns(header, self._data(header)) for header in self.headers)
+        return {copy.header.name: copy for copy in copies if copy.entries}
 
     def _data(self, header: TuningHeader) -> bytes:
-        known = self.replaced.get(header.name)
-        return read_bytes(self.paths[header.name]) if known is None else known
+        content = self.replaced.get(header.name)
+        return read_bytes(self.paths[header.name]) if content is None else content
 
 
 def read_tree(cub: Cub, names: Sequence[str] = ()) -> ReadTree:
-    """Scans the headers of a tree: those that are named, by algorithm or by header, or all."""
-    known = {path.name: path for path in trees.tuning_headers(cub)}
-    wanted = _header_names(names, known, cub.bindings) or frozenset(known)
-    paths = tuple(path for name, path in known.items() if name in wanted)
+    """Scans the headers of a tree: those named by algorithm or by header, or all."""
+    paths_by_name = {path.name: path for path in trees.tuning_headers(cub)}
+    selected = _header_names(names, paths_by_name, cub.bindings) or frozenset(paths_by_name)
+    paths = tuple(path for name, path in paths_by_name.items() if name in selected)
     scanned = scan_headers(paths)
     return ReadTree(cub, scanned.headers, {path.name: path for path in paths}, scanned.errors)
 
 
-def _header_names(names: Sequence[str], known: Mapping[str, Path], version: str) -> frozenset[str]:
-    """What is meant by a header's name, or by an algorithm's: that of a header, or of a binding."""
+def _header_names(
+    names: Sequence[str], headers: Mapping[str, Path], version: str
+) -> frozenset[str]:
+    """Returns the headers that names select.
+
+    A name is a header's, or an algorithm's from a header or a binding.
+    """
     bindings = {b.algorithm: {site.header for site in b.sites} for b in bound(version)}
-    wanted: set[str] = set()
+    selected: set[str] = set()
     for name in names:
-        meant = {h for h in known if name in {h, Path(h).stem, algorithm(h)}}
-        meant |= bindings.get(name, set()) & known.keys()
-        if not meant:
-            here = ", ".join(algorithm(header) for header in known)
-            raise InputError(f"no tuning header is called {name!r}", f"Here are: {here}")
-        wanted.update(meant)
-    return frozenset(wanted)
+        matches = {h for h in headers if name in {h, Path(h).stem, algorithm(h)}}
+        matches |= bindings.get(name, set()) & headers.keys()
+        if not matches:
+            available = ", ".join(algorithm(header) for header in headers)
+            raise InputError(f"no tuning header is called {name!r}", f"Here are: {available}")
+        selected.update(matches)
+    return frozenset(selected)
 
 
 def chosen_archs(
-    texts: Sequence[str], meant: Sequence[TuningHeader], others: Sequence[TuningHeader]
+    texts: Sequence[str], selected: Sequence[TuningHeader], all_headers: Sequence[TuningHeader]
 ) -> tuple[str, ...]:
-    """The architectures that are asked for; by default those that headers have tunings for.
+    """Returns the requested architectures; by default those that the headers have tunings for.
 
-    Where no header that was read has any, those at which defaults change.
+    If no header that was read has any, returns those at which defaults change.
     """
-    archs = parse_archs(texts) or _tuned(meant) or _tuned(others) or _steps(meant)
+    archs = (
+        parse_archs(texts)
+        or _tuned_archs(selected)
+        or _tuned_archs(all_headers)
+        or _default_archs(selected)
+    )
     return tuple(sorted(archs, key=arch_number))
 
 
-def _tuned(headers: Sequence[TuningHeader]) -> set[str]:
-    known = {family.arch for header in headers for family in header.families}
-    return known | {
+def _tuned_archs(headers: Sequence[TuningHeader]) -> set[str]:
+    archs = {family.arch for header in headers for family in header.families}
+    return archs | {
         family.arch
         for header in headers
         for family in header.selectors
@@ -113,11 +129,11 @@ def _tuned(headers: Sequence[TuningHeader]) -> set[str]:
     }
 
 
-def _steps(headers: Sequence[TuningHeader]) -> set[str]:
+def _default_archs(headers: Sequence[TuningHeader]) -> set[str]:
     chains = (chain for header in headers for chain in header.chains)
-    known = {policy.arch for chain in chains for policy in chain.policies}
+    archs = {policy.arch for chain in chains for policy in chain.policies}
     returned = steps(family for header in headers for family in header.selectors)
-    return known | returned or {ladder()[0]}
+    return archs | returned or {ladder()[0]}
 
 
 KIND = "looked"
@@ -125,58 +141,62 @@ KIND = "looked"
 _INCLUDED = re.compile(rb"#\s*include\s*<cub/device/dispatch/tuning/(\w+\.cuh)>")
 
 
-# Which bindings a tree's headers fit; a version of CUB is shared by many states of its main.
+# Detecting the bindings for a tree's headers: one version of CUB covers many states of main.
 
 
 def looked(cub: Cub) -> Cub:
-    """The tree with the bindings that its headers fit; they are told by its version at first."""
+    """Returns the tree with the bindings that fit its headers; its version is a first guess."""
     if cub.version == UNKNOWN:
         return cub
     try:
-        found = _read_as(cub, Path(cub.root))
+        read_as = _read_as(cub, Path(cub.root))
     except (PolicygenError, OSError):
-        return cub  # who reads a file of it for its own sake tells what is wrong
-    return cub.model_copy(update={"read_as": found}) if found != cub.version else cub
+        return cub  # whoever needs a file of it reports what is wrong
+    return cub.model_copy(update={"read_as": read_as}) if read_as != cub.version else cub
 
 
 def _read_as(cub: Cub, root: Path) -> str:
     files = {
         path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(own_sources(cub))
     }
-    made = written_by(fit, fit, fit, fit)
+    versions = written_by(fit, fit, fit, fit)
     contents = (part for name, data in files.items() for part in (name, data))
-    key = digest(made, identity(), cub.version, cub.dialect, *contents)
-    if (known := kept(KIND, key)) is not None:
-        return known.decode()
-    mine = [binding for binding in bindings() if binding.library == cub.library]
-    found = fit.read_as(cub, mine, _held(cub, root, files))
-    with suppress(OSError):  # a cache that cannot be written costs speed, nothing else
-        keep(KIND, key, found.encode())
-    return found
+    key = digest(versions, identity(), cub.version, cub.dialect, *contents)
+    if (cached := kept(KIND, key)) is not None:
+        return cached.decode()
+    candidates = [binding for binding in bindings() if binding.library == cub.library]
+    read_as = fit.read_as(cub, candidates, _tree_text(cub, root, files))
+    with suppress(OSError):  # an unwritable cache only costs speed
+        keep(KIND, key, read_as.encode())
+    return read_as
 
 
-def _held(cub: Cub, root: Path, files: dict[str, bytes]) -> fit.TreeText:
+def _tree_text(cub: Cub, root: Path, files: dict[str, bytes]) -> fit.TreeText:
     folder = tunings_folder(cub).relative_to(root).as_posix()
-    others = {path.relative_to(root).as_posix() for path in other_headers(cub)}
+    other_paths = {path.relative_to(root).as_posix() for path in other_headers(cub)}
     tunings = {
         path.rpartition("/")[2]: Text(path, data).uncommented
         for path, data in files.items()
-        if path.rpartition("/")[0] == folder or path in others
+        if path.rpartition("/")[0] == folder or path in other_paths
     }
     headers = {
-        name: b"\n".join(tunings[one] for one in _reached(name, tunings)).decode("utf-8", "replace")
+        name: b"\n".join(tunings[header] for header in _with_included(name, tunings)).decode(
+            "utf-8", "replace"
+        )
         for name in tunings
     }
-    beside = [data for path, data in files.items() if path.rpartition("/")[0] != folder]
+    other_texts = [data for path, data in files.items() if path.rpartition("/")[0] != folder]
     return fit.TreeText(
-        headers, files.__contains__, lambda: b"\n".join(beside).decode("utf-8", "replace")
+        headers, files.__contains__, lambda: b"\n".join(other_texts).decode("utf-8", "replace")
     )
 
 
-def _reached(name: str, tunings: dict[str, bytes]) -> list[str]:
-    """A header and the tuning headers that it includes."""
-    found = [name]
-    for one in found:
-        names = [match.decode() for match in _INCLUDED.findall(tunings[one])]
-        found += [other for other in names if other in tunings and other not in found]
-    return found
+def _with_included(name: str, tunings: dict[str, bytes]) -> list[str]:
+    """Returns a header and the tuning headers that it includes."""
+    reached = [name]
+    for header in reached:
+        names = [match.decode() for match in _INCLUDED.findall(tunings[header])]
+        reached += [
+            included for included in names if included in tunings and included not in reached
+        ]
+    return reached

@@ -1,4 +1,4 @@
-"""What CUB selects for each workload, by the compiler."""
+"""Resolves the values that CUB selects for each workload, using the compiler."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,67 +18,69 @@ from policygen.proof.values import resolve
 from policygen.steps import Progress
 
 Errors = tuple[PolicygenError, ...]
-"""What could not be asked; what is told beside them holds."""
+"""Errors of workloads that could not be resolved. The results returned with them are valid."""
 
 
-def resolve_workloads(session: Session, asked: Filter) -> tuple[Resolution, Errors]:
-    """Asks which values a tree's workloads get, and from which entries."""
-    found = read_tree(session.cub, asked.headers)
-    return ask_values(found, asked, progress=session.progress)
+def resolve_workloads(session: Session, where: Filter) -> tuple[Resolution, Errors]:
+    """Resolves the values of a tree's workloads, and the entries that they come from."""
+    tree = read_tree(session.cub, where.headers)
+    return ask_values(tree, where, progress=session.progress)
 
 
-def compare_trees(session: Session, other: str, asked: Filter) -> tuple[Comparison, Errors]:
-    """Asks which workloads get other values than in another tree."""
-    sides = [read_tree(cub, asked.headers) for cub in (other_tree(session, other), session.cub)]
-    # What one tree has tunings for is asked of both.
-    archs = {a for side in sides for a in _archs(side, asked, _known(side, asked))}
-    same = replace(asked, archs=tuple(archs))
-    (before, errors), (after, more) = (
-        ask_values(side, same, progress=session.progress) for side in sides
+def compare_trees(session: Session, other: str, where: Filter) -> tuple[Comparison, Errors]:
+    """Finds workloads that get different values than in another tree."""
+    sides = [read_tree(cub, where.headers) for cub in (other_tree(session, other), session.cub)]
+    # Architectures that either tree has tunings for are resolved for both.
+    archs = {arch for side in sides for arch in _archs(side, where, _selected_sites(side, where))}
+    same_archs = replace(where, archs=tuple(archs))
+    (before, errors), (after, after_errors) = (
+        ask_values(side, same_archs, progress=session.progress) for side in sides
     )
-    return compare_resolutions(before, after), (*errors, *more)
+    return compare_resolutions(before, after), (*errors, *after_errors)
 
 
 def ask_values(
-    found: ReadTree, asked: Filter, *, only: Dialect | None = None, progress: Progress | None = None
+    tree: ReadTree, where: Filter, *, only: Dialect | None = None, progress: Progress | None = None
 ) -> tuple[Resolution, Errors]:
-    """What the compiler says of a tree that is read; `only` of what one dialect decides."""
-    known = _known(found, asked, only)
-    archs = _archs(found, asked, known)
-    toolchain = compiler_of(found.cub)
-    told = resolve(
-        found.cub,
-        known,
-        found.marked_for(known),
+    """Resolves the workloads of a tree; with `only`, just those that one dialect decides."""
+    sites = _selected_sites(tree, where, only)
+    archs = _archs(tree, where, sites)
+    toolchain = compiler_of(tree.cub)
+    resolved = resolve(
+        tree.cub,
+        sites,
+        tree.marked_for(sites),
         archs,
         toolchain,
-        enabled=found.enabled() if found.cub.has_selectors else {},
-        replaced=found.contents,
+        enabled=tree.enabled() if tree.cub.has_selectors else {},
+        replaced=tree.contents,
         progress=progress,
     )
     document = Resolution(
-        cub=found.cub,
+        cub=tree.cub,
         toolchain=toolchain.name,
         archs=archs,
-        rows=told.rows,
+        rows=resolved.rows,
         remarks=(
-            *remarks(found.cub, frozenset() if asked.headers else frozenset(found.paths)),
-            *told.remarks,
+            *remarks(tree.cub, frozenset() if where.headers else frozenset(tree.paths)),
+            *resolved.remarks,
         ),
-        unresolved=told.unresolved,
-        problems=tuple(Problem.of(error) for error in found.errors),
+        unresolved=resolved.unresolved,
+        problems=tuple(Problem.of(error) for error in tree.errors),
     )
-    return document, (*found.errors, *told.errors)
+    return document, (*tree.errors, *resolved.errors)
 
 
-def _known(found: ReadTree, asked: Filter, only: Dialect | None = None) -> tuple[Asked, ...]:
-    """The sites and workloads that are meant."""
-    named = frozenset(found.paths)
-    known = places(found.cub, found.headers, asked.pattern, asked.values, named)
-    return tuple(place for place in known if only in {None, place.site.dialect})
+def _selected_sites(
+    tree: ReadTree, where: Filter, only: Dialect | None = None
+) -> tuple[Asked, ...]:
+    """Returns the selected sites with their workloads."""
+    header_names = frozenset(tree.paths)
+    all_sites = places(tree.cub, tree.headers, where.pattern, where.values, header_names)
+    return tuple(place for place in all_sites if only in {None, place.site.dialect})
 
 
-def _archs(found: ReadTree, asked: Filter, known: Sequence[Asked]) -> tuple[str, ...]:
-    names = {place.site.header for place in known}
-    meant = [header for header in found.headers if header.name in names]
-    return chosen_archs(asked.archs, meant, found.headers)
+def _archs(tree: ReadTree, where: Filter, sites: Sequence[Asked]) -> tuple[str, ...]:
+    names = {place.site.header for place in sites}
+    headers = [header for header in tree.headers if header.name in names]
+    return chosen_archs(where.archs, headers, tree.headers)

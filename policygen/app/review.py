@@ -1,4 +1,4 @@
-"""What a change of tuning headers means: the compiler, databases and audits are asked about it."""
+"""Reviews a change of tuning headers with the compiler, databases, and audits."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -58,91 +58,109 @@ def review_change(
     run_sass: bool = False,
     announce: Callable[[SassCompiles], None] | None = None,
 ) -> Review:
-    """Asks the compiler, the databases and the audits about a change.
+    """Reviews a change with the compiler, the databases, and the audits.
 
-    What `run_sass` compiles is announced before it begins.
+    `announce` is called with the compiles of `run_sass` before they begin.
     """
     cub, progress = session.cub, session.progress
     change = find_change(session, base)
     names = tuple(sorted(change.contents))
-    asked = _unprovable(cub, change)
+    unprovable_findings = _find_unprovable(cub, change)
 
     def differs(name: str) -> int | None:
         return first_difference(name, *change.contents[name])
 
     unbound = (*unread(change.unread), *uncovered_headers(names, cub.bindings, differs))
-    if asked or not bound_headers(cub.bindings) & set(names):
-        return _unasked(cub, change, asked, unbound)
+    if unprovable_findings or not bound_headers(cub.bindings) & set(names):
+        return _without_compiler(cub, change, unprovable_findings, unbound)
     plan = change.base.plan
     if plan is None and (applied := find_apply(session.store, session.root)):
         plan = applied[0]
     archs = change.archs
-    question = Filter(names, archs=archs.ordered)
-    sides = _resolved(change.before, change.after, question, session)
+    selection = Filter(names, archs=archs.ordered)
+    sides = _resolve_sides(change.before, change.after, selection, session)
     resolved = [*sides]
     comparison = compare_resolutions(*sides)
     entries = touched(change.before.headers, change.after.headers)
     remarks = list(change.remarks)
     different = [row for row in comparison.different if None not in (row.before, row.after)]
-    families = {one.family.header for one in entries if one.in_family}
-    remarks += _beside(plan, change.after, {row.benchmark for row in different}, families, progress)
-    if alone := len(comparison.different) - len(different):
-        remarks.append(f"{alone:,} workloads are in one of the trees only: nothing is said of them")
-    compared = comparison.compared - alone
+    families = {entry.family.header for entry in entries if entry.in_family}
+    remarks += _family_remarks(
+        plan, change.after, {row.benchmark for row in different}, families, progress
+    )
+    if one_sided := len(comparison.different) - len(different):
+        remarks.append(
+            f"{one_sided:,} workloads are in one of the trees only: nothing is said of them"
+        )
+    compared = comparison.compared - one_sided
     if families and change.after.cub.has_selectors:
-        then, now = (older_tree(side, families) for side in (change.before, change.after))
-        beside = _resolved(then, now, question, session, only=then.cub.dialect)
-        resolved += beside
-        older = compare_resolutions(*beside)
+        legacy_before, legacy_after = (
+            older_tree(side, families) for side in (change.before, change.after)
+        )
+        legacy_sides = _resolve_sides(
+            legacy_before, legacy_after, selection, session, only=legacy_before.cub.dialect
+        )
+        resolved += legacy_sides
+        older = compare_resolutions(*legacy_sides)
         different += [row.model_copy(update={"legacy": True}) for row in older.different]
         compared += older.compared
     changed, different = len(different), without_repeats(different, archs)
     shown = archs.known | {row.arch for row in different}
     databases = find_databases(plan, files, remarks)
     written = Written(plan, change.after, different, named_variants(entries, different), progress)
-    found = Known(
+    facts = Known(
         find_evidence(databases, written, parse_gpus(gpus)),
         change.findings(),
-        _never(change.after, [one.place for one in entries if one.after], progress),
+        _unreachable_entries(
+            change.after, [entry.place for entry in entries if entry.after], progress
+        ),
         inherited(change.after.headers),
     )
-    lost = tuple(unanswered(resolved[::2], resolved[1::2], differs))
-    silent = {one.header for one in lost}
-    known = [one for one in entries if one.place.header not in silent]
-    told, rest = reviewed(entries, different, found, undecided(known, resolved, found.bases))
+    gaps = tuple(unanswered(resolved[::2], resolved[1::2], differs))
+    silent_headers = {gap.header for gap in gaps}
+    answered = [entry for entry in entries if entry.place.header not in silent_headers]
+    reviewed_entries, rest = reviewed(
+        entries, different, facts, undecided(answered, resolved, facts.bases)
+    )
     return Review(
         cub=cub,
         content=tree_content(cub),
         base=change.base.label,
         toolchain=comparison.toolchain,
         archs=tuple(arch for arch in archs.ordered if arch in shown),
-        entries=told,
+        entries=reviewed_entries,
         others=rest,
         compared=compared,
         changed=changed,
         databases=databases,
         actions=tuple(action for action in plan.actions if not action.written) if plan else (),
-        effect=None if lost else _effect(change, plan, sides, progress),
+        effect=None if gaps else _prove_effect(change, plan, sides, progress),
         sass=compare_earlier(session, change.base, announce) if run_sass else None,
         diffs=change.diffs(),
         commands=_commands(session, base, plan, files, gpus, run_sass=run_sass),
         remarks=tuple(dict.fromkeys((*remarks, *comparison.remarks))),
-        uncovered=(*unbound, *lost, *uncovered_entries(told)),
+        uncovered=(*unbound, *gaps, *uncovered_entries(reviewed_entries)),
     )
 
 
 def tell_sass(session: Session, base: str | None = None) -> SassCompiles:
-    """What the machine code of a review would compile, and how long that takes."""
+    """Returns what a review's machine code comparison would compile, and how long that takes."""
     return tell_earlier(session, find_change(session, base).base)
 
 
-def _unasked(
-    cub: Cub, change: TreeChange, asked: tuple[Finding, ...], unbound: tuple[Uncovered, ...]
+def _without_compiler(
+    cub: Cub,
+    change: TreeChange,
+    unprovable_findings: tuple[Finding, ...],
+    unbound: tuple[Uncovered, ...],
 ) -> Review:
-    """Nothing that a compiler is asked about: no header differs, or what it said is no proof."""
+    """Reviews a change without the compiler.
+
+    Either no bound header differs, or the compiler's answers would be no proof.
+    """
     entries = touched(change.before.headers, change.after.headers)
     findings = change.findings() if entries else ()
-    told, _ = reviewed(entries, (), Known((), findings, ()))
+    reviewed_entries, _ = reviewed(entries, (), Known((), findings, ()))
     remark = "nobody asked the compiler" if change.contents else "no tuning header differs"
     remarks = (*change.remarks, remark)
     return Review(
@@ -151,60 +169,68 @@ def _unasked(
         base=change.base.label,
         toolchain="",
         archs=(),
-        entries=told,
+        entries=reviewed_entries,
         compared=0,
         diffs=change.diffs(),
         commands=(),
         remarks=remarks,
-        unprovable=asked,
+        unprovable=unprovable_findings,
         uncovered=unbound,
     )
 
 
-def _unprovable(cub: Cub, change: TreeChange) -> tuple[Finding, ...]:
-    """What headers ask for that no proof can know; what others alone ask is not theirs."""
+def _find_unprovable(cub: Cub, change: TreeChange) -> tuple[Finding, ...]:
+    """Finds what headers require that no proof can cover.
+
+    Findings are ignored if they are of unchanged headers only.
+    """
     headers = trees.tuning_headers(cub)
-    found = unprovable(cub, headers, nearby)
-    others = {path.name for path in headers} - change.contents.keys()
-    if not change.contents or not any(one.header in others for one in found):
-        return tuple(found)
-    mine = unprovable(cub, [path for path in headers if path.name not in others], nearby)
-    return tuple(one for one in found if one in mine or one.header not in others)
+    findings = unprovable(cub, headers, nearby)
+    unchanged = {path.name for path in headers} - change.contents.keys()
+    if not change.contents or not any(finding.header in unchanged for finding in findings):
+        return tuple(findings)
+    own = unprovable(cub, [path for path in headers if path.name not in unchanged], nearby)
+    return tuple(
+        finding for finding in findings if finding in own or finding.header not in unchanged
+    )
 
 
-def _resolved(
+def _resolve_sides(
     before: ReadTree,
     after: ReadTree,
-    asked: Filter,
+    where: Filter,
     session: Session,
     *,
     only: Dialect | None = None,
 ) -> tuple[Resolution, Resolution]:
-    """What workloads get on both sides; of what a side does not answer the rest is told."""
-    then, errors = ask_values(before, asked, only=only, progress=session.progress)
-    now, more = ask_values(after, asked, only=only, progress=session.progress)
-    for error in (*errors, *more):
+    """Resolves the workloads of both sides. Errors of a side are noted; the rest is returned."""
+    old, errors = ask_values(before, where, only=only, progress=session.progress)
+    new, after_errors = ask_values(after, where, only=only, progress=session.progress)
+    for error in (*errors, *after_errors):
         session.note(str(error))
-    return then, now
+    return old, new
 
 
-def _never(
-    found: ReadTree, places: Sequence[EntryPlace], progress: Progress | None
+def _unreachable_entries(
+    tree: ReadTree, places: Sequence[EntryPlace], progress: Progress | None
 ) -> Sequence[Unreachable]:
-    """Which of some entries no workload can select."""
+    """Returns the given entries that no workload can select."""
     if not places:
         return ()
-    return ask_reach(found, compiler_of(found.cub), progress, wanted=frozenset(places)).unreachable
+    return ask_reach(tree, compiler_of(tree.cub), progress, places=frozenset(places)).unreachable
 
 
-def _beside(
+def _family_remarks(
     plan: Plan | None,
     after: ReadTree,
     changed: Collection[str],
     families: Collection[str],
     progress: Progress | None,
 ) -> list[str]:
-    """What is said of families: `changed` are benchmarks, `families` headers with changes."""
+    """Returns remarks about families.
+
+    `changed` are benchmarks; `families` are headers with changes.
+    """
     if not after.cub.has_selectors:
         return []
     headers = {header.name: header for header in after.headers}
@@ -214,19 +240,21 @@ def _beside(
     return remarks
 
 
-def _effect(
+def _prove_effect(
     change: TreeChange,
     plan: Plan | None,
-    known: tuple[Resolution, Resolution],
+    resolutions: tuple[Resolution, Resolution],
     progress: Progress | None,
 ) -> Effect | None:
-    """The proof of the last apply; none where something else is compared."""
+    """Returns the proof of the last apply; None if something else is compared."""
     if plan is None or change.base.plan is None:
         return None
     before = {name: old for name, (old, _) in change.contents.items()}
-    now = {name: new for name, (_, new) in change.contents.items()}
+    after = {name: new for name, (_, new) in change.contents.items()}
     headers = {header.name: header for header in change.before.headers}
-    return applied_effect(plan, change.after, headers, before, now, progress=progress, known=known)
+    return applied_effect(
+        plan, change.after, headers, before, after, progress=progress, resolutions=resolutions
+    )
 
 
 def _commands(
@@ -238,38 +266,38 @@ def _commands(
     *,
     run_sass: bool,
 ) -> tuple[str, ...]:
-    """What makes the change and shows what this review says."""
+    """Returns the commands that make the change and reproduce this review."""
     typed = Typed(session)
-    named = ["--base", base] if base else []
-    found = []
+    base_options = ["--base", base] if base else []
+    commands = []
     if plan is not None:
         arch = plan.options.arch
         words = planning(given_or_told(plan), plan.options)
-        found.append(typed("apply", *words, store=True, writes=True))
-        found.append(typed("verify-effect", "--arch", arch, store=True))
+        commands.append(typed("apply", *words, store=True, writes=True))
+        commands.append(typed("verify-effect", "--arch", arch, store=True))
     if offers_code(session.cub):
-        found.append(typed("verify-sass", "--arch", "earlier", *named, store=True))
-    asked = [word for name in files for word in ("--db", name)]
-    asked += [word for gpu in gpus for word in ("--gpu-arch", gpu)]
-    asked += ["--run-sass"] if run_sass else []
-    return (*found, typed("review", *named, *asked, store=True))
+        commands.append(typed("verify-sass", "--arch", "earlier", *base_options, store=True))
+    review_options = [word for name in files for word in ("--db", name)]
+    review_options += [word for gpu in gpus for word in ("--gpu-arch", gpu)]
+    review_options += ["--run-sass"] if run_sass else []
+    return (*commands, typed("review", *base_options, *review_options, store=True))
 
 
 Proof = Effect | VerifySass | VerifyPerformance
 
 
-# A review that was saved, and what was proved and measured besides of the same tree.
+# Saved reviews, and proofs and measurements of the same tree.
 
 
 def read_review(path: Path) -> Review:
-    """A review that was saved."""
+    """Reads a saved review."""
     return _read(path, Review)
 
 
 def read_proofs(
     effect: str | None, sass: str | None, performance: str | None = None
 ) -> dict[str, Document]:
-    """What `verify-…` printed; read first, for a review takes its time."""
+    """Reads documents printed by `verify-…`. Called first, because a review takes long."""
     kinds: dict[str, tuple[str | None, type[Document]]] = {
         "effect": (effect, Effect),
         "sass": (sass, VerifySass),
@@ -279,7 +307,7 @@ def read_proofs(
 
 
 def with_proofs(review: Review, proofs: Mapping[str, Document]) -> Review:
-    """A review with what was proved and measured besides; of another tree it is refused."""
+    """Adds proofs and measurements to a review. Raises an error if they are of another tree."""
     remarks = [*review.remarks]
     for document in proofs.values():
         assert isinstance(document, Proof)
@@ -291,26 +319,26 @@ def with_proofs(review: Review, proofs: Mapping[str, Document]) -> Review:
 
 
 def _same_tree(review: Review, proof: Proof, cub: Cub) -> bool:
-    """Whether it is known that both are of one tree; another one is refused."""
-    own = review.cub.title
-    others = {cub.title} - {own}
+    """Returns whether both are known to be of the same tree; raises if the trees differ."""
+    title = review.cub.title
+    titles = {cub.title} - {title}
     if isinstance(proof, VerifyPerformance):
-        others |= {proof.after} - {own}
-    known = bool(review.content and proof.content)
-    if not others and known and review.content != proof.content:
-        others = {f"another {own}"}
-    if others:
+        titles |= {proof.after} - {title}
+    comparable = bool(review.content and proof.content)
+    if not titles and comparable and review.content != proof.content:
+        titles = {f"another {title}"}
+    if titles:
         command = _command(proof)
         raise InputError(
-            f"what `{command}` was asked about is {', '.join(sorted(others))}, and not the {own}"
+            f"what `{command}` was asked about is {', '.join(sorted(titles))}, and not the {title}"
             " that is reviewed",
             f"Run `{command} --json` on the tree that is reviewed.",
         )
-    return known
+    return comparable
 
 
 def _command(proof: Proof) -> str:
-    """Which one prints such a document."""
+    """Returns the command that prints such a document."""
     return {
         "policygen/effect/1": "verify-effect",
         "policygen/verify-sass/1": "verify-sass",
@@ -319,6 +347,6 @@ def _command(proof: Proof) -> str:
 
 
 def _read(path: Path, kind: type[Saved]) -> Saved:
-    """A document that was saved."""
-    wanted = kind.model_fields["format"].default
-    return read_document(path, kind, wanted, "Save it again with this policygen.")
+    """Reads a saved document."""
+    format_name = kind.model_fields["format"].default
+    return read_document(path, kind, format_name, "Save it again with this policygen.")

@@ -1,4 +1,4 @@
-"""The machine code of workloads before and after a change, kernel by kernel."""
+"""Compares the machine code of workloads before and after a change, kernel by kernel."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ __all__ = ["DumpIndex", "SassCompiles", "compare_earlier", "tell_earlier", "veri
 
 def verify_sass(
     session: Session,
-    asked: Filter = EVERYTHING,
+    where: Filter = EVERYTHING,
     *,
     base: str | None = None,
     everything: bool = False,
@@ -66,68 +66,75 @@ def verify_sass(
     dry: bool = False,
     announce: Callable[[SassCompiles], None] | None = None,
 ) -> VerifySass | DumpIndex | SassCompiles:
-    """Compares the kernels of a tree with those of before; where there is only `save`, keeps them.
+    """Compares a tree's kernels with those before a change, or saves them if only `save` is given.
 
-    Compiled are workloads that the change can touch; a pattern names benchmarks of which all are,
-    `everything` takes all of all. `benchmarks` compiles the checkout's own, instead of calls. What
-    will be compiled is announced first; when `dry`, that is the answer.
+    Compiles the workloads that the change can touch, all workloads of benchmarks selected by a
+    pattern, or all of all with `everything`. `benchmarks` compiles the checkout's own benchmarks
+    instead of calls. `announce` gets the estimate before compiling; with `dry`, the estimate is the
+    result.
     """
     before = find_base(session, base)
     if before is None and save is None:
         raise no_base(session.store)
-    named = tuple(arch for arch in asked.archs if arch != EARLIER)
-    maker = find_kernel_maker(session.cub, named, hipcc)
-    own = _checkout(session.root, asked.pattern, nvbench) if benchmarks else None
-    chosen = Chosen(asked.pattern, asked.values, everything, own)
-    archs = asked.archs or _default_archs(before, maker.archs)
+    archs_given = tuple(arch for arch in where.archs if arch != EARLIER)
+    maker = find_kernel_maker(session.cub, archs_given, hipcc)
+    benchmark_checkout = _checkout(session.root, where.pattern, nvbench) if benchmarks else None
+    chosen = Chosen(where.pattern, where.values, everything, benchmark_checkout)
+    archs = where.archs or _default_archs(before, maker.archs)
     compiles = choose_compiles(session.cub, before, chosen, archs, maker)
     if chosen.named or save is not None:
         compiles = replace(compiles, meant=meant(before.plan if before else None))
     else:
         compiles = narrowed(compiles, session.progress)
     compiles = part_of(compiles, shard)
-    told = _announced(compiles, maker, jobs)
+    estimate = _estimate(compiles, maker, jobs)
     if dry:
-        return told
-    if announce and told.units:
-        announce(told)
+        return estimate
+    if announce and estimate.units:
+        announce(estimate)
     with _compiling(maker.tools, jobs, session.progress) as compiler:
         if save is not None:
-            index = _saved(compiles, compiler, save)
+            index = _save_dumps(compiles, compiler, save)
             if before is None:
                 return index
-        found = _compared(compiles, compiler, allow_moved=allow_moved)
-    whole = shard is None and not (asked.regex or asked.axes)
-    whole = whole and (not asked.archs or EARLIER in asked.archs)
-    passed = not (found.changed or found.refused)
-    words = f"{summary(found)}, compared with {found.base}"
+        result = _compare(compiles, compiler, allow_moved=allow_moved)
+    is_complete = shard is None and not (where.regex or where.axes)
+    is_complete = is_complete and (not where.archs or EARLIER in where.archs)
+    passed = not (result.changed or result.refused)
+    words = f"{summary(result)}, compared with {result.base}"
     record_proof(
-        session.store, session.cub, "verify-sass", words, session.note, passed=passed, whole=whole
+        session.store,
+        session.cub,
+        "verify-sass",
+        words,
+        session.note,
+        passed=passed,
+        whole=is_complete,
     )
-    return found
+    return result
 
 
 def compare_earlier(
     session: Session, base: Base, announce: Callable[[SassCompiles], None] | None = None
 ) -> VerifySass:
-    """The machine code of the architectures that a change should not reach.
+    """Compares the machine code of the architectures that a change should not affect.
 
-    Compiled is what it can touch; what that is, and how long it takes, is announced first.
+    Only compiles what the change can touch. `announce` gets the estimate first.
     """
-    compiles, maker = _earlier(session, base)
-    told = _announced(compiles, maker, None)
-    if announce and told.units:
-        announce(told)
+    compiles, maker = _compiles_since(session, base)
+    estimate = _estimate(compiles, maker, None)
+    if announce and estimate.units:
+        announce(estimate)
     with _compiling(maker.tools, None, session.progress) as compiler:
-        return _compared(compiles, compiler, allow_moved=False)
+        return _compare(compiles, compiler, allow_moved=False)
 
 
 def tell_earlier(session: Session, base: Base) -> SassCompiles:
-    """What that would compile; nothing is compiled."""
-    return _announced(*_earlier(session, base), None)
+    """Estimates what `compare_earlier` would compile, without compiling."""
+    return _estimate(*_compiles_since(session, base), None)
 
 
-def _earlier(session: Session, base: Base) -> tuple[Compiles, CodeMaker]:
+def _compiles_since(session: Session, base: Base) -> tuple[Compiles, CodeMaker]:
     maker = find_kernel_maker(session.cub)
     chosen = Chosen(re.compile(""), {}, everything=False)
     compiles = choose_compiles(session.cub, base, chosen, (), maker)
@@ -135,14 +142,14 @@ def _earlier(session: Session, base: Base) -> tuple[Compiles, CodeMaker]:
 
 
 def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str, ...]:
-    """What was tuned, to see what it became, and what should be as it was."""
+    """Returns the tuned architecture, to see its changes, and those that should be unchanged."""
     plan = base.plan if base else None
     target = plan.options.arch if plan else None
     return (target, EARLIER) if target in compilable and target else ()
 
 
-def _announced(compiles: Compiles, maker: CodeMaker, jobs: int | None) -> SassCompiles:
-    """What will be compiled, and how long that takes."""
+def _estimate(compiles: Compiles, maker: CodeMaker, jobs: int | None) -> SassCompiles:
+    """Estimates what will be compiled, and how long that takes."""
     sides = (
         (compiles.after,)
         if compiles.base is None or compiles.base.index
@@ -171,40 +178,42 @@ def _announced(compiles: Compiles, maker: CodeMaker, jobs: int | None) -> SassCo
 def _compiling(
     tools: KernelTools, jobs: int | None, progress: Progress | None
 ) -> Iterator[KernelCompiler]:
-    """A compiler with its workers, which shows how far it is."""
+    """Creates a compiler with its worker processes."""
     with workers(jobs) as executor:
         yield KernelCompiler(tools, cache_folder(), executor, progress)
 
 
-def _saved(compiles: Compiles, compiler: KernelCompiler, folder: Path) -> DumpIndex:
-    """Keeps the kernels of the side after; all of them, or none."""
-    made = compile_side(compiles.after, compiles.spots, compiler)
-    if errors := [one for one in made.values() if isinstance(one, PolicygenError)]:
+def _save_dumps(compiles: Compiles, compiler: KernelCompiler, folder: Path) -> DumpIndex:
+    """Saves the kernels of the side after: all of them, or none."""
+    compiled = compile_side(compiles.after, compiles.spots, compiler)
+    if errors := [result for result in compiled.values() if isinstance(result, PolicygenError)]:
         raise together(errors)
-    whole = {spot: one for spot, one in made.items() if not isinstance(one, PolicygenError)}
+    units = {
+        spot: result for spot, result in compiled.items() if not isinstance(result, PolicygenError)
+    }
     return kernel_units.save(
-        folder, whole, compiles.units, _dumped(compiles.cub), str(compiler.tools)
+        folder, units, compiles.units, _dump_title(compiles.cub), str(compiler.tools)
     )
 
 
-def _dumped(cub: Cub) -> str:
-    """What dumps are of: of another library than CUB with its name."""
+def _dump_title(cub: Cub) -> str:
+    """Returns the title of dumps; for libraries other than CUB, it includes the library's name."""
     return cub.release if cub.release.partition("@")[2] else cub.version
 
 
-def _compared(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool) -> VerifySass:
-    """What the comparison comes to."""
+def _compare(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool) -> VerifySass:
+    """Compiles both sides and compares their kernels."""
     base, archs, tools = compiles.base, compiles.archs, str(compiler.tools)
     assert base is not None
     if base.index is not None:
         sides = with_dumps(base.dumps, compile_side(compiles.after, compiles.spots, compiler))
     else:
         sides = compile_sides(compiles.before, compiles.after, compiles.spots, compiler)
-    found = verdicts(sides, compiles.meant)
+    outcome = verdicts(sides, compiles.meant)
     remarks = [*compiles.remarks, *_without_effect(compiles, sides)]
     if base.index is not None and base.index.toolchain != tools:
         remarks.append(f"the dumps were made with {base.index.toolchain}")
-    rows = found.rows
+    rows = outcome.rows
     return VerifySass(
         cub=compiles.cub,
         content=tree_content(compiles.cub),
@@ -220,35 +229,35 @@ def _compared(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool
         kernels=sum(row.kernels for row in rows),
         equal=sum(row.equal for row in rows),
         renamed=sum(row.renamed for row in rows),
-        renamings=tuple(found.renamed),
-        different=tuple(found.different),
+        renamings=tuple(outcome.renamed),
+        different=tuple(outcome.different),
         allow_moved=allow_moved,
-        only_before=tuple(found.only_before),
-        only_after=tuple(found.only_after),
-        refused=tuple(found.refused),
+        only_before=tuple(outcome.only_before),
+        only_after=tuple(outcome.only_after),
+        refused=tuple(outcome.refused),
     )
 
 
 def _without_effect(compiles: Compiles, sides: Sides) -> Iterator[str]:
-    """Says which workloads get other values, and have the code that they had."""
+    """Reports workloads that get different values but have the same machine code."""
     changed = compiles.spots[: compiles.changed]
-    same = [spot for spot in changed if not sides.refusal(spot) and sides.same_code(spot)]
-    if same:
-        (name, workload), arch = same[0]
-        more = f" and {len(same) - 1:,} more" if len(same) > 1 else ""
+    unchanged = [spot for spot in changed if not sides.refusal(spot) and sides.same_code(spot)]
+    if unchanged:
+        (name, workload), arch = unchanged[0]
+        rest = f" and {len(unchanged) - 1:,} more" if len(unchanged) > 1 else ""
         yield (
-            f"{in_words(name, dict(workload))} on {arch}{more}: other values, and the same machine"
+            f"{in_words(name, dict(workload))} on {arch}{rest}: other values, and the same machine"
             " code: what is called does not take them, or does not depend on them"
         )
 
 
 def _checkout(include: Path, pattern: re.Pattern[str], nvbench: Path | None) -> Checkout:
-    """The benchmarks that stand beside a tree."""
+    """Finds the benchmarks beside a tree."""
     errors: list[SourceError] = []
     root = checkout(include.parent)
-    found_files = [file for file in find(root, errors) if pattern.match(file.name)]
+    matching = [file for file in find(root, errors) if pattern.match(file.name)]
     if errors:
         raise Problems(errors)
-    files = {file.name: file.path for file in found_files}
+    files = {file.name: file.path for file in matching}
     folders = (*map(str, helper_folders(root)), *find_nvbench(nvbench, cache_folder()))
-    return Checkout(benchmarks_folder(root), files, narrowing(found_files), folders)
+    return Checkout(benchmarks_folder(root), files, narrowing(matching), folders)

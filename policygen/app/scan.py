@@ -1,4 +1,4 @@
-"""Every tuning family and entry of a tree."""
+"""Lists every tuning family and entry of a tree."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,81 +17,81 @@ from policygen.trees.layout import lone_dialect
 
 def scan_tunings(
     cub: str | None = None,
-    asked: Filter = EVERYTHING,
+    where: Filter = EVERYTHING,
     *,
     cached: bool = True,
     selectors: bool = False,
     library: Library | None = None,
     note: Note = unsaid,
 ) -> tuple[Scan, tuple[SourceError, ...]]:
-    """Reads a tree, or some of its headers; tells what could not be read, too."""
-    found, paths = tree_and_headers(asked.headers, cub, note, library)
+    """Reads a tree, or some of its headers. Also returns the errors of unreadable headers."""
+    tree, paths = tree_and_headers(where.headers, cub, note, library)
     scanned = scan_headers(paths, cached=cached)
-    families = chosen_families(scanned.headers, asked, selectors=selectors)
-    narrowed = asked.regex or asked.axes or asked.archs
-    if not families and not scanned.errors and narrowed:
-        raise nothing_left(asked, scanned.headers)
-    chains = tuple(c for h in scanned.headers for c in h.chains if matches(asked.pattern, c))
+    families = chosen_families(scanned.headers, where, selectors=selectors)
+    is_filtered = where.regex or where.axes or where.archs
+    if not families and not scanned.errors and is_filtered:
+        raise nothing_left(where, scanned.headers)
+    chains = tuple(c for h in scanned.headers for c in h.chains if matches(where.pattern, c))
     problems = tuple(Problem.of(error) for error in scanned.errors)
-    return Scan(cub=found, families=families, chains=chains, problems=problems), scanned.errors
+    return Scan(cub=tree, families=families, chains=chains, problems=problems), scanned.errors
 
 
 def chosen_families(
-    headers: tuple[TuningHeader, ...], asked: Filter, *, selectors: bool = False
+    headers: tuple[TuningHeader, ...], where: Filter, *, selectors: bool = False
 ) -> tuple[Family, ...]:
-    """The families that are meant, with those of their entries that are."""
-    archs = parse_archs(asked.archs)
-    return select_families(headers, asked.pattern, archs, asked.values, selectors=selectors)
+    """Returns the selected families with their selected entries."""
+    archs = parse_archs(where.archs)
+    return select_families(headers, where.pattern, archs, where.values, selectors=selectors)
 
 
 def tree_and_headers(
     names: Sequence[str], cub: str | None, note: Note = unsaid, library: Library | None = None
 ) -> tuple[Cub, tuple[Path, ...]]:
-    """The tree, and the headers that are named, or all of them."""
+    """Returns the tree with the named headers, or with all of them."""
     files = {name: Path(name) for name in names if Path(name).is_file()}
     if cub is None and files and len(files) == len(names):
-        return _tree_of(next(iter(files.values())), note, library), tuple(files.values())
-    found = open_session(cub, bound=False, library=library, note=note).cub
-    known = trees.tuning_headers(found)
-    return found, tuple(files.get(name) or _header(name, known) for name in names) or known
+        return _tree_around(next(iter(files.values())), note, library), tuple(files.values())
+    tree = open_session(cub, bound=False, library=library, note=note).cub
+    headers = trees.tuning_headers(tree)
+    return tree, tuple(files.get(name) or _header(name, headers) for name in names) or headers
 
 
-def _tree_of(header: Path, note: Note, library: Library | None) -> Cub:
-    """The tree around a header; a header that lies by itself is its own."""
+def _tree_around(header: Path, note: Note, library: Library | None) -> Cub:
+    """Returns the tree around a header; a standalone header forms a tree of its own."""
     try:
-        found = trees.open_tree(header, library=library)
+        tree = trees.open_tree(header, library=library)
     except InputError:
         folder, dialect = str(header.resolve().parent), lone_dialect(header)
         return Cub(root=folder, version=UNKNOWN, dialect=dialect, found="header")
-    tell_interrupted(Session(found, note=note))
-    return found
+    tell_interrupted(Session(tree, note=note))
+    return tree
 
 
-def _header(name: str, known: tuple[Path, ...]) -> Path:
-    for path in known:
+def _header(name: str, headers: tuple[Path, ...]) -> Path:
+    for path in headers:
         if name in {path.name, path.stem, algorithm(path.name)}:
             return path
     raise InputError(
         f"no tuning header is called {name!r}",
-        "Here are: " + ", ".join(algorithm(path.name) for path in known),
+        "Here are: " + ", ".join(algorithm(path.name) for path in headers),
     )
 
 
-def nothing_left(asked: Filter, headers: Sequence[TuningHeader]) -> InputError:
-    """A filter that matches nothing is a mistyped one."""
-    words = [f"-R {asked.regex!r}"] if asked.regex else []
-    words += [f"--arch {arch}" for arch in asked.archs] + [f"-a {axis!r}" for axis in asked.axes]
+def nothing_left(where: Filter, headers: Sequence[TuningHeader]) -> InputError:
+    """Builds the error for a filter that matches nothing, with suggestions."""
+    words = [f"-R {where.regex!r}"] if where.regex else []
+    words += [f"--arch {arch}" for arch in where.archs] + [f"-a {axis!r}" for axis in where.axes]
     families = [family for header in headers for family in header.families]
     algorithms = sorted({algorithm(family.header) for family in families})
-    known = sorted({family.arch for family in families}, key=arch_number)
+    archs = sorted({family.arch for family in families}, key=arch_number)
     parameters = sorted({p.label for family in families for p in family.parameters})
     names = [n for f in families for n in (algorithm(f.header), f"{f.namespace}::{f.name}")]
-    hint = anchored(asked.pattern, names)
+    hint = anchored(where.pattern, names)
     return InputError(
         f"nothing matches {' '.join(words)}",
         f"{hint}\n  "
         * bool(hint)
         + f"Algorithms with tuning families: {', '.join(algorithms) or 'none'}\n"
-        f"  archs: {', '.join(known) or 'none'}\n"
+        f"  archs: {', '.join(archs) or 'none'}\n"
         f"  template parameters for -a: {listed(parameters) or 'none'}",
     )

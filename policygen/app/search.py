@@ -73,36 +73,41 @@ from policygen.results.ranking import rank
 from policygen.steps import spelled
 
 EXHAUSTIVE = 4_200
-"""Distinct variants that are all tried, where the budget allows it."""
+"""Search spaces with at most this many distinct variants are tried exhaustively if the budget
+allows.
+"""
 CORE_SECONDS = 1.0
-"""Of a variant, compiled among others: before the first batch it is not known better."""
+"""Estimated core-seconds to compile one variant in a batch, used until the first batch is measured.
+"""
 OVER = 1.1
-"""What is spent over this share of a budget is told."""
+"""Spending more than this multiple of the budget is reported."""
 PER_SLOT = 24
-"""Variants of a batch for each unit that is compiled at once: more learn less often from what was
-measured, fewer pay more for the headers."""
+"""Variants per compile slot in a batch. Larger batches learn less often from measurements; smaller
+ones spend more time compiling headers.
+"""
 FEWEST_PER_SLOT = 4
 FIRST, HEADERS, VARIANT = 0.25, 15.0, 1.2
-"""The first batch takes no more than this share of a budget; seconds of a core for the headers of a
-workload, and for each variant."""
+"""The first batch takes at most the share `FIRST` of the budget. `HEADERS` and `VARIANT` are the
+core-seconds to compile the headers of a workload and each variant.
+"""
 Observer = Callable[[SearchEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchWanted:
-    """What is searched, and how."""
+    """What to search, and how."""
 
     budget: float | None = None
-    """Seconds, over all sessions of the database."""
+    """In seconds, over all sessions of the database."""
     strategy: StrategyName | None = None
-    """By name; none: all variants where that fits into the budget, else `local`."""
+    """If unset: all variants if that fits the budget, otherwise `local`."""
     count: int | None = None
-    """As many variants of each workload at most."""
+    """Maximum number of variants per workload."""
     spaces: Spaces | None = None
     beside: bool = False
-    """Whether nvcc may work while variants are screened."""
+    """Whether nvcc may run while variants are screened."""
     starts: Sequence[str] = ()
-    """Labels that are tried first, where a space has them."""
+    """Labels to try first, if the search space contains them."""
     earlier: Sequence[Path] = ()
     """Databases whose best variants are tried first."""
 
@@ -110,29 +115,33 @@ class SearchWanted:
 def search_variants(
     session: Session,
     where: Filter,
-    wanted: SearchWanted,
+    options: SearchWanted,
     database: Path,
     *,
     effort: Effort | None = None,
     machines: SearchMachines | None = None,
     observer: Observer | None = None,
-    asked: Asked = lambda: False,
+    stop_requested: Asked = lambda: False,
 ) -> Searched:
-    """Searches until the budget ends; what the database has already is not measured again."""
+    """Searches until the budget is spent, without repeating results of the database."""
     check_serves("search", session.cub)
     effort = effort or Effort()
     machines = machines or SearchMachines((effort.gpu,))
-    begun = time.monotonic()
+    started = time.monotonic()
     with ExitStack() as stack:
-        place = stack.enter_context(_place(session, machines, effort, database, asked))
+        place = stack.enter_context(
+            _open_place(session, machines, effort, database, stop_requested)
+        )
         check_compiles(place.toolchain, place.arch)
         workloads = chosen_workloads(session, compile_time_part(where))
-        opened = open_workloads(session, workloads, place.arch, wanted.spaces)
+        opened = open_workloads(session, workloads, place.arch, options.spaces)
         problems = {
-            point: one.in_line for point, one in opened.items() if isinstance(one, PolicygenError)
+            point: result.in_line
+            for point, result in opened.items()
+            if isinstance(result, PolicygenError)
         }
-        first = _First(
-            selected_policies(session, opened, place.arch), earlier_labels(wanted.earlier)
+        starting_points = _StartingPoints(
+            selected_policies(session, opened, place.arch), earlier_labels(options.earlier)
         )
         compiler = place.compiler(Path(stack.enter_context(work_folder())))
         runner = compiler.make(ObjectSource(runner_text(), (), place.arch))
@@ -144,45 +153,49 @@ def search_variants(
         rows = stack.enter_context(open_measurements(database, about))
         rungs, notes = RungRows(rows), SearchNotes(rows)
         searches: dict[str, WorkloadSearch] = {}
-        for point, one in opened.items():
-            if isinstance(one, PolicygenError):
+        for point, workload in opened.items():
+            if isinstance(workload, PolicygenError):
                 continue
             try:
-                made = _workload_search(one, wanted, first, where, effort.seed, place.slots)
+                search = _workload_search(
+                    workload, options, starting_points, where, effort.seed, place.slots
+                )
             except InputError as error:
                 problems[point] = error.in_line
                 continue
-            searches[one.name] = made
-            for spot in made.spots:
-                rows.prepare(spot, made.declared)
-        budget = Budget(wanted.budget, notes.before([one.point for one in searches.values()]))
-        for made in searches.values():
-            notes.begin(made, effort.seed, wanted.budget)
+            searches[workload.name] = search
+            for spot in search.spots:
+                rows.prepare(spot, search.declared)
+        budget = Budget(
+            options.budget, notes.before([search.point for search in searches.values()])
+        )
+        for search in searches.values():
+            notes.begin(search, effort.seed, options.budget)
         keeps = lambda values: is_meant(values, where)  # noqa: E731
         bench = SearchBench(
             gpus.measures,
             rungs,
             BatchCompiler(searches, compiler, place.slots, keeps, session.progress),
             SearchEffort(
-                batch=_per_slot(wanted.budget, len(searches)) * place.slots,
+                batch=_batch_per_slot(options.budget, len(searches)) * place.slots,
                 seed=effort.seed,
-                count=wanted.count,
+                count=options.count,
                 processes=effort.processes,
                 rounds=effort.rounds,
-                beside=wanted.beside,
+                beside=options.beside,
             ),
-            asked,
+            stop_requested,
             gpus.sanitizes,
         )
-        driver = SearchDriver(bench, notes, searches, budget, _telling(observer, budget))
-        ended = _run(driver) if searches else None
-        if wanted.budget is not None and budget.spent > OVER * wanted.budget:
+        driver = SearchDriver(bench, notes, searches, budget, _event_reporter(observer, budget))
+        ended = _run_search(driver) if searches else None
+        if options.budget is not None and budget.spent > OVER * options.budget:
             session.note(
-                f"the budget of {spelled(wanted.budget)} is less than one batch and its finalists"
+                f"the budget of {spelled(options.budget)} is less than one batch and its finalists"
                 f" take: {spelled(budget.spent)} were spent"
             )
-        found = [searched_workload(one, rungs, rows, ended) for one in searches.values()]
-        found += [
+        searched = [searched_workload(search, rungs, rows, ended) for search in searches.values()]
+        searched += [
             SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
             for (name, axes), reason in problems.items()
         ]
@@ -196,16 +209,16 @@ def search_variants(
             cccl=about.cccl,
             database=str(database),
             seed=effort.seed,
-            budget=wanted.budget,
+            budget=options.budget,
             spent=budget.spent,
-            workloads=tuple(found),
-            seconds=time.monotonic() - begun,
+            workloads=tuple(searched),
+            seconds=time.monotonic() - started,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _First:
-    """What is tried before anything was learned, by benchmark."""
+class _StartingPoints:
+    """What to try before anything has been measured, by benchmark."""
 
     policies: Mapping[str, Sequence[Policy]]
     labels: Mapping[str, Sequence[str]]
@@ -222,58 +235,62 @@ class LocalPlace:
 
     @property
     def arch(self) -> str:
-        """That of the GPUs."""
+        """The architecture of the GPUs."""
         return self.gpus[0].arch
 
     @property
     def slots(self) -> int:
-        """As many as cores and memory allow, where no number is asked for."""
+        """The number requested, or else as many as cores and memory allow."""
         return workers_of(self.effort.slots, MEMORY)
 
     def compiler(self, folder: Path) -> MakesObjects:
-        """Compiles with processes of this machine."""
+        """Compiles with processes on this machine."""
         return ObjectCompiler(self.toolchain, folder, Listings())
 
     @contextmanager
     def held(self, runner: Path) -> Iterator[HeldGpus]:
-        """Keeps each GPU, in the order of their numbers, so that two searches never cross."""
+        """Holds all GPUs, acquired in numerical order so that two searches cannot deadlock."""
         runtime = runtime_of(self.toolchain)
         with ExitStack() as stack:
             controllers = [
                 stack.enter_context(
                     controlling(
-                        worker_command(one.number, runner, runtime),
+                        worker_command(gpu.number, runner, runtime),
                         patience=self.effort.patience,
                         more=device_environment(),
                     )
                 )
-                for one in self.gpus
+                for gpu in self.gpus
             ]
-            facts = [one.facts for one in controllers]
+            facts = [controller.facts for controller in controllers]
             pairs = zip(self.gpus, facts, strict=True)
-            check_one_model({f"GPU {one.number}": found.label for one, found in pairs})
-            gpus: list[MeasuresRungs] = [LocalGpu(one) for one in controllers]
+            check_one_model({f"GPU {gpu.number}": gpu_facts.label for gpu, gpu_facts in pairs})
+            gpus: list[MeasuresRungs] = [LocalGpu(controller) for controller in controllers]
             pool = GpuPool(gpus, note=self.note)
             yield HeldGpus(
                 pool if len(gpus) > 1 else gpus[0], facts, self._sanitizes(controllers, runner)
             )
 
     def _sanitizes(self, controllers: Sequence[Controller], runner: Path) -> Sanitizes | None:
-        """On the first GPU."""
+        """Runs compute-sanitizer on the first GPU."""
         if not self.effort.sanitize:
             return None
         tool = find_sanitizer(self.toolchain)
         command = worker_command(self.gpus[0].number, runner, runtime_of(self.toolchain))
 
-        def looked_at(workloads: Sequence[WatchedWorkload]) -> list[dict[str, str]]:
+        def run_sanitizer(workloads: Sequence[WatchedWorkload]) -> list[dict[str, str]]:
             with controllers[0].aside():
                 return sanitize(tool, command, workloads, held=True)
 
-        return looked_at
+        return run_sanitizer
 
 
-def _place(
-    session: Session, machines: SearchMachines, effort: Effort, database: Path, asked: Asked
+def _open_place(
+    session: Session,
+    machines: SearchMachines,
+    effort: Effort,
+    database: Path,
+    stop_requested: Asked,
 ) -> AbstractContextManager[SearchPlace]:
     if machines.scheduler is None:
         gpus, toolchain = find_gpus(machines.gpus), find_toolchain()
@@ -291,16 +308,16 @@ def _place(
         slots=effort.slots,
         patience=effort.patience,
         note=session.note,
-        asked=asked,
+        stop_requested=stop_requested,
     )
 
 
-def _run(driver: SearchDriver) -> Ended:
+def _run_search(driver: SearchDriver) -> Ended:
     try:
         return driver.run()
     except (StopAskedError, KeyboardInterrupt) as error:
         driver.notes.spend(driver.budget.elapsed, "stopped")
-        measured = sum(len(one.scores) for one in driver.searches.values())
+        measured = sum(len(search.scores) for search in driver.searches.values())
         raise Stopped(
             f"{measured:,} variants are measured and kept: the same command goes on there, with"
             " what is left of the budget"
@@ -309,8 +326,8 @@ def _run(driver: SearchDriver) -> Ended:
 
 def _workload_search(
     opened: OpenedWorkload,
-    wanted: SearchWanted,
-    first: "_First",
+    options: SearchWanted,
+    starting_points: "_StartingPoints",
     where: Filter,
     seed: int,
     slots: int,
@@ -318,12 +335,15 @@ def _workload_search(
     classifier = Classifier(opened.space, opened.meaning)
     counts = classifier.counts()
     space = SearchSpaceOf(classifier)
-    nearest, same = nearest_values(classifier, opened.meaning.base)
-    labels = (*wanted.starts, *first.labels.get(opened.meaning.point[0], ()))
-    labelled = (space.values(label) for label in labels)
-    selected = [opened.meaning.base, *first.policies.get(opened.meaning.point[0], ())]
-    starts = [*starts_of(classifier, selected), *(one for one in labelled if one is not None)]
-    name = wanted.strategy or _fitting(counts.distinct, wanted.budget, slots)
+    nearest, is_exact = nearest_values(classifier, opened.meaning.base)
+    labels = (*options.starts, *starting_points.labels.get(opened.meaning.point[0], ()))
+    labeled = (space.values(label) for label in labels)
+    selected = [opened.meaning.base, *starting_points.policies.get(opened.meaning.point[0], ())]
+    starts = [
+        *starts_of(classifier, selected),
+        *(values for values in labeled if values is not None),
+    ]
+    name = options.strategy or _default_strategy(counts.distinct, options.budget, slots)
     declared = {key: values for run in opened.runs for key, values in declared_axes(run).items()}
     keeps = lambda values: is_meant(values, where)  # noqa: E731
     spots = [spot for run in opened.runs for spot in row_spots(run, keeps)]
@@ -338,30 +358,30 @@ def _workload_search(
         name=name,
         declared=declared,
         spots=spots,
-        base=space.label(nearest) if same else None,
+        base=space.label(nearest) if is_exact else None,
     )
 
 
-def _per_slot(budget: float | None, workloads: int) -> int:
-    """Variants of a batch for each unit that is compiled at once; fewer in a short time."""
+def _batch_per_slot(budget: float | None, workloads: int) -> int:
+    """Returns the number of variants in a batch per compile slot, fewer if the budget is short."""
     if budget is None:
         return PER_SLOT
-    fitting = int((FIRST * budget - HEADERS * workloads) / VARIANT)
-    return min(PER_SLOT, max(FEWEST_PER_SLOT, fitting))
+    affordable = int((FIRST * budget - HEADERS * workloads) / VARIANT)
+    return min(PER_SLOT, max(FEWEST_PER_SLOT, affordable))
 
 
-def _fitting(distinct: int, budget: float | None, slots: int) -> StrategyName:
-    """All variants, where they are few and the budget allows it."""
+def _default_strategy(distinct: int, budget: float | None, slots: int) -> StrategyName:
+    """Selects an exhaustive search if there are few variants and the budget allows it."""
     fits = budget is None or distinct * CORE_SECONDS / slots < budget / 2
     return "exhaustive" if distinct <= EXHAUSTIVE and fits else "local"
 
 
-def _telling(observer: Observer | None, budget: Budget) -> Callable[..., None]:
-    def tell(event: str, one: WorkloadSearch, rung: RungName, left: float) -> None:
+def _event_reporter(observer: Observer | None, budget: Budget) -> Callable[..., None]:
+    def report(event: str, search: WorkloadSearch, rung: RungName, remaining: float) -> None:
         if observer is None:
             return
-        best, score = one.leading or (None, None)
-        name, axes = one.point
+        best, score = search.leading or (None, None)
+        name, axes = search.point
         observer(
             SearchEvent.model_validate(
                 {
@@ -370,152 +390,153 @@ def _telling(observer: Observer | None, budget: Budget) -> Callable[..., None]:
                     "benchmark": name,
                     "workload": dict(axes),
                     "rung": rung,
-                    "strategy": one.name,
-                    "tried": len(one.tried),
-                    "distinct": one.counts.distinct,
-                    "failed": len(one.failed),
-                    "wrong": one.count({"wrong"}),
+                    "strategy": search.name,
+                    "tried": len(search.tried),
+                    "distinct": search.counts.distinct,
+                    "failed": len(search.failed),
+                    "wrong": search.count({"wrong"}),
                     "best": best,
                     "score": score,
-                    "left": None if budget.seconds is None else left,
+                    "left": None if budget.seconds is None else remaining,
                 }
             )
         )
 
-    return tell
-
-
-# What a search found of a workload, as its document tells it.
+    return report
 
 
 def searched_workload(
-    one: WorkloadSearch, rungs: RungRows, rows: MeasuringSession, ended: Ended | None
+    search: WorkloadSearch, rungs: RungRows, rows: MeasuringSession, ended: Ended | None
 ) -> SearchedWorkload:
-    """Its finalists with intervals, how they were found, and what failed."""
-    finalists = tuple(_finalists(one, rungs))
-    spots = [point.spot for point in one.target.points] if one.target else []
-    times = times_of(rows, spots, one.declared) if spots else []
-    benchmark, workload = one.point
-    won = [found for found in finalists if found.verdict == "faster"]
+    """Reports the finalists of a workload with intervals, how they were found, and what failed."""
+    finalists = tuple(_finalists(search, rungs))
+    spots = [point.spot for point in search.target.points] if search.target else []
+    times = times_of(rows, spots, search.declared) if spots else []
+    benchmark, workload = search.point
+    winners = [finalist for finalist in finalists if finalist.verdict == "faster"]
     return SearchedWorkload(
         benchmark=benchmark,
         workload=dict(workload),
-        strategy=one.name,
+        strategy=search.name,
         counts=SearchedVariants(
-            variants=one.counts.variants,
-            valid=one.counts.valid,
-            distinct=one.counts.distinct,
-            tried=len(one.tried),
-            measured=len(one.scores),
-            failed=len(one.failed),
-            wrong=one.count({"wrong"}),
+            variants=search.counts.variants,
+            valid=search.counts.valid,
+            distinct=search.counts.distinct,
+            tried=len(search.tried),
+            measured=len(search.scores),
+            failed=len(search.failed),
+            wrong=search.count({"wrong"}),
         ),
-        base=one.base,
-        best=won[0].variant if won else None,
+        base=search.base,
+        best=winners[0].variant if winners else None,
         finalists=finalists,
-        failures=tuple(_failures(one)),
+        failures=tuple(_failures(search)),
         noise=tuple(noises(times)) if finalists else (),
         score_noise=score_noise(times) if finalists else None,
         skipped=tuple(
-            SkippedPoint(point=runtime_axes(spot), reason=why)
-            for spot, why in (one.target.skipped if one.target else ())
+            SkippedPoint(point=runtime_axes(spot), reason=reason)
+            for spot, reason in (search.target.skipped if search.target else ())
         ),
         ended=ended,
-        seconds=one.seconds,
-        problem=one.problem,
+        seconds=search.seconds,
+        problem=search.problem,
     )
 
 
-def _finalists(one: WorkloadSearch, rungs: RungRows) -> Iterator[Finalist]:
-    """The best first."""
-    if one.target is None:
+def _finalists(search: WorkloadSearch, rungs: RungRows) -> Iterator[Finalist]:
+    """Yields finalists, best first."""
+    if search.target is None:
         return
-    points = [(point.weighed, rungs.of(point.spot)) for point in one.target.points]
+    points = [(point.weighed, rungs.of(point.spot)) for point in search.target.points]
     times = rung_times(points, LAST)
-    labels = [label for label in (times[0].variants if times else ()) if label not in one.failed]
-    for found in sorted(judged(times, labels), key=lambda each: -(each.score or 0.0)):
-        assert found.score is not None
+    labels = [label for label in (times[0].variants if times else ()) if label not in search.failed]
+    for result in sorted(judged(times, labels), key=lambda candidate: -(candidate.score or 0.0)):
+        assert result.score is not None
         yield Finalist(
-            variant=found.variant,
-            screened=one.scores.get(found.variant, found.score),
-            sharper=one.sharper.get(found.variant),
-            score=found.score,
-            interval=found.interval,
-            verdict=found.verdict,
-            runtime=found.runtime,
+            variant=result.variant,
+            screened=search.scores.get(result.variant, result.score),
+            sharper=search.sharper.get(result.variant),
+            score=result.score,
+            interval=result.interval,
+            verdict=result.verdict,
+            runtime=result.runtime,
         )
 
 
-def _failures(one: WorkloadSearch) -> Iterator[SearchFailure]:
-    """By kind; those that are base's own policy are none."""
+def _failures(search: WorkloadSearch) -> Iterator[SearchFailure]:
+    """Groups failures by kind. Variants that equal the base policy do not count as failures."""
     kinds: dict[str, list[tuple[str, str]]] = {}
-    for label, (kind, reason) in one.failed.items():
+    for label, (kind, reason) in search.failed.items():
         kinds.setdefault(kind, []).append((label, reason))
-    for kind, found in kinds.items():
-        label, reason = found[0]
+    for kind, failures in kinds.items():
+        label, reason = failures[0]
         yield SearchFailure.model_validate(
-            {"kind": kind, "count": len(found), "variant": label, "reason": reason}
+            {"kind": kind, "count": len(failures), "variant": label, "reason": reason}
         )
 
 
 BEST = 8
-"""Of each workload of an earlier database."""
+"""Variants taken from each workload of an earlier database."""
 MOST = 16
-"""What is tried first is no search yet."""
+"""Maximum number of policies of CUB to start from."""
 
 
-# What a search tries first: what CUB selects for other types and GPUs, and what won before.
+# Starting points: policies that CUB selects for other types and GPUs, and earlier winners.
 
 
 def selected_policies(session: Session, opened: Opened, arch: str) -> dict[str, list[Policy]]:
-    """By benchmark the policies that CUB selects for its types, here and on neighbouring archs.
+    """Returns, by benchmark, policies that CUB selects on this and neighboring architectures.
 
-    Where variants are changed headers, only those that are searched are known.
+    If variants are modified headers, only the policies of the searched workloads are known.
     """
-    found: dict[str, list[Policy]] = {}
-    ready = [one for one in opened.values() if isinstance(one, OpenedWorkload)]
-    for one in ready:
-        found.setdefault(one.meaning.point[0], []).append(one.meaning.base)
-    public = {one.meaning.point[0]: one.meaning.benchmark for one in ready if one.headers is None}
+    policies: dict[str, list[Policy]] = {}
+    workloads = [workload for workload in opened.values() if isinstance(workload, OpenedWorkload)]
+    for workload in workloads:
+        policies.setdefault(workload.meaning.point[0], []).append(workload.meaning.base)
+    public = {
+        workload.meaning.point[0]: workload.meaning.benchmark
+        for workload in workloads
+        if workload.headers is None
+    }
     for name, benchmark in public.items():
-        for other in (arch, *_neighbours(arch)):
-            for known in filter(None, (name, benchmark.like)):
-                found[name] += _of_benchmark(session, known, other)
-    return found
+        for near_arch in (arch, *_neighboring_archs(arch)):
+            for benchmark_name in filter(None, (name, benchmark.like)):
+                policies[name] += _policies_of_benchmark(session, benchmark_name, near_arch)
+    return policies
 
 
 def earlier_labels(databases: Sequence[Path]) -> dict[str, tuple[str, ...]]:
-    """By benchmark the best variants of databases, whatever their types and GPUs."""
-    found: dict[str, dict[str, None]] = {}
+    """Returns, by benchmark, the best variants of databases, whatever their types and GPUs."""
+    labels_by_benchmark: dict[str, dict[str, None]] = {}
     for path in databases:
-        for one in rank([path], samples=False).workloads:
-            best = [v.variant for v in one.variants if v.variant != BASE][:BEST]
-            found.setdefault(one.algorithm, {}).update(dict.fromkeys(best))
-    return {name: tuple(labels) for name, labels in found.items()}
+        for workload in rank([path], samples=False).workloads:
+            best = [v.variant for v in workload.variants if v.variant != BASE][:BEST]
+            labels_by_benchmark.setdefault(workload.algorithm, {}).update(dict.fromkeys(best))
+    return {name: tuple(labels) for name, labels in labels_by_benchmark.items()}
 
 
 def starts_of(classifier: Classifier, policies: Sequence[Policy]) -> list[Values]:
-    """The variants nearest to policies, each once; the first are those of the first policies."""
-    distinct = list({tuple(one.items()): one for one in policies}.values())[:MOST]
-    return list(dict.fromkeys(nearest_values(classifier, one)[0] for one in distinct))
+    """Returns the variants nearest to the policies, in their order and without duplicates."""
+    distinct = list({tuple(policy.items()): policy for policy in policies}.values())[:MOST]
+    return list(dict.fromkeys(nearest_values(classifier, policy)[0] for policy in distinct))
 
 
-def _of_benchmark(session: Session, name: str, arch: str) -> Iterator[Policy]:
-    """Those of all its types; none where the architecture cannot be asked about."""
+def _policies_of_benchmark(session: Session, name: str, arch: str) -> Iterator[Policy]:
+    """Yields the policies of a benchmark's workloads; none if they cannot be resolved."""
     where = Filter((), f"{re.escape(name)}$", (), ())
     try:
-        told = open_workloads(session, chosen_workloads(session, where), arch)
+        opened = open_workloads(session, chosen_workloads(session, where), arch)
     except PolicygenError:
         return
-    for one in told.values():
-        if isinstance(one, OpenedWorkload) and one.headers is None:
-            yield one.meaning.base
+    for workload in opened.values():
+        if isinstance(workload, OpenedWorkload) and workload.headers is None:
+            yield workload.meaning.base
 
 
-def _neighbours(arch: str) -> Iterator[str]:
-    """The architectures of tunings right before and after one."""
-    known = list(ladder())
-    if arch in known:
-        at = known.index(arch)
-        yield from known[max(0, at - 1) : at]
-        yield from known[at + 1 : at + 2]
+def _neighboring_archs(arch: str) -> Iterator[str]:
+    """Yields the tuning architectures right before and after `arch`."""
+    archs = list(ladder())
+    if arch in archs:
+        index = archs.index(arch)
+        yield from archs[max(0, index - 1) : index]
+        yield from archs[index + 1 : index + 2]

@@ -34,60 +34,60 @@ class SearchMachines:
     """Which machines a search may use."""
 
     gpus: tuple[int, ...] | None = (0,)
-    """Numbers of GPUs of this machine; none: all of them."""
+    """Numbers of GPUs of this machine; None means all of them."""
     scheduler: str | None = None
-    """The address, or the file, of a Dask scheduler, whose workers are used instead."""
+    """The address or the file of a Dask scheduler. If given, its workers are used instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldGpus:
-    """GPUs of one model, on which nobody else measures."""
+    """GPUs of one model, reserved for this search."""
 
     measures: MeasuresRungs
     facts: Sequence[GpuFacts]
-    """Of each of them."""
+    """Facts about each of the GPUs."""
     sanitizes: Sanitizes | None = None
-    """Looks at finalists, where that is asked for."""
+    """Runs compute-sanitizer on the finalists, if requested."""
 
 
 class SearchPlace(Protocol):
-    """A place to search on."""
+    """A place where a search can run."""
 
     @property
     def arch(self) -> str:
-        """The architecture of its GPUs."""
+        """The architecture of the GPUs."""
 
     @property
     def toolchain(self) -> Toolchain:
-        """What compiles; on other machines one of the same release."""
+        """The toolchain; on other machines, one of the same release."""
 
     @property
     def slots(self) -> int:
-        """Units that are compiled at once."""
+        """Units compiled at once."""
 
     def compiler(self, folder: Path) -> MakesObjects:
-        """What compiles; objects lie in a folder."""
+        """Returns a compiler whose objects go to a folder."""
 
     def held(self, runner: Path) -> AbstractContextManager[HeldGpus]:
-        """Keeps its GPUs for a block; the runner times calls on them."""
+        """Reserves the GPUs for a block. `runner` is the program that times calls on them."""
 
 
-# Compiles the batches of a search: variants of several workloads side by side.
+# Compiling the batches of a search: variants of several workloads in parallel.
 
 
 @dataclass(frozen=True, slots=True)
 class BatchCompiler:
-    """What compiles, and for which workloads."""
+    """A compiler for the batches of several workloads."""
 
     searches: Mapping[str, WorkloadSearch]
     compiler: MakesObjects
     slots: int
     keeps: Keeps
-    """Which runtime workloads are measured."""
+    """Selects the runtime workloads to measure."""
     progress: Progress | None = None
 
     def __call__(self, batch: Batch) -> dict[str, CompiledBatch]:
-        """The objects of all variants of a batch, or why there are none."""
+        """Compiles all variants of a batch."""
         chosen = {
             name: self.searches[name].opened.candidates(labels) for name, labels in batch.items()
         }
@@ -96,42 +96,51 @@ class BatchCompiler:
             for name, candidates in chosen.items()
             for run in self.searches[name].opened.runs
         ]
-        made = compile_workloads(
+        compiled = compile_workloads(
             [task for _, task in tasks],
             runner_text(),
             self.compiler,
             slots=self.slots,
             progress=self.progress,
         )
-        found: dict[str, list[CompiledWorkload | PolicygenError]] = {name: [] for name in batch}
-        for (name, _), one in zip(tasks, made, strict=True):
-            found[name].append(one)
-        return {name: self._batch(name, chosen[name], lot) for name, lot in found.items()}
+        results_by_name: dict[str, list[CompiledWorkload | PolicygenError]] = {
+            name: [] for name in batch
+        }
+        for (name, _), result in zip(tasks, compiled, strict=True):
+            results_by_name[name].append(result)
+        return {
+            name: self._batch(name, chosen[name], results)
+            for name, results in results_by_name.items()
+        }
 
     def _batch(
         self,
         name: str,
         candidates: Candidates,
-        made: Sequence[CompiledWorkload | PolicygenError],
+        results: Sequence[CompiledWorkload | PolicygenError],
     ) -> CompiledBatch:
-        fine = [one for one in made if isinstance(one, CompiledWorkload)]
-        problems = [one.in_line for one in made if isinstance(one, PolicygenError)]
+        units = [unit for unit in results if isinstance(unit, CompiledWorkload)]
+        problems = [result.in_line for result in results if isinstance(result, PolicygenError)]
         if problems:
             return CompiledBatch((), (), (), {}, problems[0])
         runs = self.searches[name].opened.runs
         failed = {label: ("invalid", reason) for label, reason in candidates.refused.items()}
         failed |= dict.fromkeys(candidates.base, ("base", "it is what CUB selects"))
-        for one in fine:
-            failed |= {label: ("compile", reason) for label, reason in one.failed.items()}
+        for unit in units:
+            failed |= {label: ("compile", reason) for label, reason in unit.failed.items()}
         return CompiledBatch(
-            bases=tuple(one.functions[0] for one in fine),
+            bases=tuple(unit.functions[0] for unit in units),
             functions=tuple(
-                {each.variant: each for each in one.functions if each.variant != BASE}
-                for one in fine
+                {
+                    function.variant: function
+                    for function in unit.functions
+                    if function.variant != BASE
+                }
+                for unit in units
             ),
             runtimes=tuple(
-                tuple(runtime_spots(run, one.inputs, self.keeps))
-                for run, one in zip(runs, fine, strict=True)
+                tuple(runtime_spots(run, unit.inputs, self.keeps))
+                for run, unit in zip(runs, units, strict=True)
             ),
             failed=failed,
         )
@@ -139,7 +148,7 @@ class BatchCompiler:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlace:
-    """Workers that compile, and those that measure."""
+    """Workers of a cluster that compile and measure."""
 
     cluster: ClusterClient
     gpus: ClusterGpus
@@ -147,7 +156,7 @@ class ClusterPlace:
     arch: str
     slots: int
     owner: str
-    """This search, also when it goes on after it was killed."""
+    """Identifies this search, also when it resumes after being killed."""
     asked: Asked
 
     def compiler(self, folder: Path) -> MakesObjects:
@@ -156,18 +165,18 @@ class ClusterPlace:
 
     @contextmanager
     def held(self, runner: Path) -> Iterator[HeldGpus]:
-        """Keeps the GPUs of all workers that have one."""
-        ask = GpuAsk(self.owner, self.cluster.contents.file(str(runner)))
+        """Reserves the GPUs of all workers that have any."""
+        request = GpuAsk(self.owner, self.cluster.contents.file(str(runner)))
         try:
-            with _told_to_stop():
-                found = self.gpus.first(ask, self.asked)
-            facts = [one.facts for one in found if isinstance(one, ClusterGpu)]
-            yield HeldGpus(GpuPool(found, self.gpus, self.gpus.note), facts)
+            with _stopping_while_waiting():
+                gpus = self.gpus.first(request, self.asked)
+            facts = [gpu.facts for gpu in gpus if isinstance(gpu, ClusterGpu)]
+            yield HeldGpus(GpuPool(gpus, self.gpus, self.gpus.note), facts)
         finally:
             self.gpus.leave()
 
 
-# A search on the workers of a Dask cluster; this machine asks, and alone writes the database.
+# Searching on a Dask cluster. Only this machine writes the database.
 
 
 @contextmanager
@@ -178,24 +187,24 @@ def cluster_place(
     slots: int | None,
     patience: float,
     note: Callable[[str], None],
-    asked: Asked,
+    stop_requested: Asked,
 ) -> Iterator[ClusterPlace]:
-    """The workers of a scheduler, for a search that writes a database."""
+    """Connects to a scheduler's workers for a search that writes a database."""
     toolchain = find_toolchain()
     terms = (policygen.__version__, toolchain.version)
     with connected(scheduler, terms, patience) as cluster:
         gpus = ClusterGpus(cluster, note)
-        with _told_to_stop():
-            seen = gpus.seen(asked)
-        check_one_model({worker: one.name for worker, one in seen.items()})
-        arch = next(iter(seen.values())).arch
-        threads = sum(one.threads for one in cluster.workers().values())
+        with _stopping_while_waiting():
+            gpus_by_worker = gpus.seen(stop_requested)
+        check_one_model({worker: gpu.name for worker, gpu in gpus_by_worker.items()})
+        arch = next(iter(gpus_by_worker.values())).arch
+        threads = sum(worker.threads for worker in cluster.workers().values())
         owner = digest("search", socket.gethostname(), str(database.resolve()))
-        yield ClusterPlace(cluster, gpus, toolchain, arch, slots or threads, owner, asked)
+        yield ClusterPlace(cluster, gpus, toolchain, arch, slots or threads, owner, stop_requested)
 
 
 @contextmanager
-def _told_to_stop() -> Iterator[None]:
+def _stopping_while_waiting() -> Iterator[None]:
     try:
         yield
     except StopAskedError as error:

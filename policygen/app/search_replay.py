@@ -1,4 +1,4 @@
-"""Strategies of a search, tried on spaces that databases have whole."""
+"""Replays search strategies on fully measured search spaces."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,73 +16,76 @@ from policygen.steps import HowFar, Progress
 from policygen.untrusted import visible
 
 NAMES = STRATEGIES
-"""What strategies are called."""
+"""Names of strategies."""
 DEFAULT: StrategyName = "local"
 BATCH = 16
-"""As many compiles as run at once where most was measured."""
+"""Typical number of variants compiled at once in the recorded searches."""
 SAMPLES = 10
-"""The least that a first look at a variant takes."""
+"""Minimum number of samples for the first measurement of a variant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replaying:
-    """How a strategy is tried."""
+    """How to replay a strategy."""
 
     strategy: StrategyName = DEFAULT
     seed: int = 1
     seeds: int = 1
-    """As many seeds, from the first one on."""
+    """Number of seeds, starting at `seed`."""
     variants: int | None = None
-    """Evaluations at most; none: all that there are."""
+    """Maximum number of evaluations; None means all variants."""
     batch: int = BATCH
     late: int = 0
-    """As many batches are asked for before one is told; a search measures while it compiles."""
+    """Batches requested before the scores of one are reported: a search measures while it compiles.
+    """
     samples: int = SAMPLES
-    """Of each runtime workload, by which the strategy is told scores; 0: what was recorded."""
+    """Samples per runtime workload that determine the strategy's scores; 0 uses the recorded
+    scores.
+    """
     starts: tuple[str, ...] | None = None
-    """Labels to begin with; none: what databases name, and for `random` nothing."""
+    """Labels to start from; None: those named by databases, or nothing for `random`."""
 
     @property
     def begins(self) -> tuple[str, ...] | None:
-        """The same, where what databases name is none for a baseline."""
+        """The start labels; empty by default for the `random` baseline."""
         return () if self.starts is None and self.strategy == "random" else self.starts
 
 
 def replay_search(
-    given: ResultFiles, how: Replaying | None = None, *, progress: Progress | None = None
+    results: ResultFiles, settings: Replaying | None = None, *, progress: Progress | None = None
 ) -> SearchReplay:
-    """Runs a strategy on each workload of databases as if it measured; needs no GPU."""
-    how, warnings = how or Replaying(), Warnings()
-    with open_inputs(given) as files:
-        sampled = how.samples > 0
-        spaces = recorded_spaces(given, files, warnings, sampled=sampled, starts=how.begins)
-        named = [_described(one, files) for one in spaces]
+    """Replays a strategy on each workload of databases as if it measured. Needs no GPU."""
+    settings, warnings = settings or Replaying(), Warnings()
+    with open_inputs(results) as files:
+        sampled = settings.samples > 0
+        spaces = recorded_spaces(results, files, warnings, sampled=sampled, starts=settings.begins)
+        descriptions = [_describe_space(space, files) for space in spaces]
     if not spaces:
         if not warnings.all:
-            raise nothing_matches(given.where, given.files)
-        told = "\n".join(visible(str(one)) for one in warnings.all)
-        raise InputError("no variant can be compared with base", told)
+            raise nothing_matches(results.where, results.files)
+        messages = "\n".join(visible(str(warning)) for warning in warnings.all)
+        raise InputError("no variant can be compared with base", messages)
     return SearchReplay(
-        strategy=how.strategy,
-        batch=how.batch,
-        late=how.late,
-        samples=how.samples,
-        spaces=tuple(named),
-        runs=tuple(_runs(spaces, named, how, progress)),
+        strategy=settings.strategy,
+        batch=settings.batch,
+        late=settings.late,
+        samples=settings.samples,
+        spaces=tuple(descriptions),
+        runs=tuple(_runs(spaces, descriptions, settings, progress)),
         warnings=warnings.all,
     )
 
 
 def recorded_spaces(
-    given: ResultFiles,
+    results: ResultFiles,
     files: Inputs,
     warnings: Warnings,
     *,
     sampled: bool,
     starts: Sequence[str] | None = None,
 ) -> list[RecordedSpace]:
-    """Those of all workloads that are asked for; GPUs and versions are kept apart."""
-    where, found = given.where, []
+    """Returns the recorded spaces of selected workloads, one per GPU and version."""
+    where, spaces = results.where, []
     with (
         Decoder() as decoder,
         open_cases(files.databases, warnings, where.pattern, where.values) as cases,
@@ -91,11 +94,11 @@ def recorded_spaces(
             reader = SampleReader(case, decoder, warnings.add) if sampled else None
             space = recorded_space(score_case(case, files.declared), reader, starts)
             if space is not None:
-                found.append(space)
-    return found
+                spaces.append(space)
+    return spaces
 
 
-def _described(space: RecordedSpace, files: Inputs) -> ReplayedSpace:
+def _describe_space(space: RecordedSpace, files: Inputs) -> ReplayedSpace:
     scores = space.scores
     case = scores.case
     best = min(space.place, key=lambda values: space.place[values])
@@ -111,44 +114,44 @@ def _described(space: RecordedSpace, files: Inputs) -> ReplayedSpace:
         incomplete=scores.incomplete,
         sampled=bool(space.cells),
         approximate=scores.approximate,
-        starts=tuple(as_label(space.domain.named(one)) for one in space.starts),
+        starts=tuple(as_label(space.domain.named(values)) for values in space.starts),
         best=BestVariant(variant=space.label(best), score=space.score[best]),
     )
 
 
 def _runs(
     spaces: Sequence[RecordedSpace],
-    named: Sequence[ReplayedSpace],
-    how: Replaying,
+    descriptions: Sequence[ReplayedSpace],
+    settings: Replaying,
     progress: Progress | None,
 ) -> Iterator[ReplayRun]:
-    total = len(spaces) * how.seeds
-    for number, (space, about) in enumerate(zip(spaces, named, strict=True)):
-        for which in range(how.seeds):
+    total = len(spaces) * settings.seeds
+    for number, (space, about) in enumerate(zip(spaces, descriptions, strict=True)):
+        for offset in range(settings.seeds):
             if progress:
-                progress(HowFar("replaying", number * how.seeds + which, total))
-            yield _run(space, about, how, how.seed + which)
+                progress(HowFar("replaying", number * settings.seeds + offset, total))
+            yield _run(space, about, settings, settings.seed + offset)
     if progress:
         progress(HowFar("replaying", total, total))
 
 
-def _run(space: RecordedSpace, about: ReplayedSpace, how: Replaying, seed: int) -> ReplayRun:
-    strategy = make_strategy(how.strategy, space.domain, seed, space.starts)
-    most = len(space.place) if how.variants is None else how.variants
-    told = space.told(how.samples, seed)
-    found = replay(strategy, told, most=most, batch=how.batch, late=how.late)
+def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: int) -> ReplayRun:
+    strategy = make_strategy(settings.strategy, space.domain, seed, space.starts)
+    limit = len(space.place) if settings.variants is None else settings.variants
+    known_scores = space.told(settings.samples, seed)
+    result = replay(strategy, known_scores, most=limit, batch=settings.batch, late=settings.late)
     score = space.score
-    best = max(found.evaluated, key=lambda values: score[values], default=None)
+    best = max(result.evaluated, key=lambda values: score[values], default=None)
     return ReplayRun(
         gpu=about.gpu,
         ctk=about.ctk,
         cccl=about.cccl,
         benchmark=about.benchmark,
         workload=about.workload,
-        strategy=how.strategy,
+        strategy=settings.strategy,
         seed=seed,
-        evaluations=len(found.evaluated),
-        invalid=found.invalid,
+        evaluations=len(result.evaluated),
+        invalid=result.invalid,
         best=None if best is None else BestVariant(variant=space.label(best), score=score[best]),
-        curve=curve_of([score[values] for values in found.evaluated]),
+        curve=curve_of([score[values] for values in result.evaluated]),
     )

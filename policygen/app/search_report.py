@@ -1,4 +1,4 @@
-"""The report of a search: its result first, then how it came about, then what failed."""
+"""The report of a search: its result first, then how it was found, then what failed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,11 +55,11 @@ from policygen.results.sessions import (
 )
 
 
-def report_search(given: ResultFiles, rules: Rules | None = None) -> SearchReport:
-    """Tells what searches, or measurements, found for each workload, and how they got there."""
+def report_search(results: ResultFiles, rules: Rules | None = None) -> SearchReport:
+    """Reports what searches or measurements found for each workload, and how."""
     rules = rules or Rules()
-    where = given.where
-    with open_inputs(given) as files:
+    where = results.where
+    with open_inputs(results) as files:
         ranked = rank(
             files.databases,
             pattern=where.pattern,
@@ -71,27 +71,27 @@ def report_search(given: ResultFiles, rules: Rules | None = None) -> SearchRepor
         warnings = Warnings()
         for warning in ranked.warnings:
             warnings.add(warning)
-        with _open(files, given, warnings) as looked:
-            scored = {_identity(one): one for one in ranked.workloads}
-            workloads = [*_with_cases(looked, scored), *_without_cases(looked)]
-            sessions, others = reported_sessions(looked.databases, looked.records)
+        with _open(files, results, warnings) as sources:
+            scored = {_identity(workload): workload for workload in ranked.workloads}
+            workloads = [*_with_cases(sources, scored), *_without_cases(sources)]
+            sessions, other_sessions = reported_sessions(sources.databases, sources.records)
     if not workloads and not warnings.all:
-        raise nothing_matches(where, given.files)
+        raise nothing_matches(where, results.files)
     return SearchReport(
         databases=tuple(
             name for p in files.databases for name in files.made.get(str(p), (str(p),))
         ),
         rules=rules,
         sessions=sessions,
-        other_sessions=others,
-        workloads=tuple(_named(one, files) for one in workloads),
+        other_sessions=other_sessions,
+        workloads=tuple(_with_given_files(workload, files) for workload in workloads),
         warnings=warnings.all,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
-    """All that is open."""
+class _Sources:
+    """All open inputs."""
 
     given: ResultFiles
     files: Inputs
@@ -103,20 +103,23 @@ class _Looked:
     decoder: Decoder
 
     def rungs(self, spot: WorkloadSpot) -> Rungs | None:
-        """What a search took of a workload."""
+        """Returns the rungs that a search measured for a workload."""
         points = {
-            axis for one in self.records for p in one.rungs.get(spot, {}) for axis, _ in p.axes
+            axis
+            for record in self.records
+            for p in record.rungs.get(spot, {})
+            for axis, _ in p.axes
         }
-        asked = spelled(self.given.where.values, points)
+        selected = spelled(self.given.where.values, points)
         declared = self.files.declared
-        return rungs_of(self.records, self.databases, spot, declared, asked, self.spans)
+        return rungs_of(self.records, self.databases, spot, declared, selected, self.spans)
 
     def searches(self, spot: WorkloadSpot) -> list[SearchRow]:
-        """What sessions say of it."""
-        return [row for one in self.records for row in one.searches.get(spot, ())]
+        """Returns the searches that sessions recorded for a workload."""
+        return [row for record in self.records for row in record.searches.get(spot, ())]
 
-    def is_asked(self, spot: WorkloadSpot) -> bool:
-        """Whether -R and -a leave it in."""
+    def is_selected(self, spot: WorkloadSpot) -> bool:
+        """Returns whether -R and -a select a workload."""
         where = self.given.where
         axes = dict(spot.axes)
         chosen = spelled(where.values, axes)
@@ -125,53 +128,57 @@ class _Looked:
 
 
 @contextmanager
-def _open(files: Inputs, given: ResultFiles, warnings: Warnings) -> Iterator[_Looked]:
-    # What rows have to be told of was told when they were ranked.
+def _open(files: Inputs, results: ResultFiles, warnings: Warnings) -> Iterator[_Sources]:
+    # Warnings about rows were issued by the ranking.
     with (
         open_all(files.databases) as databases,
-        open_cases(files.databases, Warnings(), given.where.pattern, given.where.values) as cases,
+        open_cases(
+            files.databases, Warnings(), results.where.pattern, results.where.values
+        ) as cases,
         Decoder() as decoder,
     ):
-        records = tuple(read_own(one, warnings.add) for one in databases)
+        records = tuple(read_own(database, warnings.add) for database in databases)
         spans = tuple(map(spans_of, records))
-        yield _Looked(given, files, warnings, databases, records, spans, cases, decoder)
+        yield _Sources(results, files, warnings, databases, records, spans, cases, decoder)
 
 
 def _with_cases(
-    looked: _Looked, scored: Mapping[tuple[object, ...], ScoredWorkload]
+    sources: _Sources, scored: Mapping[tuple[object, ...], ScoredWorkload]
 ) -> Iterator[ReportedWorkload]:
-    for case in looked.cases:
-        scores = score_case(case, looked.files.declared)
-        yield _workload(looked, _spot(case), scores, scored.get(_case_identity(case)))
+    for case in sources.cases:
+        scores = score_case(case, sources.files.declared)
+        yield _workload(sources, _spot(case), scores, scored.get(_case_identity(case)))
 
 
-def _without_cases(looked: _Looked) -> Iterator[ReportedWorkload]:
-    """Workloads that were begun, and of which no variant has all its rows yet."""
-    known = {_spot(case) for case in looked.cases}
-    begun: dict[WorkloadSpot, None] = {}
-    for record in looked.records:
-        begun |= dict.fromkeys([*record.rungs, *record.searches, *record.failures])
-    for spot in begun:
-        if spot not in known and looked.is_asked(spot):
-            yield _workload(looked, spot, None, None)
+def _without_cases(sources: _Sources) -> Iterator[ReportedWorkload]:
+    """Yields workloads that were started but have no variant with all its rows yet."""
+    with_cases = {_spot(case) for case in sources.cases}
+    started: dict[WorkloadSpot, None] = {}
+    for record in sources.records:
+        started |= dict.fromkeys([*record.rungs, *record.searches, *record.failures])
+    for spot in started:
+        if spot not in with_cases and sources.is_selected(spot):
+            yield _workload(sources, spot, None, None)
 
 
 def _workload(
-    looked: _Looked, spot: WorkloadSpot, scores: Scores | None, ranked: ScoredWorkload | None
+    sources: _Sources, spot: WorkloadSpot, scores: Scores | None, ranked: ScoredWorkload | None
 ) -> ReportedWorkload:
-    rungs = looked.rungs(spot)
-    searches = looked.searches(spot)
+    rungs = sources.rungs(spot)
+    searches = sources.searches(spot)
     variants = _variants(rungs, scores)
-    measured = {one.variant for one in variants}
+    measured = {variant.variant for variant in variants}
     failures = failed_of(
-        [f for one in looked.records for f in one.failures.get(spot, ())], measured
+        [f for record in sources.records for f in record.failures.get(spot, ())], measured
     )
-    groups, other = groups_of(failures)
+    groups, other_failures = groups_of(failures)
     if not groups:
-        logs = [failed_in_logs(one).get(spot.algorithm, {}) for one in looked.databases]
-        groups, other = groups_in_logs(logs) if _origin(looked, spot) == "rows" else ((), 0)
+        logs = [failed_in_logs(database).get(spot.algorithm, {}) for database in sources.databases]
+        groups, other_failures = (
+            groups_in_logs(logs) if _origin(sources, spot) == "rows" else ((), 0)
+        )
     shown, unlisted = listed(variants)
-    finals = _finals(looked, rungs, scores, ranked)
+    finals = _finals(sources, rungs, scores, ranked)
     gpu, ctk, cccl = spot.key
     return ReportedWorkload(
         gpu=gpu,
@@ -179,15 +186,15 @@ def _workload(
         cccl=cccl,
         algorithm=spot.algorithm,
         workload=dict(scores.case.workload) if scores else dict(spot.axes),
-        databases=scores.case.files if scores else _files(looked, spot),
-        arch=_arch(looked, spot, ranked),
-        origin=_origin(looked, spot),
+        databases=scores.case.files if scores else _files(sources, spot),
+        arch=_arch(sources, spot, ranked),
+        origin=_origin(sources, spot),
         searches=tuple(map(_search, searches)),
         runtime_workloads=len(rungs.points) if rungs else _points(scores),
-        declared=rungs.declared if rungs else _declared(looked, scores),
+        declared=rungs.declared if rungs else _declared(sources, scores),
         approximate=rungs.approximate if rungs else bool(scores and scores.approximate),
         counts=counts_of(len(variants), _incomplete(rungs, scores, measured, failures), failures),
-        base=_base(looked, spot, searches),
+        base=_base(sources, spot, searches),
         best=finals.best,
         rung=finals.rung,
         finalists=finals.finalists,
@@ -198,49 +205,51 @@ def _workload(
         variants=shown,
         unlisted=unlisted,
         failures=groups,
-        other_failures=other,
+        other_failures=other_failures,
         failed_variants=tuple(failures)[:LISTED],
-        **_noise(looked, spot),
+        **_noise(sources, spot),
     )
 
 
 def _variants(rungs: Rungs | None, scores: Scores | None) -> list[TriedVariant]:
-    """Those of rungs, and what was measured besides, which has no place among them."""
-    found = tried_in_rungs(rungs) if rungs else []
-    known = {one.variant for one in found}
+    """Returns the variants of the rungs, and those that were measured without being on a rung."""
+    variants = tried_in_rungs(rungs) if rungs else []
+    known_labels = {variant.variant for variant in variants}
     rows = tried_in_rows(scores) if scores else []
-    return found + [one for one in rows if one.variant not in known]
+    return variants + [variant for variant in rows if variant.variant not in known_labels]
 
 
 def _incomplete(
     rungs: Rungs | None, scores: Scores | None, measured: set[str], failures: Mapping[str, object]
 ) -> int:
-    """Variants that were measured, but not on all runtime workloads."""
-    begun = set(rungs.highest()) if rungs else set()
-    begun |= set(scores.case.variants) if scores else set()
-    return len(begun - measured - failures.keys() - {BASE})
+    """Counts variants that were measured, but not on all runtime workloads."""
+    started = set(rungs.highest()) if rungs else set()
+    started |= set(scores.case.variants) if scores else set()
+    return len(started - measured - failures.keys() - {BASE})
 
 
 def _finals(
-    looked: _Looked, rungs: Rungs | None, scores: Scores | None, ranked: ScoredWorkload | None
+    sources: _Sources, rungs: Rungs | None, scores: Scores | None, ranked: ScoredWorkload | None
 ) -> Finals:
     if rungs:
-        return rung_finals(rungs, looked.databases)
+        return rung_finals(rungs, sources.databases)
     if scores is None or ranked is None:
         return Finals(None, ())
-    reader = SampleReader(scores.case, looked.decoder, Warnings().add)
+    reader = SampleReader(scores.case, sources.decoder, Warnings().add)
     return row_finals(scores, ranked.variants, ranked.choice, reader)
 
 
-def _noise(looked: _Looked, spot: WorkloadSpot) -> dict[str, object]:
-    """How far base is from itself, where fresh processes of it were measured."""
-    points = {point: None for one in looked.records for point in one.noise.get(spot, {})}
+def _noise(sources: _Sources, spot: WorkloadSpot) -> dict[str, object]:
+    """Returns the noise of base, if it was measured in fresh processes."""
+    points = {point: None for record in sources.records for point in record.noise.get(spot, {})}
     if not points:
         return {}
-    weights, _, _ = point_weights(spot, tuple(points), looked.databases, looked.files.declared)
+    weights, _, _ = point_weights(spot, tuple(points), sources.databases, sources.files.declared)
     times = []
     for point, weight in zip(points, weights, strict=True):
-        rows = [row for one in looked.records for row in one.noise.get(spot, {}).get(point, ())]
+        rows = [
+            row for record in sources.records for row in record.noise.get(spot, {}).get(point, ())
+        ]
         times.append(
             PointTimes(
                 subbench=point.subbench,
@@ -254,14 +263,14 @@ def _noise(looked: _Looked, spot: WorkloadSpot) -> dict[str, object]:
     return {"noise": tuple(noises(times)), "score_noise": score_noise(times)}
 
 
-def _base(looked: _Looked, spot: WorkloadSpot, searches: Sequence[SearchRow]) -> str | None:
-    """The label of base, as the last search says it, or an import."""
-    found = next((one.base for one in map(_search, reversed(searches)) if one.base), None)
-    if found is None and _origin(looked, spot) == "import":
-        here = spot.algorithm, spot.axes
-        bases = (imported_facts(one).bases.get(here) for one in looked.databases)
-        found = next(filter(None, bases), None)
-    return found
+def _base(sources: _Sources, spot: WorkloadSpot, searches: Sequence[SearchRow]) -> str | None:
+    """Returns the label of base according to the last search or an import."""
+    base = next((run.base for run in map(_search, reversed(searches)) if run.base), None)
+    if base is None and _origin(sources, spot) == "import":
+        key = spot.algorithm, spot.axes
+        bases = (imported_facts(database).bases.get(key) for database in sources.databases)
+        base = next(filter(None, bases), None)
+    return base
 
 
 def _search(row: SearchRow) -> SearchRun:
@@ -276,24 +285,26 @@ def _search(row: SearchRow) -> SearchRun:
         base=base if isinstance(base, str) and is_label(base) and base != BASE else None,
         budget=number_of(cells.get("budget")),
         spent=number_of(cells.get("spent")) or 0.0,
-        ended=next((one for one in get_args(Ended) if one == ended), None),
+        ended=next((value for value in get_args(Ended) if value == ended), None),
     )
 
 
-def _origin(looked: _Looked, spot: WorkloadSpot) -> Origin:
-    if any(spot in one.rungs or spot in one.searches for one in looked.records):
+def _origin(sources: _Sources, spot: WorkloadSpot) -> Origin:
+    if any(spot in record.rungs or spot in record.searches for record in sources.records):
         return "search"
-    rows = [row for one in looked.records for row in one.sessions.values() if row.key == spot.key]
+    rows = [
+        row for record in sources.records for row in record.sessions.values() if row.key == spot.key
+    ]
     if rows and all(row.is_import for row in rows):
         return "import"
     return "measure" if rows else "rows"
 
 
-def _arch(looked: _Looked, spot: WorkloadSpot, ranked: ScoredWorkload | None) -> str | None:
-    """As a database says it, of the GPU or of a session."""
-    if ranked is not None and (arch := looked.given.told(ranked).arch):
+def _arch(sources: _Sources, spot: WorkloadSpot, ranked: ScoredWorkload | None) -> str | None:
+    """Returns the architecture according to the ranking or a session of a database."""
+    if ranked is not None and (arch := sources.given.told(ranked).arch):
         return arch
-    for record in looked.records:
+    for record in sources.records:
         for row in record.sessions.values():
             if row.key == spot.key:
                 try:
@@ -303,11 +314,11 @@ def _arch(looked: _Looked, spot: WorkloadSpot, ranked: ScoredWorkload | None) ->
     return None
 
 
-def _files(looked: _Looked, spot: WorkloadSpot) -> tuple[str, ...]:
+def _files(sources: _Sources, spot: WorkloadSpot) -> tuple[str, ...]:
     return tuple(
         str(database.path)
-        for database, one in zip(looked.databases, looked.records, strict=True)
-        if spot in one.rungs or spot in one.searches or spot in one.failures
+        for database, record in zip(sources.databases, sources.records, strict=True)
+        if spot in record.rungs or spot in record.searches or spot in record.failures
     )
 
 
@@ -315,8 +326,8 @@ def _points(scores: Scores | None) -> int:
     return sum(len(part.points) for part in scores.case.parts) if scores else 0
 
 
-def _declared(looked: _Looked, scores: Scores | None) -> int | None:
-    return declared_points(scores.case, looked.files.declared) if scores else None
+def _declared(sources: _Sources, scores: Scores | None) -> int | None:
+    return declared_points(scores.case, sources.files.declared) if scores else None
 
 
 def _spot(case: Case) -> WorkloadSpot:
@@ -327,37 +338,40 @@ def _case_identity(case: Case) -> tuple[object, ...]:
     return _spot(case), case.files
 
 
-def _identity(one: ScoredWorkload) -> tuple[object, ...]:
-    key = RunKey(gpu=one.gpu, ctk=one.ctk, cccl=one.cccl)
-    return spot_of(key, one.algorithm, one.workload), one.databases
+def _identity(workload: ScoredWorkload) -> tuple[object, ...]:
+    key = RunKey(gpu=workload.gpu, ctk=workload.ctk, cccl=workload.cccl)
+    return spot_of(key, workload.algorithm, workload.workload), workload.databases
 
 
-def _named(one: ReportedWorkload, files: Inputs) -> ReportedWorkload:
-    """With the files that the user gave."""
-    names = [name for path in one.databases for name in files.made.get(path, (path,))]
-    return one.model_copy(update={"databases": tuple(names)})
+def _with_given_files(workload: ReportedWorkload, files: Inputs) -> ReportedWorkload:
+    """Replaces database paths by the files that the user gave."""
+    names = [name for path in workload.databases for name in files.made.get(path, (path,))]
+    return workload.model_copy(update={"databases": tuple(names)})
 
 
 MOST = 40
-"""Sessions that are told, the last ones."""
+"""Maximum number of sessions to report, the last ones."""
 STEPS = 12
-"""Steps of a session that are told."""
+"""Maximum number of steps to report for each session."""
 
 
-# When, on what and how long was measured, as sessions wrote it of themselves.
+# Sessions: when, on what, and how long measurements ran.
 
 
 def reported_sessions(
     databases: Sequence[Database], records: Sequence[OwnRecords]
 ) -> tuple[tuple[ReportedSession, ...], int]:
-    """The last ones in their order, and how many there are besides; imports are none."""
-    found = [
+    """Returns the last sessions in their order, and the number of omitted ones.
+
+    Imports do not count.
+    """
+    sessions = [
         _session(database, row, record.times.get(number, ()))
         for database, record in zip(databases, records, strict=True)
         for number, row in record.sessions.items()
         if not row.is_import
     ]
-    return tuple(found[-MOST:]), max(0, len(found) - MOST)
+    return tuple(sessions[-MOST:]), max(0, len(sessions) - MOST)
 
 
 def _session(
@@ -391,7 +405,7 @@ def _session(
         throttled=_count(row, "throttled") or 0,
         restarts=_count(row, "restarts") or 0,
         steps=tuple(steps[:STEPS]),
-        other_steps=_together("others", rest) if rest else None,
+        other_steps=_sum_steps("others", rest) if rest else None,
     )
 
 
@@ -402,19 +416,22 @@ def _length(row: SessionRow) -> float | None:
 
 
 def _steps(times: Sequence[tuple[str, float]]) -> list[StepTime]:
-    """Those that took longest first."""
-    lots: dict[str, list[float]] = {}
+    """Sums times by step, longest first."""
+    seconds_by_step: dict[str, list[float]] = {}
     for step, seconds in times:
-        lots.setdefault(step, []).append(seconds)
-    found = [StepTime(step=step, count=len(lot), seconds=sum(lot)) for step, lot in lots.items()]
-    return sorted(found, key=lambda one: (-one.seconds, one.step))
+        seconds_by_step.setdefault(step, []).append(seconds)
+    steps = [
+        StepTime(step=step, count=len(durations), seconds=sum(durations))
+        for step, durations in seconds_by_step.items()
+    ]
+    return sorted(steps, key=lambda item: (-item.seconds, item.step))
 
 
-def _together(name: str, steps: Sequence[StepTime]) -> StepTime:
-    count, seconds = sum(one.count for one in steps), sum(one.seconds for one in steps)
+def _sum_steps(name: str, steps: Sequence[StepTime]) -> StepTime:
+    count, seconds = sum(step.count for step in steps), sum(step.seconds for step in steps)
     return StepTime(step=name, count=count, seconds=seconds)
 
 
 def _count(row: SessionRow, name: str) -> int | None:
-    found = row.cells.get(name)
-    return found if isinstance(found, int) and abs(found) < 1 << 53 else None
+    value = row.cells.get(name)
+    return value if isinstance(value, int) and abs(value) < 1 << 53 else None

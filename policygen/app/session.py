@@ -1,4 +1,4 @@
-"""The tree that is worked on, the store of what was written to it, and who is told how it goes."""
+"""Sessions: the tree, the store of what was written to it, and where notes and progress go."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -25,23 +25,20 @@ _LEFT = """\
 policygen undo --store FILE takes it back, policygen apply --finish --store FILE completes it.
   If the store that was written then is gone, check the headers and delete the file."""
 Note = Callable[[str], None]
-"""Is told what is no error, and should be known."""
-
-
-# Who is told how it goes.
+"""Receives messages that are not errors but worth knowing."""
 
 
 def unsaid(_text: str) -> None:
-    """Keeps a note to itself."""
+    """Discards a note."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One tree, one store."""
+    """One tree with one store."""
 
     cub: Cub
     named: Path | None = None
-    """The store that was named; none: the usual one of the current folder."""
+    """The named store; if None, the default store of the current folder."""
     progress: Progress | None = None
     note: Note = unsaid
 
@@ -52,7 +49,7 @@ class Session:
 
     @property
     def store(self) -> Path:
-        """Where applies are recorded."""
+        """The database in which applies are recorded."""
         return own_store(self.named)
 
 
@@ -66,20 +63,20 @@ def open_session(
     progress: Progress | None = None,
     note: Note = unsaid,
 ) -> Session:
-    """Opens the tree that is named, or found; it must be `whole` for what is said of a change.
+    """Opens the named tree, or finds one. With `whole`, raises an error if a write was interrupted.
 
-    What needs no bindings does not look which of them it fits. A library is the one whose tree it
-    must be; else any.
+    `bound=False` skips detecting the bindings that the tree fits. `library` restricts which library
+    the tree must be of.
     """
-    named = None if store is None else Path(store)
-    found = trees.find(cub, Path.cwd(), library)
-    session = Session(looked(found) if bound else found, named, progress, note)
+    store_path = None if store is None else Path(store)
+    tree = trees.find(cub, Path.cwd(), library)
+    session = Session(looked(tree) if bound else tree, store_path, progress, note)
     tell_interrupted(session, whole=whole)
     return session
 
 
 def check_named(cub: Cub) -> None:
-    """An error for a tree that was merely found: it is read, and nothing is written to it."""
+    """Raises an error for a tree that was found and not named; such trees are read-only."""
     if cub.is_named:
         return
     root = Path(cub.root)
@@ -93,7 +90,7 @@ def check_named(cub: Cub) -> None:
 
 
 def tell_interrupted(session: Session, *, whole: bool = False) -> None:
-    """Notes that somebody was killed writing to the tree; an error where it must be whole."""
+    """Notes an interrupted write to the tree, or raises an error if the tree must be `whole`."""
     if problem := interruption(session):
         if whole:
             raise problem
@@ -101,28 +98,29 @@ def tell_interrupted(session: Session, *, whole: bool = False) -> None:
 
 
 def interruption(session: Session) -> InputError | None:
-    """That somebody writes to the tree, or was killed doing it; none where it is whole."""
-    left = [path for folder in tuning_folders(session.cub) for path in leftovers(folder)]
-    heard = heard_store(session.named)
-    if not (left or heard):
+    """Returns an error if a write to the tree is in progress or was interrupted, else None."""
+    leftover_files = [path for folder in tuning_folders(session.cub) for path in leftovers(folder)]
+    known_store = heard_store(session.named)
+    if not (leftover_files or known_store):
         return None
-    known = interrupted(heard, session.root) if heard else ()
-    if not (left or known):
+    interruptions = interrupted(known_store, session.root) if known_store else ()
+    if not (leftover_files or interruptions):
         return None
     if being_written(session.root):
         return InputError(
             f"another policygen is writing to {session.root}", "Wait until it is done."
         )
-    if known:
-        remedy = known[0].remedy.replace("{}", store_option_of(session.named))
-        return InputError(str(known[0]), remedy)
+    if interruptions:
+        remedy = interruptions[0].remedy.replace("{}", store_option_of(session.named))
+        return InputError(str(interruptions[0]), remedy)
     return InputError(
-        f"{left[0]} is left of an interrupted policygen: the headers may be half done", _LEFT
+        f"{leftover_files[0]} is left of an interrupted policygen: the headers may be half done",
+        _LEFT,
     )
 
 
 def tell_warnings(warnings: Sequence[DataWarning], note: Note) -> None:
-    """Notes what was not usable."""
+    """Notes the warnings about unusable data."""
     for warning in warnings:
         note(visible(str(warning)))
 
@@ -130,13 +128,13 @@ def tell_warnings(warnings: Sequence[DataWarning], note: Note) -> None:
 STORE = "policygen.db"
 
 
-# The store that counts: one that is named, or that this user made in the current folder.
+# The active store: a named one, or one that this user made in the current folder.
 
 
-def own_store(named: str | Path | None = None) -> Path:
-    """The store; the usual one is refused where it could be a stranger's."""
-    store = Path(STORE if named is None else named)
-    if named is None and store.exists() and not is_own(store):
+def own_store(path: str | Path | None = None) -> Path:
+    """Returns the store. The default store is refused if it may belong to another user."""
+    store = Path(STORE if path is None else path)
+    if path is None and store.exists() and not is_own(store):
         raise InputError(
             f"{store.resolve()} is not known to be your store; it could be a stranger's",
             f"Where it is yours, name it: --store {store}",
@@ -144,18 +142,18 @@ def own_store(named: str | Path | None = None) -> Path:
     return store
 
 
-def heard_store(named: Path | None) -> Path | None:
-    """The same to look into, where there is one; a stranger's is left alone."""
-    store = named or Path(STORE)
-    return store if store.is_file() and (named or is_own(store)) else None
+def heard_store(path: Path | None) -> Path | None:
+    """Returns the store if it exists and may be read; the store of another user is ignored."""
+    store = path or Path(STORE)
+    return store if store.is_file() and (path or is_own(store)) else None
 
 
 def store_option_of(store: Path | None) -> str:
-    """How a command names the store: not at all where it is the usual one."""
+    """Returns the command-line option for the store; empty for the default store."""
     return "" if store is None or str(store) == STORE else f" --store {store}"
 
 
-# The libraries whose trees are read, as commands name them.
+# Names of the supported libraries.
 
 __all__ = ["LIBRARIES", "Library"]
 LIBRARIES: tuple[Library, ...] = tuple(CALLED)
@@ -170,24 +168,27 @@ FOR_CUB: Mapping[str, str] = {
     "tune": _MEASURED,
     "verify-performance": _MEASURED,
 }
-"""Command that needs nvcc or a GPU of NVIDIA → what one does with a tree of another library."""
+"""Commands that need nvcc or an NVIDIA GPU → what to do with a tree of another library."""
 
 
-# Which commands are for CUB alone, and what one does instead with trees of other libraries.
+# Commands that are for CUB only.
 
 
 def serves(command: str, cub: Cub) -> bool:
-    """Whether a command has a meaning for a tree."""
+    """Returns whether a command applies to a tree."""
     return command not in FOR_CUB or cub.has_machine_code
 
 
 def offers_code(cub: Cub) -> bool:
-    """Whether a comparison of machine code is offered unasked: not where few have the compiler."""
+    """Returns whether to suggest comparing machine code.
+
+    Other libraries need a compiler that few users have.
+    """
     return cub.has_machine_code
 
 
 def check_serves(command: str, cub: Cub) -> None:
-    """Refuses a tree that a command has no meaning for."""
+    """Raises an error if a command does not apply to a tree."""
     if not serves(command, cub):
         raise InputError(
             f"policygen {command} is for {CALLED['cub']}, and {cub.root} holds {cub.title}",
@@ -195,11 +196,11 @@ def check_serves(command: str, cub: Cub) -> None:
         )
 
 
-# The trees that can be had, and the ones that another is compared with.
+# Available trees, and trees to compare with.
 
 
 def other_tree(session: Session, text: str) -> Cub:
-    """The tree to compare with: a path or a fetched version, else a git revision."""
+    """Opens the tree to compare with: a path or a fetched version, else a git revision."""
     try:
         return open_session(text, note=session.note).cub
     except InputError:
@@ -209,7 +210,7 @@ def other_tree(session: Session, text: str) -> Cub:
 
 
 def list_trees(cub: str | None = None) -> Headers:
-    """The trees that can be had, and the one that is used here."""
+    """Lists the available trees, and the one in use here."""
     return overview(headers_folder(Path.cwd()), find_any(cub, Path.cwd()))
 
 
@@ -220,18 +221,18 @@ def fetch_trees(
     again: bool = False,
     progress: Callable[[str], None],
 ) -> tuple[Headers, tuple[Cub, ...]]:
-    """Gets trees from PyPI or Debian; the last one becomes the current tree of its library."""
+    """Fetches trees from PyPI or Debian. The last one becomes the current tree of its library."""
     folder = headers_folder(Path.cwd())
-    wanted = all_versions(folder, versions) if everything else versions
-    trees = fetch_all(wanted, folder, progress, again=again)
+    selected = all_versions(folder, versions) if everything else versions
+    trees = fetch_all(selected, folder, progress, again=again)
     return overview(folder, trees[-1]), tuple(trees)
 
 
 def used_tree(session: Session) -> Headers:
-    """The tree of a session, among those that can be had."""
+    """Lists the available trees, with the session's tree in use."""
     return overview(headers_folder(Path.cwd()), session.cub)
 
 
 def fetched_session(version: str) -> Session:
-    """A tree that was fetched."""
+    """Opens a session for a fetched tree."""
     return Session(open_fetched(headers_folder(Path.cwd()), version))

@@ -1,4 +1,4 @@
-"""Where a tree stands: what was written to it, what was proved of that, what is left to do."""
+"""Shows the status of a tree: what was written to it, what was proved, and what to do next."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -25,52 +25,52 @@ from policygen.store.targets import content, real, uncommitted
 from policygen.trees.layout import tree_content
 
 EFFECT, SASS = ("verify-effect", "apply"), ("verify-sass",)
-"""Commands that prove the same."""
+"""Commands that prove the same thing."""
 
 
 def tree_status(cub: str | None = None, store: str | Path | None = None) -> Status:
-    """Looks at a tree and its store, and changes nothing."""
+    """Inspects a tree and its store without changing anything."""
     session = open_session(cub, store, bound=False)
-    heard = heard_store(session.named)
-    applies, undone = _applies(heard, session.root) if heard else ((), 0)
+    known_store = heard_store(session.named)
+    applies, undone = _applies(known_store, session.root) if known_store else ((), 0)
     problem = interruption(session)
-    proofs = _proofs(heard, session)
+    proofs = _proofs(known_store, session)
     changed = _uncommitted(session)
     words = None if problem is None else problem.message
-    ended = interrupted(heard, session.root) if heard and problem else ()
-    options = _options(cub, session.named)
+    interruptions = interrupted(known_store, session.root) if known_store and problem else ()
+    options = _tree_options(cub, session.named)
     return Status(
         cub=session.cub,
         named=session.cub.is_named,
-        store=None if heard is None else str(heard),
+        store=None if known_store is None else str(known_store),
         applies=applies,
         undone=undone,
         interrupted=words,
         uncommitted=changed,
         proofs=proofs,
         next=tuple(
-            _endings(ended, session.named)
+            _recovery_steps(interruptions, session.named)
             if problem
-            else _next(applies, changed or (), proofs, options, session.cub)
+            else _next_steps(applies, changed or (), proofs, options, session.cub)
         ),
     )
 
 
 def _applies(store: Path, root: Path) -> tuple[tuple[AppliedState, ...], int]:
-    """Those in the tree, newest first, and how many were taken back."""
+    """Returns the applies in the tree, newest first, and the number of undone ones."""
     with Journal.open(store) as journal:
-        mine = [one for one in journal.applies() if one.root == real(root)]
-        found, seen = [], set[str]()
-        for one in reversed(mine):
-            if one.state != "applied":
+        applies = [applied for applied in journal.applies() if applied.root == real(root)]
+        states, seen = [], set[str]()
+        for applied in reversed(applies):
+            if applied.state != "applied":
                 continue
-            found.append(_applied(journal, one, seen))
-            seen.update(one.files)
-        return tuple(found), sum(one.state == "undone" for one in mine)
+            states.append(_describe_apply(journal, applied, seen))
+            seen.update(applied.files)
+        return tuple(states), sum(applied.state == "undone" for applied in applies)
 
 
-def _applied(journal: Journal, applied: AppliedRecord, later: set[str]) -> AppliedState:
-    """What a later apply wrote anew is compared with that one."""
+def _describe_apply(journal: Journal, applied: AppliedRecord, later: set[str]) -> AppliedState:
+    """Describes an apply. Files that a later apply rewrote are compared with that one instead."""
     files = [file for file in journal.files_of(applied.id) if file.path not in later]
     return AppliedState(
         apply=applied.id,
@@ -85,53 +85,53 @@ def _uncommitted(session: Session) -> tuple[str, ...] | None:
     try:
         if which("git") is None or find_repository(session.root) is None:
             return None
-    except InputError:  # it is another user's
+    except InputError:  # it belongs to another user
         return None
     return tuple(map(nearby, uncommitted(trees.tuning_headers(session.cub))))
 
 
 def _proofs(store: Path | None, session: Session) -> tuple[ProofState, ...]:
-    """The last one of each command; of the tree as it is, where there is one."""
+    """Returns the last proof of each command, preferring one for the tree's current content."""
     if store is None:
         return ()
-    here = tree_content(session.cub)
+    tree_hash = tree_content(session.cub)
     last: dict[str, ProofRecord] = {}
-    for one in proofs_of(store, session.root, here):
-        known = last.setdefault(one.command, one)
-        if one.content == here and known.content != here:
-            last[one.command] = one
-    found = sorted(last.values(), key=lambda one: one.proved_at, reverse=True)
+    for proof in proofs_of(store, session.root, tree_hash):
+        newest = last.setdefault(proof.command, proof)
+        if proof.content == tree_hash and newest.content != tree_hash:
+            last[proof.command] = proof
+    newest_first = sorted(last.values(), key=lambda proof: proof.proved_at, reverse=True)
     return tuple(
         ProofState(
-            current=one.content == here,
-            **one.model_dump(include={"command", "proved_at", "passed", "whole", "words"}),
+            current=proof.content == tree_hash,
+            **proof.model_dump(include={"command", "proved_at", "passed", "whole", "words"}),
         )
-        for one in found
+        for proof in newest_first
     )
 
 
-def _options(cub: str | None, store: Path | None) -> str:
-    named = "" if cub is None else f" --cub {shlex.quote(cub)}"
-    return named + store_option_of(store)
+def _tree_options(cub: str | None, store: Path | None) -> str:
+    cub_option = "" if cub is None else f" --cub {shlex.quote(cub)}"
+    return cub_option + store_option_of(store)
 
 
-def _endings(known: Sequence[Interrupted], store: Path | None) -> Iterator[NextStep]:
-    """How an interrupted write is ended, where the store knows of it."""
+def _recovery_steps(interruptions: Sequence[Interrupted], store: Path | None) -> Iterator[NextStep]:
+    """Yields the steps that recover from an interrupted write recorded in the store."""
     option = store_option_of(store)
-    if known:
+    if interruptions:
         yield NextStep(purpose="take it back", command=f"policygen undo{option}")
-    if any(one.kind == "apply" for one in known):
+    if any(record.kind == "apply" for record in interruptions):
         yield NextStep(purpose="or complete it", command=f"policygen apply --finish{option}")
 
 
-def _next(
+def _next_steps(
     applies: Sequence[AppliedState],
     changed: Sequence[str],
     proofs: Sequence[ProofState],
     options: str,
     cub: Cub,
 ) -> Iterator[NextStep]:
-    """What is not known yet of what was written, else what can be written."""
+    """Yields the steps that verify what was written, or else what could be written."""
     if not applies and not changed:
         plan = f"policygen plan --db DB --arch ARCH{options}"
         yield NextStep(purpose="see what results would change", command=plan)
@@ -142,21 +142,22 @@ def _next(
                 purpose="work on a checkout of your own", command="policygen status --cub PATH"
             )
         return
-    if applies and not _holds(proofs, EFFECT):
+    if applies and not _is_proved(proofs, EFFECT):
         effect = f"policygen verify-effect{options}"
         yield NextStep(purpose="prove what it does", command=effect)
-    if offers_code(cub) and not _holds(proofs, SASS):
+    if offers_code(cub) and not _is_proved(proofs, SASS):
         sass = f"policygen verify-sass{options}"
         yield NextStep(purpose="compare the machine code of all else", command=sass)
     review = f"policygen review{options} -o review.md"
     yield NextStep(purpose="show it to others", command=review)
-    if applies and not any(one.edited for one in applies):
+    if applies and not any(applied.edited for applied in applies):
         undo = f"policygen undo{options}"
         yield NextStep(purpose="take the last apply back", command=undo)
 
 
-def _holds(proofs: Sequence[ProofState], commands: Sequence[str]) -> bool:
-    """Whether something is proved of the tree as it is."""
+def _is_proved(proofs: Sequence[ProofState], commands: Sequence[str]) -> bool:
+    """Returns whether a command proved the tree's current content."""
     return any(
-        one.command in commands and one.current and one.whole and one.passed for one in proofs
+        proof.command in commands and proof.current and proof.whole and proof.passed
+        for proof in proofs
     )

@@ -1,4 +1,4 @@
-"""`policygen tune`: searches, lets finalists decide, and writes a header: the short way."""
+"""`policygen tune`: searches, confirms the finalists, and writes a header."""
 
 import math
 import re
@@ -42,7 +42,7 @@ from policygen.trees.manifest import shipped
 
 @dataclass(frozen=True, slots=True)
 class TunedHeader:
-    """Where the header goes, and what it is called."""
+    """Where to write the header, and its namespace."""
 
     path: Path
     namespace: str | None = None
@@ -51,7 +51,7 @@ class TunedHeader:
 def tune_program(
     session: Session,
     where: Filter,
-    wanted: SearchWanted,
+    options: SearchWanted,
     header: TunedHeader,
     database: Path,
     *,
@@ -59,12 +59,12 @@ def tune_program(
     effort: Effort | None = None,
     machines: SearchMachines | None = None,
     observer: Observer | None = None,
-    asked: Asked = lambda: False,
+    stop_requested: Asked = lambda: False,
 ) -> TunedProgram:
-    """Searches as `policygen search` does; what its last rung confirms goes into the header.
+    """Searches like `policygen search`, and writes what the last rung confirms to the header.
 
-    The compiler shows that the header does what it says. Where nothing is better than what CUB
-    selects there is no header. That of a kernel of one's own keeps what other GPUs have in it.
+    The compiler proves what the header does. If nothing beats CUB's own selection, there is no
+    header. The header of a custom kernel keeps its values for other GPUs.
     """
     check_serves("tune", session.cub)
     kernel = taken_kernel()
@@ -76,21 +76,21 @@ def tune_program(
     searched = search_variants(
         session,
         where,
-        wanted,
+        options,
         database,
         effort=effort,
         machines=machines,
         observer=observer,
-        asked=asked,
+        stop_requested=stop_requested,
     )
     if kernel is not None:
-        made = kernel_header(
+        kernel_result = kernel_header(
             session, kernel, ResultFiles([str(database)]), searched.arch, header.path, rules
         )
-        written = str(header.path) if made.changed or made.has_already else None
-        return TunedProgram(searched=searched, emitted=None, kernel=made, header=written)
+        written = str(header.path) if kernel_result.changed or kernel_result.has_already else None
+        return TunedProgram(searched=searched, emitted=None, kernel=kernel_result, header=written)
     emitted = None
-    if _wins(database, where, rules):
+    if _has_winner(database, where, rules):
         emitted = emit_selectors(
             session,
             ResultFiles([str(database)], where=compile_time_part(where)),
@@ -107,27 +107,27 @@ def tune_program(
     )
 
 
-def _wins(database: Path, where: Filter, rules: Rules) -> bool:
-    """Whether something is chosen of what was asked for."""
+def _has_winner(database: Path, where: Filter, rules: Rules) -> bool:
+    """Returns whether a variant is chosen for any selected workload."""
     part = compile_time_part(where)
-    found = rank([database], pattern=part.pattern, axes=part.values, rules=rules)
-    return any(one.choice and one.choice.variant for one in found.workloads)
+    ranking = rank([database], pattern=part.pattern, axes=part.values, rules=rules)
+    return any(workload.choice and workload.choice.variant for workload in ranking.workloads)
 
 
 PROGRAM, INPUTS = "own/example.cu.j2", "own/inputs.cuh.j2"
 PARTS = ("inputs", "segments", "selections", "sequences", "places", "terms")
-"""Of templates/measure, in the order in which they may need each other."""
+"""Files in templates/measure, in the order of their dependencies."""
 _DEFINED = re.compile(
     r"^(?:struct|cudaError_t|(?:inline )?(?:long long|double|int|void)) (\w+)", re.MULTILINE
 )
 _WORD = re.compile(r"\w+")
 
 
-# A program beside a header that was tuned for a workload of one's own: with it, and without.
+# A program that uses a header tuned for a custom workload, with and without it.
 
 
 def example_names(header: Path) -> tuple[Path, Path]:
-    """Where the program of a header stands, and what fills its inputs."""
+    """Returns the path of a header's program, and of the file that fills its inputs."""
     return (
         header.with_name(f"{header.stem}_example.cu"),
         header.with_name(f"{header.stem}_inputs.cuh"),
@@ -135,27 +135,34 @@ def example_names(header: Path) -> tuple[Path, Path]:
 
 
 def example_places(header: Path) -> tuple[Path, ...]:
-    """The files that are written beside a header: for a workload of one's own alone."""
+    """Returns the files that are written beside a header; only custom workloads have any."""
     return () if taken() is None else example_names(header)
 
 
 def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
-    """The program, and what fills its inputs as they were measured; none for CUB's benchmarks."""
-    own = own_binding(cub.bindings)
-    if own is None:
+    """Returns the program and its inputs as measured; none for CUB's benchmarks."""
+    own_workload = own_binding(cub.bindings)
+    if own_workload is None:
         return {}
     own_header = taken_header()
-    (workload,) = workloads(own.benchmark, cub.bindings)
+    (workload,) = workloads(own_workload.benchmark, cub.bindings)
     (run,) = runs_of(cub, workload)
-    selector = selector_for(own.benchmark, cub.bindings)
-    name = next((one.name for one in emitted.selectors if one.name == selector.selector.name), None)
+    selector = selector_for(own_workload.benchmark, cub.bindings)
+    name = next(
+        (
+            emitted_selector.name
+            for emitted_selector in emitted.selectors
+            if emitted_selector.name == selector.selector.name
+        ),
+        None,
+    )
     if name is None:
-        raise InputError(f"{header}: it has no selector for {own.benchmark.name}")
+        raise InputError(f"{header}: it has no selector for {own_workload.benchmark.name}")
     roles = f"<{', '.join(selector.roles)}>" if selector.roles else ""
     program, inputs = example_names(header)
     values = {
         "version": __version__,
-        "algorithm": own.call.algorithm,
+        "algorithm": own_workload.call.algorithm,
         "std": emitted.std,
         "file": program.name,
         "header": header.name,
@@ -163,12 +170,12 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
         "includes": [f"<{name}>" for name in _includes(run) if name != own_header],
         "own": own_header,
         "axes": [axis_declaration(a, t, cub.bindings) for a, t in workload.values.items()],
-        "roles": own.benchmark.roles,
-        "constants": own.benchmark.constants,
+        "roles": own_workload.benchmark.roles,
+        "constants": own_workload.benchmark.constants,
         "support": run.binding.support.strip(),
         "numbers": _largest(run),
         "sizes": run.binding.sizes,
-        "buffers": {n: one.model_dump() for n, one in run.binding.buffers.items()},
+        "buffers": {n: buffer.model_dump() for n, buffer in run.binding.buffers.items()},
         "setup": run.binding.setup.strip(),
         "function": run.binding.function,
         "arguments": run.binding.arguments,
@@ -188,26 +195,28 @@ def _includes(run: WorkloadRun) -> Iterator[str]:
 
 
 def _largest(run: WorkloadRun) -> dict[str, int]:
-    """The runtime workload with the most elements, by what units call its axes."""
-    point = max(run.points, key=lambda one: one.numbers)
+    """Returns the runtime workload with the most elements, by the units' axis names."""
+    point = max(run.points, key=lambda point: point.numbers)
     return dict(zip(run.numbers, point.numbers, strict=True))
 
 
 def _parts(run: WorkloadRun) -> list[str]:
-    """What its inputs are made with, and what that needs."""
+    """Returns the code that makes the inputs, with everything that it needs."""
     texts = {name: _text(name) for name in PARTS}
     words = {w for b in run.binding.buffers.values() for w in _WORD.findall(b.fill or "")}
-    needed = _needed(texts, words)
+    needed = _needed_parts(texts, words)
     return [texts[name] for name in PARTS if name in needed]
 
 
-def _needed(texts: dict[str, str], words: set[str]) -> set[str]:
+def _needed_parts(texts: dict[str, str], words: set[str]) -> set[str]:
     defined = {name: {*_DEFINED.findall(text)} for name, text in texts.items()}
-    found, waiting = {PARTS[0]}, words
-    while more := {n for n, own in defined.items() if own & waiting} - found:
-        found |= more
-        waiting = {word for name in more for word in _WORD.findall(texts[name])}
-    return found
+    needed, waiting = {PARTS[0]}, words
+    while (
+        newly_needed := {n for n, definitions in defined.items() if definitions & waiting} - needed
+    ):
+        needed |= newly_needed
+        waiting = {word for name in newly_needed for word in _WORD.findall(texts[name])}
+    return needed
 
 
 def _text(name: str) -> str:
@@ -216,16 +225,16 @@ def _text(name: str) -> str:
 
 POLICY = "own/kernel_policy.cuh.j2"
 VERSION = "cub/version.cuh"
-"""What makes a folder a tree."""
+"""The file that makes a folder a tree."""
 CHAIN = "cub/own_chain.cuh"
-"""What is no tuning, and asks which architecture is compiled for."""
+"""The part that is not tuned, which checks the architecture being compiled for."""
 _CHAIN = re.compile(r"(?s)^// chain\n(.*?)^// end of chain\n", re.MULTILINE)
 _MADE = re.compile(
     r"(?s)^(?:enum strategies|\[\[nodiscard\]\]|struct kernel_values).*?^\};?\n", re.MULTILINE
 )
 
 
-# The policy header of a kernel of one's own: planned, proven and written as CUB's headers are.
+# The policy header of a custom kernel: planned, proved, and written like CUB's headers.
 
 
 def kernel_header(
@@ -236,34 +245,34 @@ def kernel_header(
     header: Path,
     rules: Rules | None = None,
 ) -> KernelHeader:
-    """What results of an architecture make of a header, or of one that is made; it writes nothing.
+    """Computes a header with the results of an architecture, new or updated. Writes nothing.
 
-    It is a tree of one header for that: what plans and proves changes of CUB's does it here.
+    Treats the header as a tree of one header, so that planning and proving work as for CUB's.
     """
-    before = _before(maker, header, arch)
-    chain, tunings = _divided(before)
+    before = _current_text(maker, header, arch)
+    chain, tunings = _split_chain(before)
     with TemporaryDirectory(prefix="policygen-") as folder:
         root = Path(folder) / "include"
-        place = root / shipped().tree.tunings
-        place.mkdir(parents=True)
+        tunings_folder = root / shipped().tree.tunings
+        tunings_folder.mkdir(parents=True)
         shutil.copyfile(session.root / VERSION, root / VERSION)
         (root / CHAIN).write_text(chain, encoding="utf-8")
-        (place / maker.header).write_text(tunings, encoding="utf-8")
+        (tunings_folder / maker.header).write_text(tunings, encoding="utf-8")
         cub = open_tree(root)
         folders = (str(root), *session.cub.include_folders)
         cub = cub.model_copy(update={"includes": folders, "dialect": FAMILIES})
-        inside = replace(session, cub=cub, named=Path(folder) / "policygen.db")
-        planned = plan_tunings(inside, results, Options(arch=arch, rules=rules or Rules()))
-        made = apply_plan(inside, planned, write=False)
-    written = made.changed.get(maker.header)
-    after = before if written is None else _whole(written.decode(), chain)
+        kernel_session = replace(session, cub=cub, named=Path(folder) / "policygen.db")
+        planned = plan_tunings(kernel_session, results, Options(arch=arch, rules=rules or Rules()))
+        applied = apply_plan(kernel_session, planned, write=False)
+    written = applied.changed.get(maker.header)
+    after = before if written is None else _join_chain(written.decode(), chain)
     return KernelHeader(
         path=str(header),
         arch=arch,
         is_new=not header.exists(),
-        actions=made.plan.actions,
-        effect=made.effect,
-        diff=unified(header.name, _old(header), after.encode()),
+        actions=applied.plan.actions,
+        effect=applied.effect,
+        diff=unified(header.name, _old_bytes(header), after.encode()),
         text=after,
     )
 
@@ -275,7 +284,7 @@ def emitted_kernel(
     header: Path | None,
     rules: Rules | None = None,
 ) -> KernelHeader | None:
-    """`policygen emit` for a kernel of one's own; nothing where none is taken."""
+    """Implements `policygen emit` for a custom kernel; None if no kernel is loaded."""
     maker = taken_kernel()
     if maker is None:
         return None
@@ -288,10 +297,10 @@ def emitted_kernel(
 
 
 def new_header(maker: KernelMaker, arch: str) -> str:
-    """The header of a kernel of which nothing was tuned: what it has today, everywhere."""
-    every = maker.given.every_parameter
+    """Returns the header of an untuned kernel: its current values on all architectures."""
+    parameters = maker.given.every_parameter
     today = maker.spelled(maker.start)
-    members = {label: {"type": maker.type_of(label), "value": today[label]} for label in every}
+    members = {label: {"type": maker.type_of(label), "value": today[label]} for label in parameters}
     return fill(
         POLICY,
         {
@@ -299,14 +308,14 @@ def new_header(maker: KernelMaker, arch: str) -> str:
             "name": maker.scope,
             "arch": arch_number(arch),
             "members": members,
-            "strategies": [one.name for one in maker.given.strategy],
+            "strategies": [strategy.name for strategy in maker.given.strategy],
             "classes": list(_classes(maker)),
             "includes": maker.given.includes,
         },
     )
 
 
-def _before(maker: KernelMaker, header: Path, arch: str) -> str:
+def _current_text(maker: KernelMaker, header: Path, arch: str) -> str:
     if not header.exists():
         return new_header(maker, arch)
     check_header(maker, header)
@@ -314,11 +323,11 @@ def _before(maker: KernelMaker, header: Path, arch: str) -> str:
 
 
 def check_header(maker: KernelMaker, header: Path) -> None:
-    """Refuses a file in which no results can be written: it is of something else, or edited."""
+    """Raises an error if a file cannot take results because it is another header or was edited."""
     if not header.exists():
         return
     text = header.read_bytes().decode(errors="replace")
-    if _no_tuning(text) != _no_tuning(new_header(maker, "sm90")):
+    if _fixed_parts(text) != _fixed_parts(new_header(maker, "sm90")):
         raise InputError(
             f"{header} is no policy header of {maker.plain} as {maker.path.name} has it: its chain,"
             " its classes of sizes or its members are other ones",
@@ -326,31 +335,34 @@ def check_header(maker: KernelMaker, header: Path) -> None:
         )
 
 
-def _divided(text: str) -> tuple[str, str]:
-    """What is no tuning, and the rest, which includes it."""
+def _split_chain(text: str) -> tuple[str, str]:
+    """Splits off the part that is not tuned; the rest includes it."""
     match = _CHAIN.search(text)
     assert match is not None
     return f"#pragma once\n{match[1]}", _CHAIN.sub(f"#include <{CHAIN}>\n", text)
 
 
-def _whole(tunings: str, chain: str) -> str:
+def _join_chain(tunings: str, chain: str) -> str:
     body = chain.removeprefix("#pragma once\n")
     return tunings.replace(f"#include <{CHAIN}>\n", f"// chain\n{body}// end of chain\n")
 
 
-def _no_tuning(text: str) -> list[str]:
-    """What is no tuning, and has to be as it was made: the chain, classes of sizes, members."""
-    return [one[0] for pattern in (_CHAIN, _MADE) for one in pattern.finditer(text)]
+def _fixed_parts(text: str) -> list[str]:
+    """Returns the parts that must be as generated: chain, size classes, and members."""
+    return [match[0] for pattern in (_CHAIN, _MADE) for match in pattern.finditer(text)]
 
 
-def _old(header: Path) -> bytes:
+def _old_bytes(header: Path) -> bytes:
     return header.read_bytes() if header.exists() else b""
 
 
 def _classes(maker: KernelMaker) -> list[dict[str, object]]:
-    """Each class, and the number of elements up to which it is: the middle to the next one."""
+    """Returns the size classes with the number of elements up to which each applies.
+
+    The limit is the geometric mean of the class's largest and the next one's smallest size.
+    """
     sizes = {
-        name: [one.elements for one in maker.given.size if (one.of or "all") == name]
+        name: [size.elements for size in maker.given.size if (size.of or "all") == name]
         for name in maker.given.classes
     }
     names = list(sizes)

@@ -12,121 +12,145 @@ from policygen.model.trees import numbers
 ALL = "parameters"
 AXES = "axes"
 MARK = "{ct}"
-"""What follows the name of a compile-time axis; bindings leave it out."""
+"""The mark that follows the name of a compile-time axis; bindings leave it out."""
 
 
-def nearest(cub: str | None, known: Iterable[str]) -> str:
-    """The version to compare with: the benchmarks' own if it is tested, else the next that is.
+def nearest(cub: str | None, versions: Iterable[str]) -> str:
+    """Returns the benchmarks' own version if it is tested, else the next tested one.
 
-    The newest of the known versions stands for one that is not told, or too new.
+    For an unknown or too new version, this is the newest tested version.
     """
     if cub is not None and is_tested(cub):
         return cub
     since = types().tested.since
     if cub is not None and since is not None and numbers(cub) < numbers(since):
         return ".".join(map(str, (*numbers(since), 0, 0)[:3]))
-    return max(filter(is_tested, known), key=numbers)
+    return max(filter(is_tested, versions), key=numbers)
 
 
 def check(
     bound: Iterable[Bound], benchmarks: Sequence[Benchmark], cub: str | None, version: str
 ) -> BenchCheck:
-    """All differences; `version` is the one whose bindings `bound` is."""
-    of = {one.name: one for algorithm in bound for one in algorithm.benchmarks}
-    ours = [one for one in benchmarks if one.name.startswith(words().benchmarks.prefix)]
-    compared = [one for one in ours if one.parameters or one.name in of]
-    compared.sort(key=lambda one: (one.name, one.source))
-    differences = [compare(one, of.get(one.name), version) for one in compared]
+    """Lists all differences; `bound` holds the bindings of `version`."""
+    binding_by_name = {
+        binding.name: binding for algorithm in bound for binding in algorithm.benchmarks
+    }
+    cub_benchmarks = [
+        benchmark
+        for benchmark in benchmarks
+        if benchmark.name.startswith(words().benchmarks.prefix)
+    ]
+    compared = [
+        benchmark
+        for benchmark in cub_benchmarks
+        if benchmark.parameters or benchmark.name in binding_by_name
+    ]
+    compared.sort(key=lambda benchmark: (benchmark.name, benchmark.source))
+    differences = [
+        compare(benchmark, binding_by_name.get(benchmark.name), version) for benchmark in compared
+    ]
     return BenchCheck(
         cub=cub,
         tested=cub is not None and is_tested(cub),
         version=version,
         compared=len(compared),
         differing=sum(map(bool, differences)),
-        unbound=sum(one.name not in of for one in compared),
-        untuned=len(ours) - len(compared),
-        others=len(benchmarks) - len(ours),
-        differences=tuple(d for found in differences for d in found),
+        unbound=sum(benchmark.name not in binding_by_name for benchmark in compared),
+        untuned=len(cub_benchmarks) - len(compared),
+        others=len(benchmarks) - len(cub_benchmarks),
+        differences=tuple(
+            difference
+            for benchmark_differences in differences
+            for difference in benchmark_differences
+        ),
         not_compared=tuple(
-            open_part for one in compared if one.name in of for open_part in not_compared(one)
+            part
+            for benchmark in compared
+            if benchmark.name in binding_by_name
+            for part in not_compared(benchmark)
         ),
     )
 
 
 def compare(
-    one: Benchmark, binding: BenchmarkBinding | None, version: str
+    benchmark: Benchmark, binding: BenchmarkBinding | None, version: str
 ) -> tuple[BenchDifference, ...]:
-    """What one benchmark has otherwise than its binding; sub-benchmarks repeat their axes."""
+    """Lists where a benchmark differs from its binding, without duplicates."""
     if binding is None:
-        found = [f"{p.label}={_range(p)}" for p in one.parameters]
-        return (_difference(one, "unbound benchmark", ALL, found=found),)
+        parameters = [
+            f"{parameter.label}={_range(parameter)}" for parameter in benchmark.parameters
+        ]
+        return (_difference(benchmark, "unbound benchmark", ALL, found=parameters),)
     values = {axis: axis_values(binding, axis, version) for axis in binding.axes}
-    differences = [*_parameters(one, binding)]
-    for sub in one.subbenches:
-        differences += _axes(one, sub, binding, values)
+    differences = [*_parameters(benchmark, binding)]
+    for sub in benchmark.subbenches:
+        differences += _axes(benchmark, sub, binding, values)
     return tuple(dict.fromkeys(differences))
 
 
-def not_compared(one: Benchmark) -> Iterator[NotCompared]:
-    """The axes, or values of an axis, that the source alone does not tell."""
-    if not one.subbenches:
-        yield NotCompared(benchmark=one.name, source=one.source, what=AXES)
-    axes = [axis for sub in one.subbenches for axis in sub.axes if axis.compile_time]
+def not_compared(benchmark: Benchmark) -> Iterator[NotCompared]:
+    """Yields the axes, or values of an axis, that cannot be read from the source alone."""
+    if not benchmark.subbenches:
+        yield NotCompared(benchmark=benchmark.name, source=benchmark.source, what=AXES)
+    axes = [axis for sub in benchmark.subbenches for axis in sub.axes if axis.compile_time]
     for name in dict.fromkeys(_plain(axis) for axis in axes if not axis.complete):
-        yield NotCompared(benchmark=one.name, source=one.source, what=name)
+        yield NotCompared(benchmark=benchmark.name, source=benchmark.source, what=name)
 
 
-def _parameters(one: Benchmark, binding: BenchmarkBinding) -> Iterator[BenchDifference]:
-    has = {p.label: _range(p) for p in one.parameters}
-    knows = binding.parameters
-    for label, span in has.items():
-        if label not in knows:
-            yield _difference(one, "unbound parameter", label, found=[span])
-        elif knows[label] != span:
-            yield _difference(one, "range", label, [knows[label]], [span])
-    for label, span in knows.items():
-        if label not in has:
-            yield _difference(one, "missing parameter", label, [span])
-    # The order of those that both have; what only one has is told above.
-    ours, theirs = [p for p in knows if p in has], [p for p in has if p in knows]
-    if ours != theirs:
-        yield _difference(one, "order", ALL, ours, theirs)
+def _parameters(benchmark: Benchmark, binding: BenchmarkBinding) -> Iterator[BenchDifference]:
+    source_ranges = {parameter.label: _range(parameter) for parameter in benchmark.parameters}
+    bound_ranges = binding.parameters
+    for label, span in source_ranges.items():
+        if label not in bound_ranges:
+            yield _difference(benchmark, "unbound parameter", label, found=[span])
+        elif bound_ranges[label] != span:
+            yield _difference(benchmark, "range", label, [bound_ranges[label]], [span])
+    for label, span in bound_ranges.items():
+        if label not in source_ranges:
+            yield _difference(benchmark, "missing parameter", label, [span])
+    # Compare the order of the common parameters only; the others are reported above.
+    bound_order, source_order = (
+        [p for p in bound_ranges if p in source_ranges],
+        [label for label in source_ranges if label in bound_ranges],
+    )
+    if bound_order != source_order:
+        yield _difference(benchmark, "order", ALL, bound_order, source_order)
 
 
 def _axes(
-    one: Benchmark,
+    benchmark: Benchmark,
     sub: SubBenchmark,
     binding: BenchmarkBinding,
     values: Mapping[str, tuple[str, ...]],
 ) -> Iterator[BenchDifference]:
-    """Their order, and that of values, decides nothing; an incomplete axis counts by its name."""
-    # Names that a benchmark leaves to NVBench have no mark.
-    types = [axis for axis in sub.axes if axis.compile_time or axis.kind == "type"]
-    has = {_plain(axis): axis for axis in types}
+    """The order of axes and values is ignored; an incomplete axis is compared by name only."""
+    # Axes whose names NVBench generates have no mark.
+    type_axes = [axis for axis in sub.axes if axis.compile_time or axis.kind == "type"]
+    axis_by_name = {_plain(axis): axis for axis in type_axes}
     for name, old in binding.renamed.items():
-        if name not in has and old in has and old not in values:
-            has[name] = has.pop(old)
-    for name, axis in has.items():
+        if name not in axis_by_name and old in axis_by_name and old not in values:
+            axis_by_name[name] = axis_by_name.pop(old)
+    for name, axis in axis_by_name.items():
         if name not in values:
             if name not in binding.ignored:
-                yield _difference(one, "unbound axis", name, found=axis.values)
+                yield _difference(benchmark, "unbound axis", name, found=axis.values)
         elif axis.complete and set(axis.values) != set(values[name]):
-            yield _difference(one, "axis values", name, values[name], axis.values)
+            yield _difference(benchmark, "axis values", name, values[name], axis.values)
     for name in values:
-        if name not in has and name not in binding.ignored:
-            yield _difference(one, "missing axis", name, values[name])
+        if name not in axis_by_name and name not in binding.ignored:
+            yield _difference(benchmark, "missing axis", name, values[name])
 
 
 def _difference(
-    one: Benchmark,
+    benchmark: Benchmark,
     kind: Kind,
     what: str,
     binding: Sequence[str] = (),
     found: Sequence[str] = (),
 ) -> BenchDifference:
     return BenchDifference(
-        benchmark=one.name,
-        source=one.source,
+        benchmark=benchmark.name,
+        source=benchmark.source,
         kind=kind,
         what=what,
         binding=tuple(binding),

@@ -1,4 +1,4 @@
-"""The files of `schemas/bindings/`, and what of them holds for one version of CUB."""
+"""Loads the files of `schemas/bindings/` and selects what holds for one version of CUB."""
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ Loaded = TypeVar("Loaded", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One algorithm, as one version of CUB has it."""
+    """One algorithm in one version of CUB."""
 
     algorithm: str
     sites: tuple[Site, ...]
@@ -64,7 +64,7 @@ class Bound:
     def families_at(
         self, site: Site, headers: "Iterable[TuningHeader]"
     ) -> "tuple[tuple[FamilyBinding, Family], ...]":
-        """The families that a site's policies read, as far as some headers declare them."""
+        """Pairs the families that a site's policies read with their declarations in the headers."""
         declared = {
             family.name: family
             for header in headers
@@ -72,13 +72,16 @@ class Bound:
             for family in header.families
             if family.namespace == site.scope
         }
-        rows = {one.name: one for one in self.families if one.site == site.name}
-        names = [*(n for n in rows if n in declared), *(n for n in declared if n not in rows)]
+        rows = {family.name: family for family in self.families if family.site == site.name}
+        names = [
+            *(n for n in rows if n in declared),
+            *(name for name in declared if name not in rows),
+        ]
         pairs = (
             (self._row_of(declared[name], site, rows, declared), declared[name]) for name in names
         )
-        known = ((row, family) for row, family in pairs if row is not None)
-        return tuple(sorted(known, key=lambda pair: names.index(pair[0].name)))
+        bound_families = ((row, family) for row, family in pairs if row is not None)
+        return tuple(sorted(bound_families, key=lambda pair: names.index(pair[0].name)))
 
     def _row_of(
         self,
@@ -87,7 +90,7 @@ class Bound:
         rows: Mapping[str, FamilyBinding],
         declared: "Mapping[str, Family]",
     ) -> FamilyBinding | None:
-        """The row of a family; what a table by hand names is called as its row, with more."""
+        """Returns a family's row; a handwritten table's configs extend their row's name."""
         if not site.table:
             return self._row_for(family, rows, declared)
         row = next((row for row in rows.values() if is_of(family.name, row)), None)
@@ -99,30 +102,32 @@ class Bound:
         rows: Mapping[str, FamilyBinding],
         declared: "Mapping[str, Family]",
     ) -> FamilyBinding | None:
-        """A family's own row; of one that was made after another in the header the other's."""
-        own = rows.get(family.name)
-        if own and len(own.args) == len(family.parameters):
-            return own
-        end = family.name.removeprefix(family.arch)
+        """Returns a family's own row, or that of the family that it was modeled on."""
+        own_row = rows.get(family.name)
+        if own_row and len(own_row.args) == len(family.parameters):
+            return own_row
+        suffix = family.name.removeprefix(family.arch)
         types = [parameter.type for parameter in family.parameters]
-        alike = [
+        similar = [
             row
             for row in rows.values()
-            if row.name.endswith(end)
-            and (other := declared.get(row.name))
-            and other is not family
-            and [parameter.type for parameter in other.parameters] == types
+            if row.name.endswith(suffix)
+            and (other_family := declared.get(row.name))
+            and other_family is not family
+            and [parameter.type for parameter in other_family.parameters] == types
             and len(row.args) == len(types)
         ]
-        if not alike:
-            return own
+        if not similar:
+            return own_row
         number = family_arch(family.name)
-        # The newest of those before it, else the newest of all.
-        like = max(alike, key=lambda row: (family_arch(row.name) < number, family_arch(row.name)))
-        return like.model_copy(update={"name": family.name})
+        # Prefer the newest of the older ones, else the newest of all.
+        model = max(
+            similar, key=lambda row: (family_arch(row.name) < number, family_arch(row.name))
+        )
+        return model.model_copy(update={"name": family.name})
 
     def site(self, name: str, dialect: Dialect) -> Site | None:
-        """Where a call is decided, in one dialect."""
+        """Returns the site where a call is decided in one dialect."""
         for site in self.sites:
             if site.name == name and site.dialect == dialect:
                 return site
@@ -130,75 +135,77 @@ class Bound:
 
 
 def is_of(name: str, row: FamilyBinding) -> bool:
-    """Whether a config that a table by hand names is bound by a row: `merge_config_900`."""
+    """Returns whether a row binds a config of a handwritten table, such as `merge_config_900`."""
     return name.startswith(f"{row.name}_")
 
 
 @cache
 def types() -> Types:
-    """What axis values and delay constructors are called."""
+    """Returns the types of CUB's axis values, delay constructors and limits."""
     return _load(_folder() / "types.toml", Types)
 
 
 @cache
 def library_types(library: str) -> Types | LibraryTypes:
-    """The types that the axes of a library's benchmarks have."""
+    """Returns the axis types of a library's benchmarks."""
     path = _folder() / library / "types.toml"
     return _load(path, LibraryTypes) if path.is_file() else types()
 
 
 @cache
 def scaling(name: str) -> Scaling:
-    """How counts of a unit become items."""
+    """Returns how counts in a unit become items."""
     for candidate in types().scalings:
         if candidate.name == name:
             return candidate
-    known = ", ".join(one.name for one in types().scalings)
-    raise InputError(f"no scaling is called {name!r}", f"There are: {known}")
+    names = ", ".join(candidate_scaling.name for candidate_scaling in types().scalings)
+    raise InputError(f"no scaling is called {name!r}", f"There are: {names}")
 
 
 @cache
 def bindings() -> tuple[Binding, ...]:
-    """Every algorithm that is bound, by name; those of one's own come last.
+    """Returns all bound algorithms by name, user-provided ones last.
 
-    A file of one's own can give further benchmarks to an algorithm that is bound.
+    A user's file may add benchmarks to an algorithm that is already bound.
     """
     paths = [path for path in _files() if path.name != "types.toml"]
-    found: dict[str, Path] = {}
-    made: dict[str, Binding] = {}
-    for path in (*paths, *(mine := _own())):
+    path_by_name: dict[str, Path] = {}
+    binding_by_algorithm: dict[str, Binding] = {}
+    for path in (*paths, *(own_paths := _own_paths())):
         binding = _load(path, Binding)
-        if path in mine:
+        if path in own_paths:
             binding = with_headers(binding, path.parent)
         _check_units(path, binding)
-        names = [one.name for one in binding.benchmarks]
-        known = made.get(binding.algorithm)
-        if known is None or not is_joined(binding):
+        names = [benchmark.name for benchmark in binding.benchmarks]
+        previous = binding_by_algorithm.get(binding.algorithm)
+        if previous is None or not is_joined(binding):
             names.insert(0, binding.algorithm)
         for name in names:
-            # Versions of a benchmark stand in one file.
-            if (other := found.setdefault(name, path)) != path:
-                raise InputError(f"{path}: {name} is bound already", f"by {other}; rename it")
-        made[binding.algorithm] = binding if known is None else joined(known, binding)
-    return tuple(made.values())
+            # A benchmark's versions share one file.
+            if (first_path := path_by_name.setdefault(name, path)) != path:
+                raise InputError(f"{path}: {name} is bound already", f"by {first_path}; rename it")
+        binding_by_algorithm[binding.algorithm] = (
+            binding if previous is None else joined(previous, binding)
+        )
+    return tuple(binding_by_algorithm.values())
 
 
 def identity() -> str:
-    """Names the content of all files of bindings."""
-    paths = [*_files(), *_own(), folder("schemas") / "words.toml"]
+    """Returns a digest of all binding files and of the active user workload or kernel."""
+    paths = [*_files(), *_own_paths(), folder("schemas") / "words.toml"]
     maker = taken()
-    own = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
+    own_text = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
     if (kernel := taken_kernel()) is not None:
-        own += f"{kernel.name} {kernel.given.model_dump_json()}"
-    return digest(own, *(path.read_bytes() for path in paths))
+        own_text += f"{kernel.name} {kernel.given.model_dump_json()}"
+    return digest(own_text, *(path.read_bytes() for path in paths))
 
 
 def _check_units(path: Path, binding: Binding) -> None:
-    """Raises at a unit of a scaling that CUB does not have."""
-    members = [one.members for one in binding.families]
-    members += [one.members for one in binding.selectors]
+    """Raises if a unit has a scaling that CUB does not define."""
+    members = [family.members for family in binding.families]
+    members += [selector.members for selector in binding.selectors]
     units = [rule.unit for rules in members for rule in rules.values() if rule.unit]
-    units += [unit for one in binding.benchmarks for unit in one.units.values()]
+    units += [unit for benchmark in binding.benchmarks for unit in benchmark.units.values()]
     for name in sorted({unit.scaling for unit in units}):
         try:
             scaling(name)
@@ -206,17 +213,17 @@ def _check_units(path: Path, binding: Binding) -> None:
             raise InputError(f"{path}: {error.message}", error.remedy) from error
 
 
-def _own() -> list[Path]:
-    """The files of the folder that the user's settings name, or the one file."""
+def _own_paths() -> list[Path]:
+    """Returns the user's binding files: the configured file, or those in the configured folder."""
     config = configured()
     if config is None or config.settings.bindings is None:
         return []
-    place = config.path.parent / config.settings.bindings
-    if place.is_file():
-        return [place]
-    if not place.is_dir():
-        raise InputError(f"{config.path}: bindings: there is no folder {place}, and no file")
-    return sorted(place.glob("*.toml"))
+    path = config.path.parent / config.settings.bindings
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise InputError(f"{config.path}: bindings: there is no folder {path}, and no file")
+    return sorted(path.glob("*.toml"))
 
 
 def _folder() -> Path:
@@ -224,82 +231,86 @@ def _folder() -> Path:
 
 
 def _files() -> list[Path]:
-    """CUB's, then those of other libraries, each in a folder of its own."""
+    """Returns CUB's files, then those of other libraries, each in its own folder."""
     return [*sorted(_folder().glob("*.toml")), *sorted(_folder().glob("*/*.toml"))]
 
 
 def _load(path: Path, model: type[Loaded]) -> Loaded:
-    """A file as a model; reading TOML takes ten times as long as what was read of it before."""
+    """Loads a file as a model, cached because parsing TOML takes ten times as long."""
     key = digest(
         written_by(inspect.getmodule(model), bindings_module, own_workload), read_named(path, MOST)
     )
-    if (known := kept("bindings", key)) is not None:
+    if (cached := kept("bindings", key)) is not None:
         with suppress(ValidationError):
-            return model.model_validate_json(known)
-    found = load_toml(path, model)
-    with suppress(OSError):  # a cache that cannot be written costs speed, nothing else
-        keep("bindings", key, found.model_dump_json(by_alias=True).encode())
-    return found
+            return model.model_validate_json(cached)
+    loaded = load_toml(path, model)
+    with suppress(OSError):  # without a writable cache, loading is only slower
+        keep("bindings", key, loaded.model_dump_json(by_alias=True).encode())
+    return loaded
 
 
 @cache
 def bound(version: str) -> tuple[Bound, ...]:
-    """What holds for a version of CUB, as its headers are read; else for the nearest version.
+    """Returns the algorithms of a CUB version as its headers are read, or of the nearest version.
 
-    A workload of one's own stands among its algorithm's benchmarks, a kernel is one more.
+    A user workload joins its algorithm's benchmarks; a user kernel is an algorithm by itself.
     """
-    found = _bound(version)
+    algorithms = _bound_by_files(version)
     if (kernel := taken_kernel()) is not None:
-        return (*found, _of_kernel(kernel))
-    own = own_binding(version)
-    return found if own is None else tuple(_with_own(one, own) for one in found)
+        return (*algorithms, _kernel_algorithm(kernel))
+    workload = own_binding(version)
+    return (
+        algorithms
+        if workload is None
+        else tuple(_with_own(algorithm, workload) for algorithm in algorithms)
+    )
 
 
-def _bound(version: str) -> tuple[Bound, ...]:
-    """The same of the files alone."""
-    at, library = _nearest(version), library_of(version)
-    found = []
+def _bound_by_files(version: str) -> tuple[Bound, ...]:
+    """Returns the algorithms from the binding files alone."""
+    version_numbers, library = _nearest(version), library_of(version)
+    algorithms = []
     for binding in bindings():
         if binding.library != library:
             continue
         name = binding.algorithm
-        benchmarks = chosen(name, binding.benchmarks, at, version)
+        benchmarks = chosen(name, binding.benchmarks, version_numbers, version)
         if benchmarks:
-            found.append(
+            algorithms.append(
                 Bound(
                     name,
-                    chosen(name, binding.sites, at, version),
-                    chosen(name, binding.families, at, version),
+                    chosen(name, binding.sites, version_numbers, version),
+                    chosen(name, binding.families, version_numbers, version),
                     benchmarks,
-                    _covering(binding.calls, at),
-                    serving(_covering(binding.selectors, at), benchmarks),
-                    _covering(binding.runs, at),
-                    _covering(binding.own, at),
-                    tuple(_hubs(binding.hubs, at)),
+                    _covering(binding.calls, version_numbers),
+                    serving(_covering(binding.selectors, version_numbers), benchmarks),
+                    _covering(binding.runs, version_numbers),
+                    _covering(binding.own, version_numbers),
+                    tuple(_hubs(binding.hubs, version_numbers)),
                 )
             )
-    return tuple(found)
+    return tuple(algorithms)
 
 
 @cache
 def own_binding(version: str) -> OwnBinding | None:
-    """The workload of one's own that was taken, as a benchmark of a version of CUB."""
+    """Returns the active user workload as a benchmark of a CUB version."""
     maker = taken()
     if maker is None or library_of(version) != "cub":
         return None
-    every = _bound(version)
-    later = [one for binding in bindings() for one in binding.own]
-    known = [one for each in every for one in each.own]
-    call = call_named(maker.given.algorithm, known, later, plain(version))
-    (algorithm,) = (each for each in every if call in each.own)
-    like = next(one for one in algorithm.benchmarks if one.name == call.like)
-    runs = [one for one in algorithm.runs if like.name in one.benchmarks]
-    covering = _covering(types().types, _nearest(version))
-    return replace(maker, known=covering).make(call, like, runs)
+    algorithms = _bound_by_files(version)
+    all_calls = [call for binding in bindings() for call in binding.own]
+    calls = [call for algorithm in algorithms for call in algorithm.own]
+    call = call_named(maker.given.algorithm, calls, all_calls, plain(version))
+    (algorithm,) = (algorithm for algorithm in algorithms if call in algorithm.own)
+    model = next(benchmark for benchmark in algorithm.benchmarks if benchmark.name == call.like)
+    runs = [run for run in algorithm.runs if model.name in run.benchmarks]
+    types_of_version = _covering(types().types, _nearest(version))
+    return replace(maker, known=types_of_version).make(call, model, runs)
 
 
-def _of_kernel(maker: KernelMaker) -> Bound:
-    """A kernel of one's own as an algorithm; its families are for whatever its header tunes."""
+def _kernel_algorithm(maker: KernelMaker) -> Bound:
+    """Makes an algorithm from a user kernel, with a family for each architecture."""
     families = tuple(map(maker.family, ladder()))
     return Bound(
         maker.name,
@@ -311,126 +322,136 @@ def _of_kernel(maker: KernelMaker) -> Bound:
     )
 
 
-def _with_own(algorithm: Bound, own: OwnBinding) -> Bound:
-    if own.like not in algorithm.benchmarks:
+def _with_own(algorithm: Bound, workload: OwnBinding) -> Bound:
+    if workload.like not in algorithm.benchmarks:
         return algorithm
     return replace(
         algorithm,
-        benchmarks=(*algorithm.benchmarks, own.benchmark),
-        selectors=serving(algorithm.selectors, [own.benchmark]),
-        runs=(*algorithm.runs, own.run),
+        benchmarks=(*algorithm.benchmarks, workload.benchmark),
+        selectors=serving(algorithm.selectors, [workload.benchmark]),
+        runs=(*algorithm.runs, workload.run),
     )
 
 
 def axis_type(name: str, version: str) -> AxisType:
-    """A value of a type axis, as one version of CUB means it: `C64` is not always the same."""
-    at, own = _nearest(version), own_binding(version)
-    known = library_types(library_of(version)).types
-    for candidate in (*(own.types if own else ()), *known, *_further_types()):
-        if candidate.name == name and candidate.covers(at):
+    """Resolves the value of a type axis in one version of CUB; `C64` has meant different types."""
+    version_numbers, workload = _nearest(version), own_binding(version)
+    library_axis_types = library_types(library_of(version)).types
+    for candidate in (
+        *(workload.types if workload else ()),
+        *library_axis_types,
+        *_further_types(),
+    ):
+        if candidate.name == name and candidate.covers(version_numbers):
             return candidate
     raise InputError(f"no type is called {name!r} in CUB {plain(version)}")
 
 
 def _further_types() -> Iterator[AxisType]:
-    """Those that files of bindings bring along."""
-    return (one for binding in bindings() for one in binding.types)
+    """Yields the types that binding files add."""
+    return (axis_type for binding in bindings() for axis_type in binding.types)
 
 
 def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
-    """The values of one axis, written out."""
+    """Returns all values of an axis, with a group's name expanded."""
     values = call.axes[axis]
     if not isinstance(values, str):
         return values
-    at = _nearest(version)
+    version_numbers = _nearest(version)
     for group in library_types(library_of(version)).groups:
-        if group.name == values and group.covers(at):
+        if group.name == values and group.covers(version_numbers):
             return group.values
     raise InputError(f"no group of axis values is called {values!r} in CUB {plain(version)}")
 
 
 @cache
 def units_of(benchmark: str) -> tuple[Unit, ...]:
-    """What a benchmark counts in, in any version: results of all of them are understood."""
+    """Returns the units of a benchmark in any version, since results may come from all of them."""
     if (maker := taken()) is not None and benchmark == maker.name:
-        every = [one for binding in bindings() for one in binding.own]
-        return units_of(call_named(maker.given.algorithm, every).like)
+        calls = [call for binding in bindings() for call in binding.own]
+        return units_of(call_named(maker.given.algorithm, calls).like)
     return tuple(
         unit
         for binding in bindings()
-        for one in binding.benchmarks
-        if one.name == benchmark
-        for unit in one.units.values()
+        for candidate in binding.benchmarks
+        if candidate.name == benchmark
+        for unit in candidate.units.values()
     )
 
 
 def is_constant(value: str) -> bool:
-    """Whether a value of an axis is a number or a truth value, and names no type."""
+    """Returns whether an axis value is a number or Boolean rather than a type."""
     return value in {"true", "false"} or value.lstrip("-").isdigit()
 
 
 def is_tested(version: str) -> bool:
-    """Whether the bindings were tried with this version of CUB."""
+    """Returns whether the bindings were tested with this version of CUB."""
     return types().tested.covers(numbers(version))
 
 
 def _nearest(version: str) -> tuple[int, ...]:
-    """A version that is older than all that were tried counts as the oldest of those."""
+    """Clamps a version to the oldest tested one."""
     oldest = library_types(library_of(version)).tested.since
     return max(numbers(version), numbers(oldest or "0"))
 
 
-def _hubs(hubs: Iterable[HubBinding], at: tuple[int, ...]) -> Iterator[HubBinding]:
-    """Those of a version, with what dispatches to them there."""
-    for hub in _covering(hubs, at):
-        yield hub.model_copy(update={"dispatches": _covering(hub.dispatches, at)})
+def _hubs(hubs: Iterable[HubBinding], version: tuple[int, ...]) -> Iterator[HubBinding]:
+    """Yields the hubs of a version with the functions that dispatch to them in it."""
+    for hub in _covering(hubs, version):
+        yield hub.model_copy(update={"dispatches": _covering(hub.dispatches, version)})
 
 
-def _covering(parts: Iterable[Part], at: tuple[int, ...]) -> tuple[Part, ...]:
-    return tuple(part for part in parts if part.covers(at))
+def _covering(parts: Iterable[Part], version: tuple[int, ...]) -> tuple[Part, ...]:
+    return tuple(part for part in parts if part.covers(version))
 
 
 UNPLAIN = set('<>"\\\n\r')
-"""What ends the name of a header, or begins something else."""
+"""Characters that end a header's name or start something else."""
 
 
-# Files of one's own that give further benchmarks to an algorithm that CUB's bindings have.
+# User files that add benchmarks to a bound algorithm
 
 
 def is_joined(binding: Binding) -> bool:
-    """Whether a file leaves it to another one where policies are selected."""
+    """Returns whether a file adds to an algorithm whose policy selection another file binds."""
     return not (binding.sites or binding.families or binding.selectors or binding.hubs)
 
 
-def joined(binding: Binding, more: Binding) -> Binding:
-    """An algorithm with the benchmarks of another file, how they run, and their types."""
+def joined(binding: Binding, addition: Binding) -> Binding:
+    """Returns an algorithm with another file's benchmarks, runs and types added."""
     return binding.model_copy(
         update={
-            "benchmarks": (*binding.benchmarks, *more.benchmarks),
-            "calls": (*binding.calls, *more.calls),
-            "runs": (*binding.runs, *more.runs),
-            "types": (*binding.types, *more.types),
+            "benchmarks": (*binding.benchmarks, *addition.benchmarks),
+            "calls": (*binding.calls, *addition.calls),
+            "runs": (*binding.runs, *addition.runs),
+            "types": (*binding.types, *addition.types),
         }
     )
 
 
 def with_headers(binding: Binding, folder: Path) -> Binding:
-    """A file of one's own with the whole paths of the headers that lie beside it."""
+    """Returns a user's binding with absolute paths for the headers that lie beside its file."""
     return binding.model_copy(
         update={
             "benchmarks": tuple(
-                one.model_copy(update={"includes": tuple(_found(n, folder) for n in one.includes)})
-                for one in binding.benchmarks
+                benchmark.model_copy(
+                    update={
+                        "includes": tuple(
+                            _absolute_include(name, folder) for name in benchmark.includes
+                        )
+                    }
+                )
+                for benchmark in binding.benchmarks
             )
         }
     )
 
 
-def _found(name: str, folder: Path) -> str:
+def _absolute_include(name: str, folder: Path) -> str:
     path = folder / name
     if not path.is_file():
         return name
-    whole = str(path.resolve())
-    if UNPLAIN & set(whole):
+    absolute = str(path.resolve())
+    if UNPLAIN & set(absolute):
         raise InputError(f"the path of {path} has other than plain letters", "Move it.")
-    return whole
+    return absolute

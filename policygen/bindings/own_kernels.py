@@ -1,4 +1,4 @@
-"""A kernel of one's own as bindings: a benchmark with runs, and a header that is its policies'."""
+"""Makes bindings from a user's kernel: benchmarks with runs, and a header for its policies."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -23,28 +23,28 @@ from policygen.model.own_workload import AT_LAUNCH, ELEMENTS, STRATEGY, KernelBu
 
 SITE = "kernel"
 FAMILIES = "specializations"
-"""How its header is written."""
+"""The dialect of its header."""
 ROLE = "SizeClass"
-"""What the header calls the class of a size."""
+"""The template parameter of the header for the class of a size."""
 POLICY = "KernelPolicy"
 RUNTIME = "Elements"
 
 
 @dataclass(frozen=True)
 class KernelMaker:
-    """Makes bindings of a kernel's file."""
+    """Makes bindings from a kernel's file."""
 
     path: Path
     given: OwnKernel
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """The name in results."""
         return PREFIX + self.plain
 
     @property
     def plain(self) -> str:
-        """The same without what all of one's own have."""
+        """The name without the prefix of user workloads."""
         if self.given.name:
             return self.given.name
         name = re.sub(r"\W", "_", self.path.stem, flags=re.ASCII)
@@ -52,58 +52,58 @@ class KernelMaker:
 
     @property
     def source(self) -> Path:
-        """The file that has the kernel."""
+        """The file that contains the kernel."""
         return self.folder / self.given.kernel
 
     @property
     def folder(self) -> Path:
-        """Where it lies, with what it includes."""
+        """The folder of the kernel's file, with the files it includes."""
         return self.path.resolve().parent
 
     @property
     def header(self) -> str:
-        """What a tree calls the header of its policies."""
+        """The name of the header with its policies in a tree."""
         return f"tuning_{self.plain}.cuh"
 
     @property
     def scope(self) -> str:
-        """The namespace of that."""
+        """The namespace of that header."""
         return f"{self.plain}_tuning"
 
     @property
     def functions(self) -> list[str]:
-        """The names of the functions that are launched, without scopes and template arguments."""
-        texts = (one.function or "" for one in self.given.ways)
+        """Names of the launched functions, without scopes and template arguments."""
+        texts = (strategy.function or "" for strategy in self.given.ways)
         return sorted({text.partition("<")[0].rpartition("::")[2].strip() for text in texts})
 
     @cached_property
     def members(self) -> dict[str, MemberRule]:
-        """What a policy has, by the parameter that fills it."""
+        """The policy's members by the parameter that sets them."""
         return {
             label: MemberRule(parameter=label, choices=self._choices(label) or None)
             for label in self.given.every_parameter
         }
 
     def _choices(self, label: str) -> tuple[str, ...]:
-        """What values are in the header."""
+        """Returns how the header spells the values of an enumerated parameter."""
         words = self.given.every_parameter[label].words
-        return tuple(f"{one}" for one in words) if label == STRATEGY else words
+        return tuple(f"{word}" for word in words) if label == STRATEGY else words
 
     def spelled(self, variant: Mapping[str, int]) -> dict[str, str]:
-        """What parameters are in the header."""
+        """Returns how the header spells a variant's parameters."""
         return {
             label: choices[value] if (choices := self._choices(label)) else str(value)
             for label, value in variant.items()
         }
 
     def type_of(self, label: str) -> str:
-        """What a member of a policy is."""
+        """Returns the type of a policy's member."""
         if not self._choices(label):
             return "int"
         return "strategies" if label == STRATEGY else "auto"
 
     def sites(self) -> tuple[Site, ...]:
-        """Where its policy is selected: in families of specializations, as CUB's were."""
+        """Returns the sites that select its policy: specializations, as in older CUB."""
         common = {
             "name": SITE,
             "header": self.header,
@@ -120,7 +120,7 @@ class KernelMaker:
         )
 
     def family(self, arch: str) -> FamilyBinding:
-        """What was tuned for an architecture."""
+        """Returns the family for an architecture."""
         return FamilyBinding(
             site=SITE,
             name=f"{arch}_tuning",
@@ -131,108 +131,119 @@ class KernelMaker:
 
     @property
     def benchmarks(self) -> tuple[BenchmarkBinding, ...]:
-        """What is measured: a benchmark for each class of sizes, `own.saxpy.large`."""
-        ranges = {label: one.numbers for label, one in self.given.every_parameter.items()}
+        """The benchmarks, one for each size class, such as `own.saxpy.large`."""
+        ranges = {
+            label: parameter.numbers for label, parameter in self.given.every_parameter.items()
+        }
         return tuple(
             BenchmarkBinding(
                 name=name,
                 site=SITE,
-                constants={ROLE: str(at)},
+                constants={ROLE: str(index)},
                 parameters={label: _range(numbers) for label, numbers in ranges.items()},
             )
-            for at, name in enumerate(self.names)
+            for index, name in enumerate(self.names)
         )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What results call the classes of sizes; the kernel, where there is one."""
+        """The names of the size classes in results; the kernel's name if there is only one."""
         classes = self.given.classes
-        return tuple(f"{self.name}.{one}" for one in classes) if len(classes) > 1 else (self.name,)
+        return (
+            tuple(f"{self.name}.{size_class}" for size_class in classes)
+            if len(classes) > 1
+            else (self.name,)
+        )
 
     @property
     def pattern(self) -> str:
-        """What `-R` would be to mean it."""
+        """The `-R` pattern that selects it."""
         return f"({'|'.join(map(re.escape, self.names))})$"
 
     def runs(self) -> Iterator[RunBinding]:
-        """How each class of sizes runs."""
+        """Yields how each size class runs."""
         self._check()
-        given = self.given
-        buffers = {name: self._buffer(name, one) for name, one in given.buffer.items()}
-        for name, of in zip(self.names, given.classes, strict=True):
-            sizes = [one for one in given.size if (one.of or "all") == of]
+        kernel = self.given
+        buffers = {name: self._buffer(name, buffer) for name, buffer in kernel.buffer.items()}
+        for name, size_class in zip(self.names, kernel.classes, strict=True):
+            sizes = [size for size in kernel.size if (size.of or "all") == size_class]
             yield RunBinding(
                 benchmarks=(name,),
-                axes={RUNTIME: tuple(str(one.elements) for one in sizes)},
-                weights={RUNTIME: tuple(one.weight for one in sizes)},
+                axes={RUNTIME: tuple(str(size.elements) for size in sizes)},
+                weights={RUNTIME: tuple(size.weight for size in sizes)},
                 sizes={ELEMENTS: RUNTIME},
                 buffers=buffers,
-                includes=(given.header,) if given.header else (),
-                function=given.ways[0].function or "",
-                arguments=", ".join(given.arguments),
+                includes=(kernel.header,) if kernel.header else (),
+                function=kernel.ways[0].function or "",
+                arguments=", ".join(kernel.arguments),
                 form="stream",
             )
 
     def values(self, variant: Mapping[str, int]) -> dict[str, str]:
-        """What parameters are in C++; refused where one has another value, or a rule forbids it."""
-        found = {}
-        for label, one in self.given.every_parameter.items():
-            if variant[label] not in one.numbers:
+        """Returns the parameters in C++; raises for an unknown value or a violated constraint."""
+        values = {}
+        for label, parameter in self.given.every_parameter.items():
+            if variant[label] not in parameter.numbers:
                 raise InputError(f"{label} = {variant[label]} is none of its values")
-            found[label] = one.words[variant[label]] if one.words else str(variant[label])
+            values[label] = (
+                parameter.words[variant[label]] if parameter.words else str(variant[label])
+            )
         for text in self.given.constraints:
             if not Expression(text).value(variant):
                 raise InputError(f"it breaks {text}")
-        return found
+        return values
 
     @property
     def only(self) -> dict[str, tuple[int, ...]]:
-        """The values of each parameter, rising."""
-        every = self.given.every_parameter
-        return {label: tuple(sorted(one.numbers)) for label, one in every.items()}
+        """The values of each parameter in ascending order."""
+        parameters = self.given.every_parameter
+        return {label: tuple(sorted(parameter.numbers)) for label, parameter in parameters.items()}
 
     @property
     def start(self) -> dict[str, int]:
-        """What parameters are today."""
-        return {label: one.start for label, one in self.given.every_parameter.items()}
+        """The current value of each parameter."""
+        return {label: parameter.start for label, parameter in self.given.every_parameter.items()}
 
     def _numbers(self) -> Iterator[str]:
-        return (label for label, one in self.given.every_parameter.items() if not one.words)
+        return (
+            label for label, parameter in self.given.every_parameter.items() if not parameter.words
+        )
 
-    def _buffer(self, name: str, one: KernelBuffer) -> BufferBinding:
+    def _buffer(self, name: str, buffer: KernelBuffer) -> BufferBinding:
         fill = None
-        if one.input is not None:
-            fill = fill_of(one.input, self.path, one.type) or "plain(to, count)"
-        result = ("close" if one.tolerance else "equal") if one.result else None
+        if buffer.input is not None:
+            fill = fill_of(buffer.input, self.path, buffer.type) or "plain(to, count)"
+        result = ("close" if buffer.tolerance else "equal") if buffer.result else None
         return BufferBinding(
-            type=one.type,
-            count=self._cpp(f"buffer.{name}.count", one.count, {ELEMENTS}),
+            type=buffer.type,
+            count=self._cpp(f"buffer.{name}.count", buffer.count, {ELEMENTS}),
             fill=fill,
             result=result,
-            tolerance=one.tolerance,
-            same=one.same and (one.same if one.same.startswith("::") else f"::{one.same}"),
-            modified=one.modified,
+            tolerance=buffer.tolerance,
+            same=buffer.same
+            and (buffer.same if buffer.same.startswith("::") else f"::{buffer.same}"),
+            modified=buffer.modified,
         )
 
     def _check(self) -> None:
-        """Refuses what asks for names that are not there, or starts with what cannot be."""
-        given, known = self.given, {*self.given.every_parameter}
-        for name in filter(None, (given.kernel, given.header)):
+        """Raises if a name is not defined, or if the current parameters are invalid."""
+        kernel, labels = self.given, {*self.given.every_parameter}
+        for name in filter(None, (kernel.kernel, kernel.header)):
             beside(self.path, name)
-        if not known:
+        if not labels:
             raise InputError(
                 f"{self.path}: parameter is missing: nothing varies",
-                f"Say [parameter.NAME], several [[strategy]], or %RANGE% lines in {given.kernel}.",
+                f"Say [parameter.NAME], several [[strategy]], or %RANGE% lines in {kernel.kernel}.",
             )
-        for text in given.constraints:
-            self._cpp("constraints", text, known)
-        for way in given.ways:
-            launch = known | {ELEMENTS}
-            self._cpp("block", way.block or "", {*launch, "sms", "best_block"})
-            self._cpp("shared", way.shared or "", {*launch, "block", "sms"})
-            self._cpp("grid", way.grid or "", {*launch, "block", *AT_LAUNCH})
-        if given.traffic:
-            self._cpp("traffic", given.traffic, {ELEMENTS})
+        for text in kernel.constraints:
+            self._cpp("constraints", text, labels)
+        for strategy in kernel.ways:
+            launch_names = labels | {ELEMENTS}
+            self._cpp("block", strategy.block or "", {*launch_names, "sms", "best_block"})
+            self._cpp("shared", strategy.shared or "", {*launch_names, "block", "sms"})
+            self._cpp("grid", strategy.grid or "", {*launch_names, "block", *AT_LAUNCH})
+        if kernel.traffic:
+            self._cpp("traffic", kernel.traffic, {ELEMENTS})
         try:
             self.values(self.start)
         except InputError as error:
@@ -241,22 +252,22 @@ class KernelMaker:
                 "Say a default for its parameters that can.",
             ) from error
 
-    def _cpp(self, what: str, text: str, known: set[str]) -> str:
-        found = Expression(text)
-        if unknown := sorted(found.names - known):
+    def _cpp(self, key: str, text: str, names: set[str]) -> str:
+        expression = Expression(text)
+        if unknown := sorted(expression.names - names):
             raise InputError(
-                f"{self.path}: {what}: {unknown[0]} is not known",
-                f"It has: {', '.join(sorted(known))}",
+                f"{self.path}: {key}: {unknown[0]} is not known",
+                f"It has: {', '.join(sorted(names))}",
             )
-        return found.cpp
+        return expression.cpp
 
 
 def _range(numbers: tuple[int, ...]) -> str:
-    """The range that holds all values: those in between are none."""
+    """Returns the smallest range that contains all values; it may contain others."""
     ordered = sorted(numbers)
-    steps = {right - left for left, right in pairwise(ordered)}
-    step = min(steps, default=1)
-    if any(one % step for one in steps):
+    differences = {right - left for left, right in pairwise(ordered)}
+    step = min(differences, default=1)
+    if any(difference % step for difference in differences):
         step = 1
     return f"{ordered[0]}:{ordered[-1]}:{step}"
 
@@ -265,13 +276,13 @@ _TAKEN: list[KernelMaker] = []
 
 
 def taken_kernel() -> KernelMaker | None:
-    """The kernel of one's own that bindings have besides those of their files."""
+    """Returns the active user kernel, which `bound` adds to the bindings of the files."""
     return _TAKEN[-1] if _TAKEN else None
 
 
 @contextmanager
 def kept_as_kernel(maker: KernelMaker) -> Iterator[None]:
-    """Lets bindings have a kernel as long as the block lasts."""
+    """Activates a kernel for the duration of the block."""
     _TAKEN.append(maker)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A workload of one's own as bindings: a benchmark of CUB's with other types, sizes and inputs."""
+"""Makes bindings from a user's workload: a CUB benchmark with other types, sizes and inputs."""
 
 import difflib
 import re
@@ -19,26 +19,26 @@ from policygen.model.own_workload import OwnCallBinding, OwnWorkload, WorkloadIn
 from policygen.opening import NotOpenedError, plain_file
 
 PREFIX = "own."
-"""Of what benchmarks of workloads of one's own are called."""
+"""Prefix of the names of user workloads' benchmarks."""
 OPERATOR = "Op"
-"""The axis that the functor is the value of."""
+"""The axis whose value is the functor."""
 ELEMENTS, ENTROPY = "Elements", "Entropy"
 NUMBERS = {"random", "entropy", "sorted"}
-"""Ways to fill a buffer that make numbers."""
+"""Ways to fill a buffer that produce numbers."""
 _BUILT_IN = re.compile(
     r"(?:const |unsigned |signed |long |short )*(?:bool|char|short|int|long|float|double|unsigned"
     r"|signed|__half|__nv_bfloat16|__u?int128_t)\b"
 )
 _AXIS = re.compile(r"\baxis::(\w+)")
 _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\w|::)")
-"""A name that no other is in front of."""
+"""An unqualified name."""
 _TEXT = re.compile(r'[^"\\\x00-\x1f\x7f-\U0010ffff]+')
-"""What stands in a literal as it is."""
+"""Characters that need no escaping in a string literal."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnBinding:
-    """What joins the bindings of an algorithm."""
+    """The bindings that a user workload adds to an algorithm."""
 
     call: OwnCallBinding
     like: BenchmarkBinding
@@ -50,18 +50,20 @@ class OwnBinding:
 def serving(
     selectors: Iterable[SelectorBinding], benchmarks: Iterable[BenchmarkBinding]
 ) -> tuple[SelectorBinding, ...]:
-    """The selectors; what serves a benchmark alone serves those that are like it, too."""
-    alike = [(one.name, one.like) for one in benchmarks if one.like is not None]
+    """Extends each selector of a benchmark to the benchmarks that are modeled on it."""
+    model_pairs = [
+        (benchmark.name, benchmark.like) for benchmark in benchmarks if benchmark.like is not None
+    ]
     return tuple(
-        one.model_copy(
+        selector.model_copy(
             update={
                 "benchmarks": (
-                    *one.benchmarks,
-                    *(name for name, like in alike if like in one.benchmarks),
+                    *selector.benchmarks,
+                    *(name for name, model in model_pairs if model in selector.benchmarks),
                 )
             }
         )
-        for one in selectors
+        for selector in selectors
     )
 
 
@@ -69,19 +71,19 @@ _TAKEN: "list[OwnMaker]" = []
 
 
 def taken() -> "OwnMaker | None":
-    """The workload of one's own that bindings have besides those of their files."""
+    """Returns the active user workload, which `bound` adds to the bindings of the files."""
     return _TAKEN[-1] if _TAKEN else None
 
 
 def taken_header() -> str | None:
-    """The header of that, where it has one."""
+    """Returns the header of the active user workload, if it has one."""
     maker = taken()
     return None if maker is None else maker.given.header
 
 
 @contextmanager
 def kept_as_taken(maker: "OwnMaker") -> Iterator[None]:
-    """Lets bindings have a workload as long as the block lasts."""
+    """Activates a workload for the duration of the block."""
     _TAKEN.append(maker)
     try:
         yield
@@ -95,66 +97,68 @@ def call_named(
     later: Sequence[OwnCallBinding] = (),
     version: str = "",
 ) -> OwnCallBinding:
-    """What a workload's file calls an algorithm: `DeviceReduce::Reduce`, or with `cub::`.
+    """Finds the call for an algorithm: `DeviceReduce::Reduce`, with or without `cub::`.
 
-    One that only `later` versions of CUB know is refused with the first of them.
+    Raises for an unknown algorithm; the message says if one of the `later` versions of CUB has it.
     """
-    wanted = name.removeprefix("::").removeprefix("cub::")
-    for one in calls:
-        if one.algorithm == wanted:
-            return one
-    for one in later:
-        if one.algorithm == wanted:
+    algorithm = name.removeprefix("::").removeprefix("cub::")
+    for call in calls:
+        if call.algorithm == algorithm:
+            return call
+    for call in later:
+        if call.algorithm == algorithm:
             raise InputError(
-                f"CUB {version} can be given no policy for {wanted}",
-                f"It can since CUB {one.since}: name a tree of that version, or of a later one.",
+                f"CUB {version} can be given no policy for {algorithm}",
+                f"It can since CUB {call.since}: name a tree of that version, or of a later one.",
             )
-    known = sorted({one.algorithm for one in calls})
-    near = [f"Is {one} meant? " for one in difflib.get_close_matches(wanted, known, 1)]
+    algorithms = sorted({call.algorithm for call in calls})
+    suggestions = [
+        f"Is {call} meant? " for call in difflib.get_close_matches(algorithm, algorithms, 1)
+    ]
     raise InputError(
         f"no workload of one's own can be of {name}",
-        "".join(near) + f"There are: {', '.join(known)}",
+        "".join(suggestions) + f"There are: {', '.join(algorithms)}",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class OwnMaker:
-    """Makes bindings of a workload's file, for one version of CUB."""
+    """Makes bindings from a workload's file for one version of CUB."""
 
     path: Path
     given: OwnWorkload
     known: tuple[AxisType, ...]
     """The types of CUB's benchmarks."""
     spellings: Mapping[str, str]
-    """How the compiler prints those."""
+    """How the compiler prints them."""
 
     @property
     def name(self) -> str:
-        """What results call it."""
+        """The name in results."""
         return PREFIX + (self.given.name or re.sub(r"\W", "_", self.path.stem))
 
     def make(
-        self, call: OwnCallBinding, like: BenchmarkBinding, runs: Sequence[RunBinding]
+        self, call: OwnCallBinding, model: BenchmarkBinding, runs: Sequence[RunBinding]
     ) -> OwnBinding:
-        """The benchmark, how it runs, and what its types are."""
-        values = self._values(call, like)
-        typed = {axis: self._type(text) for axis, text in values.items()}
+        """Returns the benchmark, its run and the types it adds."""
+        values = self._values(call, model)
+        type_by_axis = {axis: self._type(text) for axis, text in values.items()}
         for axis in call.numbers:
-            if typed[axis] not in self.known:
-                raise self._wrong(
+            if type_by_axis[axis] not in self.known:
+                raise self._error(
                     f"types: {axis} of {call.algorithm} is a type of numbers, and not"
-                    f" {typed[axis].name}",
+                    f" {type_by_axis[axis].name}",
                     "F32, I64 or std::uint8_t is one.",
                 )
-        named = {axis: one.name for axis, one in typed.items()}
-        roles = {**like.roles, **call.roles}
+        type_names = {axis: axis_type.name for axis, axis_type in type_by_axis.items()}
+        roles = {**model.roles, **call.roles}
         if call.role is not None:
             roles[call.role] = f"axis::{OPERATOR}"
-        benchmark = like.model_copy(
+        benchmark = model.model_copy(
             update={
                 "name": self.name,
-                "like": like.name,
-                "axes": {axis: (name,) for axis, name in named.items()},
+                "like": model.name,
+                "axes": {axis: (name,) for axis, name in type_names.items()},
                 "roles": roles,
                 "renamed": {},
                 "ignored": (),
@@ -162,74 +166,83 @@ class OwnMaker:
                 "note": None,
             }
         )
-        # Where there are several left, their sub-benchmarks differ in inputs, which the file says.
-        run = next(one for one in runs if _fits(one, named))
-        own = tuple(one for one in typed.values() if one not in self.known)
-        return OwnBinding(call, like, benchmark, self._run(call, run, benchmark, typed), own)
+        # If several are possible, their sub-benchmarks differ in inputs only, which the file sets.
+        run = next(candidate for candidate in runs if _run_matches(candidate, type_names))
+        own_types = tuple(
+            axis_type for axis_type in type_by_axis.values() if axis_type not in self.known
+        )
+        return OwnBinding(
+            call, model, benchmark, self._run(call, run, benchmark, type_by_axis), own_types
+        )
 
-    def _values(self, call: OwnCallBinding, like: BenchmarkBinding) -> dict[str, str]:
-        """Axis → what the file or the binding says."""
-        given, types = self.given, {a: text for a, text in call.types.items() if a in like.axes}
-        if unknown := given.types.keys() - types.keys():
-            raise self._wrong(
+    def _values(self, call: OwnCallBinding, model: BenchmarkBinding) -> dict[str, str]:
+        """Returns the value of each axis, from the file or the binding's defaults."""
+        workload, types = (
+            self.given,
+            {role_axis: text for role_axis, text in call.types.items() if role_axis in model.axes},
+        )
+        if unknown := workload.types.keys() - types.keys():
+            raise self._error(
                 f"types: {call.algorithm} has no {', '.join(sorted(unknown))}",
                 f"It has: {', '.join(types)}",
             )
-        found = {**call.defaults, **given.types}
-        if missing := [axis for axis in types if axis not in found]:
+        values = {**call.defaults, **workload.types}
+        if missing := [axis for axis in types if axis not in values]:
             axis = missing[0]
-            raise self._wrong(f"types: {axis} is missing: {types[axis]}", f'{axis} = "float"')
-        found = {axis: found[axis] for axis in types}
-        if call.operator is None and given.operator is not None:
-            raise self._wrong(f"{call.algorithm} takes no operator", "Leave it out.")
+            raise self._error(f"types: {axis} is missing: {types[axis]}", f'{axis} = "float"')
+        values = {axis: values[axis] for axis in types}
+        if call.operator is None and workload.operator is not None:
+            raise self._error(f"{call.algorithm} takes no operator", "Leave it out.")
         if call.operator is not None:
-            functor = given.operator or call.plain
+            functor = workload.operator or call.plain
             if functor is None:
-                raise self._wrong(f"operator is missing: {call.operator}", "Name a functor.")
-            found[OPERATOR] = functor
-        return found
+                raise self._error(f"operator is missing: {call.operator}", "Name a functor.")
+            values[OPERATOR] = functor
+        return values
 
     def _type(self, text: str) -> AxisType:
-        """A type that is known by CUB's benchmarks, or one of its own."""
-        plain = " ".join(text.split())
-        for one in self.known:
-            if plain.removeprefix("::") in self._names(one):
-                return one
-        if _is_constant(plain):
-            return AxisType(name=plain, cpp=plain)
-        cpp = plain if plain.startswith("::") or _BUILT_IN.match(plain) else f"::{plain}"
-        return AxisType(name=plain, cpp=cpp, header=self.given.header)
+        """Returns the type of CUB's benchmarks with this spelling, else a new type."""
+        spelling = " ".join(text.split())
+        for axis_type in self.known:
+            if spelling.removeprefix("::") in self._names(axis_type):
+                return axis_type
+        if _is_constant(spelling):
+            return AxisType(name=spelling, cpp=spelling)
+        cpp = (
+            spelling if spelling.startswith("::") or _BUILT_IN.match(spelling) else f"::{spelling}"
+        )
+        return AxisType(name=spelling, cpp=cpp, header=self.given.header)
 
-    def _names(self, one: AxisType) -> set[str]:
-        """What a type of CUB's benchmarks is called: `I32`, `cuda::std::int32_t`, `int`."""
-        cpp = one.cpp.removeprefix("::")
+    def _names(self, axis_type: AxisType) -> set[str]:
+        """Returns a known type's spellings: `I32`, `cuda::std::int32_t`, `int`."""
+        cpp = axis_type.cpp.removeprefix("::")
         short = cpp.removeprefix("cuda::std::")
-        found = {one.name, cpp}
+        names = {axis_type.name, cpp}
         if short in self.spellings or short.startswith("uint"):
-            found |= {short, f"std::{short}", self.spellings.get(short, short)}
-        return found
+            names |= {short, f"std::{short}", self.spellings.get(short, short)}
+        return names
 
     def _run(
         self,
         call: OwnCallBinding,
         run: RunBinding,
         benchmark: BenchmarkBinding,
-        typed: Mapping[str, AxisType],
+        type_by_axis: Mapping[str, AxisType],
     ) -> RunBinding:
-        """How the benchmark runs, with sizes and contents of the file's."""
-        given = self.given
-        if unknown := given.axes.keys() - call.axes.keys():
-            raise self._wrong(
+        """Returns the run with the file's sizes and inputs."""
+        workload = self.given
+        if unknown := workload.axes.keys() - call.axes.keys():
+            raise self._error(
                 f"axes: {call.algorithm} has no {', '.join(sorted(unknown))}",
                 f"It has: {', '.join(call.axes) or 'none'}",
             )
-        axes = {ELEMENTS: tuple(str(one.elements) for one in given.size)}
-        axes |= {axis: given.axes.get(axis, (value,)) for axis, value in call.axes.items()}
-        if given.input.entropy and ENTROPY in axes:
-            axes[ENTROPY] = (given.input.entropy,)
+        axes = {ELEMENTS: tuple(str(size.elements) for size in workload.size)}
+        axes |= {axis: workload.axes.get(axis, (value,)) for axis, value in call.axes.items()}
+        if workload.input.entropy and ENTROPY in axes:
+            axes[ENTROPY] = (workload.input.entropy,)
         buffers = {
-            name: self._buffer(call, name, one, typed, _axis_of(one, benchmark))
-            for name, one in run.buffers.items()
+            name: self._buffer(call, name, buffer, type_by_axis, _axis_of(buffer, benchmark))
+            for name, buffer in run.buffers.items()
         }
         return run.of(run.every_subbench[0]).model_copy(
             update={
@@ -237,9 +250,9 @@ class OwnMaker:
                 "benchmarks": (self.name,),
                 "workload": {},
                 "axes": axes,
-                "weights": {ELEMENTS: tuple(one.weight for one in given.size)},
+                "weights": {ELEMENTS: tuple(size.weight for size in workload.size)},
                 "buffers": buffers,
-                "includes": tuple(dict.fromkeys((*run.includes, *filter(None, [given.header])))),
+                "includes": tuple(dict.fromkeys((*run.includes, *filter(None, [workload.header])))),
                 "arguments": call.arguments or run.arguments,
                 "sizes": run.sizes if call.sizes is None else call.sizes,
             }
@@ -249,77 +262,79 @@ class OwnMaker:
         self,
         call: OwnCallBinding,
         name: str,
-        one: BufferBinding,
-        typed: Mapping[str, AxisType],
+        buffer: BufferBinding,
+        type_by_axis: Mapping[str, AxisType],
         axis: str,
     ) -> BufferBinding:
-        """A buffer with the file's contents, or with results that are right for its elements.
+        """Returns a buffer with the file's inputs, or with the checks that its element type needs.
 
-        What is counted is right, or it is not.
+        Counts are always compared exactly.
         """
-        of = typed.get(axis)
-        given, update = self.given, dict[str, object]()
+        axis_type = type_by_axis.get(axis)
+        workload, update = self.given, dict[str, object]()
         if name in call.fills:
             update = {"fill": call.fills[name], "exact": None}
-        own = of.name if of is not None and of not in self.known else None
-        if own or given.operator is not None:
+        own_type = axis_type.name if axis_type is not None and axis_type not in self.known else None
+        if own_type or workload.operator is not None:
             update["exact"] = None
         if name in call.inputs:
-            how = given.input.how
-            if own and how in NUMBERS:
-                raise self._wrong(
-                    f'input: how = "{how}" makes numbers, and an element is {own}',
+            kind = workload.input.how
+            if own_type and kind in NUMBERS:
+                raise self._error(
+                    f'input: how = "{kind}" makes numbers, and an element is {own_type}',
                     'Say how = "generator" and name a functor that makes an element of an index'
                     ' and 64 random bits; or how = "bytes", "constant" or "file".',
                 )
-            if (fill := self._fill(given.input, call, one)) is not None:
+            if (fill := self._fill(workload.input, call, buffer)) is not None:
                 update |= {"fill": fill, "exact": None}
-        if one.result in {"equal", "close"} and axis in call.types and axis not in call.defaults:
-            result = given.result
+        if buffer.result in {"equal", "close"} and axis in call.types and axis not in call.defaults:
+            result = workload.result
             update |= {"result": "close" if result.tolerance else "equal"}
-            update |= {"tolerance": result.tolerance, "same": _anywhere(result.same)}
-        return one.model_copy(update=update)
+            update |= {"tolerance": result.tolerance, "same": _qualified(result.same)}
+        return buffer.model_copy(update=update)
 
-    def _fill(self, how: WorkloadInput, call: OwnCallBinding, one: BufferBinding) -> str | None:
-        """What fills a buffer, where that is not as the benchmark has it."""
-        if how.how == "entropy" and ENTROPY in call.axes:
+    def _fill(
+        self, source: WorkloadInput, call: OwnCallBinding, buffer: BufferBinding
+    ) -> str | None:
+        """Returns the call that fills a buffer, if it differs from the benchmark's."""
+        if source.how == "entropy" and ENTROPY in call.axes:
             return None
-        return fill_of(how, self.path, one.type)
+        return fill_of(source, self.path, buffer.type)
 
-    def _wrong(self, what: str, remedy: str) -> InputError:
-        return InputError(f"{self.path}: {what}", remedy)
+    def _error(self, message: str, remedy: str) -> InputError:
+        return InputError(f"{self.path}: {message}", remedy)
 
 
-def fill_of(how: WorkloadInput, path: Path, element: str) -> str | None:
-    """The call that fills a buffer of elements as a file says; none for any random numbers."""
-    if how.least is not None:
-        return f"ranged(to, count, {how.least!r}, {how.most!r})"
-    if how.how == "entropy":
-        return f"uniform(to, count, {round(float(how.entropy or 1) * 1000)})"
-    if how.file is not None:
-        return f'bytes_of(to, count, "{_file_beside(path, how.file)}")'
-    if how.generator is not None:
-        return f"made(to, count, {_anywhere(how.generator)}{{}})"
+def fill_of(source: WorkloadInput, path: Path, element: str) -> str | None:
+    """Returns the call that fills a buffer as a file says; `None` for arbitrary random numbers."""
+    if source.least is not None:
+        return f"ranged(to, count, {source.least!r}, {source.most!r})"
+    if source.how == "entropy":
+        return f"uniform(to, count, {round(float(source.entropy or 1) * 1000)})"
+    if source.file is not None:
+        return f'bytes_of(to, count, "{_file_beside(path, source.file)}")'
+    if source.generator is not None:
+        return f"made(to, count, {_qualified(source.generator)}{{}})"
     return {
         "sorted": "rising(to, count)",
         "constant": f"constant(to, count, {element}{{}})",
         "bytes": "random_bytes(to, count)",
-    }.get(how.how)
+    }.get(source.how)
 
 
-def beside(path: Path, name: str, called: str = "") -> Path:
-    """A file that a workload's names; no link, as a compiler quotes what it reads."""
+def beside(path: Path, name: str, label: str = "") -> Path:
+    """Opens a file beside a workload's; rejects links, since compiler messages quote the file."""
     try:
-        found = plain_file(path.resolve().parent, name)
+        file = plain_file(path.resolve().parent, name)
     except NotOpenedError as error:
         raise InputError(f"{path}: {error.reason}", error.remedy) from error
-    if found is None:
-        raise InputError(f"{path}: there is no {called}{name} beside it")
-    return found
+    if file is None:
+        raise InputError(f"{path}: there is no {label}{name} beside it")
+    return file
 
 
 def _file_beside(workload: Path, name: str) -> str:
-    path = str((workload.parent / name).resolve())  # no compiler reads it: a link is fine
+    path = str((workload.parent / name).resolve())  # no compiler reads it, so a link is allowed
     if not Path(path).is_file():
         raise InputError(
             f"{workload}: input: there is no file {name}", "It lies beside the workload."
@@ -331,28 +346,28 @@ def _file_beside(workload: Path, name: str) -> str:
     return path
 
 
-def _fits(run: RunBinding, named: Mapping[str, str]) -> bool:
-    """Whether a benchmark runs so with these constants; types of one's own are no reason."""
+def _run_matches(run: RunBinding, type_names: Mapping[str, str]) -> bool:
+    """Returns whether a run matches these constants; types of the user's own do not matter."""
     return all(
-        named[axis] in values
+        type_names[axis] in values
         for axis, values in run.workload.items()
-        if axis in named and _is_constant(named[axis])
+        if axis in type_names and _is_constant(type_names[axis])
     )
 
 
-def _axis_of(one: BufferBinding, benchmark: BenchmarkBinding) -> str:
-    """The axis that a buffer's elements are of, or come from; none where they are counts."""
-    text = one.type
-    for _ in benchmark.roles:  # a role may be said in terms of others
+def _axis_of(buffer: BufferBinding, benchmark: BenchmarkBinding) -> str:
+    """Returns the axis of a buffer's element type, or an empty string for counts."""
+    text = buffer.type
+    for _ in benchmark.roles:  # a role may refer to other roles
         text = _WORD.sub(lambda match: benchmark.roles.get(match[0], match[0]), text)
-    found = [name for name in _AXIS.findall(text) if name != OPERATOR]
-    return found[-1] if found else ""
+    axes = [name for name in _AXIS.findall(text) if name != OPERATOR]
+    return axes[-1] if axes else ""
 
 
 def _is_constant(value: str) -> bool:
     return value in {"true", "false"} or value.isdigit()
 
 
-def _anywhere(name: str | None) -> str | None:
-    """A functor's name, from whatever namespace."""
+def _qualified(name: str | None) -> str | None:
+    """Qualifies a functor's name so that it resolves in any namespace."""
     return name if name is None or name.startswith("::") else f"::{name}"

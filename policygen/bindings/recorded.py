@@ -1,4 +1,4 @@
-"""Workloads as a tuning database recorded them, in the words of the CUB version that is asked."""
+"""Translates workloads recorded in a tuning database to the names of another CUB version."""
 
 import re
 from collections.abc import Mapping
@@ -25,22 +25,22 @@ _VERSION = re.compile(r"v?([0-9]{1,9}\.[0-9]{1,9}(?:\.[0-9]{1,9})?)(?![0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What was measured: the benchmark as it was then, and the point of its compile-time axes."""
+    """A measured benchmark as it was at the time, and the point of its compile-time axes."""
 
     benchmark: BenchmarkBinding
     version: str
-    """Of CUB, then."""
+    """The CUB version of the measurement."""
     workload: dict[str, str]
-    """By the axes' names of today, without their decoration."""
+    """Value by current axis name, without its decoration."""
 
 
 def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
-    """A row's benchmark and workload, `T{ct}` and all, understood by the recorded CCCL version."""
+    """Interprets a row's benchmark and workload, `T{ct}` included, in its CCCL version."""
     version = version_of(cccl)
     benchmark = benchmark_of(name, version)
-    older = {old: axis for axis, old in benchmark.renamed.items()}
-    plain = {axis_name(axis): value for axis, value in workload.items()}
-    values = {older.get(axis, axis): value for axis, value in plain.items()}
+    current_name = {old: axis for axis, old in benchmark.renamed.items()}
+    value_by_name = {axis_name(axis): value for axis, value in workload.items()}
+    values = {current_name.get(axis, axis): value for axis, value in value_by_name.items()}
     if unknown := sorted(values.keys() - benchmark.axes.keys()):
         raise InputError(
             f"{name} of CUB {plain_version(version)} has no axis {', '.join(unknown)}",
@@ -50,12 +50,12 @@ def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
 
 
 def version_of(cccl: str) -> str:
-    """`v3.6.0.dev-204-g571f2fc3bc` as 3.6.0, `rocprim@4.2.0` as it stands.
+    """Extracts a version: `v3.6.0.dev-204-g571f2fc3bc` is 3.6.0, `rocprim@4.2.0` is unchanged.
 
-    Results of another library may not say its version: the newest that is bound is taken then.
+    For results of another library without a version, this is the newest bound version.
     """
-    library, named, version = cccl.rpartition("@")
-    if named and library == library_of(cccl) in LIBRARIES:
+    library, has_library, version = cccl.rpartition("@")
+    if has_library and library == library_of(cccl) in LIBRARIES:
         return f"{library}@{version or library_types(library).compiled[-1]}"
     match = _VERSION.match(cccl)
     if match is None:
@@ -64,16 +64,16 @@ def version_of(cccl: str) -> str:
 
 
 def today(measured: Recorded, version: str) -> dict[str, str]:
-    """The same workload as another version of CUB calls it; one that it cannot mean is an error."""
+    """Translates a workload to another CUB version; raises if it cannot be expressed there."""
     benchmark = benchmark_of(measured.benchmark.name, version)
-    found = {}
+    workload = {}
     for axis, value in measured.workload.items():
         if axis not in benchmark.axes:
             if axis in measured.benchmark.ignored:
-                continue  # no key depended on it
+                continue  # no tuning key depended on it
             raise InputError(f"{benchmark.name} of CUB {plain_version(version)} has no axis {axis}")
-        found[axis] = _renamed(benchmark, axis, value, measured, version)
-    for axis in (axis for axis in benchmark.axes if axis not in found):
+        workload[axis] = _value_name(benchmark, axis, value, measured, version)
+    for axis in (axis for axis in benchmark.axes if axis not in workload):
         values = axis_values(benchmark, axis, version)
         if len(values) > 1 and axis not in benchmark.ignored:
             raise InputError(
@@ -81,41 +81,41 @@ def today(measured: Recorded, version: str) -> dict[str, str]:
                 " and the database has none",
                 f"It is one of {', '.join(values)}.",
             )
-        found[axis] = values[0]
-    return {axis: found[axis] for axis in benchmark.axes}
+        workload[axis] = values[0]
+    return {axis: workload[axis] for axis in benchmark.axes}
 
 
-def _renamed(
-    benchmark: BenchmarkBinding, axis: str, value: str, measured: Recorded, after: str
+def _value_name(
+    benchmark: BenchmarkBinding, axis: str, value: str, measured: Recorded, version: str
 ) -> str:
-    """complex<float> was `C64` once, and is `C32` now; names of the same type are one value."""
-    known = axis_values(benchmark, axis, after)
+    """Finds the name of a value's type: complex<float> was once `C64` and is now `C32`."""
+    names = axis_values(benchmark, axis, version)
     if is_constant(value):
         return value
-    then = axis_type(value, measured.version)
-    for name in known:
-        if not is_constant(name) and axis_type(name, after).cpp == then.cpp != "void":
+    original_type = axis_type(value, measured.version)
+    for name in names:
+        if not is_constant(name) and axis_type(name, version).cpp == original_type.cpp != "void":
             return name
     older, newer = benchmark.renamed, measured.benchmark.renamed
-    for name in known:
+    for name in names:
         if value == older.get(name) or name == newer.get(value):
             return name
-        if then.cpp == "void" and value == name:
+        if original_type.cpp == "void" and value == name:
             return name
     raise InputError(
-        f"{axis} of {benchmark.name} has no value {value} in CUB {plain_version(after)}",
-        f"It has: {', '.join(known)}",
+        f"{axis} of {benchmark.name} has no value {value} in CUB {plain_version(version)}",
+        f"It has: {', '.join(names)}",
     )
 
 
 def benchmark_of(name: str, version: str) -> BenchmarkBinding:
-    """A benchmark as one version of CUB has it."""
+    """Returns a benchmark of one CUB version."""
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
             if benchmark.name == name:
                 return benchmark
-    own = "It is a workload of one's own: name its file with --workload FILE."
+    remedy = "It is a workload of one's own: name its file with --workload FILE."
     raise InputError(
         f"{name} is not bound for CUB {plain_version(version)}",
-        own if name.startswith(PREFIX) else None,
+        remedy if name.startswith(PREFIX) else None,
     )

@@ -1,4 +1,4 @@
-"""From a variant's parameters to the values of an entry's members, and counts between units."""
+"""Converts a variant's parameters to members of a tuning entry, and counts between units."""
 
 import re
 from bisect import bisect_left
@@ -22,30 +22,30 @@ from policygen.model.tuning import Entry, Family, TemplateParameter, Value, spel
 from policygen.model.workload import parse_label, shortened
 
 SHARED_MEMORY = 48 * 1024
-"""What CUB's scaling by memory keeps a tile below."""
+"""The bound that CUB's memory scaling keeps a tile below."""
 WARP = 32
 INT_BITS = 32
 _COUNT = re.compile(r"-?[0-9]+")
 Sizes = Mapping[str, int]
-"""Role → bytes, as the compiler has them: an accumulator is often larger than its input."""
+"""Role → bytes according to the compiler; an accumulator is often larger than its input."""
 
 
 def variant_parameters(
     benchmark: BenchmarkBinding, label: str, space: Sequence[ParameterRange] = ()
 ) -> dict[str, int]:
-    """A label's values by parameter; refused where the benchmark has no such parameter or value.
+    """Parses a label into values by parameter; raises for an unknown parameter or value.
 
-    Its search space is the one of the bindings, or that which the user gives with the results.
+    The search space is the one in the bindings or one that the user provides with the results.
     """
     values = parse_label(label)
     if values is None:
         raise InputError(f"{shortened(label)} is no variant label", "Such as: ipt_19.tpb_512")
-    given = {one.label: one.values for one in space}
+    values_by_parameter = {parameter.label: parameter.values for parameter in space}
     for name, value in values.items():
         if name not in benchmark.parameters:
-            known = ", ".join(benchmark.parameters) or "none"
-            raise InputError(f"{benchmark.name} has no parameter {name!r}", f"It has: {known}")
-        if value not in benchmark.values(name) and value not in given.get(name, ()):
+            parameters = ", ".join(benchmark.parameters) or "none"
+            raise InputError(f"{benchmark.name} has no parameter {name!r}", f"It has: {parameters}")
+        if value not in benchmark.values(name) and value not in values_by_parameter.get(name, ()):
             raise InputError(
                 f"{name} = {value} is outside of {benchmark.parameters[name]},"
                 f" the range of {benchmark.name}",
@@ -57,15 +57,15 @@ def variant_parameters(
 def member_values(
     family: FamilyBinding, benchmark: BenchmarkBinding, variant: Mapping[str, int], sizes: Sizes
 ) -> dict[str, str]:
-    """What a variant means for each member of an entry, spelled as in C++, in the entry's order."""
+    """Returns each entry member's C++ spelling for a variant, in the entry's order."""
     return {
         name: value if rule.bias else within_limits(name, value)
         for name, rule in family.members.items()
-        if (value := _value(name, rule, benchmark, variant, sizes))
+        if (value := _member_value(name, rule, benchmark, variant, sizes))
     }
 
 
-def _value(
+def _member_value(
     member: str,
     rule: MemberRule,
     benchmark: BenchmarkBinding,
@@ -75,23 +75,23 @@ def _value(
     if rule.constant is not None:
         return rule.constant
     if rule.delay is not None:
-        return _delay(*(_given(variant, label) for label in rule.delay))
+        return _delay(*(_argument(variant, label) for label in rule.delay))
     assert rule.parameter is not None
-    value = _given(variant, rule.parameter)
+    value = _argument(variant, rule.parameter)
     if rule.choices is not None:
         return _choice(rule, value)
     if rule.power_of_two:
         count = _power_of_two(rule, value)
     elif words().members.counts_threads(member):
-        count = value  # scaling keeps threads as they are, or fewer where they would not fit
+        count = value  # scaling keeps threads, or reduces them to fit
     else:
         count = _rescaled(rule, value, benchmark.units.get(rule.parameter), sizes)
-    times = _given(variant, rule.times) if isinstance(rule.times, str) else rule.times or 1
-    return str(count * times + rule.plus)
+    factor = _argument(variant, rule.times) if isinstance(rule.times, str) else rule.times or 1
+    return str(count * factor + rule.plus)
 
 
 def within_limits(member: str, value: str) -> str:
-    """A member's value; refused where it is a count that no kernel can have."""
+    """Returns a member's value; raises if no kernel can have this count."""
     name = member.rpartition(".")[2]
     for limit in types().limits:
         if name in limit.members and _COUNT.fullmatch(value) and not limit.allows(int(value)):
@@ -99,7 +99,7 @@ def within_limits(member: str, value: str) -> str:
     return value
 
 
-def _given(variant: Mapping[str, int], label: str) -> int:
+def _argument(variant: Mapping[str, int], label: str) -> int:
     if label not in variant:
         raise InputError(f"the variant has no parameter {label!r}", f"It has: {', '.join(variant)}")
     return variant[label]
@@ -108,8 +108,8 @@ def _given(variant: Mapping[str, int], label: str) -> int:
 def _choice(rule: MemberRule, value: int) -> str:
     assert rule.choices is not None
     if not 0 <= value < len(rule.choices):
-        known = ", ".join(f"{i} ({choice})" for i, choice in enumerate(rule.choices))
-        raise InputError(f"{rule.parameter} = {value} has no meaning", f"It has: {known}")
+        choices = ", ".join(f"{index} ({choice})" for index, choice in enumerate(rule.choices))
+        raise InputError(f"{rule.parameter} = {value} has no meaning", f"It has: {choices}")
     return rule.choices[value]
 
 
@@ -124,27 +124,33 @@ def _power_of_two(rule: MemberRule, exponent: int) -> int:
 def _delay(number: int, ns: int, l2w: int) -> str:
     for delay in types().delays:
         if delay.id == number:
-            return delay.spelled(*(within_limits("delay", str(given)) for given in (ns, l2w)))
+            return delay.spelled(*(within_limits("delay", str(argument)) for argument in (ns, l2w)))
     raise InputError(f"no delay constructor has the id {number}")
 
 
-def _rescaled(rule: MemberRule, value: int, measured: Unit | None, sizes: Sizes) -> int:
-    """A count in the unit of the header that gives what the benchmark measured."""
-    written = rule.unit
-    if _same(written, measured, sizes):
+def _rescaled(rule: MemberRule, value: int, benchmark_unit: Unit | None, sizes: Sizes) -> int:
+    """Converts a count from the benchmark's unit to the header's unit."""
+    header_unit = rule.unit
+    if _same_unit(header_unit, benchmark_unit, sizes):
         return value
-    if measured is not None and value < 1:  # scaling would make one of it
+    if benchmark_unit is not None and value < 1:  # scaling would round it up to 1
         raise InputError(f"{rule.parameter} = {value} has no meaning", "It counts items.")
-    plain = value if measured is None else scale(measured.scaling, value, _size(measured, sizes))
-    if written is None:
-        return plain
-    return unscaled(written.scaling, plain, _size(written, sizes))
+    items = (
+        value
+        if benchmark_unit is None
+        else scale(benchmark_unit.scaling, value, _size(benchmark_unit, sizes))
+    )
+    if header_unit is None:
+        return items
+    return unscaled(header_unit.scaling, items, _size(header_unit, sizes))
 
 
-def _same(written: Unit | None, measured: Unit | None, sizes: Sizes) -> bool:
-    if written is None or measured is None:
-        return written is measured
-    return written.scaling == measured.scaling and _size(written, sizes) == _size(measured, sizes)
+def _same_unit(header_unit: Unit | None, benchmark_unit: Unit | None, sizes: Sizes) -> bool:
+    if header_unit is None or benchmark_unit is None:
+        return header_unit is benchmark_unit
+    return header_unit.scaling == benchmark_unit.scaling and _size(header_unit, sizes) == _size(
+        benchmark_unit, sizes
+    )
 
 
 def _size(unit: Unit, sizes: Sizes) -> int:
@@ -154,17 +160,17 @@ def _size(unit: Unit, sizes: Sizes) -> int:
 
 
 def scale(name: str, count: int, size: int) -> int:
-    """The items per thread that a count in a unit stands for, for elements of a size."""
+    """Returns the items per thread for a count in a unit and an element size."""
     return scaling(name).items(count, size)
 
 
 def unscaled(name: str, items: int, size: int) -> int:
-    """The least count in a unit that stands for so many items per thread."""
+    """Returns the smallest count in a unit that yields this many items per thread."""
     counts = range(1, items * max(size, NOMINAL) + 1)
-    # More of a count never are fewer items.
-    least = bisect_left(counts, items, key=lambda count: scale(name, count, size))
-    if least < len(counts) and scale(name, counts[least], size) == items:
-        return counts[least]
+    # The number of items is monotonic in the count.
+    smallest = bisect_left(counts, items, key=lambda count: scale(name, count, size))
+    if smallest < len(counts) and scale(name, counts[smallest], size) == items:
+        return counts[smallest]
     raise InputError(
         f"no count of nominal items gives {items} items of {size} bytes",
         "The header cannot express this variant.",
@@ -172,30 +178,30 @@ def unscaled(name: str, items: int, size: int) -> int:
 
 
 def fitting_threads(unit: Unit | None, threads: int, items: int, sizes: Sizes) -> int:
-    """The threads of a block whose items have been scaled."""
+    """Returns the threads of a block after its items have been scaled."""
     if unit is None or not scaling(unit.scaling).bounded:
         return threads
     return threads_that_fit(threads, items, sizes[unit.of])
 
 
 def threads_that_fit(threads: int, items: int, size: int) -> int:
-    """The threads that CUB's scaling leaves of a block, in whole warps."""
+    """Returns the threads that CUB's scaling keeps in a block, in whole warps."""
     warps = -(-(SHARED_MEMORY // (size * items)) // WARP)
     return min(threads, warps * WARP)
 
 
 _NUMBER = re.compile(r"-?\d+")
-# "mine::fast": the compiler tells enumerators without what they are in
+# "mine::fast": the compiler prints enumerators without their scope
 _SCOPED = re.compile(r"(?:::)?\w+(?:::\w+)+")
 # "policy.threads_per_block", "selected.lookahead.stages"
 _PATH = re.compile(r"(policy|selected)\.([\w.]+)")
 
 
-# What a policy must show when it takes an entry's values.
+# Policy values expected for an entry
 
 
 def value_name(site: Site, member: str, rule: MemberRule) -> str | None:
-    """What the policy calls a member: the same, but for a count in another unit."""
+    """Returns the policy's name for a member, which differs for a count in another unit."""
     if rule.shown:
         return rule.shown
     if member in site.values or member in site.types or (rule.delay and site.delay):
@@ -204,7 +210,7 @@ def value_name(site: Site, member: str, rule: MemberRule) -> str | None:
 
 
 def selected_path(policy: str, text: str) -> str | None:
-    """`policy.vec_size` as seen from what is selected: `multi_tile.vec_size`; none for no path."""
+    """Maps `policy.vec_size` to `multi_tile.vec_size` in the selected policy; `None` if no path."""
     match = _PATH.fullmatch(text)
     if match is None:
         return None
@@ -214,21 +220,21 @@ def selected_path(policy: str, text: str) -> str | None:
 def expected_values(
     site: Site, family: FamilyBinding, members: Mapping[str, str], sizes: Sizes
 ) -> dict[str, Value]:
-    """The values of the policy by name, for an entry with these members."""
-    found: dict[str, Value] = {}
+    """Returns the policy's values by name for an entry with these members."""
+    values: dict[str, Value] = {}
     for member, text in members.items():
         rule = family.members[member]
         name = value_name(site, member, rule)
         if name is not None:
-            found[name] = _expected_value(text, _unit(member, rule), sizes)
-    return found | _fitting(site, family, found, sizes)
+            values[name] = _expected_value(text, _unit(member, rule), sizes)
+    return values | _scaled_threads(site, family, values, sizes)
 
 
 def kept_members(
     site: Site, family: FamilyBinding, values: Mapping[str, Value], sizes: Sizes
 ) -> dict[str, str] | None:
-    """The members that give a policy the values that it has; none where they cannot be told."""
-    found = {}
+    """Returns the members that yield a policy's values; `None` if they cannot be derived."""
+    members = {}
     for member, rule in family.members.items():
         name = value_name(site, member, rule)
         if name is None or name not in values:
@@ -236,19 +242,19 @@ def kept_members(
         value, unit = values[name], _unit(member, rule)
         if unit and isinstance(value, int):
             value = unscaled(unit.scaling, value, sizes[unit.of])
-        found[member] = spell(value)
-    return found
+        members[member] = spell(value)
+    return members
 
 
 def _unit(member: str, rule: MemberRule) -> Unit | None:
-    """What items are counted in; the unit of threads is that of their items."""
+    """Returns the unit of a member's count; a unit on threads refers to their items."""
     return None if words().members.counts_threads(member) else rule.unit
 
 
-def _fitting(
+def _scaled_threads(
     site: Site, family: FamilyBinding, values: Mapping[str, Value], sizes: Sizes
 ) -> dict[str, Value]:
-    """The threads that are left of those that are written."""
+    """Returns the threads that remain after scaling."""
     items = values.get(site.marked)
     return {
         name: fitting_threads(rule.unit, threads, items, sizes)
@@ -266,25 +272,25 @@ def _expected_value(text: str, unit: Unit | None, sizes: Sizes) -> Value:
     return scale(unit.scaling, int(text), sizes[unit.of]) if unit else int(text)
 
 
-# How parameters become the values of a guarded return, and what it calls them.
+# Values of a guarded return
 
 
 def rules_of(
     algorithm: Bound, site: Site, benchmark: BenchmarkBinding | None, family: Family, entry: Entry
 ) -> tuple[dict[str, MemberRule], dict[str, str]]:
-    """How parameters become the values that a return has, and what it calls them.
+    """Returns how parameters become a return's values, and the return's name for each value.
 
-    As the benchmark says it for returns, else as the newest family has it.
+    The rules are the benchmark's rules for returns, else those of the newest family.
     """
     rules: dict[str, MemberRule] = {}
     fields: dict[str, str] = {}
-    own = dict(benchmark.returns) if benchmark else {}
-    scaled = bool(own) or _is_scaled(entry)
-    for member, rule in (own or newest_family(algorithm, site).members).items():
+    own_rules = dict(benchmark.returns) if benchmark else {}
+    is_scaled = bool(own_rules) or _is_scaled(entry)
+    for member, rule in (own_rules or newest_family(algorithm, site).members).items():
         value = value_name(site, member, rule) or shown_as(site, member)
-        name = _field(site, entry, member, value)
-        if name is None and own and len(rules) >= len(entry.members):
-            # All that the return says is told: it leaves its last values to their defaults.
+        name = _name_in_return(site, entry, member, value)
+        if name is None and own_rules and len(rules) >= len(entry.members):
+            # All explicit values are matched: the return leaves its last values to their defaults.
             name = site.values[value].rpartition(".")[2]
         if name is None:
             raise InputError(
@@ -293,45 +299,51 @@ def rules_of(
             )
         if _is_computed(entry, name, rule):
             raise InputError(f"{family.header}:{entry.line} ({family.name}) computes {value}")
-        rules[value] = rule if scaled else rule.model_copy(update={"unit": None})
+        rules[value] = rule if is_scaled else rule.model_copy(update={"unit": None})
         fields[value] = name
-    if not own:
+    if not own_rules:
         for value, rule in newest_family(algorithm, site).optional.items():
-            if name := _field(site, entry, value, value):
+            if name := _name_in_return(site, entry, value, value):
                 rules[value], fields[value] = rule, name
     return rules, fields
 
 
 def _is_computed(entry: Entry, name: str, rule: MemberRule) -> bool:
-    """Whether a return has a formula for what a parameter counts."""
+    """Returns whether a return computes a value that a parameter counts."""
     counts = rule.parameter is not None and rule.choices is None
-    return counts and any(m.name == name and m.value is None for m in entry.members)
+    return counts and any(
+        entry_member.name == name and entry_member.value is None for entry_member in entry.members
+    )
 
 
 def says_algorithm(entry: Entry) -> bool:
-    """Whether a return says by which algorithm it is done."""
-    return any(m.name.rpartition(".")[2] == words().values.algorithm for m in entry.members)
+    """Returns whether a return states its algorithm."""
+    return any(
+        member.name.rpartition(".")[2] == words().values.algorithm for member in entry.members
+    )
 
 
 def optional_rules(
     algorithm: Bound, site: Site, rules: Mapping[str, MemberRule]
 ) -> dict[str, MemberRule]:
-    """How parameters become values that the policy has, and that a return does not say."""
+    """Returns the rules for values that the policy has and a return does not state."""
     if not _families(algorithm, site):
         return {}
-    known = newest_family(algorithm, site).optional
-    return {n: rule for n, rule in known.items() if n in site.values and n not in rules}
+    optional = newest_family(algorithm, site).optional
+    return {
+        name: rule for name, rule in optional.items() if name in site.values and name not in rules
+    }
 
 
 def newest_family(algorithm: Bound, site: Site) -> FamilyBinding:
-    """How parameters become values: as in the newest family, which has most of them.
+    """Returns the rules of the newest family, which has the most members.
 
-    A policy has the same fields for all architectures, where older families lack some.
+    A policy has the same fields for all architectures, whereas older families lack some.
     """
-    known = _families(algorithm, site)
-    if not known:
+    families = _families(algorithm, site)
+    if not families:
         raise InputError(f"{site.header} has no tunings")
-    return known[0] if len(known) == 1 else max(known, key=_arch)
+    return families[0] if len(families) == 1 else max(families, key=_arch)
 
 
 def _families(algorithm: Bound, site: Site) -> list[FamilyBinding]:
@@ -343,18 +355,27 @@ def _arch(binding: FamilyBinding) -> int:
 
 
 def shown_as(site: Site, member: str) -> str:
-    """A member that only the policy calls so: `use_work_stealing`."""
+    """Returns the policy's name for a member, such as `use_work_stealing`."""
     paths = ((name, path.rpartition(".")[2]) for name, path in site.values.items())
-    return next((name for name, last in paths if last == member), member)
+    return next((name for name, field_name in paths if field_name == member), member)
 
 
-def _field(site: Site, entry: Entry, member: str, value: str) -> str | None:
-    """What the return calls a value: its own name, a field of the policy, or a parameter."""
-    known = {m.name.rpartition(".")[2]: m.name for m in entry.members}
-    return next((known[name] for name in _names(site, member, value) if name in known), None)
+def _name_in_return(site: Site, entry: Entry, member: str, value: str) -> str | None:
+    """Returns the return's name for a value: its own, a field of the policy, or a parameter."""
+    by_last_part = {
+        entry_member.name.rpartition(".")[2]: entry_member.name for entry_member in entry.members
+    }
+    return next(
+        (
+            by_last_part[name]
+            for name in _possible_names(site, member, value)
+            if name in by_last_part
+        ),
+        None,
+    )
 
 
-def _names(site: Site, member: str, value: str) -> Iterator[str]:
+def _possible_names(site: Site, member: str, value: str) -> Iterator[str]:
     yield from (member, value)
     path = site.values.get(value)
     if path is None and site.delay:
@@ -365,27 +386,31 @@ def _names(site: Site, member: str, value: str) -> Iterator[str]:
 
 
 def _is_scaled(entry: Entry) -> bool:
-    """Whether counts are scaled by a size: by the function that is called, or that is told them."""
+    """Returns whether a function that the return calls, or passes counts to, scales by a size."""
     return entry.inherits is not None or words().selectors.counts in entry.values
 
 
-# The arguments that the compiler prints, in the words of headers.
+# Template arguments as printed by the compiler
 
 
 def fits(
     parameters: Sequence[TemplateParameter], slots: Sequence[Slot], args: Sequence[str]
 ) -> bool:
-    """Whether an entry with these slots would be there for the arguments; fewer are defaults."""
-    literal = [
-        by_print().get(type_name(arg), type_name(arg)) if p.kind == "type" else as_slot(p, arg)
-        for p, arg in zip(parameters, args, strict=True)
+    """Returns whether an entry's slots match the arguments; omitted slots are defaults."""
+    argument_slots = [
+        by_print().get(type_name(arg), type_name(arg))
+        if parameter.kind == "type"
+        else as_slot(parameter, arg)
+        for parameter, arg in zip(parameters, args, strict=True)
     ]
-    pairs = zip(slots, literal, strict=False)
-    return len(slots) <= len(literal) and all(there in {None, own} for there, own in pairs)
+    pairs = zip(slots, argument_slots, strict=False)
+    return len(slots) <= len(argument_slots) and all(
+        slot in {None, argument_slot} for slot, argument_slot in pairs
+    )
 
 
 def as_slot(parameter: TemplateParameter, arg: str) -> Slot:
-    """An argument as a header writes it: `_4` of an `offset_size` is `offset_size::_4`."""
+    """Spells an argument as a header does: `_4` of an `offset_size` is `offset_size::_4`."""
     if parameter.kind == "type":
         return None
     if arg in {"true", "false"} or arg.lstrip("-").isdigit():
@@ -394,11 +419,11 @@ def as_slot(parameter: TemplateParameter, arg: str) -> Slot:
 
 
 def type_name(arg: str) -> str:
-    """A type that the compiler prints, by its usual name: `signed int` is `int`."""
+    """Returns the usual name of a type that the compiler prints: `signed int` is `int`."""
     return arg if arg == "signed char" else arg.removeprefix("signed ")
 
 
 def by_print() -> Mapping[str, str]:
-    """What the compiler prints → what headers write: `long` is not as wide everywhere."""
-    plain = {"int", "short"}
-    return {shown: name for name, shown in types().spellings.items() if shown not in plain}
+    """Maps printed types to names in headers: `long`, whose width varies, to `int64_t`."""
+    excluded = {"int", "short"}
+    return {printed: name for name, printed in types().spellings.items() if printed not in excluded}

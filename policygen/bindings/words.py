@@ -1,4 +1,4 @@
-"""`schemas/words.toml`: what CUB calls the same things in all of its headers."""
+"""Loads `schemas/words.toml`, the vocabulary that all CUB headers share, and related tables."""
 
 import re
 from functools import cache
@@ -13,26 +13,26 @@ from policygen.settings import load_toml
 
 
 class Members(Record):
-    """Members of families, and fields of policies, by what they count."""
+    """Members of families and fields of policies, by what they count."""
 
     threads: tuple[str, ...]
     items: tuple[str, ...]
     vectors: tuple[str, ...]
 
     def counts_threads(self, path: str) -> bool:
-        """Whether a member, by the last part of its path, has the threads of a block."""
+        """Returns whether a member, named by the last component of its path, counts threads."""
         return path.rpartition(".")[2] in self.threads
 
 
 class Values(Record):
-    """What values of a policy are called in all bindings."""
+    """The names of policy values in all bindings."""
 
     algorithm: str
     delay: str
 
 
 class SelectorWords(Record):
-    """The names around policy selectors."""
+    """The names related to policy selectors."""
 
     name: str
     of_types: str
@@ -41,7 +41,7 @@ class SelectorWords(Record):
 
 
 class Tiles(Record):
-    """What tells of a tile's elements."""
+    """The names related to a tile's elements."""
 
     sizes: str
     exchanges: frozenset[str]
@@ -52,13 +52,13 @@ class Tiles(Record):
 
 
 class Benchmarks(Record):
-    """How CUB calls its benchmarks."""
+    """The naming of CUB's benchmarks."""
 
     prefix: str
 
 
 class Vocabulary(Record):
-    """The file."""
+    """The contents of `words.toml`."""
 
     members: Members
     values: Values
@@ -66,112 +66,116 @@ class Vocabulary(Record):
     tiles: Tiles
     benchmarks: Benchmarks
     older: dict[str, tuple[str, ...]]
-    """Member of a policy, or enumerator → what it was called before; nothing where none was."""
+    """Policy member or enumerator → former names; an empty name means that there was none."""
 
 
 @cache
 def words() -> Vocabulary:
-    """What is known."""
+    """Loads the vocabulary."""
     return load_toml(folder("schemas") / "words.toml", Vocabulary)
 
 
 class ArchFacts(Record):
-    """One architecture."""
+    """Facts about one architecture."""
 
     name: Arch
     static: int
-    """Bytes of shared memory that a block may declare."""
+    """Bytes of static shared memory that a block may declare."""
     opt_in: int | None = None
-    """Bytes of shared memory that a block may have at all, where it is known."""
+    """Maximum bytes of shared memory for a block, if known."""
     gpus: tuple[str, ...] = ()
 
 
 class Archs(Record):
-    """The file."""
+    """The contents of `archs.toml`."""
 
     archs: tuple[ArchFacts, ...] = Field(alias="arch")
     older: tuple[Arch, ...] = ()
-    """Architectures of which nothing needs to be known, and which trees may still name."""
+    """Architectures without facts that trees may still name."""
     amd: tuple[Arch, ...] = ()
-    """AMD's, of which none comes after another."""
+    """AMD's architectures, which have no order."""
     generations: dict[str, tuple[Arch, ...]] = Field(default_factory=dict)
-    """Those of AMD's that are of one generation, as rocPRIM calls it."""
+    """AMD's architectures by generation, as rocPRIM names it."""
     numbers: dict[Arch, int] = Field(default_factory=dict)
-    """Those of AMD's whose number is not the one that they are called by."""
+    """Numbers of those AMD architectures that are not numbered by their name."""
 
 
-# `schemas/archs.toml`: shared memory per architecture, and which GPUs are of it.
+# Architectures (`schemas/archs.toml`): shared memory and GPUs
 
 
 @cache
-def _known() -> Archs:
+def _archs_file() -> Archs:
     return load_toml(folder("schemas") / "archs.toml", Archs)
 
 
 def ladder() -> tuple[str, ...]:
-    """The architectures that are known, from the oldest to the newest."""
+    """Returns the known architectures from oldest to newest."""
     return tuple(archs())
 
 
 def older() -> tuple[str, ...]:
-    """Other architectures that there were."""
-    return _known().older
+    """Returns older architectures without facts."""
+    return _archs_file().older
 
 
 def amd_archs() -> tuple[str, ...]:
-    """AMD's architectures."""
-    return _known().amd
+    """Returns AMD's architectures."""
+    return _archs_file().amd
 
 
 def generation(arch: str) -> str | None:
-    """What rocPRIM calls the generation of one of AMD's architectures."""
-    plain, _ = arch_and_gpu(arch)
-    return next((name for name, lot in _known().generations.items() if plain in lot), None)
+    """Returns rocPRIM's name for the generation of an AMD architecture."""
+    plain_arch, _ = arch_and_gpu(arch)
+    return next(
+        (name for name, archs in _archs_file().generations.items() if plain_arch in archs), None
+    )
 
 
 def table_number(arch: str) -> int:
-    """The number of one of AMD's architectures in a table that is written by hand."""
-    plain, _ = arch_and_gpu(arch)
-    known = _known().numbers.get(plain)
-    digits = plain.removeprefix("gfx")
-    return known or (int(digits) if digits.isdigit() else 0)
+    """Returns the number of an AMD architecture in a handwritten table."""
+    plain_arch, _ = arch_and_gpu(arch)
+    number = _archs_file().numbers.get(plain_arch)
+    digits = plain_arch.removeprefix("gfx")
+    return number or (int(digits) if digits.isdigit() else 0)
 
 
 @cache
 def of_table(number: int) -> str | None:
-    """The architecture whose number there is not the one that it is called by."""
-    return next((arch for arch, own in _known().numbers.items() if own == number), None)
+    """Returns the AMD architecture with an explicit number in a handwritten table."""
+    return next(
+        (arch for arch, own_number in _archs_file().numbers.items() if own_number == number), None
+    )
 
 
 def next_arch(arch: str) -> str | None:
-    """The architecture that comes after one: its policy keeps what it had."""
-    later = (name for name in ladder() if arch_number(name) > arch_number(arch))
-    return next(later, None)
+    """Returns the next newer architecture, whose policy must stay the same."""
+    newer = (name for name in ladder() if arch_number(name) > arch_number(arch))
+    return next(newer, None)
 
 
 @cache
 def archs() -> dict[str, ArchFacts]:
-    """What is known, by name."""
-    return {arch.name: arch for arch in _known().archs}
+    """Returns the facts about known architectures by name."""
+    return {arch.name: arch for arch in _archs_file().archs}
 
 
 @cache
 def gpu_archs() -> dict[str, str]:
-    """Each GPU's architecture; longer names first, as `L40S` holds `L40`."""
+    """Maps each GPU to its architecture; longer names come first, since `L40S` contains `L40`."""
     pairs = [(gpu, arch.name) for arch in archs().values() for gpu in arch.gpus]
     return dict(sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0])))
 
 
 def gpu_arch(gpu: str) -> str | None:
-    """The architecture of a GPU as a database names it: `H200 (6144, 132, eccon)`."""
+    """Returns the architecture of a GPU as a database names it: `H200 (6144, 132, eccon)`."""
     name = gpu.partition("(")[0]
-    for known, arch in gpu_archs().items():
-        if re.search(rf"\b{re.escape(known)}\b", name, re.IGNORECASE):
+    for known_gpu, arch in gpu_archs().items():
+        if re.search(rf"\b{re.escape(known_gpu)}\b", name, re.IGNORECASE):
             return arch
     return None
 
 
-# `schemas/outside.toml`: what a header can ask of a compile beside its types, and who may.
+# Dependencies on the compile environment (`schemas/outside.toml`) and where they are allowed
 
 
 def _is_pattern(text: str) -> str:
@@ -186,51 +190,52 @@ Pattern = Annotated[str, AfterValidator(_is_pattern)]
 
 
 class Places(Record):
-    """Words that a compiler answers by where they stand, after the preprocessor."""
+    """Words that the compiler expands by their position, after preprocessing."""
 
     words: tuple[str, ...]
     known: tuple[str, ...]
-    """Files that hold them and are used by no tuning."""
+    """Files that contain them but that no tuning uses."""
 
 
 class Allowed(Record):
-    """What the files of one part of a tree may ask."""
+    """The dependencies allowed in the files of one part of a tree."""
 
     conditions: tuple[Pattern, ...]
-    """Macros that may be tested without being defined before, in the tree."""
+    """Macros that may be tested without a definition in the tree."""
     macros: tuple[Pattern, ...]
-    """Macros that may be used although they ask."""
+    """Macros that may be used although they depend on the environment."""
 
 
 class LibraryPart(Allowed):
-    """A part of another library's tree, by the beginning of the names of its files."""
+    """A part of another library's tree, selected by a prefix of file names."""
 
     prefix: str
     beneath: bool = False
-    """Whether no tuning stands in it, so that it may ask for all but what no file needs."""
+    """Whether no tuning lies in it, so that only the `nowhere` words are forbidden."""
 
 
 class Outside(Record):
-    """The file."""
+    """The contents of `outside.toml`."""
 
     words: dict[str, str]
-    """What each tells."""
+    """What each word reveals about the compile."""
     nowhere: tuple[str, ...]
-    """Words that no file of a tree needs; others are refused in `cub/` alone."""
+    """Words forbidden in all files of a tree; the others are forbidden in `cub/` only."""
     own: tuple[Pattern, ...]
-    """What macros of the tree are called."""
+    """The naming of the tree's own macros."""
     known: dict[str, tuple[str, ...]]
+    """File → words that its macros may contain."""
     files: tuple[str, ...]
-    """Words that the macros of a file may mention."""
+    """Headers whose presence may be tested, since it follows from the compiler."""
     tunings: Allowed
     cub: Allowed
     beneath: Allowed
     parts: tuple[LibraryPart, ...] = Field(alias="part", default=())
-    """Of other libraries than CUB; the first that fits counts."""
+    """Parts of libraries other than CUB; the first match applies."""
     places: Places
 
 
 @cache
 def outside() -> Outside:
-    """What is known."""
+    """Loads the rules for dependencies on the environment."""
     return load_toml(folder("schemas") / "outside.toml", Outside)

@@ -87,26 +87,26 @@ def apply(
         else:
             _check_alone("--plan")
             planned = read_plan(session, Path(plan_file))
-    done = apply_plan(session, planned, prove=not no_prove, write=not dry)
+    change = apply_plan(session, planned, prove=not no_prove, write=not dry)
     if patch.path is not None:
-        patch.write(done.diff)
+        patch.write(change.diff)
     if output.as_json:
-        click.echo(done.plan.to_json())
+        click.echo(change.plan.to_json())
     elif as_diff:
-        print_diff(done.diff)
+        print_diff(change.diff)
     else:
-        _print(done, head=not output.quiet, verbose=output.verbose)
+        _print(change, head=not output.quiet, verbose=output.verbose)
         if not output.quiet:
-            _print_ending(done, store, patch, dry=dry, proved=not no_prove)
-    return int(check and bool(done.changed))
+            _print_ending(change, store, patch, dry=dry, proved=not no_prove)
+    return int(check and bool(change.changed))
 
 
-def _check_alone(option: str, *more: str) -> None:
-    """An option that says everything stands beside none that changes a plan."""
+def _check_alone(option: str, *extra_names: str) -> None:
+    """Reject an option that implies the whole plan together with options that change a plan."""
     context = click.get_current_context()
     source = click.core.ParameterSource.DEFAULT
-    names = (*GIVEN, *more)
-    if any(n != "cub" and context.get_parameter_source(n) != source for n in names):
+    names = (*GIVEN, *extra_names)
+    if any(name != "cub" and context.get_parameter_source(name) != source for name in names):
         raise InputError(
             f"{option} says everything: give no --db, --arch and what changes a plan",
             f"Or no {option}.",
@@ -127,22 +127,24 @@ def _finish(cub: str | None, store: Path, output: Output) -> int:
     return 0
 
 
-def _print(done: AppliedChange, *, head: bool, verbose: bool) -> None:
+def _print(change: AppliedChange, *, head: bool, verbose: bool) -> None:
     if verbose:
-        print_plan(done.plan, head=head, verbose=True)
+        print_plan(change.plan, head=head, verbose=True)
     else:
-        print_apply(done.plan, head=head)
-    if done.diff:
-        print_diff(done.diff)
-    if done.effect is not None:
-        print_effect(done.effect, head=head, verbose=verbose)
+        print_apply(change.plan, head=head)
+    if change.diff:
+        print_diff(change.diff)
+    if change.effect is not None:
+        print_effect(change.effect, head=head, verbose=verbose)
 
 
-def _print_ending(done: AppliedChange, store: Path, patch: Out, *, dry: bool, proved: bool) -> None:
-    if not done.changed:
+def _print_ending(
+    change: AppliedChange, store: Path, patch: Out, *, dry: bool, proved: bool
+) -> None:
+    if not change.changed:
         click.echo("nothing to write")
         return
-    names = ", ".join(sorted(done.changed))
+    names = ", ".join(sorted(change.changed))
     if not proved:
         click.echo("not proved: --no-prove was given")
     if patch.path is not None:
@@ -153,7 +155,7 @@ def _print_ending(done: AppliedChange, store: Path, patch: Out, *, dry: bool, pr
         click.echo(f"written: {names}; to take it back: policygen undo{store_option_of(store)}")
 
 
-# `policygen undo`: takes the last apply back, byte for byte.
+# `policygen undo`
 
 
 @click.command()
@@ -187,7 +189,7 @@ def undo(
     return int(check and bool(undone.undone))
 
 
-# `policygen plan`: what results would change in a tree, and why.
+# `policygen plan`
 
 
 @click.command()
@@ -202,14 +204,14 @@ def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
     the reason. The compiler is asked whether each change has its effect and no other.
     """
     session = start(given["cub"], whole=True, quiet=output.quiet)
-    made = make_plan(session, given, prove=not no_prove, ways=True).plan
+    document = make_plan(session, given, prove=not no_prove, ways=True).plan
     if out.path is not None:
-        out.write(made.to_json() + "\n")
-    output.show(made, print_plan)
+        out.write(document.to_json() + "\n")
+    output.show(document, print_plan)
     return 0
 
 
-# `policygen verify-effect`: what was applied is selected, and nothing else changed.
+# `policygen verify-effect`
 
 
 @click.command("verify-effect")
@@ -231,19 +233,19 @@ def verify_effect(archs: tuple[str, ...], cub: str | None, store: Path, output: 
 __all__ = ["coloured", "print_diff", "unified"]
 _RESET = "\x1b[0m"
 _BOLD = "\x1b[1m"
-# As git colours them.
+# Colors of git.
 _COLOURS = {"@": "\x1b[36m", "+": "\x1b[32m", "-": "\x1b[31m"}
 
 
-# A diff on standard output, byte for byte; coloured on a terminal.
+# Diffs on standard output, byte for byte, with colors on a terminal
 
 
 def coloured(diff: str) -> str:
-    """The diff with git's colours, for a terminal."""
+    """Color a diff as git does, for a terminal."""
     rows: list[str] = []
     head = True
     for line in diff.split("\n"):
-        # A removed line `-- x` looks like the name of a file; the place tells them apart.
+        # A removed line `-- x` looks like a file name; only its position distinguishes them.
         head = line.startswith("diff ") or (head and not line.startswith("@"))
         colour = _BOLD if head else _COLOURS.get(line[:1])
         rows.append(f"{colour}{line}{_RESET}" if line and colour else line)
@@ -251,7 +253,7 @@ def coloured(diff: str) -> str:
 
 
 def print_diff(diff: str) -> None:
-    """Writes a diff; a file that it is sent to can be given to `git apply`."""
+    """Write a diff; if redirected to a file, `git apply` accepts it."""
     out = console.results()
     if out.is_terminal:
         diff = visible(diff, LINES)

@@ -1,4 +1,4 @@
-"""`policygen audit coverage`: which workloads are tuned for which architectures."""
+"""`policygen audit`: coverage, lint, and reach."""
 
 import sys
 from functools import partial
@@ -43,7 +43,7 @@ from policygen.report.value_views import print_lint, print_reach
 @out_option
 @partial(output_options, own=True)
 def coverage(
-    asked: Filter,
+    selection: Filter,
     cub: str | None,
     fail_under: float | None,
     inherited: bool,
@@ -63,7 +63,7 @@ def coverage(
     if out.path is not None and form == "table" and not output.as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
     session = start(cub, quiet=output.quiet)
-    document, errors = audit_coverage(session, asked, compare=compare, files=files, gpus=gpus)
+    document, errors = audit_coverage(session, selection, compare=compare, files=files, gpus=gpus)
     if output.as_json:
         out.write(document.to_json() + "\n")
     elif form != "table":
@@ -73,10 +73,10 @@ def coverage(
     missed = under(document, fail_under, inherited=inherited)
     for line in missed:
         sys.stderr.write(f"policygen: {line}\n")
-    return end(errors, found=bool(missed))
+    return end(errors, has_findings=bool(missed))
 
 
-# `policygen audit lint`: values that their algorithm cannot use.
+# `policygen audit lint`
 
 
 @click.command()
@@ -86,7 +86,7 @@ def coverage(
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
 @output_options
 def lint(
-    asked: Filter,
+    selection: Filter,
     cub: str | None,
     off: tuple[str, ...],
     only: tuple[str, ...],
@@ -104,18 +104,18 @@ def lint(
         for name, summary in rules.items():
             click.echo(f"{name:{width}}  {summary}")
         return 0
-    report, errors = audit_lint(cub, asked, only=only, off=off, note=warn)
+    report, errors = audit_lint(cub, selection, only=only, off=off, note=warn)
     output.show(report, print_lint)
-    return end(errors, found=bool(report.findings))
+    return end(errors, has_findings=bool(report.findings))
 
 
-# `policygen audit reach`: entries that no workload can select.
+# `policygen audit reach`
 
 
 @click.command()
 @partial(asked_options, arch="Only entries for this arch. Repeatable.")
 @output_options
-def reach(asked: Filter, cub: str | None, output: Output) -> int:
+def reach(selection: Filter, cub: str | None, output: Output) -> int:
     """Finds entries that no workload can ever select, by asking the compiler.
 
     In a copy of each header every entry gets a value that is its own; then all workloads are
@@ -124,6 +124,6 @@ def reach(asked: Filter, cub: str | None, output: Output) -> int:
     or a header's name; -R, -a and --arch choose entries, as they do for scan. Exit status 1 says
     that an entry was never seen.
     """
-    document, errors = audit_reach(start(cub, quiet=output.quiet), asked)
+    document, errors = audit_reach(start(cub, quiet=output.quiet), selection)
     output.show(document, print_reach)
-    return end(errors, found=bool(document.unreachable))
+    return end(errors, has_findings=bool(document.unreachable))

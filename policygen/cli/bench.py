@@ -1,4 +1,4 @@
-"""`policygen bench`: what benchmarks offer to tune."""
+"""`policygen bench`: tunable parameters of benchmarks."""
 
 from functools import partial
 from pathlib import Path
@@ -43,14 +43,14 @@ def bench(
     PATH is a benchmark's .cu file, a folder of them, a CCCL checkout, or a cccl_meta_bench.csv.
     Without one: the benchmarks of --cub, else of the checkout around the current folder.
     """
-    asked = Filter((), regex, axes)
-    if compare and asked.values:
+    selection = Filter((), regex, axes)
+    if compare and selection.values:
         raise click.UsageError("--check compares whole axes: give no -a with it")
     if not paths:
         paths = (benchmarks_around(cub),)
         if not output.quiet:
             click.echo(f"benchmarks of {paths[0].as_posix()}", err=True)
-    document, errors = read_tunables(paths, asked)
+    document, errors = read_tunables(paths, selection)
     checked = check_bindings(document) if compare and document.benchmarks else None
     if output.as_json:
         click.echo((checked or document).to_json())
@@ -58,10 +58,10 @@ def bench(
         tree_views.show_check(checked, results())
     elif document.benchmarks:
         report.show(document, results(), verbose=output.verbose)
-    return end(errors, found=checked is not None and checked.differing > 0)
+    return end(errors, has_findings=checked is not None and checked.differing > 0)
 
 
-# `policygen bench new`: a benchmark of one's own for a CCCL checkout.
+# `policygen bench new`
 
 
 @click.command()

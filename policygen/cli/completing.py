@@ -1,4 +1,4 @@
-"""What a shell offers for a value, by what the value is called in the help; nothing is loaded."""
+"""Shell completion of option values, selected by metavar, without importing commands."""
 
 import tomllib
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from policygen import rendering
 Find = Callable[[], Iterator[str]]
 PROGRAM = "policygen"
 VARIABLE = "_POLICYGEN_COMPLETE"
-"""Set by the script in the shell: `bash_complete`."""
+"""Environment variable set by the shell script, such as `bash_complete`."""
 
 SHELLS: dict[str, type[ShellComplete]] = {
     "bash": BashComplete,
@@ -28,7 +28,7 @@ SHELLS: dict[str, type[ShellComplete]] = {
 
 
 class Completed(StringParamType):
-    """A text of which a shell knows how it may go on: one of some words, or a file or folder."""
+    """Text that a shell can complete: one of several words, or a file or folder."""
 
     def __init__(self, find: Find | None = None, kind: str = "plain") -> None:
         self.find, self.kind = find, kind
@@ -39,10 +39,10 @@ class Completed(StringParamType):
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
-        """The words that begin with what was typed; files the shell finds itself."""
+        """Return words with the typed prefix; the shell completes files itself."""
         if self.find is None:
             return [CompletionItem(incomplete, type=self.kind)]
-        # A list with commas goes on behind the last one.
+        # In a comma-separated list, only the last item is completed.
         begin, comma, last = incomplete.rpartition(",")
         return [
             CompletionItem(f"{begin}{comma}{word}") for word in self.find() if word.startswith(last)
@@ -50,33 +50,35 @@ class Completed(StringParamType):
 
 
 def archs() -> Iterator[str]:
-    """The architectures that are known."""
-    known = tomllib.loads((rendering.folder("schemas") / "archs.toml").read_text("utf-8"))
-    return (one["name"] for one in known["arch"])
+    """List known architectures."""
+    table = tomllib.loads((rendering.folder("schemas") / "archs.toml").read_text("utf-8"))
+    return (arch["name"] for arch in table["arch"])
 
 
 def benchmarks() -> Iterator[str]:
-    """The benchmarks that are bound."""
-    found = set()
+    """List benchmarks with a binding."""
+    names = set()
     for path in (rendering.folder("schemas") / "bindings").glob("*.toml"):
-        bound = tomllib.loads(path.read_text("utf-8"))
-        found |= {one["name"] for one in bound.get("benchmark", ()) if "name" in one}
-    return iter(sorted(found))
+        binding = tomllib.loads(path.read_text("utf-8"))
+        names |= {
+            benchmark["name"] for benchmark in binding.get("benchmark", ()) if "name" in benchmark
+        }
+    return iter(sorted(names))
 
 
 def algorithms() -> Iterator[str]:
-    """The algorithms that are bound."""
+    """List algorithms with a binding."""
     paths = (rendering.folder("schemas") / "bindings").glob("*.toml")
     return iter(sorted(path.stem for path in paths if path.stem != "types"))
 
 
 def versions() -> Iterator[str]:
-    """The releases that can be fetched."""
+    """List releases that can be fetched."""
     path = rendering.folder("cub_headers") / "manifest.toml"
-    known = tomllib.loads(path.read_text("utf-8"))
-    yield from (wheel["cub"] for wheel in known["wheels"])
-    for one in known["releases"]:
-        yield known["libraries"][one["library"]]["fetched"]["name"] + one["release"]
+    manifest = tomllib.loads(path.read_text("utf-8"))
+    yield from (wheel["cub"] for wheel in manifest["wheels"])
+    for release in manifest["releases"]:
+        yield manifest["libraries"][release["library"]]["fetched"]["name"] + release["release"]
 
 
 FILES, FOLDERS = Completed(kind="file"), Completed(kind="dir")
@@ -89,11 +91,11 @@ KINDS = {
     "VERSION...": Completed(versions),
     "[VERSION]": Completed(versions),
 }
-"""What values are called → how they are completed."""
+"""Maps metavars to their completion."""
 
 
 def completed(command: click.Command) -> None:
-    """Tells the parameters of a command how their values are completed."""
+    """Set the completion of a command's parameters by their metavars."""
     for param in command.params:
         kind = KINDS.get(param.metavar or "")
         if kind is not None and type(param.type) is StringParamType:
@@ -101,17 +103,17 @@ def completed(command: click.Command) -> None:
 
 
 def script(group: click.Command, shell: str) -> str:
-    """The script for a shell; click's own way to it starts the shell to ask for its version."""
-    made = SHELLS[shell](group, {}, PROGRAM, VARIABLE)
-    return made.source_template % made.source_vars()
+    """Return the script for a shell; unlike click, do not start the shell for its version."""
+    completion = SHELLS[shell](group, {}, PROGRAM, VARIABLE)
+    return completion.source_template % completion.source_vars()
 
 
-def answer(group: click.Command, asked: str) -> int:
-    """Tells a shell how the line goes on that its variables hold."""
-    shell, _, what = asked.partition("_")
-    if shell not in SHELLS or what not in ("complete", "source"):
+def answer(group: click.Command, instruction: str) -> int:
+    """Respond to the completion request of a shell."""
+    shell, _, action = instruction.partition("_")
+    if shell not in SHELLS or action not in ("complete", "source"):
         return 2
-    if what == "source":
+    if action == "source":
         click.echo(script(group, shell), nl=False)
     else:
         click.echo(SHELLS[shell](group, {}, PROGRAM, VARIABLE).complete())

@@ -1,4 +1,4 @@
-"""`policygen completion`: what lets a shell complete commands, options and values."""
+"""`policygen completion`: shell completion of commands, options and values."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`policygen db`: what tuning databases hold, how good the variants are, which ones to take."""
+"""`policygen db`: contents of tuning databases, rankings, and choices."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,7 +62,7 @@ from policygen.report.search_views import render as search_views_render
 
 
 def ranking(command: Command) -> Command:
-    """What changes the ranking and the choice."""
+    """Options that change the ranking and the choice."""
     return decorated(
         command,
         click.option(
@@ -92,9 +92,9 @@ def ranking(command: Command) -> Command:
 @ranking
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="How many.")
 @output_options
-def top(given: ResultFiles, top: int, output: Output, **wanted: Any) -> int:
+def top(given: ResultFiles, top: int, output: Output, **ranking_options: Any) -> int:
     """Ranks the variants of each workload, with intervals, verdicts and the worst workload."""
-    return _show(_rank(given, top, **wanted), print_top, output)
+    return _show(_rank(given, top, **ranking_options), print_top, output)
 
 
 @click.command()
@@ -110,12 +110,12 @@ def top(given: ResultFiles, top: int, output: Output, **wanted: Any) -> int:
 )
 @output_options
 def choose(
-    given: ResultFiles, record: str | None, why: str | None, output: Output, **wanted: Any
+    given: ResultFiles, record: str | None, why: str | None, output: Output, **ranking_options: Any
 ) -> int:
     """Chooses one variant per workload, or base, and says why not the others."""
     if why is not None:
         given = ask_why(given, why)
-    document = _rank(given, None, record, explain=why is not None, **wanted)
+    document = _rank(given, None, record, explain=why is not None, **ranking_options)
     return _show(document, print_choices if why is None else print_why, output)
 
 
@@ -138,7 +138,7 @@ def info(files: tuple[str, ...], regex: str, axes: tuple[str, ...], output: Outp
 
 
 def _show(document: Told, print_text: Callable[..., None], output: Output) -> int:
-    """Prints what is usable; what is not is a warning."""
+    """Print the usable results, and warn about the others."""
     output.tell(document, print_text)
     tell_warnings(document.warnings, warn)
     return 0
@@ -169,7 +169,7 @@ def _rank(
     )
 
 
-# `policygen db compare`: two GPUs or two searches beside each other.
+# `policygen db compare`
 
 
 @click.command()
@@ -197,7 +197,9 @@ def compare(
     both are plotted against each other, besides what is printed.
     """
     plotted = out.path is not None and is_plot(out.path)
-    first, second = (given_results([one], benches, regex=regex, axes=axes) for one in (a, b))
+    first, second = (
+        given_results([pattern], benches, regex=regex, axes=axes) for pattern in (a, b)
+    )
     if out.path is not None:
         check_other(out.path, first, second)
     document = compare_databases(first, second, choose_rules(**rules))
@@ -215,7 +217,7 @@ def compare(
     return 0
 
 
-# `policygen db import`: results of other tuners as a database.
+# `policygen db import`
 
 
 def facts_options(command: Command) -> Command:
@@ -300,7 +302,7 @@ def import_files(
     return 0
 
 
-# `policygen db matrix`: strategies of a kernel of one's own against sizes.
+# `policygen db matrix`
 
 
 @click.command()
@@ -344,7 +346,7 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
     return 0
 
 
-# `policygen db report`: what a search found, how sure that is, and how it got there.
+# `policygen db report`
 
 
 @click.command()
@@ -402,7 +404,7 @@ def _form(path: Path | None) -> str:
     return FORMS.get(path.suffix.lower(), "table") if path else "table"
 
 
-# The commands of `policygen db` that write a file: merge, export, plot.
+# Commands of `policygen db` that write a file: merge, export, and plot
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`policygen demo`: the whole loop on an embedded example, each step a command to repeat."""
+"""`policygen demo`: the whole workflow on an embedded example, with repeatable commands."""
 
 import shlex
 import sys
@@ -36,15 +36,17 @@ def demo(context: click.Context, cub: str | None, folder: str) -> int:
         try:
             status = commands.main(args=arguments, prog_name="policygen", standalone_mode=False)
         except click.Abort as error:
-            kept = f"The demo's files are in {folder}: policygen demo begins again."
-            raise Stopped(*said(error), kept, *_written(arguments, Path(folder))) from error
+            folder_hint = f"The demo's files are in {folder}: policygen demo begins again."
+            raise Stopped(
+                *said(error), folder_hint, *_undo_hint(arguments, Path(folder))
+            ) from error
         if status:
             return int(status)
     return 0
 
 
-def _written(arguments: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """What takes back what the demo wrote, where it is at a step behind that."""
+def _undo_hint(arguments: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Explain how to undo the demo's changes, if the interrupted step comes after apply."""
     if arguments[0] not in {"verify-effect", "verify-sass", "undo"}:
         return ()
     store = folder / "policygen.db"

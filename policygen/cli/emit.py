@@ -1,4 +1,4 @@
-"""`policygen emit`: a header of policy selectors for CUB's public API, made from results."""
+"""`policygen emit`: generates a header of policy selectors for CUB's public API."""
 
 from functools import partial
 from typing import Any
@@ -55,15 +55,15 @@ def emit(
     name = None if out.path is None else str(out.path)
     files = chosen_files(given)
     session, _ = with_own(start(given["cub"], quiet=output.quiet), given["workload"], files.where)
-    made = emitted_kernel(session, files, given["archs"], out.path, choice_rules(given))
-    if made is not None:
-        if made.changed:
-            out.write(made.text)
+    kernel = emitted_kernel(session, files, given["archs"], out.path, choice_rules(given))
+    if kernel is not None:
+        if kernel.changed:
+            out.write(kernel.text)
         if output.as_json:
-            click.echo(made.model_dump_json(indent=1))
+            click.echo(kernel.model_dump_json(indent=1))
         elif not output.quiet:
-            print_kernel(made)
-        return int(not made.changed)
+            print_kernel(kernel)
+        return int(not kernel.changed)
     document = emit_selectors(
         session,
         files,

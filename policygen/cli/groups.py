@@ -1,4 +1,4 @@
-"""The groups of commands; a command is imported when it is asked for, so that help is quick."""
+"""Command groups; commands are imported on demand, so that help is fast."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,37 +11,37 @@ from policygen.cli.completing import completed
 
 
 class LazyGroup(click.Group):
-    """A group that knows the first sentences of its commands: `name`, or `module:name`."""
+    """Group with the summaries of its commands, keyed by `name` or `module:name`."""
 
     def __init__(self, name: str, text: str, commands: Mapping[str, str]) -> None:
-        # click would drop escape sequences without a word; here they are shown.
+        # click would strip escape sequences silently; here they are made visible.
         context = {"help_option_names": ["-h", "--help"], "color": True}
         super().__init__(name, help=text, context_settings=context)
         self.known = {key.rpartition(":")[2]: text for key, text in commands.items()}
         self.modules = {key.rpartition(":")[2]: key.partition(":")[0] for key in commands}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
+        """List all command names."""
         return sorted({*super().list_commands(ctx), *self.known})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, out of its module."""
+        """Import a command from its module."""
         if cmd_name not in self.commands and cmd_name in self.known:
             module = import_module(f"policygen.cli.{self.modules[cmd_name].replace('-', '_')}")
-            for found in vars(module).values():
-                if isinstance(found, click.Command) and found.name in self.known:
-                    completed(found)
-                    self.add_command(found)
+            for member in vars(module).values():
+                if isinstance(member, click.Command) and member.name in self.known:
+                    completed(member)
+                    self.add_command(member)
         return super().get_command(ctx, cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What a shell offers: names and options, without importing the commands."""
+        """Complete names and options without importing the commands."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         items = [CompletionItem(name, help=self._short(name, 100)) for name in names]
         return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the commands without importing them."""
+        """List the commands without importing them."""
         names = self.list_commands(ctx)
         limit = formatter.width - 6 - max(map(len, names))
         with formatter.section("Commands"):
@@ -53,30 +53,38 @@ class LazyGroup(click.Group):
 
 
 class DefaultGroup(LazyGroup):
-    """A group one of whose commands is meant where none is named."""
+    """Group with a default command."""
 
     def __init__(self, name: str, text: str, commands: Mapping[str, str], default: str) -> None:
         super().__init__(name, text, commands)
         self.default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Puts the command's name in front, but for a shell that asks what may stand there."""
-        named = args[:1] in [[one] for one in (*self.known, *self.get_help_option_names(ctx))]
-        if not named and (args or not ctx.resilient_parsing):
+        """Insert the default command's name, unless a shell is completing this position."""
+        is_named = args[:1] in [[name] for name in (*self.known, *self.get_help_option_names(ctx))]
+        if not is_named and (args or not ctx.resilient_parsing):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands, and what the one that is meant takes."""
+        """Complete command names, and the arguments of the default command."""
         command = self.get_command(ctx, self.default)
         assert command is not None
-        within = command.make_context(self.default, [], parent=ctx, resilient_parsing=True)
+        subcontext = command.make_context(self.default, [], parent=ctx, resilient_parsing=True)
         words = not incomplete.startswith("-")
-        taken = [one for one in command.params if words and isinstance(one, click.Argument)]
-        found = [item for one in taken for item in one.shell_complete(within, incomplete)]
-        options = command.shell_complete(within, incomplete)
-        # Bash forgets what came before a file.
-        return [*found, *super().shell_complete(ctx, incomplete), *options]
+        arguments = [
+            parameter
+            for parameter in command.params
+            if words and isinstance(parameter, click.Argument)
+        ]
+        items = [
+            item
+            for parameter in arguments
+            for item in parameter.shell_complete(subcontext, incomplete)
+        ]
+        options = command.shell_complete(subcontext, incomplete)
+        # Bash ignores items that precede a file.
+        return [*items, *super().shell_complete(ctx, incomplete), *options]
 
 
 BENCH = DefaultGroup(

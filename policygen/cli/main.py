@@ -1,4 +1,4 @@
-"""The entry point: one error boundary around all commands."""
+"""Entry point: a single error boundary around all commands."""
 
 import gc
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-# Looking for plugins of Pydantic reads the metadata of every installed package.
+# Searching for Pydantic plugins reads the metadata of every installed package.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 from policygen import __version__
@@ -24,12 +24,12 @@ from policygen.process import said
 from policygen.report.sink import shown
 
 BUG = 70
-"""The exit status of a failure that policygen did not expect."""
+"""Exit status of an internal error."""
 INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; 0 fine, 1 a check found something, 2 bad input, 3 a tool is missing."""
+    """Run a command; 0: success, 1: a check failed, 2: invalid input, 3: a tool is missing."""
     with shown():
         return _main(argv)
 
@@ -37,8 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     try:
         _check_folder()
-        if asked := os.environ.get(VARIABLE):
-            outcome = answer(COMMANDS, asked)
+        if completion_request := os.environ.get(VARIABLE):
+            outcome = answer(COMMANDS, completion_request)
         else:
             outcome = COMMANDS.main(args=argv, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
@@ -56,7 +56,7 @@ def _main(argv: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except (BrokenPipeError, SystemExit):
-        # The reader of our output, `head` for one, has seen enough; only then does click exit.
+        # The reader of the output, such as `head`, closed the pipe; only then does click exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception:  # noqa: BLE001  the boundary: no traceback reaches a user
@@ -80,17 +80,17 @@ def _report_bug() -> int:
         log = cache_folder() / "error.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(head + details, encoding="utf-8")
-        where = f"the details are in {log}; please report them"
+        location = f"the details are in {log}; please report them"
     except (OSError, InputError):
-        where = details
+        location = details
     summary = details.strip().splitlines()[-1]
-    sys.stderr.write(f"policygen: internal error: {summary}\n  {where}\n")
+    sys.stderr.write(f"policygen: internal error: {summary}\n  {location}\n")
     return BUG
 
 
 def run() -> None:
-    """The console script; asked to end, it ends as by Ctrl-C, with all that it has started."""
+    """Run the console script; SIGTERM ends it like Ctrl-C, including its child processes."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A command keeps what it makes until it ends: to look for cycles in it takes time for nothing.
+    # Commands keep their objects until they exit, so frequent cycle collection only wastes time.
     gc.set_threshold(200_000, 20, 20)
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""`policygen measure`: what variants are worth on a GPU of this machine, beside base."""
+"""`policygen measure`: performance of variants next to base on a local GPU."""
 
 from functools import partial
 from pathlib import Path
@@ -108,11 +108,11 @@ def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -
         checks = examine_measuring()
         output.show(checks, print_doctor)
         return exit_status(checks)
-    where = Filter((), given["regex"], given["axes"], ())
-    labels = [one for text in given["variants"] for one in text.split(",") if one]
-    alone = not (labels or given["count"] or given["everything"] or compile_only)
-    count = 0 if alone else given["count"]
-    wanted = VariantsWanted(tuple(labels), count, given["seed"], spaces_of(given["benches"]))
+    selection = Filter((), given["regex"], given["axes"], ())
+    labels = [label for text in given["variants"] for label in text.split(",") if label]
+    base_only = not (labels or given["count"] or given["everything"] or compile_only)
+    count = 0 if base_only else given["count"]
+    requested = VariantsWanted(tuple(labels), count, given["seed"], spaces_of(given["benches"]))
     effort = Effort(
         processes=given["processes"],
         rounds=given["rounds"],
@@ -125,11 +125,11 @@ def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -
         method=given["method"],
     )
     session = start(given["cub"], quiet=output.quiet)
-    session, where = with_own(session, given["workload"], where)
+    session, selection = with_own(session, given["workload"], selection)
     if given["benchmarks"] is not None:
         document = measure_checkout(
             given["benchmarks"],
-            where,
+            selection,
             labels,
             database=given["db"],
             effort=effort,
@@ -139,11 +139,11 @@ def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -
         return int(not document.is_fine)
     if compile_only:
         arch = parse_target(given["archs"] or [native_arch(effort.gpu)])
-        spaces = compile_variants(session, where, arch, wanted, slots=effort.slots)
+        spaces = compile_variants(session, selection, arch, requested, slots=effort.slots)
         output.show(spaces, print_compiled)
         return int(not spaces.is_fine)
-    if alone:
+    if base_only:
         session.note("no --variant is named: base alone is measured, and how noisy it is")
-    document = measure_variants(session, where, wanted, database=given["db"], effort=effort)
+    document = measure_variants(session, selection, requested, database=given["db"], effort=effort)
     output.show(document, print_measured)
     return int(not document.is_fine)

@@ -1,4 +1,4 @@
-"""The options that all commands share, with CCCL's meaning where CCCL has them."""
+"""Options shared by commands, with CCCL's meaning where CCCL has them."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -45,11 +45,13 @@ def config_option(command: Command) -> Command:
     """`--config`: settings count where they are named, and nowhere else."""
 
     def choose(context: click.Context, _option: click.Parameter, path: str | None) -> None:
-        if context.resilient_parsing:  # a shell asks how the line may go on
+        if context.resilient_parsing:  # shell completion
             return
         settings.choose(path)
-        if there := settings.passed_by(Path.cwd()):
-            sys.stderr.write(f"policygen: note: {there} is not read; --config {there} reads it\n")
+        if ignored_file := settings.passed_by(Path.cwd()):
+            sys.stderr.write(
+                f"policygen: note: {ignored_file} is not read; --config {ignored_file} reads it\n"
+            )
 
     return click.option(
         "--config",
@@ -100,8 +102,8 @@ def arch_option(
 
 
 def asked_options(command: Command, arch: str = "For this arch.") -> Command:
-    """HEADER…, `-R`, `-a` and `--arch`, as one `asked`."""
-    command = as_one(command, "asked", Filter, "headers", "regex", "axes", "archs")
+    """HEADER…, `-R`, `-a` and `--arch`, as one `selection`."""
+    command = as_one(command, "selection", Filter, "headers", "regex", "axes", "archs")
     command = arch_option(command, arch)
     headers = click.argument("headers", nargs=-1, metavar="[HEADER]...")
     return headers(cub_option(filter_options(command)))
@@ -114,13 +116,13 @@ def store_option(command: Command) -> Command:
         default=STORE,
         show_default=True,
         metavar="FILE",
-        callback=_believed,
+        callback=_trusted_store,
         help="Where applies are recorded.",
     )(command)
 
 
-def _believed(context: click.Context, _option: click.Parameter, store: str) -> Path:
-    """A store counts where it is named, or was made by this user in the current folder."""
+def _trusted_store(context: click.Context, _option: click.Parameter, store: str) -> Path:
+    """Trust a store that is named, or that this user created in the current folder."""
     source = context.get_parameter_source("store")
     return own_store(store if source is ParameterSource.COMMANDLINE else None)
 
@@ -128,7 +130,7 @@ def _believed(context: click.Context, _option: click.Parameter, store: str) -> P
 def output_options(command: Command, *, own: bool = False) -> Command:
     """`--json`, `-q`, `-v` as one `output`; and `-o`, where the command has none of its `own`."""
     if not own:
-        command = out_option(_into(command), "Write what is printed to a file.")
+        command = out_option(_print_to_out(command), "Write what is printed to a file.")
     return decorated(
         as_one(command, "output", Output, "as_json", "quiet", "verbose"),
         click.option("-v", "--verbose", is_flag=True, help="Say more."),
@@ -147,8 +149,8 @@ def out_option(
     return named(force_option(as_one(command, "out", Out.chosen, "name", "force")))
 
 
-def _into(command: Command) -> Command:
-    """The command, which prints into `out`; what it found counts also when it fails then."""
+def _print_to_out(command: Command) -> Command:
+    """Redirect a command's output to `out`, including partial output if the command fails."""
 
     @wraps(command)
     def run(*, out: Out, **given: Any) -> Any:
@@ -177,7 +179,7 @@ def force_option(command: Command) -> Command:
 
 
 def decorated(command: Command, *options: Callable[[Command], Command]) -> Command:
-    """A command with options, the last one first."""
+    """Apply options to a command, the last one first."""
     for decorate in options:
         command = decorate(command)
     return command
@@ -186,18 +188,18 @@ def decorated(command: Command, *options: Callable[[Command], Command]) -> Comma
 def as_one(
     command: Command, name: str, make: Callable[..., object], *names: str, shared: str = ""
 ) -> Command:
-    """The command, which gets some options as one value; one may be `shared` with others."""
+    """Combine options of a command into one value; `shared` is also passed on its own."""
 
     @wraps(command)
     def run(**given: Any) -> Any:
-        more = {shared: given[shared]} if shared else {}
-        made = make(**{one: given.pop(one) for one in names}, **more)
-        return command(**{name: made}, **given)
+        shared_values = {shared: given[shared]} if shared else {}
+        value = make(**{option: given.pop(option) for option in names}, **shared_values)
+        return command(**{name: value}, **given)
 
     return cast("Command", run)
 
 
-# How commands that read a tree begin.
+# Sessions of commands that read a tree
 
 
 def start(
@@ -208,7 +210,7 @@ def start(
     quiet: bool = False,
     library: Library | None = None,
 ) -> Session:
-    """Opens a tree; who waits is told how far it is."""
+    """Open a tree, with progress reported on standard error."""
     progress = compile_progress(quiet=quiet)
     return open_session(cub, store, whole=whole, library=library, progress=progress, note=warn)
 
@@ -221,15 +223,15 @@ workload_option = click.option(
 )
 
 
-# `--workload`: a workload of one's own in place of CUB's benchmarks.
+# `--workload`: a user-defined workload in place of CUB's benchmarks
 
 
-def with_own(session: Session, path: Path | None, where: Filter) -> tuple[Session, Filter]:
-    """What a command works on until it ends: a workload of one's own, where a file is named."""
-    return click.get_current_context().with_resource(with_workload(session, path, where))
+def with_own(session: Session, path: Path | None, selection: Filter) -> tuple[Session, Filter]:
+    """Switch to a user-defined workload, if a file is named, until the command ends."""
+    return click.get_current_context().with_resource(with_workload(session, path, selection))
 
 
-# Which results are meant, and when a variant of them is worth writing.
+# Selection of results, and rules for choosing variants
 
 
 def result_options(command: Command) -> Command:
@@ -273,7 +275,7 @@ def database_options(command: Command) -> Command:
 
 
 FORMS = {".html": "html", ".htm": "html", ".md": "md"}
-"""How a report is written, by what its file ends with."""
+"""Maps file extensions to report formats."""
 
 
 def files_argument(command: Command) -> Command:
@@ -291,9 +293,9 @@ def given_results(
     regex: str,
     axes: tuple[str, ...],
 ) -> ResultFiles:
-    """Databases, and what of them is asked for."""
-    where = Filter(regex=regex, axes=axes)
-    return ResultFiles(files, benches, base, confirm, where, parse_gpus(gpus))
+    """Return databases, and the selection from them."""
+    selection = Filter(regex=regex, axes=axes)
+    return ResultFiles(files, benches, base, confirm, selection, parse_gpus(gpus))
 
 
 def rule_options(command: Command) -> Command:

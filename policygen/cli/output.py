@@ -1,4 +1,4 @@
-"""Where results go: standard output, or a file that was named."""
+"""Output of results: standard output, or a named file."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,29 +16,29 @@ from policygen.report.sink import ShownStream
 
 
 class Printable(Protocol):
-    """What is one JSON document."""
+    """A document that can be written as JSON."""
 
     def to_json(self) -> str:
-        """Its text."""
+        """Return the JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What `--json`, `-q` and `-v` ask for."""
+    """Values of `--json`, `-q` and `-v`."""
 
     as_json: bool
     quiet: bool
     verbose: bool
 
     def show(self, document: Printable, print_text: Callable[..., None]) -> None:
-        """Writes one document to standard output, or what it says."""
+        """Write a document as JSON or text; `-q` omits the header of the text."""
         if self.as_json:
             click.echo(document.to_json())
         else:
             print_text(document, head=not self.quiet, verbose=self.verbose)
 
     def tell(self, document: Printable, print_text: Callable[..., None]) -> None:
-        """The same, of what leaves more away than a head when it is to be quiet."""
+        """Like `show`, for views that handle `quiet` themselves."""
         if self.as_json:
             click.echo(document.to_json())
         else:
@@ -47,14 +47,14 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """The file that the user named, if one was, and whether what others made may go."""
+    """Output file, if any, and whether files of other programs may be overwritten."""
 
     path: Path | None = None
     force: bool = False
 
     @classmethod
     def chosen(cls, name: str | None, *, force: bool) -> Self:
-        """Refuses a file that would be lost, before anybody waits for what shall replace it."""
+        """Reject a file that must not be overwritten, before any long computation."""
         path = None if name is None else Path(name)
         if path is not None:
             check_free(path, force=force)
@@ -62,12 +62,12 @@ class Out:
 
     @property
     def named(self) -> Path:
-        """The file, where there is always one."""
+        """Output file, for commands that require one."""
         assert self.path is not None
         return self.path
 
     def write(self, text: str) -> None:
-        """Writes to the file, if there is one, else to standard output."""
+        """Write to the file if there is one, else to standard output."""
         if self.path is None:
             sys.stdout.write(text)
         else:
@@ -76,20 +76,20 @@ class Out:
 
 @contextmanager
 def printed() -> Iterator[BytesIO]:
-    """What is printed in the block, as it would stand in a file."""
+    """Capture printed output, formatted as for a file."""
     data = BytesIO()
     stream = TextIOWrapper(data, "utf-8", "surrogateescape", newline="", write_through=True)
-    before, own = sys.stdout, cast("TextIO", ShownStream(stream))
-    sys.stdout = own
+    previous, wrapped = sys.stdout, cast("TextIO", ShownStream(stream))
+    sys.stdout = wrapped
     try:
         yield data
     finally:
-        sys.stdout = before
-        stream.detach()  # else it would close what it has written to
+        sys.stdout = previous
+        stream.detach()  # Otherwise it would close the underlying buffer.
 
 
-def end(errors: Sequence[PolicygenError], *, found: bool = False) -> int:
-    """The exit status; what could not be read or asked is told last."""
+def end(errors: Sequence[PolicygenError], *, has_findings: bool = False) -> int:
+    """Return the exit status, or raise if anything could not be read or queried."""
     if errors:
         raise Problems(errors)
-    return int(found)
+    return int(has_findings)

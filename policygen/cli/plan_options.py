@@ -1,4 +1,4 @@
-"""What changes a plan, as options of `plan`, `apply` and whatever else plans."""
+"""Options that affect plans, for `plan`, `apply` and other commands that plan."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -117,7 +117,7 @@ def planning_options(command: Command) -> Command:
 def make_plan(
     session: Session, given: Mapping[str, Any], *, prove: bool, ways: bool = False
 ) -> Planned:
-    """Plans what is given on the command line."""
+    """Plan according to the command line."""
     names = ("reach", "collisions", "narrow", "next_best", "provenance", "legacy")
     chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
     options = Options(arch=parse_target(given["archs"]), rules=choice_rules(given), **chosen)
@@ -126,12 +126,12 @@ def make_plan(
 
 
 def chosen_files(given: Mapping[str, Any]) -> ResultFiles:
-    """The databases, and what of them is asked for."""
+    """Return the databases, and the selection from them."""
     names = ("files", "benches", "base", "confirm", "gpus", "regex", "axes")
     return given_results(**{name: given[name] for name in names})
 
 
 def choice_rules(given: Mapping[str, Any]) -> Rules:
-    """What a choice must fulfil."""
+    """Return the rules that a choice must satisfy."""
     accept = given["accept_unconfirmed"]
     return choose_rules(prefer_simple=False, accept_unconfirmed=accept, **given["rules"])

@@ -1,4 +1,4 @@
-"""What is told on standard error while a command works."""
+"""Progress on standard error while a command runs."""
 
 import os
 import sys
@@ -14,25 +14,25 @@ from policygen.steps import HowFar, Progress, spelled
 from policygen.untrusted import visible
 
 WIDTH = 10
-"""Of a bar."""
+"""Width of the progress bar."""
 WINDOW = 60.0
-"""Seconds that a rate is of: what was in the cache took none."""
+"""Window of the rate, in seconds, so that instant cache hits soon stop counting."""
 DRAWN = 0.1
-"""Seconds between two drawings of the line of a terminal."""
+"""Minimum seconds between updates of the line on a terminal."""
 EVERY = 5.0
-"""Seconds between two lines elsewhere, at least; work that is done sooner has none."""
+"""Minimum seconds between lines elsewhere; shorter work prints none."""
 PART = 0.1
-"""Of the time that it took so far, at least, lies between two lines: of hours there are dozens."""
+"""Minimum interval as a fraction of the elapsed time, so that hours print only dozens of lines."""
 
 
 def warn(text: str) -> None:
-    """Says what is no error, and should be known."""
+    """Print a warning."""
     clear()
     sys.stderr.write(f"policygen: warning: {text}\n")
 
 
 def compile_progress(*, quiet: bool) -> Progress | None:
-    """A line that changes on a terminal, elsewhere one every few seconds."""
+    """Create a line that updates on a terminal, or periodic lines elsewhere."""
     global _teller  # noqa: PLW0603  there is one standard error
     clear()
     _teller = None if quiet else teller(sys.stderr)
@@ -40,19 +40,19 @@ def compile_progress(*, quiet: bool) -> Progress | None:
 
 
 def teller(stream: TextIO, clock: Callable[[], float] = time.monotonic) -> "Teller":
-    """What tells on a stream."""
+    """Create a reporter for a stream."""
     return Teller(raw(stream), stream.isatty(), clock)
 
 
 def clear() -> None:
-    """Takes the line off the terminal, for what is to be written now."""
+    """Erase the progress line from the terminal, so that other output can follow."""
     if _teller is not None:
         _teller.clear()
 
 
 @dataclass(slots=True)
 class Teller:
-    """Tells how far it is; phases with the same name that follow each other are one."""
+    """Reports progress; consecutive phases with the same name count as one."""
 
     stream: TextIO
     live: bool
@@ -60,21 +60,21 @@ class Teller:
     phase: str = ""
     last: HowFar | None = None
     before: int = 0
-    """Of the same phase, asked for earlier."""
+    """Items of earlier parts of the same phase."""
     begun: float = 0
     told: float = 0
-    """When the last line was written."""
+    """Time of the last update."""
     shown: bool = False
-    """Whether a line is on the terminal."""
+    """Whether the line is currently displayed."""
     seen: deque[tuple[float, int]] = field(default_factory=deque)
-    """When how much was done."""
+    """Times and counts of completed items."""
 
     def __post_init__(self) -> None:
-        """Nothing is told of work that takes less than a moment."""
+        """Start the clock, so that very short work reports nothing."""
         self.begun = self.told = self.clock()
 
     def __call__(self, step: HowFar) -> None:
-        """Is told where the work is."""
+        """Report the current step."""
         now = self.clock()
         self._follow(step, now)
         if not self.live:
@@ -90,14 +90,14 @@ class Teller:
             self._draw(self._line(step, now, bar=True))
 
     def say(self, text: str) -> None:
-        """Shows a text until there is another one; elsewhere a line."""
+        """Show a text until the next update, or print a line if this is not a terminal."""
         if self.live:
             self._draw(visible(text))
         else:
             self.stream.write(f"{visible(text)}\n")
 
     def clear(self) -> None:
-        """Takes the line away."""
+        """Erase the line."""
         if self.shown:
             self._draw("")
             self.shown = False
@@ -119,23 +119,27 @@ class Teller:
         drawn = f"{'█' * filled}{'·' * (WIDTH - filled)} " if bar else ""
         rate = self._rate(now)
         pace = f", {rate:.1f}/s" if rate >= 1 else f", {1 / rate:.1f} s each" if rate else ""
-        left = f", {spelled((total - done) / rate)} left" if rate else ""
+        time_left = f", {spelled((total - done) / rate)} left" if rate else ""
         if not rate and now - self.seen[0][0] >= 1:
-            left = f", {spelled(now - self.seen[0][0])} so far"
-        others = len(step.running) - 1
-        names = f": {step.running[0]}{f' +{others}' if others else ''}" if step.running else ""
-        return visible(f"{drawn}{done}/{total} {step.phase}{pace}{left}{names}")
+            time_left = f", {spelled(now - self.seen[0][0])} so far"
+        other_count = len(step.running) - 1
+        names = (
+            f": {step.running[0]}{f' +{other_count}' if other_count else ''}"
+            if step.running
+            else ""
+        )
+        return visible(f"{drawn}{done}/{total} {step.phase}{pace}{time_left}{names}")
 
     def _rate(self, now: float) -> float:
-        """How many are done in a second; 0 where it is not known yet."""
-        at, done = self.seen[0]
-        return (self.seen[-1][1] - done) / (now - at) if now - at >= 1 else 0.0
+        """Items per second; 0 if not known yet."""
+        start, done = self.seen[0]
+        return (self.seen[-1][1] - done) / (now - start) if now - start >= 1 else 0.0
 
     def _draw(self, text: str) -> None:
-        # A line that wraps could not be written over.
+        # A wrapped line could not be overwritten.
         width = get_terminal_size().columns - 1
         if os.environ.get("NO_COLOR"):
-            # No escape at all: blanks instead of one that clears the line.
+            # Without escape sequences, blanks clear the line.
             self.stream.write(f"\r{' ' * width}\r{text[:width]}")
         else:
             self.stream.write(f"\r\x1b[K{text[:width]}")

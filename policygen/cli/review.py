@@ -1,4 +1,4 @@
-"""`policygen review`: what a change of tuning headers means."""
+"""`policygen review`: effects of a change to tuning headers."""
 
 from pathlib import Path
 
@@ -82,16 +82,16 @@ def review(
         raise click.UsageError("--dry-run is for --run-sass.")
     proofs = read_proofs(effect, sass, performance)
     if dry_run:
-        told = tell_sass(start(cub, store, whole=True, quiet=quiet), base)
-        Output(as_json or form == "json", quiet, verbose=False).show(told, print_compiles)
+        compiles = tell_sass(start(cub, store, whole=True, quiet=quiet), base)
+        Output(as_json or form == "json", quiet, verbose=False).show(compiles, print_compiles)
         return 0
     if source is not None:
         document = read_review(Path(source))
     else:
         session = start(cub, store, whole=True, quiet=quiet)
-        heard = None if quiet else announce
+        announcer = None if quiet else announce
         document = review_change(
-            session, base, files=files, gpus=gpus, run_sass=run_sass, announce=heard
+            session, base, files=files, gpus=gpus, run_sass=run_sass, announce=announcer
         )
     document = with_proofs(document, proofs)
     out.write(annotations(document) if annotate else render(document, "json" if as_json else form))

@@ -1,4 +1,4 @@
-"""`policygen search`: finds the best variants of workloads, or shows how a strategy finds them."""
+"""`policygen search`: finds the best variants of workloads, or replays a strategy."""
 
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from policygen.report.progress import print_line, shown, telling
 from policygen.report.search_views import print_replay, print_searched
 
 NOTHING = "none"
-"""To begin with."""
+"""Value of `--start` for no variant."""
 
 
 @click.command()
@@ -143,29 +143,29 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         )
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
-    where = Filter((), given["regex"], given["axes"], ())
-    session, where = with_own(session, given["workload"], where)
-    wanted = SearchWanted(
+    selection = Filter((), given["regex"], given["axes"], ())
+    session, selection = with_own(session, given["workload"], selection)
+    request = SearchWanted(
         budget=given["budget"],
         strategy=given["strategy"],
         count=given["variants"],
         spaces=spaces_of(given["benches"]),
         beside=given["beside"],
-        starts=tuple(one for one in given["starts"] if one != NOTHING),
+        starts=tuple(label for label in given["starts"] if label != NOTHING),
         earlier=given["start_dbs"],
     )
-    with stop_asked() as asked:
+    with stop_asked() as stop_requests:
         document = shown(
             teller,
             lambda: search_variants(
                 session,
-                where,
-                wanted,
+                selection,
+                request,
                 given["db"],
                 effort=effort_of(given),
                 machines=machines_of(given),
                 observer=teller,
-                asked=lambda: bool(asked),
+                stop_requested=lambda: bool(stop_requests),
             ),
         )
     if output.as_json:
@@ -177,15 +177,15 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
 
 def _replay(output: Output, replays: tuple[str, ...], given: dict[str, Any]) -> int:
     """`search --replay`."""
-    where = Filter(regex=given["regex"], axes=given["axes"])
+    selection = Filter(regex=given["regex"], axes=given["axes"])
     names = ("strategy", "variants", "seed", "seeds", "batch", "samples")
     chosen = {name: given[name] for name in names if given[name] is not None}
     if given["starts"]:
-        chosen["starts"] = tuple(one for one in given["starts"] if one != NOTHING)
-    how = Replaying(**chosen)
+        chosen["starts"] = tuple(label for label in given["starts"] if label != NOTHING)
+    replaying = Replaying(**chosen)
     document = replay_search(
-        ResultFiles(replays, given["benches"], where=where),
-        how,
+        ResultFiles(replays, given["benches"], where=selection),
+        replaying,
         progress=compile_progress(quiet=output.quiet),
     )
     output.show(document, print_replay)

@@ -1,4 +1,4 @@
-"""The options of searching that several commands have, and how one is stopped."""
+"""Search options shared by several commands, and handling of Ctrl-C."""
 
 import re
 import signal
@@ -20,7 +20,7 @@ _BUDGET = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 
 
 def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> float:
-    """`90`, `90s`, `20m`, `1.5h`."""
+    """Parse `90`, `90s`, `20m` or `1.5h` into seconds."""
     match = _BUDGET.fullmatch(text)
     if match is None or not float(match[1]):
         raise click.BadParameter(f"{text!r} is no time such as 90s, 20m or 1.5h")
@@ -45,7 +45,7 @@ def budget_option(command: Command, *, default: str, text: str = WHOLE_BUDGET) -
 def gpus_of(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[int, ...] | None:
-    """`0`, `0,2`, or all of them."""
+    """Parse `0`, `0,2` or `all` into GPU indices."""
     parts = [part for text in texts for part in text.split(",")]
     if parts == ["all"]:
         return None
@@ -97,7 +97,7 @@ def gpu_options(command: Command) -> Command:
 
 
 def effort_of(given: dict[str, Any]) -> Effort:
-    """What these options say."""
+    """Return the effort chosen by these options."""
     return Effort(
         processes=given.get("processes", PROCESSES),
         rounds=given.get("rounds", ROUNDS),
@@ -109,7 +109,7 @@ def effort_of(given: dict[str, Any]) -> Effort:
 
 
 def machines_of(given: dict[str, Any]) -> SearchMachines:
-    """Where they say to compile and measure."""
+    """Return the machines chosen by these options."""
     if given["scheduler"] is not None and given["gpus"] != (0,):
         raise InputError(
             "--gpu chooses GPUs of this machine, and --scheduler uses those of its workers",
@@ -120,16 +120,16 @@ def machines_of(given: dict[str, Any]) -> SearchMachines:
 
 @contextmanager
 def stop_asked() -> Iterator[list[int]]:
-    """Notes the first Ctrl-C, so that what runs is ended and written; the second ends at once."""
-    asked: list[int] = []
+    """Record the first Ctrl-C, so that running work is saved; interrupt on the second."""
+    signals: list[int] = []
 
     def note(number: int, _frame: object) -> None:
-        if asked:
+        if signals:
             signal.default_int_handler(number, None)
-        asked.append(number)
+        signals.append(number)
 
-    before = signal.signal(signal.SIGINT, note)
+    previous_handler = signal.signal(signal.SIGINT, note)
     try:
-        yield asked
+        yield signals
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)

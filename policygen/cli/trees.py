@@ -1,4 +1,4 @@
-"""`policygen headers`: shows and obtains trees."""
+"""Commands on trees: `headers`, `scan`, `resolve`, `status`, and `doctor`."""
 
 import shlex
 import sys
@@ -61,18 +61,18 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
     if not versions and not everything:
         raise click.UsageError("name a VERSION, or give --all")
 
-    said = teller(sys.stderr)
+    reporter = teller(sys.stderr)
 
     def progress(line: str) -> None:
         if not output.quiet:
-            said.say(line)
+            reporter.say(line)
 
     try:
         document, trees = fetch_trees(
             versions, everything=everything, again=again, progress=progress
         )
     finally:
-        said.clear()
+        reporter.clear()
     click.echo(changes(document), err=True, nl=False)
     if output.as_json:
         click.echo(document.to_json())
@@ -105,7 +105,7 @@ def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -
     return 0
 
 
-# `policygen scan`: every tuning family and entry of a tree.
+# `policygen scan`
 
 
 @click.command()
@@ -114,7 +114,7 @@ def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -
 @click.option("--no-cache", is_flag=True, help="Read anew what is known from before.")
 @output_options
 def scan(
-    asked: Filter, cub: str | None, library: Library | None, no_cache: bool, output: Output
+    selection: Filter, cub: str | None, library: Library | None, no_cache: bool, output: Output
 ) -> int:
     """Shows every tuning family and entry of a tree.
 
@@ -124,17 +124,17 @@ def scan(
     -a 'key_size=1'.
     """
     document, errors = scan_tunings(
-        cub, asked, cached=not no_cache, selectors=True, library=library, note=warn
+        cub, selection, cached=not no_cache, selectors=True, library=library, note=warn
     )
     if output.as_json:
         click.echo(document.to_json())
     else:
-        entries = output.verbose or bool(asked.headers)
+        entries = output.verbose or bool(selection.headers)
         print_scan(document, entries=entries, head=not output.quiet)
     return end(errors)
 
 
-# `policygen resolve`: what CUB selects for each workload, by the compiler.
+# `policygen resolve`
 
 
 @click.command()
@@ -147,7 +147,7 @@ def scan(
 )
 @output_options
 def resolve(
-    asked: Filter, cub: str | None, library: Library | None, compare: str | None, output: Output
+    selection: Filter, cub: str | None, library: Library | None, compare: str | None, output: Output
 ) -> int:
     """Shows which values CUB selects for each workload, and which entry they come from.
 
@@ -157,18 +157,18 @@ def resolve(
     """
     session = start(cub, quiet=output.quiet, library=library)
     if compare is None:
-        document, errors = resolve_workloads(session, asked)
+        document, errors = resolve_workloads(session, selection)
         output.show(document, print_resolution)
         return end(errors)
-    comparison, errors = compare_trees(session, compare, asked)
+    comparison, errors = compare_trees(session, compare, selection)
     if output.as_json:
         click.echo(comparison.to_json())
     else:
         print_comparison(comparison, head=not output.quiet)
-    return end(errors, found=bool(comparison.different))
+    return end(errors, has_findings=bool(comparison.different))
 
 
-# `policygen status`: where a tree stands, and what to type next.
+# `policygen status`
 
 
 @click.command()
@@ -185,7 +185,7 @@ def status(cub: str | None, store: Path, output: Output) -> int:
     return 0
 
 
-# `policygen doctor`: what is here of what policygen works with, and what mends what is not.
+# `policygen doctor`
 
 
 @click.command()

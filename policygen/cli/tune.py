@@ -1,4 +1,4 @@
-"""`policygen tune`: the short way from a GPU to a header that makes a program faster."""
+"""`policygen tune`: from a GPU directly to a header that speeds up a program."""
 
 from functools import partial
 from pathlib import Path
@@ -81,24 +81,24 @@ def tune(
         )
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
-    session, where = with_own(session, workload, Filter((), given["regex"], given["axes"], ()))
+    session, selection = with_own(session, workload, Filter((), given["regex"], given["axes"], ()))
     for path in example_places(out.named):
         check_free(path, force=out.force)
     header = TunedHeader(out.named, given["namespace"])
     database = given["db"] or out.named.with_suffix(".db")
-    with stop_asked() as asked:
+    with stop_asked() as stop_requests:
         document = shown(
             teller,
             lambda: tune_program(
                 session,
-                where,
+                selection,
                 SearchWanted(budget=given["budget"]),
                 header,
                 database,
                 effort=effort_of(given),
                 machines=machines_of(given),
                 observer=teller,
-                asked=lambda: bool(asked),
+                stop_requested=lambda: bool(stop_requests),
             ),
         )
     if document.kernel is not None and document.header is not None:

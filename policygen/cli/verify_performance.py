@@ -1,4 +1,4 @@
-"""`policygen verify-performance`: whether a change is faster as it is merged."""
+"""`policygen verify-performance`: measures whether a change is faster as merged."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -34,7 +34,7 @@ OF_RESULTS = frozenset(
         "force",
     }
 )
-"""What is also for results that were measured elsewhere."""
+"""Parameters that also apply to results measured elsewhere."""
 
 
 @click.command("verify-performance")
@@ -129,10 +129,12 @@ def verify_performance(output: Output, **given: Any) -> int:
     change claims.
     """
     tolerance = None if given["tolerance"] is None else given["tolerance"] / 100
-    where = Filter((), given["regex"], given["axes"], ())
+    selection = Filter((), given["regex"], given["axes"], ())
     if given["before"] or given["after"]:
         _check_results(click.get_current_context(), given)
-        document = compare_performance(given["before"], given["after"], where, tolerance=tolerance)
+        document = compare_performance(
+            given["before"], given["after"], selection, tolerance=tolerance
+        )
         output.show(document, print_performance)
         return int(not document.passes)
     if given["header"] is not None:
@@ -144,7 +146,7 @@ def verify_performance(output: Output, **given: Any) -> int:
     session = start(given["cub"], given["store"], whole=True, quiet=output.quiet)
     document = verify(
         session,
-        where,
+        selection,
         base=given["base"],
         header=given["header"],
         everything=given["everything"],
@@ -171,12 +173,12 @@ def verify_performance(output: Output, **given: Any) -> int:
 
 
 def _check_results(context: click.Context, given: Mapping[str, Any]) -> None:
-    """Refuses what is for measuring, where results are given."""
+    """Reject options for measuring if results are given."""
     if not (given["before"] and given["after"]):
         raise click.UsageError("--before and --after belong together: give each at least once")
     for option in context.command.params:
-        asked = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if asked and option.name not in OF_RESULTS:
+        is_given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if is_given and option.name not in OF_RESULTS:
             raise click.UsageError(
                 f"{option.opts[-1]} is for measuring, and --before and --after give results"
             )

@@ -1,4 +1,4 @@
-"""`policygen verify-sass`: the machine code before and after, kernel by kernel."""
+"""`policygen verify-sass`: compares machine code before and after, kernel by kernel."""
 
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from policygen.report.value_views import announce, print_compiles, print_sass, w
 def _shard(
     _context: click.Context, _option: click.Parameter, text: str | None
 ) -> tuple[int, int] | None:
-    """`2/4` as two numbers."""
+    """Parse `2/4` into two numbers."""
     if text is None:
         return None
     number, _, count = text.partition("/")

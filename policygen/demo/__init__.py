@@ -1,1 +1,1 @@
-"""The database of `policygen demo`: made by a script, so that nobody takes it for measured."""
+"""Generates the database of `policygen demo`: nobody must mistake it for measured data."""

@@ -1,4 +1,4 @@
-"""The policy of a benchmark of one's own: a policy selector, or the hub that earlier CUBs take."""
+"""Policy of a user benchmark: a policy selector, or the policy hub of earlier CUB versions."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,107 +24,107 @@ from policygen.model.bindings import (
 from policygen.model.trees import numbers, plain
 
 INDENT = 2
-"""Levels of statements in a policy selector."""
+"""Indentation levels of statements in a policy selector."""
 
 
 @dataclass(frozen=True, slots=True)
 class MacroPolicy:
-    """What makes the policy of a variant of CUB's own: C++ in terms of macros."""
+    """Derives the policy of a variant from CUB's own: C++ expressions in terms of macros."""
 
     scaled: Mapping[str, str]
     """Constant → the call that scales threads and items."""
     fields: Mapping[str, str]
-    """Path → value; with `+=` in front where it is added."""
+    """Field path → value; prefixed with `+=` if it is added."""
     copies: Mapping[str, str]
-    """Path → the path whose values it takes."""
+    """Field path → the path from which it is copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNames:
-    """What each name of a binding is in the source."""
+    """Maps the names of a binding to names in the source."""
 
     known: Mapping[str, str]
     roles: Mapping[str, str]
-    """Role that is more than an axis → its type in the binding's words."""
+    """Role that is more than an axis → its type in terms of the binding."""
 
     def spell(self, text: str) -> str:
-        """C++ of a binding as C++ of the source."""
+        """Translate C++ of a binding into C++ of the source."""
         return _NAME.sub(lambda match: self.known.get(match[0], match[0]), text.strip())
 
     def needed(self, texts: list[str]) -> set[str]:
-        """The roles that some C++ of the binding names, and those that these need."""
-        found: set[str] = set()
-        waiting = {match[0] for text in texts for match in _NAME.finditer(text)}
-        while more := (waiting & self.roles.keys()) - found:
-            found |= more
-            waiting = {match[0] for one in more for match in _NAME.finditer(self.roles[one])}
-        return found
+        """Return the roles that C++ of the binding names, and those that these depend on."""
+        roles: set[str] = set()
+        pending = {match[0] for text in texts for match in _NAME.finditer(text)}
+        while new_roles := (pending & self.roles.keys()) - roles:
+            roles |= new_roles
+            pending = {match[0] for role in new_roles for match in _NAME.finditer(self.roles[role])}
+        return roles
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorPart:
-    """A policy selector that the public API is given."""
+    """A policy selector that is passed to the public API."""
 
     selector: PublicSelector
     fields: tuple[Field, ...]
     template: ClassVar = "bench/selector.cu.j2"
     words: ClassVar[Mapping[str, str]] = {}
-    """What the source calls a functor that it declares itself."""
+    """Names that the source uses for functors that it declares itself."""
     includes: ClassVar[tuple[str, ...]] = ()
-    """Headers that it needs besides those of the call."""
+    """Required headers besides those of the call."""
 
     @property
     def algorithm(self) -> Bound:
-        """Whose policy it is."""
+        """The algorithm of the policy."""
         return self.selector.algorithm
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """What the selector is templated on: what CUB's own is, and whose sizes scale counts."""
+        """Template parameters of the selector, including roles whose sizes scale counts."""
         scaling = (unit.of for unit in self.selector.benchmark.units.values())
         return tuple(dict.fromkeys([*self.selector.roles, *scaling]))
 
     @staticmethod
     def said(run: RunBinding) -> tuple[str, ...]:
-        """What of the source's call names roles."""
+        """Return the parts of the call that name roles."""
         return run.function, run.arguments, run.environment
 
     def range(self, since: str | None, below: str | None) -> tuple[str | None, str | None]:
-        """The versions that a benchmark with it is for, of those of its binding."""
+        """Return the version range of a benchmark with this policy, within that of its binding."""
         return max([since or "0", ".".join(map(str, SINCE))], key=numbers), below
 
     def values(self, _names: SourceNames, ranges: Sequence[ParameterRange]) -> dict[str, object]:
-        """For the template."""
-        found = macro_policy(self.selector, self.fields, macros_of(ranges))
+        """Return the values for the template."""
+        policy = macro_policy(self.selector, self.fields, macros_of(ranges))
         return {
             "policy": self.selector.selector.policy,
-            "lines": list(self._lines(found)),
+            "lines": list(self._lines(policy)),
         }
 
-    def _lines(self, found: MacroPolicy) -> Iterator[str]:
-        """The statements that make the policy."""
-        one = self.selector
-        default = re.sub(r"\s+", " ", one.default).replace("< ", "<").removeprefix("::")
-        if one.selects == one.selector.policy:
+    def _lines(self, policy: MacroPolicy) -> Iterator[str]:
+        """Yield the statements that build the policy."""
+        selector = self.selector
+        default = re.sub(r"\s+", " ", selector.default).replace("< ", "<").removeprefix("::")
+        if selector.selects == selector.selector.policy:
             yield from _statement("auto policy =", f"{default}{{}}(cc)")
         else:
             yield from _statement("const auto own =", f"{default}{{}}(cc)")
-            yield from _statement(f"cub::{one.selector.policy}", "policy{}")
+            yield from _statement(f"cub::{selector.selector.policy}", "policy{}")
             for path, _ in leaves(self.fields):
-                to = f"policy.{path}"
-                yield from _statement(f"{to} =", f"static_cast<decltype({to})>(own.{path})")
-        for name, call in found.scaled.items():
+                target = f"policy.{path}"
+                yield from _statement(f"{target} =", f"static_cast<decltype({target})>(own.{path})")
+        for name, call in policy.scaled.items():
             yield from _statement(f"const auto {name} =", call)
-        for path, value in found.fields.items():
+        for path, value in policy.fields.items():
             sign, _, rest = value.partition(" ")
             yield from _statement(f"policy.{path} {sign}", rest)
-        for to, source in found.copies.items():
-            yield from _statement(f"policy.{to} =", f"policy.{source}")
+        for target, source in policy.copies.items():
+            yield from _statement(f"policy.{target} =", f"policy.{source}")
 
 
 @dataclass(frozen=True, slots=True)
 class GivenHub:
-    """The hub for a benchmark, and what dispatches to it."""
+    """The policy hub for a benchmark, and the class that dispatches to it."""
 
     algorithm: Bound
     hub: HubBinding
@@ -133,80 +133,84 @@ class GivenHub:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """What the hub is templated on: the roles that it names."""
-        known = {*self.benchmark.roles, *self.benchmark.constants}
+        """Template parameters of the hub: the roles that it names."""
+        role_names = {*self.benchmark.roles, *self.benchmark.constants}
         texts = " ".join([*self.hub.constants.values(), *self.hub.policies.values()])
-        return tuple(dict.fromkeys(word for word in _WORD.findall(texts) if word in known))
+        return tuple(dict.fromkeys(word for word in _WORD.findall(texts) if word in role_names))
 
     def lines(self, macros: Mapping[str, str]) -> Iterator[str]:
-        """The members of its policy; `macros` are by label."""
+        """Yield the members of the hub's policy; `macros` are by label."""
         for name, labels in self.hub.delays.items():
-            yield from wrapped(f"using {name} = ", _delays(*labels, macros), ";", HUBS_INDENT)
+            yield from wrapped(f"using {name} = ", _delay_list(*labels, macros), ";", HUBS_INDENT)
         for name, value in self.hub.constants.items():
-            left = f"static constexpr auto {name} ="
-            yield from statement(left, _with_macros(value, macros), HUBS_INDENT)
+            declaration = f"static constexpr auto {name} ="
+            yield from statement(declaration, _with_macros(value, macros), HUBS_INDENT)
         for name, policy in self.hub.policies.items():
             yield from wrapped(f"using {name} = ", _with_macros(policy, macros), ";", HUBS_INDENT)
 
     def class_name(self, hub: str | None) -> str:
-        """The class that runs the algorithm, with a hub of one's own or with CUB's."""
+        """Return the class that runs the algorithm, with a user hub or with CUB's."""
         last = hub or self.dispatch.default
         return f"{self.dispatch.name}<{', '.join([*self.dispatch.takes, *filter(None, [last])])}>"
 
 
 @dataclass(frozen=True, slots=True)
 class HubPart:
-    """A policy hub that a class of CUB's is given, where the public API takes no policy."""
+    """A policy hub for a CUB class, where the public API takes no policy."""
 
     given: GivenHub
     template: ClassVar = "bench/hub.cu.j2"
     words: ClassVar[Mapping[str, str]] = {"less_than": "less_than_t"}
-    """What the source calls a functor that it declares itself: the headers have none."""
+    """Names that the source uses for functors that it declares itself; no header declares them."""
 
     @property
     def algorithm(self) -> Bound:
-        """Whose policy it is."""
+        """The algorithm of the policy."""
         return self.given.algorithm
 
     @property
     def includes(self) -> tuple[str, ...]:
-        """Headers that it needs besides those of the call."""
+        """Required headers besides those of the call."""
         return self.given.hub.includes
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """What the hub is templated on."""
+        """Template parameters of the hub."""
         return self.given.roles
 
     def said(self, _run: RunBinding) -> tuple[str, ...]:
-        """What of the source's call names roles."""
-        one = self.given.dispatch
-        return (*one.takes, one.default or "", *one.setup, one.call)
+        """Return the parts of the call that name roles."""
+        dispatch = self.given.dispatch
+        return (*dispatch.takes, dispatch.default or "", *dispatch.setup, dispatch.call)
 
     def range(self, since: str | None, below: str | None) -> tuple[str | None, str | None]:
-        """The versions that a benchmark with it is for, of those of its binding."""
+        """Return the version range of a benchmark with this policy, within that of its binding."""
         hub, dispatch = self.given.hub, self.given.dispatch
-        first = [one for one in (since, hub.since, dispatch.since) if one]
-        last = [one for one in (below, hub.below, dispatch.below) if one]
-        return max(first, key=numbers, default=None), min(last, key=numbers, default=None)
+        lower_bounds = [version for version in (since, hub.since, dispatch.since) if version]
+        upper_bounds = [version for version in (below, hub.below, dispatch.below) if version]
+        return max(lower_bounds, key=numbers, default=None), min(
+            upper_bounds, key=numbers, default=None
+        )
 
     def values(self, names: SourceNames, ranges: Sequence[ParameterRange]) -> dict[str, object]:
-        """For the template."""
-        own = f"{HUB}<{', '.join(names.spell(one) for one in self.roles)}>" if self.roles else HUB
-        lead = "using dispatch_t = "
+        """Return the values for the template."""
+        hub_type = (
+            f"{HUB}<{', '.join(names.spell(role) for role in self.roles)}>" if self.roles else HUB
+        )
+        prefix = "using dispatch_t = "
         return {
             "name": HUB,
             "lines": list(self.given.lines(macros_of(ranges))),
-            "base": wrapped(lead, names.spell(self.given.class_name(None)), ";", 1),
-            "variant": wrapped(lead, names.spell(self.given.class_name(own)), ";", 1),
-            "setup": [names.spell(one) for one in self.given.dispatch.setup],
+            "base": wrapped(prefix, names.spell(self.given.class_name(None)), ";", 1),
+            "variant": wrapped(prefix, names.spell(self.given.class_name(hub_type)), ";", 1),
+            "setup": [names.spell(statement_text) for statement_text in self.given.dispatch.setup],
             "call": wrapped("return dispatch_t::", names.spell(self.given.dispatch.call), ";", 2),
         }
 
 
 def macros_of(ranges: Sequence[ParameterRange]) -> Mapping[str, str]:
-    """Label → macro."""
-    return {one.label: one.macro for one in ranges}
+    """Map labels to macros."""
+    return {parameter.label: parameter.macro for parameter in ranges}
 
 
 def _statement(left: str, right: str) -> list[str]:
@@ -215,16 +219,16 @@ def _statement(left: str, right: str) -> list[str]:
 
 HUB = "policy_hub_t"
 HUBS_INDENT = 2
-"""Levels of what stands in the policy of a hub."""
+"""Indentation levels of members in the policy of a hub."""
 _LABEL = re.compile(r"\{(\w+)\}")
 _WORD = re.compile(r"\w+")
 
 
-# A policy hub with the macros of a benchmark's parameters, for CUB 2.8 to 3.4.
+# Policy hubs for CUB 2.8 to 3.4
 
 
 def hub_for(benchmark: BenchmarkBinding, values: Mapping[str, str], version: str) -> GivenHub:
-    """The hub for a workload; refused where CUB takes none."""
+    """Return the hub for a workload; raise InputError if CUB takes none."""
     like = benchmark.like or benchmark.name
     for algorithm in bound(version):
         if benchmark in algorithm.benchmarks:
@@ -243,49 +247,50 @@ def _with_macros(text: str, macros: Mapping[str, str]) -> str:
     return _LABEL.sub(lambda match: macros[match[1]], " ".join(text.split()))
 
 
-def _delays(kind: str, ns: str, l2w: str, macros: Mapping[str, str]) -> str:
-    """CUB's delay constructors, of which a parameter chooses one."""
-    known = {one.id: one for one in types().delays if one.id is not None}
+def _delay_list(kind: str, ns: str, l2w: str, macros: Mapping[str, str]) -> str:
+    """Return CUB's delay constructors, indexed by a parameter."""
+    delays = {delay.id: delay for delay in types().delays if delay.id is not None}
     spelled = [
-        f"cub::detail::{known[number].spelled(macros[ns], macros[l2w])}" for number in sorted(known)
+        f"cub::detail::{delays[number].spelled(macros[ns], macros[l2w])}"
+        for number in sorted(delays)
     ]
     return f"nvbench::tl::get<{macros[kind]}, nvbench::type_list<{', '.join(spelled)}>>"
 
 
 SCALED = "scaled"
 DELAY = ("kind", "delay", "l2_write_latency")
-"""The fields of a delay's policy, as its three parameters fill them."""
+"""Fields of a delay policy that its three parameters fill."""
 
 
-# CUB's own policy with the macros of a benchmark's parameters in their places.
+# Policy fields in terms of macros
 
 
 def macro_policy(
-    one: PublicSelector, fields: tuple[Field, ...], macros: Mapping[str, str]
+    selector: PublicSelector, fields: tuple[Field, ...], macros: Mapping[str, str]
 ) -> MacroPolicy:
-    """Says it for the fields of the policy; `macros` are by label."""
-    return _Writer(one, dict(leaves(fields)), macros).policy()
+    """Express the fields of the policy in macros; `macros` are by label."""
+    return _Writer(selector, dict(leaves(fields)), macros).policy()
 
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    one: PublicSelector
+    selector: PublicSelector
     leaves: Mapping[str, str]
-    """Path → type."""
+    """Field path → type."""
     macros: Mapping[str, str]
 
     def policy(self) -> MacroPolicy:
-        """All rules."""
-        rules = field_rules(self.one)
+        """Apply all rules."""
+        rules = field_rules(self.selector)
         scaled: dict[str, str] = {}
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for path, rule in rules.items():
             if rule.delay is None and path not in self.leaves:
-                raise InputError(f"{self.one.selector.policy} has no field {path}")
-            found |= dict(self._spelled(path, rule, rules, scaled))
-        return MacroPolicy(scaled, found, self.one.selector.copies)
+                raise InputError(f"{self.selector.selector.policy} has no field {path}")
+            fields |= dict(self._field_values(path, rule, rules, scaled))
+        return MacroPolicy(scaled, fields, self.selector.selector.copies)
 
-    def _spelled(
+    def _field_values(
         self, path: str, rule: MemberRule, rules: Mapping[str, MemberRule], scaled: dict[str, str]
     ) -> Iterator[tuple[str, str]]:
         if rule.delay is not None:
@@ -295,7 +300,7 @@ class _Writer:
                 yield leaf, f"= {cast if name == DELAY[0] else macro}"
             return
         if rule.constant is not None:
-            yield path, f"= {self._named(path, str(rule.constant))}"
+            yield path, f"= {self._qualified(path, str(rule.constant))}"
             return
         value = self._scaled(path, rule, rules, scaled) or self._value(path, rule)
         yield path, f"{'+=' if rule.bias else '='} {value}"
@@ -306,71 +311,79 @@ class _Writer:
         if rule.choices == ("false", "true"):
             return f"{macro} != 0"
         if rule.choices:
-            *first, last = (self._named(path, str(choice)) for choice in rule.choices)
-            tried = [f"{macro} == {number} ? {name}" for number, name in enumerate(first)]
-            return " : ".join([*tried, last])
+            *first, last = (self._qualified(path, str(choice)) for choice in rule.choices)
+            conditions = [f"{macro} == {number} ? {name}" for number, name in enumerate(first)]
+            return " : ".join([*conditions, last])
         value = f"1 << {macro}" if rule.power_of_two else macro
         if rule.times is not None:
-            times = self.macros.get(str(rule.times), str(rule.times))
-            value = f"({value}) * {times}" if rule.power_of_two else f"{value} * {times}"
+            factor = self.macros.get(str(rule.times), str(rule.times))
+            value = f"({value}) * {factor}" if rule.power_of_two else f"{value} * {factor}"
         if rule.plus:
             value += f" {'-' if rule.plus < 0 else '+'} {abs(rule.plus)}"
         return value
 
-    def _named(self, path: str, value: str) -> str:
-        """A number, or an enumerator; that of an enumeration without a scope has one, too."""
-        plain = value in {"true", "false"} or value.lstrip("-").isdigit()
-        return value if plain else f"cub::{self.leaves[path]}::{value}"
+    def _qualified(self, path: str, value: str) -> str:
+        """Spell a number or an enumerator; unscoped enumerators are qualified, too."""
+        is_literal = value in {"true", "false"} or value.lstrip("-").isdigit()
+        return value if is_literal else f"cub::{self.leaves[path]}::{value}"
 
     def _scaled(
         self, path: str, rule: MemberRule, rules: Mapping[str, MemberRule], scaled: dict[str, str]
     ) -> str | None:
-        """A count in CUB's own unit, by CUB's own function; nothing where it is counted plainly."""
-        units, known = self.one.benchmark.units, words().members
+        """Scale a count with CUB's function; None if the count has no unit."""
+        units, members = self.selector.benchmark.units, words().members
         unit = units.get(rule.parameter or "")
         if unit is None:
             return None
-        how = scaling(unit.scaling)
-        if how.function is None:
-            raise InputError(f"CUB has no function that counts as {how.name}")
+        scaling_rule = scaling(unit.scaling)
+        if scaling_rule.function is None:
+            raise InputError(f"CUB has no function that counts as {scaling_rule.name}")
         size = f"int{{sizeof({unit.of.removeprefix('axis::')})}}"
-        if not how.bounded:
-            return f"{how.function}({self._value(path, rule)}, {size})"
+        if not scaling_rule.bounded:
+            return f"{scaling_rule.function}({self._value(path, rule)}, {size})"
         scope, dot, _ = path.rpartition(".")
-        beside = [p for p in rules if p.rpartition(".")[0] == scope and self._in_unit(rules[p])]
-        threads = next((p for p in beside if known.counts_threads(p)), "")
-        items = next((p for p in beside if p.rpartition(".")[2] in known.items), "")
+        siblings = [
+            other
+            for other in rules
+            if other.rpartition(".")[0] == scope and self._in_unit(rules[other])
+        ]
+        threads = next((other for other in siblings if members.counts_threads(other)), "")
+        items = next((other for other in siblings if other.rpartition(".")[2] in members.items), "")
         if not threads or not items:
-            return f"{how.function}(1, {self._value(path, rule)}, {size}).items_per_thread"
-        name = f"{scope.replace('.', '_')}_{SCALED}" if dot and self._several(rules) else SCALED
-        given = [self._value(p, rules[p]) for p in (threads, items)]
-        scaled[name] = f"{how.function}({', '.join(given)}, {size})"
+            return f"{scaling_rule.function}(1, {self._value(path, rule)}, {size}).items_per_thread"
+        name = (
+            f"{scope.replace('.', '_')}_{SCALED}"
+            if dot and self._has_several_scopes(rules)
+            else SCALED
+        )
+        counts = [self._value(other, rules[other]) for other in (threads, items)]
+        scaled[name] = f"{scaling_rule.function}({', '.join(counts)}, {size})"
         return f"{name}.{'threads_per_block' if path == threads else 'items_per_thread'}"
 
     def _in_unit(self, rule: MemberRule) -> bool:
-        return rule.parameter in self.one.benchmark.units
+        return rule.parameter in self.selector.benchmark.units
 
-    def _several(self, rules: Mapping[str, MemberRule]) -> bool:
-        counted = {p.rpartition(".")[0] for p, rule in rules.items() if self._in_unit(rule)}
-        return len(counted) > 1
+    def _has_several_scopes(self, rules: Mapping[str, MemberRule]) -> bool:
+        scopes = {path.rpartition(".")[0] for path, rule in rules.items() if self._in_unit(rule)}
+        return len(scopes) > 1
 
 
 OPERATOR = "op_t"
 ELEMENTS, ENTROPY = "Elements", "Entropy"
 _AXIS = re.compile(r"axis::(\w+)")
-# "axis::T", "AccumT"; no member, no rest of a qualified name, no scope
+# Matches "axis::T" and "AccumT", but no member, qualified name, or scope.
 _NAME = re.compile(r"(?<![\w:.>])(axis::)?([A-Za-z_]\w*)(?!\w|::)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# uniform(to, count, Entropy), power_law_offsets(to, num_segments, Elements)
+# Examples: uniform(to, count, Entropy), power_law_offsets(to, num_segments, Elements)
 _CALL = re.compile(r"(\w+)\(to(?:, count)?(?:, (.*))?\)", re.DOTALL)
 _OPENING, _CLOSING = "(<{", ")>}"
 
 
-# What bindings say in C++, as a benchmark's source says it.
+# Names in a benchmark's source
 
 
 def in_style(name: str) -> str:
-    """`AccumT` as CUB's benchmarks call such a thing in a function: `accum_t`."""
+    """Convert `AccumT` to the style of CUB's benchmarks: `accum_t`."""
     return _HUMP.sub("_", name).lower()
 
 
@@ -381,81 +394,90 @@ def source_names(
     operator: str,
     declared: Mapping[str, str],
 ) -> SourceNames:
-    """Those of a benchmark; `constants` are the axes that are no types, `operator` that of one.
+    """Return the names for a benchmark; `constants` are its non-type axes.
 
-    What the source declares itself is called as it says.
+    `operator` is the axis of the functor. `declared` are the names that the source declares itself.
     """
-    known = {**knowledge().written.words, **declared}
+    names_by_binding = {**knowledge().written.words, **declared}
     for axis in benchmark.axes:
-        known[f"axis::{axis}"] = f"{axis}::value" if axis in constants else axis
-    known[f"axis::{operator}"] = OPERATOR
+        names_by_binding[f"axis::{axis}"] = f"{axis}::value" if axis in constants else axis
+    names_by_binding[f"axis::{operator}"] = OPERATOR
     roles: dict[str, str] = {}
     for role, text in benchmark.roles.items():
         if match := _AXIS.fullmatch(text):
-            known[role] = known[match[0]]
-        elif text in known and text not in roles:
-            known[role] = known[text]
+            names_by_binding[role] = names_by_binding[match[0]]
+        elif text in names_by_binding and text not in roles:
+            names_by_binding[role] = names_by_binding[text]
         else:
-            known[role], roles[role] = in_style(role), text
-    names = SourceNames(known, roles)
-    known |= {name: names.spell(text) for name, text in benchmark.constants.items()}
-    known |= {(plain := _plain(axis)): in_style(plain) for axis in run.axes}
+            names_by_binding[role], roles[role] = in_style(role), text
+    names = SourceNames(names_by_binding, roles)
+    names_by_binding |= {name: names.spell(text) for name, text in benchmark.constants.items()}
+    names_by_binding |= {(plain := _plain(axis)): in_style(plain) for axis in run.axes}
     for size, text in run.sizes.items():
-        known[size] = known.get(text, size)
-    known |= {name: f"d_{name}" for name in run.buffers}
+        names_by_binding[size] = names_by_binding.get(text, size)
+    names_by_binding |= {name: f"d_{name}" for name in run.buffers}
     return names
 
 
 def _plain(axis: str) -> str:
-    """`Elements{io}[pow2]` as C++ of a binding calls it."""
+    """Convert `Elements{io}[pow2]` to its name in the binding's C++."""
     return re.sub(r"\{[^}]*\}|\[[^\]]*\]|\W", "", axis)
 
 
 @dataclass(frozen=True, slots=True)
 class FilledVector:
-    """How a vector of the source gets its contents."""
+    """How a vector of the source is initialized."""
 
     init: str
     then: tuple[str, ...] = ()
     includes: tuple[str, ...] = ()
 
 
-def filled(name: str, one: BufferBinding, names: SourceNames) -> FilledVector:
-    """What makes a buffer; refused where a checkout has nothing that makes such contents."""
-    given = {"name": name, "type": names.spell(one.type), "count": names.spell(one.count)}
-    if one.fill is None:
-        return FilledVector(f"({given['count']})")
-    match = _CALL.fullmatch(one.fill.strip())
-    parts = _split(match[2]) if match and match[2] else []
+def filled(name: str, buffer: BufferBinding, names: SourceNames) -> FilledVector:
+    """Return how to fill a buffer; raise InputError if a checkout cannot create such contents."""
+    placeholders = {
+        "name": name,
+        "type": names.spell(buffer.type),
+        "count": names.spell(buffer.count),
+    }
+    if buffer.fill is None:
+        return FilledVector(f"({placeholders['count']})")
+    match = _CALL.fullmatch(buffer.fill.strip())
+    parts = _split_arguments(match[2]) if match and match[2] else []
     fill = next(
-        (f for f in knowledge().written.fills if match and _takes(f, match[1], parts)), None
+        (
+            candidate
+            for candidate in knowledge().written.fills
+            if match and _accepts_call(candidate, match[1], parts)
+        ),
+        None,
     )
     if fill is None:
         raise InputError(
-            f"no benchmark's source can make what {name} holds: {one.fill.partition('(')[0]}",
+            f"no benchmark's source can make what {name} holds: {buffer.fill.partition('(')[0]}",
             "Such a workload is measured without one: policygen measure --workload FILE.",
         )
     spelled = [names.spell(part) for part in parts]
     if fill.entropy is not None and (digits := parts[fill.entropy]).isdigit():
         spelled[fill.entropy] = f"bit_entropy::_{int(digits) // 1000}_{int(digits) % 1000:03}"
     return FilledVector(
-        fill.init.format(*spelled, **given),
-        tuple(line.format(*spelled, **given) for line in fill.then),
+        fill.init.format(*spelled, **placeholders),
+        tuple(line.format(*spelled, **placeholders) for line in fill.then),
         fill.includes,
     )
 
 
-def _takes(fill: WrittenFill, name: str, parts: list[str]) -> bool:
+def _accepts_call(fill: WrittenFill, name: str, parts: list[str]) -> bool:
     called, _, arguments = fill.call.partition("(")
     return called == name and len(re.findall(r"\{\d\}", arguments)) == len(parts)
 
 
-def _split(text: str) -> list[str]:
-    """The arguments of a call."""
+def _split_arguments(text: str) -> list[str]:
+    """Split the arguments of a call."""
     parts, depth, start = [], 0, 0
-    for at, char in enumerate(text):
+    for index, char in enumerate(text):
         depth += (char in _OPENING) - (char in _CLOSING)
         if char == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
+            parts.append(text[start:index].strip())
+            start = index + 1
     return [*parts, text[start:].strip()]

@@ -1,4 +1,4 @@
-"""The source of a benchmark of one's own, as CUB's folder of benchmarks has them."""
+"""Source and binding of a user benchmark, in the layout of CUB's benchmark folder."""
 
 import json
 import re
@@ -33,48 +33,48 @@ from policygen.rendering import fill
 HELPER = "<nvbench_helper.cuh>"
 _MADE = "made_t<"
 _NO_TYPE_LIST = set("<,")
-"""What a macro's argument cannot have."""
+"""Characters that a macro argument cannot contain."""
 
 
-def value_named(one: AxisType) -> str:
-    """What a type is called as the value of an axis: a word, also where it is one of one's own."""
-    known = knowledge().types
-    if found := known.strings.get(known.same.get(one.name, one.name)):
-        return found  # `unsigned long` is U64
-    return re.sub(r"\W+", "_", one.name.removeprefix("::")).strip("_")
+def value_named(type_: AxisType) -> str:
+    """Return the axis value that names a type: a single word, also for user types."""
+    types = knowledge().types
+    if name := types.strings.get(types.same.get(type_.name, type_.name)):
+        return name  # `unsigned long` is U64
+    return re.sub(r"\W+", "_", type_.name.removeprefix("::")).strip("_")
 
 
 @dataclass(frozen=True)
 class NewSource:
-    """What a source is made of."""
+    """Everything that a benchmark source is generated from."""
 
     own: OwnBinding
     run: WorkloadRun
     policy: SelectorPart | HubPart
     ranges: Sequence[ParameterRange]
     header: str | None
-    """Of the workload's own, beside the source."""
+    """Header of the workload itself, beside the source."""
     axes: Mapping[str, tuple[str, ...]]
-    """Runtime axis as NVBench calls it → its values."""
+    """Runtime axis in NVBench syntax → its values."""
 
     @property
     def text(self) -> str:
-        """The whole file."""
+        """The source file."""
         vectors = self._vectors
         values = {
             "includes": list(self._includes(vectors)),
             "about": (self.own.call.algorithm, self.own.like.name),
-            "ranges": [one.model_dump() for one in self.ranges],
+            "ranges": [parameter.model_dump() for parameter in self.ranges],
             "aliases": self._aliases,
-            "declared": self._declared,
+            "declared": self._declared_names,
             "constants": bool(self._constants),
             "operator": self.operator,
-            "declares": self._declares(),
-            "made": any(_MADE in line for one in vectors.values() for line in one.then),
+            "declares": self._declared_templates(),
+            "made": any(_MADE in line for vector in vectors.values() for line in vector.then),
             "policy": self._parameters() | self.policy.values(self._names, self.ranges),
             "axes": [
-                {"name": axis, "list": self._list_name(axis), "cpp": self._listed(one)}
-                for axis, one in self._typed.items()
+                {"name": axis, "list": self._list_name(axis), "cpp": self._type_list_entry(type_)}
+                for axis, type_ in self._types_by_axis.items()
                 if axis != OPERATOR
             ],
             "roles": list(self._roles()),
@@ -84,18 +84,18 @@ class NewSource:
             "setup": [self._names.spell(self.run.binding.setup)] * bool(self.run.binding.setup),
             "env": None if self._env == "env" else self._env,
             "call": self._call(),
-            "registered": list(self._registered()),
+            "registered": list(self._axis_registrations()),
         }
         return fill(self.policy.template, values)
 
     @property
     def operator(self) -> str | None:
-        """The functor, where there is a place for one."""
-        one = self._typed.get(OPERATOR)
-        return None if one is None else one.cpp
+        """The functor, if the algorithm takes one."""
+        type_ = self._types_by_axis.get(OPERATOR)
+        return None if type_ is None else type_.cpp
 
     @cached_property
-    def _typed(self) -> dict[str, AxisType]:
+    def _types_by_axis(self) -> dict[str, AxisType]:
         version = self.run.cub.bindings
         return {
             axis: AxisType(name=name, cpp=name) if is_constant(name) else axis_type(name, version)
@@ -104,7 +104,11 @@ class NewSource:
 
     @cached_property
     def _constants(self) -> dict[str, str]:
-        return {axis: one.name for axis, one in self._typed.items() if is_constant(one.name)}
+        return {
+            axis: type_.name
+            for axis, type_ in self._types_by_axis.items()
+            if is_constant(type_.name)
+        }
 
     @cached_property
     def _names(self) -> SourceNames:
@@ -116,35 +120,44 @@ class NewSource:
     @cached_property
     def _vectors(self) -> dict[str, FilledVector]:
         buffers = self.run.binding.buffers
-        return {name: filled(name, one, self._names) for name, one in buffers.items()}
+        return {name: filled(name, buffer, self._names) for name, buffer in buffers.items()}
 
     @property
-    def _strange(self) -> dict[str, AxisType]:
-        """The types that NVBench has no string for, by what they are called."""
-        known = knowledge().written.types
+    def _unlisted_types(self) -> dict[str, AxisType]:
+        """Types for which NVBench has no string, by their axis value."""
+        type_names = knowledge().written.types
         return {
-            value_named(one): one
-            for axis, one in self._typed.items()
-            if axis != OPERATOR and value_named(one) not in known and not is_constant(one.name)
+            value_named(type_): type_
+            for axis, type_ in self._types_by_axis.items()
+            if axis != OPERATOR
+            and value_named(type_) not in type_names
+            and not is_constant(type_.name)
         }
 
     @property
     def _aliases(self) -> dict[str, str]:
-        return {name: a.cpp for name, a in self._strange.items() if _NO_TYPE_LIST & set(a.cpp)}
+        return {
+            name: type_.cpp
+            for name, type_ in self._unlisted_types.items()
+            if _NO_TYPE_LIST & set(type_.cpp)
+        }
 
     @property
-    def _declared(self) -> dict[str, str]:
+    def _declared_names(self) -> dict[str, str]:
         aliases = self._aliases
-        return {name if name in aliases else a.cpp: name for name, a in self._strange.items()}
+        return {
+            name if name in aliases else type_.cpp: name
+            for name, type_ in self._unlisted_types.items()
+        }
 
-    def _listed(self, one: AxisType) -> str:
-        """A type, or a constant, in a list of types."""
-        if (known := knowledge().written.types.get(value_named(one))) is not None:
-            return known
-        if is_constant(one.name):
-            return f"::cuda::std::integral_constant<int, {one.name}>"
-        name = value_named(one)
-        return name if name in self._aliases else one.cpp
+    def _type_list_entry(self, type_: AxisType) -> str:
+        """Return a type or constant as an entry of a type list."""
+        if (cpp := knowledge().written.types.get(value_named(type_))) is not None:
+            return cpp
+        if is_constant(type_.name):
+            return f"::cuda::std::integral_constant<int, {type_.name}>"
+        name = value_named(type_)
+        return name if name in self._aliases else type_.cpp
 
     @staticmethod
     def _list_name(axis: str) -> str:
@@ -154,18 +167,24 @@ class NewSource:
         binding, benchmark = self.run.binding, self.run.benchmark
         headers = {*binding.includes, *axis_headers(self.run.workload, self.run.cub.bindings)}
         headers |= {*self.policy.includes}
-        others = sorted({*headers, *(n for one in vectors.values() for n in one.includes)})
+        ordered = sorted(
+            {*headers, *(header for vector in vectors.values() for header in vector.includes)}
+        )
         yield [f"<{benchmark.call_header}>"] if benchmark.call_header else []
-        kept = [f"<{name}>" for name in others if name not in (self.header, benchmark.call_header)]
-        yield from filter(None, [kept, [HELPER], [f'"{self.header}"'] if self.header else []])
+        cub_headers = [
+            f"<{name}>" for name in ordered if name not in (self.header, benchmark.call_header)
+        ]
+        yield from filter(
+            None, [cub_headers, [HELPER], [f'"{self.header}"'] if self.header else []]
+        )
 
-    def _declares(self) -> list[str]:
-        """The templates of functors that the call names, and that no header of CCCL's has."""
-        said = " ".join(self.policy.said(self.run.binding))
-        return [word for word in self.policy.words if word in said]
+    def _declared_templates(self) -> list[str]:
+        """Return the functor templates that the call names and that no CCCL header declares."""
+        call = " ".join(self.policy.said(self.run.binding))
+        return [word for word in self.policy.words if word in call]
 
     def _parameters(self) -> dict[str, object]:
-        """Of what makes the policy, and what it is given."""
+        """Return the template parameters and arguments of the policy."""
         return {
             "parameters": [
                 f"{self._kind(role)} {role.removeprefix('axis::')}" for role in self.policy.roles
@@ -183,14 +202,14 @@ class NewSource:
 
     def _roles(self) -> Iterator[dict[str, object]]:
         binding = self.run.binding
-        said = [binding.skip or "", binding.setup, *binding.sizes.values()]
-        said += self.policy.said(binding)
-        for one in binding.buffers.values():
-            said += [one.type, one.count, one.fill or ""]
-        used = self._names.needed(said)
-        wanted = used | self._names.needed(list(self.policy.roles))
+        texts = [binding.skip or "", binding.setup, *binding.sizes.values()]
+        texts += self.policy.said(binding)
+        for buffer in binding.buffers.values():
+            texts += [buffer.type, buffer.count, buffer.fill or ""]
+        used = self._names.needed(texts)
+        needed = used | self._names.needed(list(self.policy.roles))
         for role, text in self._names.roles.items():
-            if role in wanted:
+            if role in needed:
                 cpp = self._names.spell(text)
                 yield {"name": in_style(role), "cpp": cpp, "unused": role not in used}
 
@@ -199,23 +218,23 @@ class NewSource:
             plain = re.sub(r"\[[^\]]*\]", "", axis)
             name = self._names.known[re.sub(r"\{[^}]*\}", "", plain)]
             entropy = name == in_style(ENTROPY)
-            got = f'state.get_string("{plain}")' if entropy else f'state.get_int64("{plain}")'
-            yield name, f"str_to_entropy({got})" if entropy else got
+            getter = f'state.get_string("{plain}")' if entropy else f'state.get_int64("{plain}")'
+            yield name, f"str_to_entropy({getter})" if entropy else getter
         for size, text in self.run.binding.sizes.items():
             if text not in self._names.known:
                 yield size, self._names.spell(text)
 
     def _buffers(self, vectors: Mapping[str, FilledVector]) -> Iterator[dict[str, object]]:
-        for name, one in self.run.binding.buffers.items():
+        for name, buffer in self.run.binding.buffers.items():
             yield {
                 "name": name,
-                "type": self._names.spell(one.type),
-                "count": self._names.spell(one.count),
+                "type": self._names.spell(buffer.type),
+                "count": self._names.spell(buffer.count),
                 "init": vectors[name].init,
                 "then": vectors[name].then,
-                "read": one.fill is not None,
-                "written": one.result is not None,
-                "modified": one.modified,
+                "read": buffer.fill is not None,
+                "written": buffer.result is not None,
+                "modified": buffer.modified,
             }
 
     @property
@@ -228,45 +247,49 @@ class NewSource:
         call = f"{binding.function}({self._names.spell(binding.arguments)}, {env})"
         return wrapped("", f"NVBENCH_CUDA_CALL({call})", ";", 2)
 
-    def _registered(self) -> Iterator[str]:
+    def _axis_registrations(self) -> Iterator[str]:
         for axis, values in self.axes.items():
-            plain = re.sub(r"\[[^\]]*\]", "", axis)
-            if plain == ENTROPY:
-                kind, listed = "string", ", ".join(f'"{value}"' for value in values)
+            name = re.sub(r"\[[^\]]*\]", "", axis)
+            if name == ENTROPY:
+                kind, value_list = "string", ", ".join(f'"{value}"' for value in values)
             else:
-                kind = "int64_power_of_two" if axis != plain else "int64"
-                listed = ", ".join(values)
-            yield f'.add_{kind}_axis("{plain}", {{{listed}}})'
+                kind = "int64_power_of_two" if axis != name else "int64"
+                value_list = ", ".join(values)
+            yield f'.add_{kind}_axis("{name}", {{{value_list}}})'
 
 
 def runtime_axes(own: OwnBinding) -> dict[str, tuple[str, ...]]:
-    """The runtime axes as NVBench calls them; sizes that are powers of two are exponents."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Return the runtime axes in NVBench syntax; power-of-two sizes are exponents."""
+    axes: dict[str, tuple[str, ...]] = {}
     for axis, values in own.run.axes.items():
         if axis == ELEMENTS:
             sizes = [int(value) for value in values]
             powers = all(size & (size - 1) == 0 for size in sizes)
             name = f"{ELEMENTS}{{io}}{'[pow2]' if powers else ''}"
-            found[name] = tuple(str(n.bit_length() - 1 if powers else n) for n in sizes)
+            axes[name] = tuple(str(size.bit_length() - 1 if powers else size) for size in sizes)
             continue
-        right = ENTROPIES if axis == ENTROPY else [v for v in values if re.fullmatch(r"\d+", v)]
-        if wrong := [value for value in values if value not in right]:
+        valid_values = (
+            ENTROPIES
+            if axis == ENTROPY
+            else [value for value in values if re.fullmatch(r"\d+", value)]
+        )
+        if invalid := [value for value in values if value not in valid_values]:
             raise InputError(
-                f"axes: {axis} has no value {wrong[0]!r}",
+                f"axes: {axis} has no value {invalid[0]!r}",
                 f"It is one of {', '.join(ENTROPIES)}." if axis == ENTROPY else "It is a number.",
             )
-        found[axis] = values
-    return found
+        axes[axis] = values
+    return axes
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-# The binding of a benchmark of one's own: a file that joins the bindings of its algorithm.
+# The binding file
 
 
 def binding_text(name: str, source: NewSource) -> str:
-    """The file, for a benchmark of this name."""
+    """Return the binding file of a benchmark, which adds to the bindings of its algorithm."""
     algorithm = source.policy.algorithm.algorithm
     lines = [
         f"# {name}: policygen knows it where its settings name this file, or its folder:",
@@ -277,39 +300,39 @@ def binding_text(name: str, source: NewSource) -> str:
         "",
         *_table("[[run]]", "run", _run(name, source)),
     ]
-    for one in source.own.types:
-        strange = value_named(one) not in knowledge().written.types
-        if strange and one.name != source.own.benchmark.axes.get(OPERATOR, ("",))[0]:
-            kept = {"name": value_named(one), "cpp": one.cpp}
-            lines += ["", *_table("[[types]]", "types", kept)]
+    for type_ in source.own.types:
+        is_unknown = value_named(type_) not in knowledge().written.types
+        if is_unknown and type_.name != source.own.benchmark.axes.get(OPERATOR, ("",))[0]:
+            fields = {"name": value_named(type_), "cpp": type_.cpp}
+            lines += ["", *_table("[[types]]", "types", fields)]
     return "\n".join([*lines, ""])
 
 
 def _benchmark(name: str, source: NewSource) -> dict[str, Any]:
-    own, like = source.own.benchmark, source.own.like
-    named = {one.name: value_named(one) for one in source.own.types}
-    found = own.model_dump(exclude_defaults=True, by_alias=True)
+    binding, like = source.own.benchmark, source.own.like
+    value_names = {type_.name: value_named(type_) for type_ in source.own.types}
+    fields = binding.model_dump(exclude_defaults=True, by_alias=True)
     since, below = source.policy.range(like.since, like.below)
-    first = {"name": name, "like": like.name, "since": since, "below": below}
-    found |= {
+    leading = {"name": name, "like": like.name, "since": since, "below": below}
+    fields |= {
         "axes": {
-            axis: [named.get(value, value) for value in values]
-            for axis, values in own.axes.items()
+            axis: [value_names.get(value, value) for value in values]
+            for axis, values in binding.axes.items()
             if axis != OPERATOR
         },
-        "parameters": {one.label: _range(one) for one in source.ranges},
+        "parameters": {parameter.label: _range(parameter) for parameter in source.ranges},
         "includes": [source.header] if source.header else [],
     }
-    found = {**first, **{key: value for key, value in found.items() if key not in first}}
-    return {key: _with_operator(value, source) for key, value in found.items()}
+    fields = {**leading, **{key: value for key, value in fields.items() if key not in leading}}
+    return {key: _with_operator(value, source) for key, value in fields.items()}
 
 
 def _run(name: str, source: NewSource) -> dict[str, Any]:
     run: RunBinding = source.own.run
-    found = run.model_dump(exclude_defaults=True, by_alias=True)
-    found |= {
+    fields = run.model_dump(exclude_defaults=True, by_alias=True)
+    fields |= {
         "benchmarks": [name],
-        "includes": [one for one in run.includes if one != source.header],
+        "includes": [header for header in run.includes if header != source.header],
         "axes": dict(source.axes),
         "weights": {
             axis: list(run.weights[plain])
@@ -318,11 +341,11 @@ def _run(name: str, source: NewSource) -> dict[str, Any]:
             if axis.startswith(plain) and {*run.weights[plain]} != {1}
         },
     }
-    return {key: _with_operator(value, source) for key, value in found.items()}
+    return {key: _with_operator(value, source) for key, value in fields.items()}
 
 
 def _with_operator(values: Any, source: NewSource) -> Any:
-    """With the functor's name wherever the workload's axis stands for it."""
+    """Replace the workload axis of the operator with the functor's name."""
     if isinstance(values, dict):
         return {key: _with_operator(value, source) for key, value in values.items()}
     if isinstance(values, str):
@@ -330,18 +353,20 @@ def _with_operator(values: Any, source: NewSource) -> Any:
     return values
 
 
-def _range(one: ParameterRange) -> str:
-    return f"{one.start}:{one.end}:{one.step}"
+def _range(parameter: ParameterRange) -> str:
+    return f"{parameter.start}:{parameter.end}:{parameter.step}"
 
 
 def _table(head: str, path: str, values: Mapping[str, Any]) -> Iterator[str]:
-    """A table: what is plain first, then the tables in it."""
+    """Yield a TOML table: plain values first, then nested tables."""
     yield head
-    within = {k: v for k, v in values.items() if isinstance(v, Mapping) and v}
-    yield from _pairs({k: v for k, v in values.items() if k not in within})
-    for key, value in within.items():
-        deeper = [k for k, v in value.items() if isinstance(v, Mapping) and len(v) > 2]
-        if deeper:
+    tables = {name: table for name, table in values.items() if isinstance(table, Mapping) and table}
+    yield from _pairs({name: field for name, field in values.items() if name not in tables})
+    for key, value in tables.items():
+        nested = [
+            field for field, inner in value.items() if isinstance(inner, Mapping) and len(inner) > 2
+        ]
+        if nested:
             for name in value:
                 yield from _table(f"[{path}.{key}.{_key(name)}]", "", value[name])
         else:
@@ -357,11 +382,13 @@ def _pairs(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        kept = ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None)
-        return f"{{ {kept} }}"
+        fields = ", ".join(
+            f"{_key(name)} = {_value(field)}" for name, field in value.items() if field is not None
+        )
+        return f"{{ {fields} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
-    # A string of JSON is one of TOML.
+    # A JSON string is a valid TOML string.
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""One workload of a search: what it may ask for, what it has tried, and what came of it."""
+"""One workload of a search: its space, the variants it has tried, and their outcomes."""
 
 import json
 import time
@@ -35,44 +35,44 @@ Key = tuple[int, ...]
 
 @dataclass(slots=True)
 class SearchSpaceOf:
-    """The variants of a workload as a strategy sees them; what is base's own policy is none."""
+    """The space of a workload as strategies see it, without the baseline policy."""
 
     classifier: Classifier
     first: dict[Key, str] = field(default_factory=dict)
-    """Policy → the label by which it was met first."""
+    """Policy → the label under which it appeared first."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Rule → how many variants it forbade."""
+    """Rule → number of variants it forbade."""
     _keys: dict[Values, Key | None] = field(default_factory=dict)
     _base: set[Key] = field(default_factory=set)
 
     @property
     def domain(self) -> Domain:
-        """What strategies are given."""
+        """The domain for strategies."""
         return Domain(self.classifier.space.ranges, self.key)
 
     def key(self, values: Values) -> Key | None:
-        """The same for variants of the same policy; none where there is none, or it is base's."""
+        """Return a key shared by variants with the same policy; None if invalid or the baseline."""
         if values not in self._keys:
-            self._keys[values] = self._asked(values)
+            self._keys[values] = self._compute_key(values)
         return self._keys[values]
 
     def named(self, values: Values) -> dict[str, int]:
-        """Parameter → value."""
+        """Map parameters to values."""
         return dict(zip(self.classifier.space.labels, values, strict=True))
 
     def label(self, values: Values) -> str:
-        """As databases name a variant."""
+        """Return the variant label that databases use."""
         return as_label(self.named(values))
 
     def values(self, label: str) -> Values | None:
-        """The variant of a label; none where the space has no such."""
+        """Parse a label; None if it is not in the space."""
         try:
-            found = self.classifier.space.variant(label)
+            variant = self.classifier.space.variant(label)
         except InputError:
             return None
-        return tuple(found.values())
+        return tuple(variant.values())
 
-    def _asked(self, values: Values) -> Key | None:
+    def _compute_key(self, values: Values) -> Key | None:
         variant = self.named(values)
         try:
             key = self.classifier.key(variant)
@@ -91,9 +91,9 @@ class SearchSpaceOf:
 
 
 def nearest_values(classifier: Classifier, policy: Policy) -> tuple[Values, bool]:
-    """The variant that comes nearest to a policy, and whether it is the same.
+    """Return the variant nearest to a policy, and whether it matches exactly.
 
-    One parameter after the other, until nothing comes nearer.
+    Parameters are changed one at a time until none brings the variant nearer.
     """
     space = classifier.space
     best = dict(classifier.possible)
@@ -104,36 +104,36 @@ def nearest_values(classifier: Classifier, policy: Policy) -> tuple[Values, bool
         better = False
         for label, values in space.ranges.items():
             for value in values:
-                other = {**best, label: value}
-                found = _distance(classifier, other, policy)
-                if found is not None and found < distance:
-                    best, distance, better = other, found, True
+                candidate = {**best, label: value}
+                candidate_distance = _distance(classifier, candidate, policy)
+                if candidate_distance is not None and candidate_distance < distance:
+                    best, distance, better = candidate, candidate_distance, True
     return tuple(best[label] for label in space.labels), distance == 0
 
 
-def _distance(classifier: Classifier, variant: Mapping[str, int], wanted: Policy) -> float | None:
-    """How far policies are apart: fields that differ count one, numbers less by nearness."""
+def _distance(classifier: Classifier, variant: Mapping[str, int], target: Policy) -> float | None:
+    """Distance between policies: each differing field counts at most one, numbers by nearness."""
     try:
         policy = classifier.policy(variant)
     except InputError:
         return None
     return sum(
-        _apart(policy.get(name), value)
-        for name, value in wanted.items()
+        _value_distance(policy.get(name), value)
+        for name, value in target.items()
         if policy.get(name) != value
     )
 
 
-def _apart(one: str | None, other: str) -> float:
-    if one is None or not (one.lstrip("-").isdigit() and other.lstrip("-").isdigit()):
+def _value_distance(first: str | None, second: str) -> float:
+    if first is None or not (first.lstrip("-").isdigit() and second.lstrip("-").isdigit()):
         return 1.0
-    a, b = int(one), int(other)
-    return abs(a - b) / (abs(a) + abs(b))
+    first_value, second_value = int(first), int(second)
+    return abs(first_value - second_value) / (abs(first_value) + abs(second_value))
 
 
 @dataclass(slots=True)
 class WorkloadSearch:
-    """A workload while it is searched."""
+    """Search state of a workload."""
 
     point: Point
     opened: OpenedWorkload
@@ -141,82 +141,82 @@ class WorkloadSearch:
     counts: SpaceCounts
     strategy: Strategy
     name: str
-    """Of the strategy."""
+    """Name of the strategy."""
     declared: DeclaredAxes
     spots: Sequence[RowSpot]
     """All runtime workloads, as the database names them."""
     base: str | None
-    """The variant that is what CUB selects, where one is."""
+    """Label of the variant that equals CUB's default, if there is one."""
     target: SearchTarget | None = None
     tried: set[str] = field(default_factory=set)
-    """Those that were asked for, in all sessions."""
+    """Labels requested in all sessions."""
     waiting: list[str] = field(default_factory=list)
-    """Of those that were to be tried, what there was no time for."""
+    """Requested labels that there was no time for."""
     scores: dict[str, float] = field(default_factory=dict)
-    """Of the first rung."""
+    """Scores of the first rung."""
     sharper: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
-    """Of the finalists."""
+    """Scores of the finalists."""
     failed: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Label → how it fails, and why."""
+    """Label → kind of failure and reason."""
     exhausted: bool = False
     problem: str | None = None
     history: list[float] = field(default_factory=list)
-    """The best score after each batch."""
+    """Best score after each batch."""
     seconds: float = 0.0
-    """Of the GPU's time."""
+    """GPU seconds."""
     pace: float | None = None
-    """Seconds that a variant of the last batch took."""
+    """Seconds per variant in the last batch."""
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something left to try."""
+        """Whether there are variants left to try."""
         return self.problem is None and (bool(self.waiting) or not self.exhausted)
 
     @property
     def leading(self) -> tuple[str, float] | None:
-        """The variant with the best score of the sharpest rung that there is."""
-        known = self.last or self.sharper or self.scores
-        return max(known.items(), key=lambda one: one[1], default=None)
+        """Variant with the best score of the latest rung."""
+        scores = self.last or self.sharper or self.scores
+        return max(scores.items(), key=lambda item: item[1], default=None)
 
     def count(self, kinds: Collection[str]) -> int:
-        """How many failed in one of these ways."""
+        """Count failures of the given kinds."""
         return sum(kind in kinds for kind, _ in self.failed.values())
 
     def ask(self, count: int) -> list[str]:
-        """Labels of variants to try next; fewer, or none, at the end."""
+        """Return labels to try next; fewer, or none, at the end."""
         labels, self.waiting = self.waiting[:count], self.waiting[count:]
-        if (more := count - len(labels)) > 0:
-            found = self.strategy.ask(more)
-            self.exhausted = len(found) < more
-            labels += [self.space.label(values) for values in found]
+        if (missing := count - len(labels)) > 0:
+            variants = self.strategy.ask(missing)
+            self.exhausted = len(variants) < missing
+            labels += [self.space.label(values) for values in variants]
         self.tried.update(labels)
         return labels
 
     def put_back(self, labels: Sequence[str]) -> None:
-        """These were not tried, and are the first that are asked for next."""
+        """Return labels that were not tried to the front of the queue."""
         self.waiting = [*labels, *self.waiting]
         self.tried.difference_update(labels)
 
     def tell(self, scores: Mapping[str, float], failed: Mapping[str, tuple[str, str]]) -> None:
-        """What became of variants."""
+        """Record the outcomes of variants."""
         self.scores |= scores
         self.failed |= failed
-        self._told([*scores.items(), *((label, None) for label in failed)])
+        self._tell_strategy([*scores.items(), *((label, None) for label in failed)])
         if self.scores:
             self.history.append(max(self.scores.values()))
 
     def remember(self, scores: Mapping[str, float], failed: Mapping[str, tuple[str, str]]) -> None:
-        """What earlier sessions found."""
-        known = {label for label in (*scores, *failed) if self.space.values(label)}
-        self.tried |= known
-        self.scores |= {label: score for label, score in scores.items() if label in known}
-        self.failed |= {label: why for label, why in failed.items() if label in known}
-        self._told([(label, scores.get(label)) for label in known])
+        """Record the outcomes of earlier sessions."""
+        labels = {label for label in (*scores, *failed) if self.space.values(label)}
+        self.tried |= labels
+        self.scores |= {label: score for label, score in scores.items() if label in labels}
+        self.failed |= {label: failure for label, failure in failed.items() if label in labels}
+        self._tell_strategy([(label, scores.get(label)) for label in labels])
 
-    def _told(self, found: Iterable[tuple[str, float | None]]) -> None:
+    def _tell_strategy(self, scores: Iterable[tuple[str, float | None]]) -> None:
         outcomes = []
-        for label, score in found:
+        for label, score in scores:
             values = self.space.values(label)
             if values is not None:
                 outcomes.append(AskedVariant(values, score))
@@ -224,18 +224,18 @@ class WorkloadSearch:
 
 
 class SearchNotes:
-    """The searches of a database."""
+    """The search records of a database."""
 
     def __init__(self, session: MeasuringSession) -> None:
         self._session = session
 
-    def begin(self, one: WorkloadSearch, seed: int, budget: float | None) -> None:
-        """Notes that this session searches a workload."""
-        counts = one.counts
+    def begin(self, search: WorkloadSearch, seed: int, budget: float | None) -> None:
+        """Record that this session searches a workload."""
+        counts = search.counts
         cells = (
-            *(self._session.number, *_named(one.point), one.name, seed),
+            *(self._session.number, *_database_key(search.point), search.name, seed),
             *(str(counts.variants), str(counts.valid), str(counts.distinct)),
-            *(one.base, budget),
+            *(search.base, budget),
         )
         with self._session.writer.writing() as connection:
             connection.execute(
@@ -245,38 +245,38 @@ class SearchNotes:
             )
 
     def spend(self, seconds: float, ended: Ended | None = None) -> None:
-        """Notes how long this session has taken so far, and why it tries no more."""
+        """Record the time that this session has taken so far, and why it ended."""
         with self._session.writer.writing() as connection:
             connection.execute(
                 f"UPDATE {SEARCHES} SET spent = ?, ended = coalesce(?, ended) WHERE session = ?",  # noqa: S608
                 (seconds, ended, self._session.number),
             )
 
-    def skip(self, one: WorkloadSearch) -> None:
-        """Notes which runtime workloads of a workload are not measured."""
-        target = one.target
+    def skip(self, search: WorkloadSearch) -> None:
+        """Record which runtime workloads are not measured."""
+        target = search.target
         spots = [named(spot)[1:] for spot, _ in target.skipped] if target else []
         with self._session.writer.writing() as connection:
             connection.execute(
                 f"UPDATE {SEARCHES} SET skipped = ?"  # noqa: S608
                 " WHERE (session, algorithm, workload) = (?, ?, ?)",
-                (json.dumps(spots), self._session.number, *_named(one.point)),
+                (json.dumps(spots), self._session.number, *_database_key(search.point)),
             )
 
     def skipped(self, point: Point) -> set[tuple[str, str]]:
-        """The sub-benchmarks and runtime workloads that earlier sessions did not measure."""
+        """Return the sub-benchmarks and runtime workloads that earlier sessions skipped."""
         rows: list[Any] = self._session.writer.rows(
             f"SELECT q.skipped FROM {SEARCHES} AS q JOIN {SESSIONS} AS s ON s.id = q.session"  # noqa: S608
             " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?) AND (q.algorithm, q.workload) = (?, ?)"
             " AND q.skipped IS NOT NULL",
             *self._session.about.key,
-            *_named(point),
+            *_database_key(point),
         )
         return {(subbench, axes) for (text,) in rows for subbench, axes in json.loads(text)}
 
     def before(self, points: Collection[Point]) -> float:
-        """Seconds that earlier sessions took for some of these workloads."""
-        names = {_named(point) for point in points}
+        """Return the seconds that earlier sessions spent on any of these workloads."""
+        names = {_database_key(point) for point in points}
         rows: list[Any] = self._session.writer.rows(
             f"SELECT q.session, q.algorithm, q.workload, q.spent FROM {SEARCHES} AS q"  # noqa: S608
             f" JOIN {SESSIONS} AS s ON s.id = q.session"
@@ -291,35 +291,35 @@ class SearchNotes:
         return sum(sessions.values())
 
 
-# What a database says of its searches: how each was made, how long it took, and why it ended.
+# Keys and compiled batches
 
 
-def _named(point: Point) -> tuple[str, str]:
+def _database_key(point: Point) -> tuple[str, str]:
     name, axes = point
     return name, workload_text({f"{axis}{{ct}}": value for axis, value in axes})
 
 
 Reasons = Mapping[str, tuple[str, str]]
-"""Label → how it fails, and why."""
+"""Label → kind of failure and reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledBatch:
-    """The objects of some variants of a workload."""
+    """Objects of some variants of a workload."""
 
     bases: tuple[VariantFunction, ...]
-    """One for each sub-benchmark."""
+    """Baseline of each sub-benchmark."""
     functions: tuple[Functions, ...]
-    """By label, for each sub-benchmark."""
+    """Functions by label of each sub-benchmark."""
     runtimes: tuple[tuple[RuntimeSpot, ...], ...]
     failed: Reasons
     problem: str | None = None
-    """Why none of the workload can be compiled."""
+    """Reason why the workload cannot be compiled at all."""
 
     def with_more(self, other: "CompiledBatch") -> "CompiledBatch":
-        """The same with the variants of another batch; base stays the one that was first."""
-        lots = zip(self.functions, other.functions, strict=True)
-        return replace(self, functions=tuple({**old, **new} for old, new in lots))
+        """Add the variants of another batch, keeping the baseline of this one."""
+        pairs = zip(self.functions, other.functions, strict=True)
+        return replace(self, functions=tuple({**old, **new} for old, new in pairs))
 
 
 Batch = Mapping[str, Sequence[str]]
@@ -329,24 +329,24 @@ Compiles = Callable[[Batch], Mapping[str, CompiledBatch]]
 
 @dataclass(frozen=True, slots=True)
 class SearchEffort:
-    """How much is tried, and how sure the result is."""
+    """How much to try, and how precise the result should be."""
 
     batch: int
-    """Variants that are compiled together."""
+    """Number of variants compiled together."""
     seed: int = 1
     count: int | None = None
-    """As many variants of a workload are tried at most."""
+    """Maximum number of variants per workload."""
     processes: int = 5
-    """Of the last rung, each of them fresh."""
+    """Number of fresh processes in the last rung."""
     rounds: int = 20
-    """In each of those, at most."""
+    """Maximum number of rounds in each of these."""
     beside: bool = False
-    """Whether a batch is compiled while another one is screened; never while finalists run."""
+    """Whether to compile a batch while another one is screened; never while finalists run."""
 
 
 @dataclass(slots=True)
 class SearchBench:
-    """Where variants are compiled and measured."""
+    """Compiles and measures variants."""
 
     gpu: MeasuresRungs
     rows: RungRows
@@ -355,41 +355,44 @@ class SearchBench:
     asked: Asked
     sanitizes: Sanitizes | None = None
     made: dict[str, CompiledBatch] = field(default_factory=dict)
-    """What is compiled of each workload, in this session."""
+    """Compiled variants of each workload in this session."""
     compiling: float = 0.0
-    """Seconds of the last batch."""
+    """Seconds to compile the last batch."""
     processes: int = 0
-    """Fresh ones that measured, in this session."""
+    """Number of fresh processes that measured in this session."""
 
     def compile(self, batch: Batch) -> Mapping[str, CompiledBatch]:
-        """The objects of a batch; it may run beside what is measured."""
-        begun = time.monotonic()
-        made = self.compiles(batch)
-        self.compiling = time.monotonic() - begun
+        """Compile a batch; may run in parallel with a measurement."""
+        started = time.monotonic()
+        compiled = self.compiles(batch)
+        self.compiling = time.monotonic() - started
         self.rows.time("compiling", self.compiling)
-        return made
+        return compiled
 
-    def keep(self, name: str, made: CompiledBatch) -> CompiledBatch:
-        """Remembers where variants lie; all that is known of the workload."""
-        before = self.made.get(name)
-        self.made[name] = made if before is None else before.with_more(made)
+    def keep(self, name: str, compiled: CompiledBatch) -> CompiledBatch:
+        """Store compiled variants; return all compiled variants of the workload."""
+        previous = self.made.get(name)
+        self.made[name] = compiled if previous is None else previous.with_more(compiled)
         return self.made[name]
 
     def functions(
         self, name: str, labels: Sequence[str]
     ) -> tuple[list[Functions], dict[str, tuple[str, str]]]:
-        """Where variants lie, and what fails; those of earlier sessions are compiled again."""
+        """Return functions and failures, recompiling variants of earlier sessions."""
         failed: dict[str, tuple[str, str]] = {}
-        lacking = [label for label in labels if label not in self.made[name].functions[0]]
-        if lacking:
-            made = self.compile({name: lacking})[name]
-            failed |= made.failed
-            self.keep(name, made)
-        lots = self.made[name].functions
-        return [{one: lot[one] for one in labels if one in lot} for lot in lots], failed
+        missing = [label for label in labels if label not in self.made[name].functions[0]]
+        if missing:
+            compiled = self.compile({name: missing})[name]
+            failed |= compiled.failed
+            self.keep(name, compiled)
+        functions_by_subbench = self.made[name].functions
+        return [
+            {label: functions[label] for label in labels if label in functions}
+            for functions in functions_by_subbench
+        ], failed
 
     def measure(self, target: SearchTarget, task: RungTask) -> RungFound:
-        """One rung of some variants, in a fresh process of each GPU."""
+        """Measure one rung in a fresh process of each GPU."""
         return measure_rung(self.gpu, self.rows, target, task, self._fresh, self.asked)
 
     def _fresh(self) -> int:
@@ -397,40 +400,50 @@ class SearchBench:
         return self.processes
 
     def refuse(self, target: SearchTarget, failed: Reasons) -> None:
-        """Writes that nvcc, or CUB's own rules, refuse variants; they are not compiled again."""
+        """Record variants that nvcc or CUB's rules reject, so that they are not compiled again."""
         spot = target.points[0].spot
         for label, (_, reason) in failed.items():
             self.rows.fail(spot, label, Failure("compile", reason), 0.0)
 
     def harmful(self, name: str, target: SearchTarget, labels: Sequence[str]) -> Reasons:
-        """Variants that read or write where they must not; nothing that they took is kept."""
+        """Return variants with invalid memory accesses, and withdraw their measurements."""
         if self.sanitizes is None or not labels:
             return {}
-        begun = time.monotonic()
+        started = time.monotonic()
         functions, _ = self.functions(name, labels)
-        falling = sorted(target.points, key=lambda point: point.case.axes, reverse=True)
-        least = {point.index: point for point in falling}  # the last one, the smallest, stays
-        asked = [
-            WatchedWorkload(point.case, self.made[name].bases[at], tuple(functions[at].values()))
-            for at, point in least.items()
+        descending = sorted(target.points, key=lambda point: point.case.axes, reverse=True)
+        smallest = {point.index: point for point in descending}  # the last one, the smallest, wins
+        watched = [
+            WatchedWorkload(
+                point.case, self.made[name].bases[index], tuple(functions[index].values())
+            )
+            for index, point in smallest.items()
         ]
-        reasons = {label: why for lot in self.sanitizes(asked) for label, why in lot.items()}
+        reasons = {
+            label: reason
+            for reasons_by_label in self.sanitizes(watched)
+            for label, reason in reasons_by_label.items()
+        }
         if BASE in reasons:
             raise InputError(f"base of {name} must not run: {reasons[BASE]}")
-        for label, why in reasons.items():
+        for label, reason in reasons.items():
             for point in target.points:
-                self.rows.withdraw(point.spot, label, Failure("error", why))
-        self.rows.time("sanitizing", time.monotonic() - begun)
-        return {label: ("error", why) for label, why in reasons.items()}
+                self.rows.withdraw(point.spot, label, Failure("error", reason))
+        self.rows.time("sanitizing", time.monotonic() - started)
+        return {label: ("error", reason) for label, reason in reasons.items()}
 
     def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[KeptRung]]]:
-        """What the database has of a workload's rungs."""
+        """Return the rungs of a workload that the database has."""
         return [(point.weighed, self.rows.of(point.spot)) for point in target.points]
 
 
-# What a search measures on: the GPU's controller, the database, and what is compiled so far.
+# Failures
 
 
-def failures(found: RungFound) -> dict[str, tuple[str, str]]:
-    """How variants fail, and why."""
-    return {label: (one.kind, one.reason) for label, one in found.failed.items() if label != BASE}
+def failures(outcome: RungFound) -> dict[str, tuple[str, str]]:
+    """Return the kind and reason of each failure."""
+    return {
+        label: (failure.kind, failure.reason)
+        for label, failure in outcome.failed.items()
+        if label != BASE
+    }

@@ -1,4 +1,4 @@
-"""A workload on both sides of a change: its objects, and what was measured of them."""
+"""A workload before and after a change: its functions and its measurements."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from policygen.results.tables import DeclaredAxes
 from policygen.steps import Progress
 
 AFTER, COPY = "after_1", "before_1"
-"""What both are called beside `base`, the side before; databases want labels of variants."""
+"""Labels beside `base`, the side before; databases require variant labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +28,33 @@ class ChangePart:
     before: VariantFunction
     after: VariantFunction
     copy: VariantFunction
-    """The side before once more, in a file of its own: what equal code is measured by."""
+    """Copy of the side before in its own file, for the noise of equal code."""
     points: tuple[RuntimeSpot, ...]
     declared: DeclaredAxes
 
 
 @dataclass(slots=True)
 class ChangedWorkload:
-    """What is known of a workload so far."""
+    """Measurement state of a workload."""
 
     point: Point
     parts: tuple[ChangePart, ...]
     skipped: dict[str, str] = field(default_factory=dict)
-    """Runtime workloads that are not measured, and why."""
+    """Runtime workloads that are not measured, with reasons."""
     failed: Failure | None = None
-    """What is wrong with the side after."""
+    """Failure of the side after."""
     seconds: float = 0.0
-    """What a process of one runtime workload took, of late."""
+    """Recent duration of one process per runtime workload."""
 
     @property
     def spots(self) -> list[RuntimeSpot]:
-        """The runtime workloads that can be measured."""
-        every = (spot for part in self.parts for spot in part.points)
-        return [spot for spot in every if str(spot) not in self.skipped]
+        """Runtime workloads that can be measured."""
+        spots = (spot for part in self.parts for spot in part.points)
+        return [spot for spot in spots if str(spot) not in self.skipped]
 
     def times(self, rows: MeasuringSession) -> list[PointTimes]:
-        """What the database has of them; nothing as long as one was not measured."""
-        spots = [one.spot for one in self.spots]
+        """Return the times in the database; empty until all runtime workloads are measured."""
+        spots = [spot.spot for spot in self.spots]
         if any(AFTER not in rows.times(spot) for spot in spots):
             return []
         declared = {key: values for part in self.parts for key, values in part.declared.items()}
@@ -63,73 +63,76 @@ class ChangedWorkload:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPoint:
-    """A runtime workload, its weight, and what each side takes."""
+    """A runtime workload with its weight, times, and verdict."""
 
     times: PointTimes
     judged: JudgedTimes
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """Before and after."""
+        """Median seconds before and after."""
         before, after = zip(*self.times.variants[AFTER], strict=True)
         return median(before), median(after)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedWorkload:
-    """What is known of a workload: of its score, and of each runtime workload."""
+    """Verdicts on the score and on each runtime workload."""
 
     score: JudgedTimes
     points: tuple[JudgedPoint, ...]
 
     @property
     def clear(self) -> bool:
-        """Whether more processes would say nothing else."""
-        return self.score.clear and all(one.judged.clear for one in self.points)
+        """Whether more processes would not change the verdicts."""
+        return self.score.clear and all(point.judged.clear for point in self.points)
 
 
 def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload | None:
-    """Nothing as long as a runtime workload was measured in less than two processes."""
-    every = [_compared(one) for one in times]
-    judged = [judge.judge(one) for one in every]
-    known = [one for one in judged if one is not None]
-    if not known or len(known) < len(judged):
+    """Judge a workload; None until each runtime workload has two processes."""
+    compared = [_compared_times(point_times) for point_times in times]
+    judged = [judge.judge(ratios) for ratios in compared]
+    decided = [point for point in judged if point is not None]
+    if not decided or len(decided) < len(judged):
         return None
-    weights = [one.weight for one in times]
+    weights = [point_times.weight for point_times in times]
     score = judge.judge(
         ComparedTimes(
-            _weighted(weights, [one.ratios for one in every]),
-            _weighted(weights, [one.selves for one in every]),
-            sum(weight * one.step for weight, one in zip(weights, every, strict=True)),
+            _weighted(weights, [ratios.ratios for ratios in compared]),
+            _weighted(weights, [ratios.selves for ratios in compared]),
+            sum(weight * ratios.step for weight, ratios in zip(weights, compared, strict=True)),
         )
     )
     assert score is not None
-    points = (JudgedPoint(one, told) for one, told in zip(times, known, strict=True))
+    points = (
+        JudgedPoint(point_times, verdict)
+        for point_times, verdict in zip(times, decided, strict=True)
+    )
     return JudgedWorkload(score, tuple(points))
 
 
 def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> Iterator[RuntimeSpot]:
-    """The runtime workloads that are to be measured in more processes."""
+    """Yield the runtime workloads that need more processes."""
     if judged is None:
         yield from change.spots
         return
-    open_ones = [not one.judged.clear for one in judged.points]
-    # Where each of them is clear and their mean is not, all tell of the mean.
-    everything = not any(open_ones) and not judged.score.clear
-    for spot, is_open in zip(change.spots, open_ones, strict=True):
-        if is_open or everything:
+    unclear = [not point.judged.clear for point in judged.points]
+    # If each of them is clear but their mean is not, all of them contribute to it.
+    measure_all = not any(unclear) and not judged.score.clear
+    for spot, is_open in zip(change.spots, unclear, strict=True):
+        if is_open or measure_all:
             yield spot
 
 
-def _compared(times: PointTimes) -> ComparedTimes:
+def _compared_times(times: PointTimes) -> ComparedTimes:
     selves = times.ratios(COPY) if COPY in times.variants else ()
     return ComparedTimes(times.ratios(AFTER), selves, _step(times))
 
 
 def _step(times: PointTimes) -> float:
-    """By how much two different times differ at least, as a share: what the clock can tell.
+    """Return the smallest relative difference between two times: the clock resolution.
 
-    Where times are not rounded, that comes to nothing the more there are.
+    Without rounding, this approaches zero as the number of times grows.
     """
     pairs = (pair for label in (AFTER, COPY) for pair in times.variants.get(label, ()))
     centers = sorted({seconds for pair in pairs for seconds in pair})
@@ -137,17 +140,20 @@ def _step(times: PointTimes) -> float:
     return min(steps) / centers[0] if steps else 0.0
 
 
-def _weighted(weights: Sequence[float], lots: Sequence[Sequence[float]]) -> list[float]:
-    """Scores by process; runtime workloads that were clear early are in fewer."""
-    if not all(lots):
+def _weighted(weights: Sequence[float], ratios_by_point: Sequence[Sequence[float]]) -> list[float]:
+    """Return scores by process; runtime workloads that became clear early have fewer processes."""
+    if not all(ratios_by_point):
         return []
-    least = min(map(len, lots))
-    processes = zip(*(lot[:least] for lot in lots), strict=True)
-    return [sum(w * ratio for w, ratio in zip(weights, each, strict=True)) for each in processes]
+    process_count = min(map(len, ratios_by_point))
+    processes = zip(*(ratios[:process_count] for ratios in ratios_by_point), strict=True)
+    return [
+        sum(weight * ratio for weight, ratio in zip(weights, process_ratios, strict=True))
+        for process_ratios in processes
+    ]
 
 
 def quantiles_of(rows: MeasuringSession, spot: RuntimeSpot) -> tuple[float, ...]:
-    """Before over after at each quantile, of the samples of all processes."""
+    """Return the ratio before over after at each quantile, over the samples of all processes."""
     samples = rows.samples(spot.spot)
     if not {BASE, AFTER} <= samples.keys():
         return ()
@@ -155,17 +161,17 @@ def quantiles_of(rows: MeasuringSession, spot: RuntimeSpot) -> tuple[float, ...]
 
 
 def failures_of(failed: Mapping[str, Failure]) -> Failure | None:
-    """What is wrong with the side after; that its own copy fails is the side before's affair."""
+    """Return the failure of the side after; a failure of the copy concerns the side before."""
     return failed.get(AFTER)
 
 
 LOOKS = (5, 8, 12, 20)
-"""Processes after which it is looked at what is clear."""
+"""Numbers of processes after which to check which verdicts are clear."""
 
 
 @dataclass(slots=True)
 class ChangeMeasuring:
-    """What measures, and how long it may."""
+    """Measures changes within a time budget."""
 
     controller: Controller
     rows: MeasuringSession
@@ -176,47 +182,47 @@ class ChangeMeasuring:
     budget: float | None = None
     """Seconds."""
     progress: Progress | None = None
-    _asked: bool = field(init=False, default=False)
+    _has_measured: bool = field(init=False, default=False)
     late: bool = field(init=False, default=False)
-    """Whether something was left, as there was no time for it."""
+    """Whether something was skipped for lack of time."""
 
     def run(self, changes: Sequence[ChangedWorkload]) -> list[JudgedWorkload | None]:
-        """Measures all of them, then again what is not clear; for each what it comes to."""
-        begun = time.monotonic()
+        """Measure all changes, repeat those that are not clear, and return the verdicts."""
+        started = time.monotonic()
         for processes in self.looks:
             for change in changes:
                 if change.failed is None:
-                    self._look(change, processes, begun)
+                    self._look(change, processes, started)
         return [self.judged(change) for change in changes]
 
     def judged(self, change: ChangedWorkload) -> JudgedWorkload | None:
-        """What is known of a workload so far."""
+        """Judge a workload by the measurements so far."""
         times = change.times(self.rows)
         return judge_workload(self.judge, times) if times else None
 
-    def _look(self, change: ChangedWorkload, processes: int, begun: float) -> None:
+    def _look(self, change: ChangedWorkload, processes: int, started: float) -> None:
         spots = list(unclear_spots(change, self.judged(change)))
         if not spots:
             return
         if self.budget is not None:
-            left = self.budget - (time.monotonic() - begun)
-            if left <= change.seconds * len(spots):
+            remaining = self.budget - (time.monotonic() - started)
+            if remaining <= change.seconds * len(spots):
                 self.late = True
                 return
         for part in change.parts:
-            mine = [spot for spot in part.points if spot in spots]
-            if mine and change.failed is None:
-                self._measure(change, part, mine, processes)
+            part_spots = [spot for spot in part.points if spot in spots]
+            if part_spots and change.failed is None:
+                self._measure(change, part, part_spots, processes)
 
     def _measure(
         self, change: ChangedWorkload, part: ChangePart, spots: Sequence[RuntimeSpot], count: int
     ) -> None:
-        begun = time.monotonic()
-        if self._asked:
+        started = time.monotonic()
+        if self._has_measured:
             self.controller.restart()  # each look begins with a fresh process, as the first did
-        self._asked = True
+        self._has_measured = True
         task = WorkloadTask(part.before, (part.after, part.copy), tuple(spots), part.declared)
-        found = measure_workload(
+        findings = measure_workload(
             self.controller,
             self.rows,
             task,
@@ -225,14 +231,14 @@ class ChangeMeasuring:
             processes=count,
             progress=self.progress,
         )
-        change.skipped |= found.skipped
-        change.failed = failures_of(found.failed)
-        change.seconds = (time.monotonic() - begun) / len(spots)
+        change.skipped |= findings.skipped
+        change.failed = failures_of(findings.failed)
+        change.seconds = (time.monotonic() - started) / len(spots)
 
 
-# Measures changes in fresh processes, look after look: what is clear is not measured again.
+# Numbers of processes
 
 
 def looks_until(most: int) -> tuple[int, ...]:
-    """When it is looked, with so many processes at most."""
-    return (*(one for one in LOOKS if one < most), most)
+    """Return the numbers of processes after which to check, up to `most`."""
+    return (*(count for count in LOOKS if count < most), most)

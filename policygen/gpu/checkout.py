@@ -1,4 +1,4 @@
-"""The benchmarks of a CCCL checkout, with what a variant of one is to CCCL's build."""
+"""The benchmarks of a CCCL checkout, and how a variant of one is built."""
 
 import re
 import sysconfig
@@ -46,41 +46,43 @@ from policygen.trees.lookup import open_tree
 
 @dataclass(frozen=True, slots=True)
 class CheckoutBenchmark:
-    """A benchmark's source, and what of it can be narrowed."""
+    """A benchmark's source and the axes that can be narrowed."""
 
     benchmark: Benchmark
     source: Path
-    """Below the folder of the benchmarks."""
+    """Path below the benchmarks folder."""
     narrowed: frozenset[str]
-    """The axes that a macro leaves one type of."""
+    """Axes that a macro narrows to one type."""
 
     @property
     def declared(self) -> DeclaredAxes:
-        """All values of its axes."""
+        """All declared values of its axes."""
         return {
-            (self.benchmark.name, sub.name, axis.name): axis.values
-            for sub in self.benchmark.subbenches
-            for axis in sub.axes
+            (self.benchmark.name, subbench.name, axis.name): axis.values
+            for subbench in self.benchmark.subbenches
+            for axis in subbench.axes
         }
 
     def macros(self, label: str) -> dict[str, str]:
-        """What the build defines for a variant; refused where a parameter is lacking, or more."""
+        """Return the macros of a variant; raise InputError if its parameters do not match."""
         if label == BASE:
             return BASE_MACROS
         values = parse_label(label)
         if values is None:
             raise InputError(f"{shortened(label)} is no variant label", "Such as: ipt_19.tpb_512")
-        known = [one.label for one in self.benchmark.parameters]
-        if set(values) != set(known):
+        labels = [parameter.label for parameter in self.benchmark.parameters]
+        if set(values) != set(labels):
             raise InputError(
                 f"{label} is no variant of {self.benchmark.name}, whose parameters are"
-                f" {', '.join(known) or 'none'}",
+                f" {', '.join(labels) or 'none'}",
                 f"{self.benchmark.source} has them in its %RANGE% lines.",
             )
-        return {one.macro: str(values[one.label]) for one in self.benchmark.parameters}
+        return {
+            parameter.macro: str(values[parameter.label]) for parameter in self.benchmark.parameters
+        }
 
     def workload(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """A value for each axis of compile time, as the source names the axes."""
+        """Return a value for each compile-time axis, with axis names as in the source."""
         axes = self.benchmark.ct_axes
         given = {axis_name(axis): value for axis, value in chosen.items()}
         if unknown := sorted(given.keys() - {axis_name(axis) for axis in axes}):
@@ -88,7 +90,7 @@ class CheckoutBenchmark:
                 f"{self.benchmark.name} has no axis {unknown[0]}",
                 f"It has: {', '.join(map(axis_name, axes)) or 'none'}",
             )
-        found = {axis: given.get(axis_name(axis), values[0]) for axis, values in axes.items()}
+        workload = {axis: given.get(axis_name(axis), values[0]) for axis, values in axes.items()}
         for axis, values in axes.items():
             if axis_name(axis) not in given and len(values) > 1:
                 raise InputError(
@@ -96,15 +98,15 @@ class CheckoutBenchmark:
                     f" {axis_name(axis)}",
                     f"It is one of: {', '.join(values)}",
                 )
-            if found[axis] not in values:
+            if workload[axis] not in values:
                 raise InputError(
-                    f"{self.benchmark.name}: {axis_name(axis)} has no value {found[axis]}",
+                    f"{self.benchmark.name}: {axis_name(axis)} has no value {workload[axis]}",
                     f"It has: {', '.join(values)}",
                 )
-        return found
+        return workload
 
     def text(self, label: str, workload: Mapping[str, str], version: str) -> str:
-        """Writes the unit of a variant for a workload, narrowed as far as it goes."""
+        """Return the unit of a variant for a workload, narrowed as far as possible."""
         types: dict[str, str] = {}
         headers: list[str] = []
         for axis, value in workload.items():
@@ -122,48 +124,48 @@ class BenchmarkCheckout:
 
     cub: Cub
     folder: Path
-    """Of the benchmarks."""
+    """The benchmarks folder."""
     helper: Path
-    """`nvbench_helper.cu`, which is linked with each of them."""
+    """`nvbench_helper.cu`, which is linked with each benchmark."""
     benchmarks: Mapping[str, CheckoutBenchmark]
 
     @property
     def includes(self) -> tuple[str, ...]:
-        """The folders in which its sources look for headers."""
+        """Include folders of its sources."""
         return (*self.cub.include_folders, str(self.folder), str(self.helper.parent))
 
 
 def open_checkout(path: Path, pattern: re.Pattern[str]) -> BenchmarkCheckout:
-    """Reads the benchmarks of a checkout whose names begin so."""
+    """Read the benchmarks of a checkout whose names match a pattern."""
     root = checkout(path)
     errors: list[SourceError] = []
-    found = [file for file in find(root, errors) if pattern.match(file.name)]
-    if not found and not errors:
+    files = [file for file in find(root, errors) if pattern.match(file.name)]
+    if not files and not errors:
         raise InputError(
             f"-R {pattern.pattern!r} matches the beginning of no benchmark's name in"
             f" {root.as_posix()}"
         )
-    document, unread = read_benchmarks([file.path for file in found])
+    document, unread = read_benchmarks([file.path for file in files])
     if errors or unread:
         raise Problems([*errors, *unread])
-    by_name = {one.name: one for one in document.benchmarks}
-    macros, folder = narrowing(found), benchmarks_folder(root)
+    by_name = {benchmark.name: benchmark for benchmark in document.benchmarks}
+    macros, folder = narrowing(files), benchmarks_folder(root)
     benchmarks = {
         file.name: CheckoutBenchmark(
             by_name[file.name], file.path.relative_to(folder), macros.get(file.name, frozenset())
         )
-        for file in found
+        for file in files
     }
     return BenchmarkCheckout(open_tree(root), folder, _helper(root), benchmarks)
 
 
 def _helper(root: Path) -> Path:
-    places = [(root / one).with_suffix(".cu") for one in knowledge().files.helpers]
-    for place in places:
-        if place.is_file():
-            return place
+    paths = [(root / helper).with_suffix(".cu") for helper in knowledge().files.helpers]
+    for path in paths:
+        if path.is_file():
+            return path
     raise InputError(
-        f"{root.as_posix()} has no {places[0].name}",
+        f"{root.as_posix()} has no {paths[0].name}",
         "Its benchmarks are linked with it: is this a whole CCCL checkout?",
     )
 
@@ -174,12 +176,13 @@ FLAGS = (
     "-std=c++17",
     "-O3",
     "-DNDEBUG",  # CCCL refuses to build benchmarks otherwise
-    "-w",  # what CCCL's sources warn of is not the user's
+    "-w",  # warnings in CCCL's sources do not concern the user
     "--extended-lambda",
 )
 PLACES = ("-Xlinker", "--allow-shlib-undefined", "-Xlinker", "--disable-new-dtags")
-"""NVBench needs the driver's library, which where programs are built may be missing; and its
-libraries need each other, which are found by the program's own places."""
+"""NVBench needs the driver library, which may be missing on the build machine. Its libraries depend
+on each other and are found through the program's RPATH.
+"""
 EXECUTABLE = 0o755
 
 
@@ -188,35 +191,35 @@ class BuiltPrograms:
     """The programs of a workload of a benchmark."""
 
     programs: Mapping[str, Path]
-    """By label, `base` among them."""
+    """Programs by label, including `base`."""
     failed: Mapping[str, str]
-    """Variant → what the compiler says of it."""
+    """Variant → the compiler's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class NvbenchLibrary:
-    """Where NVBench and cuRAND are."""
+    """Paths of NVBench and cuRAND."""
 
     includes: tuple[str, ...]
     main: Path
-    """`main` of a benchmark's program."""
+    """Library with `main` of a benchmark program."""
     shared: tuple[Path, ...]
-    """NVBench, and cuRAND, which makes random inputs."""
+    """NVBench, and cuRAND for random inputs."""
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where a program finds its libraries when it runs."""
-        return tuple(dict.fromkeys(str(one.parent) for one in self.shared))
+        """Folders in which a program finds its libraries at run time."""
+        return tuple(dict.fromkeys(str(library.parent) for library in self.shared))
 
     @property
     def identity(self) -> str:
-        """Names what is linked, and where a program finds it."""
+        """Identity of the linked libraries and their folders."""
         return " ".join((*map(program, (self.main, *self.shared)), *self.folders))
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramCompiler:
-    """What builds, for one architecture, and where the programs lie."""
+    """Builds programs for one architecture into a folder."""
 
     toolchain: Toolchain
     library: NvbenchLibrary
@@ -227,46 +230,53 @@ class ProgramCompiler:
     _helping: Lock = field(default_factory=Lock)
 
     def make(self, benchmark: CheckoutBenchmark, label: str, workload: Mapping[str, str]) -> Path:
-        """Builds a program, or takes the one that is kept; it is called as CCCL calls it."""
+        """Build a program or take it from the cache, with the file name that CCCL uses."""
         text = benchmark.text(label, workload, self.checkout.cub.bindings)
         helper = self.helper()
-        linked = [str(helper), str(self.library.main), *PLACES]
-        for one in self.library.shared:
-            linked += ["-Xlinker", str(one)]
+        link_options = [str(helper), str(self.library.main), *PLACES]
+        for library in self.library.shared:
+            link_options += ["-Xlinker", str(library)]
         for folder in self.library.folders:
-            linked += ["-Xlinker", f"-rpath={folder}"]
-        data = self._kept(text, linked, f"{helper.name} {self.library.identity}")
+            link_options += ["-Xlinker", f"-rpath={folder}"]
+        data = self._cached(text, link_options, f"{helper.name} {self.library.identity}")
         kind = "base" if label == BASE else "variant"
-        place = self.folder / digest(data)[:32] / f"{benchmark.benchmark.name}.{kind}"
-        return _written(place, data, EXECUTABLE)
+        path = self.folder / digest(data)[:32] / f"{benchmark.benchmark.name}.{kind}"
+        return _write_program(path, data, EXECUTABLE)
 
     def helper(self) -> Path:
-        """Compiles what all programs are linked with."""
-        with self._helping:  # who comes later takes what the first has made
-            data = self._kept(f'#include "{self.checkout.helper.name}"\n', ["-c"], "")
-            return _written(self.folder / f"{digest(data)[:32]}.o", data)
+        """Compile the helper that all programs are linked with."""
+        with self._helping:  # later callers reuse the first result
+            data = self._cached(f'#include "{self.checkout.helper.name}"\n', ["-c"], "")
+            return _write_program(self.folder / f"{digest(data)[:32]}.o", data)
 
-    def _kept(self, text: str, more: Sequence[str], linked: str) -> bytes:
-        """What is made of a unit with these options; refused with the compiler's words."""
+    def _cached(self, text: str, options: Sequence[str], linked: str) -> bytes:
+        """Return the output for a unit, compiled or cached; raise RefusedError on an error."""
         includes = (*self.checkout.includes, *self.library.includes)
         number = arch_number(self.arch)
         flags = [*FLAGS, "-gencode", f"arch=compute_{number},code=sm_{number}"]
-        command = [str(self.toolchain.nvcc), *flags, *(f"-I{one}" for one in includes), *more]
+        command = [
+            str(self.toolchain.nvcc),
+            *flags,
+            *(f"-I{folder}" for folder in includes),
+            *options,
+        ]
         listing = self.there.of(includes)
         key = digest(self.toolchain.identity, *flags, text, linked, listing)
         cache, paths = cache_folder(), (*includes, *self.toolchain.roots)
 
         def made() -> Made:
             with unit_file(text, cache) as unit:
-                out = unit.with_suffix(".out")
-                compile_file(command, unit, out, cache, key, "--keep", "--keep-dir", ".")
-                read = b"".join(path.read_bytes() for path in sorted(unit.parent.glob("*.ii")))
-                return Made(out.read_bytes(), read, unit)
+                output = unit.with_suffix(".out")
+                compile_file(command, unit, output, cache, key, "--keep", "--keep-dir", ".")
+                preprocessed = b"".join(
+                    path.read_bytes() for path in sorted(unit.parent.glob("*.ii"))
+                )
+                return Made(output.read_bytes(), preprocessed, unit)
 
         return remembered(KIND, key, paths, made)
 
 
-# Builds programs of a checkout's benchmarks, base and variants, each once for what it reads.
+# Building programs
 
 
 def build_programs(
@@ -278,45 +288,45 @@ def build_programs(
     slots: int | None = None,
     progress: Progress | None = None,
 ) -> BuiltPrograms:
-    """Builds base and variants side by side; one that is refused costs itself alone.
+    """Build the baseline and variants in parallel; a variant that fails to compile fails alone.
 
-    `slots` is how many are built at once: by default as many as cores and memory allow.
+    `slots` is the number built at once; by default as many as cores and memory allow.
     """
-    wanted = list(dict.fromkeys([BASE, *labels]))
+    all_labels = list(dict.fromkeys([BASE, *labels]))
     if progress:
-        progress(HowFar(PHASE, 0, len(wanted), (compiler.checkout.helper.name,)))
+        progress(HowFar(PHASE, 0, len(all_labels), (compiler.checkout.helper.name,)))
     compiler.helper()
 
-    def one(label: str) -> Path | str:
+    def build(label: str) -> Path | str:
         try:
             return compiler.make(benchmark, label, workload)
         except ProcessError as error:
-            of_machine = isinstance(error, RefusedError) and not is_said_of_code(error)
-            if label == BASE or of_machine:
+            is_machine_fault = isinstance(error, RefusedError) and not is_said_of_code(error)
+            if label == BASE or is_machine_fault:
                 raise
-            return reason(error)  # also where the compiler does not end, or takes all memory
+            return reason(error)  # also if the compiler hangs or exhausts memory
 
     plain = {axis_name(axis): value for axis, value in workload.items()}
     name = in_words(benchmark.benchmark.name, plain)
     with threads(workers_of(slots)) as executor:
         futures: dict[Future[Path | str], str] = {
-            executor.submit(one, label): label for label in wanted
+            executor.submit(build, label): label for label in all_labels
         }
         names = {future: f"{label} of {name}" for future, label in futures.items()}
         follow(names, PHASE, progress)
-    made = {label: future.result() for future, label in futures.items()}
+    results = {label: future.result() for future, label in futures.items()}
     return BuiltPrograms(
-        {label: path for label, path in made.items() if isinstance(path, Path)},
-        {label: words for label, words in made.items() if isinstance(words, str)},
+        {label: path for label, path in results.items() if isinstance(path, Path)},
+        {label: message for label, message in results.items() if isinstance(message, str)},
     )
 
 
-def _written(place: Path, data: bytes, mode: int = 0o644) -> Path:
-    if not place.exists():
-        write_atomically(place, data)
-    if place.stat().st_mode & mode != mode:
-        place.chmod(mode)
-    return place
+def _write_program(path: Path, data: bytes, mode: int = 0o644) -> Path:
+    if not path.exists():
+        write_atomically(path, data)
+    if path.stat().st_mode & mode != mode:
+        path.chmod(mode)
+    return path
 
 
 LIBRARY, MAIN = "libnvbench.so", "libnvbench_main.a"
@@ -324,20 +334,20 @@ CURAND, CURAND_HEADER = "libcurand.so*", "curand.h"
 _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
 
 
-# Finds what CCCL's own benchmarks are linked with: NVBench and cuRAND, for the release of nvcc.
+# NVBench and cuRAND for the release of nvcc
 
 
 def find_library(toolchain: Toolchain, folder: Path | None = None) -> NvbenchLibrary:
-    """Finds NVBench in the folder that it was installed to, else in its wheel."""
-    prefix = _installed(toolchain) if folder is None else _given(folder)
-    main, library = (_of(prefix, name) for name in (MAIN, LIBRARY))
+    """Find NVBench in its install folder, or in its wheel by default."""
+    prefix = _wheel_prefix(toolchain) if folder is None else _checked_prefix(folder)
+    main, library = (_find_library(prefix, name) for name in (MAIN, LIBRARY))
     assert main is not None
     assert library is not None
     header, curand = _curand(toolchain)
     return NvbenchLibrary((str(prefix / "include"), str(header)), main, (library, curand))
 
 
-def _given(folder: Path) -> Path:
+def _checked_prefix(folder: Path) -> Path:
     if _is_whole(folder):
         return folder
     raise InputError(
@@ -347,8 +357,8 @@ def _given(folder: Path) -> Path:
     )
 
 
-def _installed(toolchain: Toolchain) -> Path:
-    """The wheel has NVBench for each major release of CUDA."""
+def _wheel_prefix(toolchain: Toolchain) -> Path:
+    """Find NVBench in the wheel, which has it for each major release of CUDA."""
     try:
         files = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
@@ -366,14 +376,14 @@ def _installed(toolchain: Toolchain) -> Path:
 
 def _is_whole(prefix: Path) -> bool:
     return (prefix / "include" / HEADER).is_file() and all(
-        _of(prefix, name) is not None for name in (LIBRARY, MAIN)
+        _find_library(prefix, name) is not None for name in (LIBRARY, MAIN)
     )
 
 
 def _curand(toolchain: Toolchain) -> tuple[Path, Path]:
-    """The folder of its header, and the library: of the toolkit, else of the wheel."""
+    """Return cuRAND's include folder and library, from the toolkit or the wheel."""
     for root in _roots(toolchain):
-        header, library = root / "include" / CURAND_HEADER, _of(root, CURAND)
+        header, library = root / "include" / CURAND_HEADER, _find_library(root, CURAND)
         if header.is_file() and library is not None:
             return header.parent, library
     raise MissingToolError("cuRAND", f"Install it: {add('measure')}")
@@ -383,13 +393,13 @@ def _roots(toolchain: Toolchain) -> Iterator[Path]:
     yield from map(Path, toolchain.roots)
     wheels = Path(sysconfig.get_path("purelib")) / "nvidia"
     yield wheels / _major(toolchain)
-    yield wheels / "curand"  # where the wheels for CUDA 12 have it
+    yield wheels / "curand"  # location in the wheels for CUDA 12
 
 
 def _major(toolchain: Toolchain) -> str:
     return f"cu{toolchain.version.partition('.')[0]}"
 
 
-def _of(root: Path, pattern: str) -> Path | None:
-    found = (path for folder in _LIBRARIES for path in sorted((root / folder).glob(pattern)))
-    return next((path for path in found if path.is_file()), None)
+def _find_library(root: Path, pattern: str) -> Path | None:
+    candidates = (path for folder in _LIBRARIES for path in sorted((root / folder).glob(pattern)))
+    return next((path for path in candidates if path.is_file()), None)

@@ -1,6 +1,7 @@
-"""Measures the programs of a checkout's benchmark in rounds: each run is a process of its own.
+"""Measures the programs of a checkout's benchmark in rounds; each run is a separate process.
 
-Results of variants are not compared with those of base: these programs show none.
+The results of variants are not compared with the baseline, because these programs do not output
+any.
 """
 
 import time
@@ -31,63 +32,67 @@ from policygen.untrusted import visible
 
 PHASE = "measuring with NVBench"
 PointKey = tuple[str, str]
-"""A sub-benchmark, and the values of all axes."""
+"""Sub-benchmark and values of all axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NvbenchSettings:
-    """When NVBench has enough samples; those of CCCL's search, where nothing else is said."""
+    """Stopping criteria of NVBench; the defaults are those of CCCL's search."""
 
     criterion: str = "entropy"
     min_samples: int | None = None
     timeout: float | None = None
-    """Seconds for each runtime workload."""
+    """Seconds per runtime workload."""
 
     @property
     def arguments(self) -> list[str]:
-        """As NVBench's programs, and `cuda.bench`, take them."""
-        found = ["--stopping-criterion", self.criterion]
+        """Arguments for NVBench programs and for `cuda.bench`."""
+        arguments = ["--stopping-criterion", self.criterion]
         if self.min_samples is not None:
-            found += ["--min-samples", str(self.min_samples)]
+            arguments += ["--min-samples", str(self.min_samples)]
         if self.timeout is not None:
-            found += ["--timeout", f"{self.timeout:g}"]
-        return found
+            arguments += ["--timeout", f"{self.timeout:g}"]
+        return arguments
 
 
 @dataclass(frozen=True, slots=True)
 class CheckoutTask:
-    """What is measured of one workload, on which GPU."""
+    """What to measure of one workload, and on which GPU."""
 
     benchmark: CheckoutBenchmark
     workload: Mapping[str, str]
     built: BuiltPrograms
     gpu: GpuFacts
     chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Of runtime axes: the values that are measured, where those are not all."""
+    """Runtime axis → the values to measure, if not all."""
     settings: NvbenchSettings = field(default_factory=NvbenchSettings)
 
     @property
     def name(self) -> str:
-        """The benchmark."""
+        """Name of the benchmark."""
         return self.benchmark.benchmark.name
 
     @property
     def arguments(self) -> list[str]:
-        """Of each of its programs."""
+        """Arguments of each program."""
         return run_arguments(self.benchmark.benchmark, self.workload, self.chosen, self.settings)
 
     @property
     def spots(self) -> tuple[RowSpot, ...]:
-        """All runtime workloads that are asked for; base may skip some of them."""
+        """All requested runtime workloads; the baseline may skip some of them."""
         return tuple(
-            RowSpot(self.name, sub.name, dict(zip((a.name for a in sub.axes), values, strict=True)))
-            for sub in self.benchmark.benchmark.subbenches
+            RowSpot(
+                self.name,
+                subbench.name,
+                dict(zip((axis.name for axis in subbench.axes), values, strict=True)),
+            )
+            for subbench in self.benchmark.benchmark.subbenches
             for values in product(
                 *(
                     (self.workload[axis.name],)
                     if axis.compile_time
                     else chosen_values(self.name, axis, self.chosen)
-                    for axis in sub.axes
+                    for axis in subbench.axes
                 )
             )
         )
@@ -103,37 +108,40 @@ def measure_programs(
     locks: Path | None = None,
     progress: Progress | None = None,
 ) -> Findings:
-    """Runs base and variants once in each round, each second one backwards; writes rows at once.
+    """Run the baseline and variants once per round, reversing each second round.
 
-    The GPU is locked for it. What has as many runs already is not run again, and a variant that
-    failed is left out.
+    Rows are written immediately, and the GPU is locked meanwhile. Runs from earlier sessions count,
+    and failed variants are left out.
     """
     measuring = _Measuring(task, session, {_key(spot): spot for spot in task.spots})
     labels = [label for label in task.built.programs if label != BASE]
     orders = _orders(labels, measuring.begin(labels, rounds), seed)
     total, done = sum(map(len, orders)), 0
-    with gpu_lock(task.gpu.uuid, SESSION, patience, locks), stopping(lambda: _kept(done, total)):
+    with (
+        gpu_lock(task.gpu.uuid, SESSION, patience, locks),
+        stopping(lambda: _progress_text(done, total)),
+    ):
         for label in (label for order in orders for label in order):
             if progress:
                 progress(HowFar(PHASE, done, total, (f"{label} of {task.name}",)))
             if label not in measuring.failed:
-                measuring.one(label)
+                measuring.run_program_of(label)
             done += 1
     if progress:
         progress(HowFar(PHASE, total, total))
-    failed = {label: why for label, why in measuring.failed.items() if label in labels}
-    return Findings(failed, measuring.skipped, measuring.new)
+    failed = {label: failure for label, failure in measuring.failed.items() if label in labels}
+    return Findings(failed, measuring.skipped, measuring.new_rows)
 
 
-def _orders(labels: Sequence[str], lacking: Mapping[str, int], seed: int) -> list[list[str]]:
-    """Base with those that lack a run; it runs beside each, so that there is what to compare."""
-    found: list[list[str]] = []
-    for number in range(max([0, *lacking.values()])):
-        order = [BASE, *(one for one in labels if lacking[one] > number)]
-        # Who stands first has a GPU that is cool; each second round is the one before backwards.
-        Random(f"{seed}/{number // 2}").shuffle(order)  # noqa: S311  an order is no secret
-        found.append(order[::-1] if number % 2 else order)
-    return found
+def _orders(labels: Sequence[str], missing_runs: Mapping[str, int], seed: int) -> list[list[str]]:
+    """Return the order of each round: the baseline and the variants that lack runs."""
+    orders: list[list[str]] = []
+    for index in range(max([0, *missing_runs.values()])):
+        order = [BASE, *(label for label in labels if missing_runs[label] > index)]
+        # The first program runs on a cool GPU, so each second round is reversed.
+        Random(f"{seed}/{index // 2}").shuffle(order)  # noqa: S311  an order is no secret
+        orders.append(order[::-1] if index % 2 else order)
+    return orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +150,14 @@ class ProgramRun:
 
     results: NvbenchRun
     elapsed: float
-    """Seconds, of the whole program."""
+    """Seconds for the whole program."""
     skipped: Mapping[str, str]
-    """Runtime workloads by NVBench's name that were not measured, and why."""
+    """NVBench name of each skipped runtime workload → reason."""
 
 
 @dataclass(slots=True)
 class _Measuring:
-    """What is known while programs run."""
+    """State of the measurement while programs run."""
 
     task: CheckoutTask
     session: MeasuringSession
@@ -157,29 +165,32 @@ class _Measuring:
     failed: dict[str, Failure] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     slowest: float | None = None
-    """Seconds that base took at most."""
-    of_base: frozenset[PointKey] | None = None
-    """The runtime workloads that base measured."""
-    ran: int = 0
-    """How often base has run, in all sessions."""
-    new: int = 0
+    """Longest duration of the baseline in seconds."""
+    measured_by_base: frozenset[PointKey] | None = None
+    """Runtime workloads that the baseline measured."""
+    base_runs: int = 0
+    """Number of runs of the baseline in all sessions."""
+    new_rows: int = 0
 
     def begin(self, labels: Sequence[str], rounds: int) -> dict[str, int]:
-        """Makes the tables; how many runs each label lacks."""
+        """Create the tables; return how many runs each label lacks."""
         counts: list[dict[str, int]] = []
         for spot in self.spots.values():
             self.session.prepare(spot, self.task.benchmark.declared)
             self.failed |= self.session.failed(spot)
             times = self.session.times(spot)
-            if BASE in times:  # what base skips nobody lacks
-                counts.append({one: len(times.get(one, ())) for one in (BASE, *labels)})
-        self.ran = max((one[BASE] for one in counts), default=0)
+            if BASE in times:  # variants need no runs where the baseline is skipped
+                counts.append({name: len(times.get(name, ())) for name in (BASE, *labels)})
+        self.base_runs = max((spot_counts[BASE] for spot_counts in counts), default=0)
         if not counts:
             return dict.fromkeys([BASE, *labels], rounds)
-        return {one: max(0, rounds - min(each[one] for each in counts)) for one in counts[0]}
+        return {
+            name: max(0, rounds - min(spot_counts[name] for spot_counts in counts))
+            for name in counts[0]
+        }
 
-    def one(self, label: str) -> None:
-        """Runs one program, and keeps what it measured."""
+    def run_program_of(self, label: str) -> None:
+        """Run one program and store its measurements."""
         limit = LIMIT if self.slowest is None else max(FLOOR, TIMES_BASE * self.slowest)
         program, uuid = self.task.built.programs[label], self.task.gpu.uuid
         try:
@@ -191,39 +202,41 @@ class _Measuring:
             raise InputError(
                 f"NVBench measured on {run.results.gpu}, and not on {self.task.gpu.label}"
             )
-        measured = self._measured(run)
-        why = next(iter(run.skipped.values()), "it took no samples")
+        measured = self._samples_by_point(run)
+        reason = next(iter(run.skipped.values()), "it took no samples")
         if label == BASE:
             self.slowest = max(self.slowest or 0.0, run.elapsed)
-            self.of_base = frozenset(measured)
+            self.measured_by_base = frozenset(measured)
             self.skipped |= {
-                in_words(self.spots[key]): why for key in self.spots.keys() - measured.keys()
+                in_words(self.spots[key]): reason for key in self.spots.keys() - measured.keys()
             }
             if not measured:
-                self._fail(label, Failure("error", why), run.elapsed)
-        elif self.of_base and (lacking := self.of_base - measured.keys()):
-            words = f"{len(lacking)} runtime workloads were skipped: {why}"
-            self._fail(label, Failure("error", words), run.elapsed)
+                self._fail(label, Failure("error", reason), run.elapsed)
+        elif self.measured_by_base and (missing := self.measured_by_base - measured.keys()):
+            message = f"{len(missing)} runtime workloads were skipped: {reason}"
+            self._fail(label, Failure("error", message), run.elapsed)
             return
         for key, (state, samples) in measured.items():
             elapsed = run.elapsed / len(measured)
             self.session.record(self.spots[key], label, samples, elapsed, state.bandwidth)
-            self.new += 1
+            self.new_rows += 1
             if label == BASE:
-                # They are read sorted, and every second one is compared with the others.
-                Random(self.ran).shuffle(samples)  # noqa: S311  an order is no secret
-                self.session.noise(self.spots[key], self.ran, samples)
-        self.ran += label == BASE
+                # NVBench sorts samples; the noise estimate compares every second one with the rest.
+                Random(self.base_runs).shuffle(samples)  # noqa: S311  an order is no secret
+                self.session.noise(self.spots[key], self.base_runs, samples)
+        self.base_runs += label == BASE
 
-    def _measured(self, run: ProgramRun) -> dict[PointKey, tuple[NvbenchState, list[float]]]:
-        """What has samples, by runtime workload; those that were not asked for are none."""
-        found = {}
+    def _samples_by_point(
+        self, run: ProgramRun
+    ) -> dict[PointKey, tuple[NvbenchState, list[float]]]:
+        """Return the samples of the requested runtime workloads."""
+        measured = {}
         for bench in run.results.benches:
             for state in bench.states:
                 key = _key(RowSpot(self.task.name, bench.name, state.point))
                 if key in self.spots and state.samples is not None and len(state.samples):
-                    found[key] = (state, [float(one) for one in state.samples])
-        return found
+                    measured[key] = (state, [float(sample) for sample in state.samples])
+        return measured
 
     def _fail(self, label: str, failure: Failure, elapsed: float) -> None:
         if label == BASE:
@@ -241,19 +254,19 @@ def _key(spot: RowSpot) -> PointKey:
 
 
 def in_words(spot: RowSpot) -> str:
-    """As what was skipped names it: `base T{ct}=F32 Elements{io}[pow2]=16`."""
+    """Describe a runtime workload as `base T{ct}=F32 Elements{io}[pow2]=16`."""
     return " ".join([spot.subbench, *(f"{axis}={value}" for axis, value in spot.workload.items())])
 
 
-def _kept(done: int, total: int) -> str:
+def _progress_text(done: int, total: int) -> str:
     return f"{done:,} of {total:,} runs are done, and their rows are kept."
 
 
-# Rounds in which NVBench measures: each place of the order gives all the samples it takes.
+# Rounds with NVBench samples
 
 
 def nvbench_options(settings: NvbenchSettings) -> tuple[str, ...]:
-    """What stands behind a worker's command for samples that are NVBench's own."""
+    """Return the worker options that make NVBench take the samples."""
     return ("nvbench", *settings.arguments)
 
 
@@ -267,7 +280,7 @@ def controlling_nvbench(
     patience: float = 0.0,
     locks: Path | None = None,
 ) -> Iterator["NvbenchController"]:
-    """Starts a worker of such a command, and keeps its GPU for the block."""
+    """Start such a worker and hold its GPU for the block."""
     with controlling(
         command, limits=limits, watch=watch, more=more, patience=patience, locks=locks
     ) as controller:
@@ -275,53 +288,57 @@ def controlling_nvbench(
 
 
 class NvbenchController(Controller):
-    """What is asked of one GPU; NVBench runs once in a process, so that each has its own."""
+    """Controller whose processes run NVBench once each."""
 
     def __init__(self, controller: Controller) -> None:
         super().__init__(controller._workers, controller._watch)
         self._spent: int | None = None
-        """The process in which NVBench has run."""
+        """Restart count of the process in which NVBench has run."""
 
     def rounds(self, variants: Sequence[VariantFunction], count: int, seed: int) -> Rounds:
-        """Rounds of base and of those variants that are right, all in one process of NVBench.
+        """Run rounds of the baseline and the correct variants, all in one NVBench process.
 
-        NVBench itself leaves out samples of a GPU that is throttled.
+        NVBench itself discards samples of a throttled GPU.
         """
         opened = self._begin()
-        variants = [one for one in variants if one != opened.base]
+        variants = [function for function in variants if function != opened.base]
         if self._spent == self.restarts:
             self.restart()
         self._check(opened, variants, again=False)
-        fine = [one for one in variants if opened.verdicts[one] is None]
+        correct = [function for function in variants if opened.verdicts[function] is None]
         order = [
-            one for number in range(count) for one in round_order(opened.base, fine, number, seed)
+            function
+            for number in range(count)
+            for function in round_order(opened.base, correct, number, seed)
         ]
         samples: dict[VariantFunction, list[float]] = {opened.base: []}
 
-        def take(one: VariantFunction, told: Told) -> None:
-            samples.setdefault(one, []).extend(map(float, told["samples"]))
+        def take(function: VariantFunction, message: Told) -> None:
+            samples.setdefault(function, []).extend(map(float, message["samples"]))
 
         self._workers.work(opened, "nvbench", order, take)
         self._spent = self.restarts
         failed = failed_of(opened, variants)
-        kept = {
-            one.variant: tuple(times) for one, times in samples.items() if one.variant not in failed
+        samples_by_label = {
+            function.variant: tuple(seconds)
+            for function, seconds in samples.items()
+            if function.variant not in failed
         }
-        return Rounds(kept, failed, dict(self._workers.elapsed))
+        return Rounds(samples_by_label, failed, dict(self._workers.elapsed))
 
 
 RESULT = "result.json"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INSTALL = "Build the benchmarks again."
 LIMIT = 3600.0
-"""Seconds that base may take; nobody knows before."""
+"""Time limit of the baseline in seconds, before its duration is known."""
 TIMES_BASE = 50.0
-"""As many times as long may a variant take, as in CCCL's search."""
+"""Time limit of a variant relative to the baseline, as in CCCL's search."""
 FLOOR = 60.0
 
 
 class FailedRunError(Exception):
-    """A program that measured nothing."""
+    """A program failed to measure."""
 
     def __init__(self, failure: Failure, elapsed: float) -> None:
         super().__init__(failure.reason)
@@ -329,7 +346,7 @@ class FailedRunError(Exception):
         self.elapsed = elapsed
 
 
-# Runs a benchmark's program as CCCL's search does, and reads what NVBench wrote.
+# Running benchmark programs
 
 
 def run_arguments(
@@ -338,38 +355,38 @@ def run_arguments(
     chosen: Mapping[str, Sequence[str]],
     settings: NvbenchSettings,
 ) -> list[str]:
-    """What a program is called with: one workload, and of its runtime axes the chosen values."""
-    found = [part for axis, value in workload.items() for part in ("-a", f"{axis}={value}")]
-    # One GPU is shown to it, which is its first.
-    found += ["--jsonbin", RESULT, *settings.arguments, "-d", "0"]
-    for sub in benchmark.subbenches:
-        found += ["-b", sub.name]
-        for axis in sub.axes:
+    """Return program arguments for one workload and the chosen values of its runtime axes."""
+    arguments = [part for axis, value in workload.items() for part in ("-a", f"{axis}={value}")]
+    # Only one GPU is visible to the program, so it is device 0.
+    arguments += ["--jsonbin", RESULT, *settings.arguments, "-d", "0"]
+    for subbench in benchmark.subbenches:
+        arguments += ["-b", subbench.name]
+        for axis in subbench.axes:
             if not axis.compile_time:
                 values = chosen_values(benchmark.name, axis, chosen)
-                found += ["-a", f"{axis.name}=[{','.join(values)}]"]
-    return found
+                arguments += ["-a", f"{axis.name}=[{','.join(values)}]"]
+    return arguments
 
 
 def chosen_values(benchmark: str, axis: Axis, chosen: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    """The values of an axis that are asked for; all, where nothing is said of it."""
+    """Return the requested values of an axis; by default all."""
     names = (axis.name, axis_name(axis.name))
-    asked = next((chosen[name] for name in names if name in chosen), None)
-    if asked is None:
+    requested = next((chosen[name] for name in names if name in chosen), None)
+    if requested is None:
         return axis.values
-    if unknown := [value for value in asked if value not in axis.values]:
+    if unknown := [value for value in requested if value not in axis.values]:
         raise InputError(
             f"{benchmark}: {names[1]} has no value {unknown[0]}",
             f"It has: {', '.join(axis.values)}",
         )
-    return asked
+    return requested
 
 
 def run_program(
     program: Path, arguments: Sequence[str], uuid: str, limit: float = LIMIT
 ) -> ProgramRun:
-    """Runs a program on one GPU, and reads its results."""
-    begun = time.monotonic()
+    """Run a program on one GPU and read its results."""
+    started = time.monotonic()
     with TemporaryDirectory(prefix="policygen-") as temporary:
         folder = Path(temporary)
         try:
@@ -381,19 +398,19 @@ def run_program(
                 more={VISIBLE: uuid},
             )
         except ProcessError as error:
-            raise FailedRunError(_failure(error), time.monotonic() - begun) from error
-        elapsed = time.monotonic() - begun
+            raise FailedRunError(_failure(error), time.monotonic() - started) from error
+        elapsed = time.monotonic() - started
         path = folder / RESULT
         return ProgramRun(read_nvbench(path), elapsed, _skipped(path))
 
 
 def _failure(error: ProcessError) -> Failure:
-    said = visible(error.stderr.strip().rpartition("\n")[2])
+    last_line = visible(error.stderr.strip().rpartition("\n")[2])
     if error.status >= 0:
-        return Failure("error", f"it ended with {error.status}: {said}")
+        return Failure("error", f"it ended with {error.status}: {last_line}")
     if error.stderr.startswith(ENDLESS):
         return Failure("hang", error.stderr)
-    return Failure("crash", f"it was ended by signal {-error.status}: {said}".rstrip(": "))
+    return Failure("crash", f"it was ended by signal {-error.status}: {last_line}".rstrip(": "))
 
 
 def _skipped(path: Path) -> dict[str, str]:

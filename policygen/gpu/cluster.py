@@ -1,4 +1,4 @@
-"""The client of a Dask scheduler: asks its workers, and sends what they lack."""
+"""Client of a Dask scheduler: sends tasks to its workers, and the contents that they need."""
 
 import asyncio
 import signal
@@ -24,58 +24,58 @@ from policygen.process import is_ending
 from policygen.untrusted import visible
 
 GPU = "GPU"
-"""The resource that a worker announces which may measure."""
+"""Resource of workers that may measure."""
 CONNECT = 15.0
-"""Seconds in which a scheduler answers."""
+"""Timeout of the scheduler's first answer, in seconds."""
 CLOSE = 3.0
-"""Seconds for saying good-bye."""
+"""Timeout of closing the client, in seconds."""
 LOOKS = 0.3
-"""Seconds between two looks whether somebody ends this process."""
+"""Seconds between checks whether this process is ending."""
 ALIVE = 1.0
-"""Seconds between two looks whether a worker is there still."""
+"""Seconds between checks whether a worker is still present."""
 SHIPMENTS = 3
-"""Times that a worker may lack something, though it was sent to it."""
+"""Number of times that a worker may lack something that was sent to it."""
 RESTART = 30.0
-"""Seconds that a worker may take to be started anew, at least: its nanny does it."""
+"""Minimum number of seconds allowed for a worker's restart by its nanny."""
 PART = 4 << 20
-"""Bytes that are sent at once."""
+"""Bytes sent at once."""
 MEASURING, SENDING = 10, 20
-"""What goes before compiles."""
+"""Task priorities above those of compiles."""
 Work = Callable[..., WorkerAnswer]
 
 
 @dataclass(frozen=True, slots=True)
 class SeenWorker:
-    """A worker, as its scheduler tells of it."""
+    """A worker as reported by its scheduler."""
 
     threads: int
     has_gpu: bool
 
 
 class EndedWorkersError(Exception):
-    """Those who did a task have ended, one after the other."""
+    """All workers that tried a task have ended."""
 
 
 class GoneWorkersError(EndedWorkersError):
-    """Those who alone were asked are there no more."""
+    """The workers to which a task was restricted no longer exist."""
 
 
-# What a client sends to workers: objects and include folders, by what is in them.
+# Contents sent to workers
 
 
 @dataclass(slots=True)
 class SentContents:
-    """Files and folders of this machine, each looked at once."""
+    """Files and folders of this machine by content digest, each read once."""
 
     names: dict[str, str] = field(default_factory=dict)
-    """Path → its content's name."""
+    """Path → digest."""
     files: dict[str, Path] = field(default_factory=dict)
-    """Content's name → where it lies."""
+    """Digest → path."""
     archives: dict[str, bytes] = field(default_factory=dict)
     guard: Lock = field(default_factory=Lock)
 
     def file(self, path: str) -> str:
-        """The name of what is in a file."""
+        """Return the digest of a file."""
         with self.guard:
             if path not in self.names:
                 name = digest(Path(path).read_bytes())
@@ -83,7 +83,7 @@ class SentContents:
             return self.names[path]
 
     def folder(self, path: str) -> str:
-        """The name of what is in a folder."""
+        """Return the digest of a folder."""
         with self.guard:
             if path not in self.names:
                 data = packed(Path(path))
@@ -92,7 +92,7 @@ class SentContents:
             return self.names[path]
 
     def data(self, name: str) -> bytes:
-        """What has a name."""
+        """Return the content with a digest."""
         if name in self.archives:
             return self.archives[name]
         return self.files[name].read_bytes()
@@ -100,60 +100,60 @@ class SentContents:
 
 @dataclass(slots=True)
 class ClusterClient:
-    """Asks the workers of one scheduler."""
+    """Sends tasks to the workers of one scheduler."""
 
     client: Any
     address: str
     terms: Terms
     patience: float = 0.0
-    """Seconds to wait for a worker, where none is there."""
+    """Seconds to wait for a worker if there is none."""
     sender: str = field(default_factory=lambda: token_hex(8))
     contents: SentContents = field(default_factory=SentContents, repr=False)
     _sending: dict[str, threading.Lock] = field(default_factory=dict, repr=False)
     _sent: dict[tuple[str, str], float] = field(default_factory=dict, repr=False)
-    """Worker and content → when it was there."""
+    """Worker and digest → time at which it was sent."""
 
     def workers(self) -> Mapping[str, SeenWorker]:
-        """Those that are there now, by their addresses."""
-        with self._answering():
-            told = self.client.scheduler_info(n_workers=-1)["workers"]
-        if self.client.status != "running":  # Dask tells what it knew at last
-            raise _silent(self.address)
+        """Return the current workers by address."""
+        with self._translating_errors():
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        if self.client.status != "running":  # Dask reports stale information
+            raise _unreachable(self.address)
         return {
-            address: SeenWorker(one["nthreads"], one["resources"].get(GPU, 0) >= 1)
-            for address, one in sorted(told.items())
+            address: SeenWorker(worker["nthreads"], worker["resources"].get(GPU, 0) >= 1)
+            for address, worker in sorted(workers.items())
         }
 
     def ask(self, work: Work, *arguments: Any, near: Sequence[str] = ()) -> Any:
-        """Has it done by any worker, and rather by some: what it gives, or why it gives nothing."""
-        lacked: Counter[str] = Counter()
-        while not lacked or max(lacked.values()) < SHIPMENTS:
-            begun = time.monotonic()
-            how = {"workers": list(near), "allow_other_workers": True} if near else {}
-            future = self._submit(work, self.terms, *arguments, **how)
+        """Run a task on any worker, preferably in `near`; return its result or raise its error."""
+        lacked_by_worker: Counter[str] = Counter()
+        while not lacked_by_worker or max(lacked_by_worker.values()) < SHIPMENTS:
+            started = time.monotonic()
+            options = {"workers": list(near), "allow_other_workers": True} if near else {}
+            future = self._submit(work, self.terms, *arguments, **options)
             try:
                 answer = self._answer(future, near)
-            except GoneWorkersError:  # Dask would wait until these are there again
+            except GoneWorkersError:  # Dask would wait until these are back
                 near = ()
                 continue
             if answer.kind != "lacks":
                 return answer.given()
-            self._send(answer, begun)
+            self._send(answer, started)
             near = (answer.worker,)
-            lacked[answer.worker] += 1
-        raise _never_complete(lacked.most_common(1)[0][0])
+            lacked_by_worker[answer.worker] += 1
+        raise _never_complete(lacked_by_worker.most_common(1)[0][0])
 
     def ask_gpu(self, worker: str, work: Work, *arguments: Any) -> Any:
-        """Has it done by a worker that has a GPU, one task at a time."""
-        how = {"workers": [worker], "resources": {GPU: 1}, "priority": MEASURING}
+        """Run a task on a worker that has a GPU, one task at a time."""
+        options = {"workers": [worker], "resources": {GPU: 1}, "priority": MEASURING}
         try:
             for _ in range(SHIPMENTS):
-                begun = time.monotonic()
-                future = self._submit(work, self.terms, *arguments, **how)
+                started = time.monotonic()
+                future = self._submit(work, self.terms, *arguments, **options)
                 answer = self._answer(future, (worker,))
                 if answer.kind != "lacks":
                     return answer.given()
-                self._send(answer, begun)
+                self._send(answer, started)
         except EndedWorkersError as error:
             raise LostGpuError(
                 f"the worker {worker} has ended", "What was measured is kept. Start another one."
@@ -161,44 +161,49 @@ class ClusterClient:
         raise _never_complete(worker)
 
     def tell_gpu(self, worker: str, work: Work, *arguments: Any, patience: float) -> None:
-        """Has it done, if need be when this client has gone; waits so many seconds at most."""
+        """Run a task whose result is not needed; wait `patience` seconds at most.
+
+        The task runs even if this client has gone.
+        """
         dask = import_module("distributed")
-        with suppress(Exception):  # whoever has gone needs not be told
+        with suppress(Exception):  # a worker that has gone need not be told
             future = self._submit(
                 work, self.terms, *arguments, workers=[worker], resources={GPU: 1}
             )
             dask.fire_and_forget(future)
             dask.wait(future, timeout=patience)
 
-    def _submit(self, work: Work, *arguments: Any, **how: Any) -> Any:
-        with self._answering():
-            # No two tasks are the same: what was done once is not taken for what is asked now.
-            return self.client.submit(work, *arguments, pure=False, **how)
+    def _submit(self, work: Work, *arguments: Any, **options: Any) -> Any:
+        with self._translating_errors():
+            # Tasks are impure: Dask must not reuse an earlier result.
+            return self.client.submit(work, *arguments, pure=False, **options)
 
-    def _answer(self, future: Any, those: Sequence[str]) -> WorkerAnswer:
-        """Waits for a task; for one of some workers, as long as one of them is there."""
+    def _answer(self, future: Any, candidates: Sequence[str]) -> WorkerAnswer:
+        """Wait for a task; if restricted to workers, only as long as one of them is present."""
         loop = self.client.loop.asyncio_loop
-        # A worker may end between its answer and the reading of it: that is waited for, too.
+        # A worker may end between its answer and the reading of it, so wait for the reading, too.
         reading = asyncio.run_coroutine_threadsafe(
             self.client.gather(future, asynchronous=True), loop
         )
         try:
-            seen = looked = time.monotonic()
+            last_present = last_check = time.monotonic()
             while not wait([reading], LOOKS).done:
                 if is_ending():
                     raise ProcessError(["dask"], -signal.SIGTERM, "policygen is ending")
-                if (now := time.monotonic()) - looked >= ALIVE:
-                    looked, there = now, self.workers().keys()
-                    seen = now if there else seen
-                    self._check_there(there, those, now - seen)
+                if (now := time.monotonic()) - last_check >= ALIVE:
+                    last_check, present = now, self.workers().keys()
+                    last_present = now if present else last_present
+                    self._check_present(present, candidates, now - last_present)
             return self._result(reading)
         finally:
-            future.release()  # by that the reading ends, too
+            future.release()  # also ends the reading
 
-    def _check_there(self, there: Collection[str], those: Sequence[str], alone: float) -> None:
-        if those and not any(one in there for one in those):
+    def _check_present(
+        self, present: Collection[str], candidates: Sequence[str], seconds_without_workers: float
+    ) -> None:
+        if candidates and not any(worker in present for worker in candidates):
             raise GoneWorkersError
-        if alone > max(self.patience, RESTART):
+        if seconds_without_workers > max(self.patience, RESTART):
             raise LostGpuError(
                 f"{self.address} has no worker any more",
                 "What was measured is kept. Start one, or wait for longer: --wait SECONDS.",
@@ -207,62 +212,65 @@ class ClusterClient:
     def _result(self, reading: "Future[WorkerAnswer]") -> WorkerAnswer:
         killed = import_module("distributed").KilledWorker
         try:
-            with self._answering():
+            with self._translating_errors():
                 return reading.result()
         except PolicygenError:
             raise
         except killed as error:
             raise EndedWorkersError from error
         except Exception as error:
-            words = visible(f"{type(error).__name__}: {error}")
-            raise InputError(f"a worker of {self.address} failed: {words}", SAME) from error
+            message = visible(f"{type(error).__name__}: {error}")
+            raise InputError(f"a worker of {self.address} failed: {message}", SAME) from error
 
-    def _send(self, answer: WorkerAnswer, begun: float) -> None:
-        """Sends what a worker lacked when it was asked, each content once."""
+    def _send(self, answer: WorkerAnswer, started: float) -> None:
+        """Send what a worker lacked when it was asked, each content once."""
         worker = answer.worker
         with self._sending.setdefault(worker, threading.Lock()):
             for name in answer.value:
-                if self._sent.get((worker, name), -1.0) >= begun:
+                if self._sent.get((worker, name), -1.0) >= started:
                     continue  # another thread has sent it since
-                with suppress(EndedWorkersError):  # who asks for it asks another one
-                    self._send_one(worker, name)
+                with suppress(EndedWorkersError):  # the caller asks another worker
+                    self._send_content(worker, name)
                     self._sent[worker, name] = time.monotonic()
 
-    def _send_one(self, worker: str, name: str) -> None:
-        """In parts, each a task of its own: what is scattered waits for workers that have ended."""
+    def _send_content(self, worker: str, name: str) -> None:
+        """Send in parts, each a separate task: scattered data waits for workers that have ended."""
         data = self.contents.data(name)
         for start in range(0, max(1, len(data)), PART):
             part = (self.sender, start, data[start : start + PART], len(data))
-            how = {"workers": [worker], "priority": SENDING}
-            if self._answer(self._submit(keep_part, name, *part, **how), (worker,)).kind != "done":
+            options = {"workers": [worker], "priority": SENDING}
+            if (
+                self._answer(self._submit(keep_part, name, *part, **options), (worker,)).kind
+                != "done"
+            ):
                 raise EndedWorkersError
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """Words the silence of a scheduler."""
+    def _translating_errors(self) -> Iterator[None]:
+        """Translate connection errors into one about the scheduler."""
         dask = import_module("distributed")
-        from_comm = import_module("distributed.comm.core").CommClosedError
+        comm_closed = import_module("distributed.comm.core").CommClosedError
         try:
             yield
         except (
-            from_comm,
+            comm_closed,
             CancelledError,
             dask.CancelledError,
             dask.TimeoutError,
             OSError,
         ) as error:
-            raise _silent(self.address) from error
+            raise _unreachable(self.address) from error
 
 
 @contextmanager
 def connected(text: str, terms: Terms, patience: float = 0.0) -> Iterator[ClusterClient]:
-    """The workers of a scheduler for a block: its address, or the file that it wrote."""
+    """Connect to a scheduler, given by its address or file, for a block."""
     dask = _dask()
-    where = _where(text)
+    options = _client_options(text)
     try:
-        client = dask.Client(**where, timeout=CONNECT, set_as_default=False)
+        client = dask.Client(**options, timeout=CONNECT, set_as_default=False)
     except Exception as error:
-        raise _silent(text, f"{type(error).__name__}: {error}") from error
+        raise _unreachable(text, f"{type(error).__name__}: {error}") from error
     try:
         yield ClusterClient(client, visible(text), terms, patience)
     finally:
@@ -279,7 +287,7 @@ def _dask() -> Any:
         ) from error
 
 
-def _where(text: str) -> dict[str, str]:
+def _client_options(text: str) -> dict[str, str]:
     if "://" in text:
         return {"address": text}
     if Path(text).is_file():
@@ -293,10 +301,10 @@ def _where(text: str) -> dict[str, str]:
     )
 
 
-def _silent(address: str, why: str = "") -> InputError:
-    said = f": {visible(why)}" if why else ""
+def _unreachable(address: str, reason: str = "") -> InputError:
+    suffix = f": {visible(reason)}" if reason else ""
     return LostGpuError(
-        f"the Dask scheduler {visible(address)} does not answer{said}",
+        f"the Dask scheduler {visible(address)} does not answer{suffix}",
         "What was measured is kept. Start it, or look whether this machine reaches it.",
     )
 

@@ -1,4 +1,4 @@
-"""GPUs of a cluster's workers: each is asked for one runtime workload at a time."""
+"""GPUs of a cluster's workers; each measures one runtime workload at a time."""
 
 import signal
 import time
@@ -42,7 +42,7 @@ from policygen.proof.toolchain import Toolchain
 from policygen.untrusted import visible
 
 PAUSE = 0.5
-"""Seconds between two questions whether a GPU is free, or a worker there."""
+"""Seconds between checks for a free GPU or a new worker."""
 T = TypeVar("T")
 _START = (
     'Start one: dask worker ADDRESS --resources "GPU=1" --nthreads 1; or wait for one: --wait'
@@ -52,12 +52,12 @@ _OTHER = (
     "{} has a GPU of another model, whose times cannot be compared: it is {}, the others are {}"
 )
 LEAVING = 3.0
-"""Seconds that a worker may take to give its GPU back, while somebody waits for it."""
+"""Seconds that a worker may take to give its GPU back while the user waits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterGpu:
-    """The GPU of one worker, as long as that lives."""
+    """The GPU of one worker, for the lifetime of the worker."""
 
     cluster: ClusterClient
     worker: str
@@ -65,41 +65,41 @@ class ClusterGpu:
     facts: GpuFacts
 
     def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
-        """Runs base alone on runtime workloads, in a fresh process."""
-        named = [(self._case(case), self._function(base)) for case, base in cases]
-        found: list[LookedAt] = self._asked(look_at_base, named, seed)
-        return found
+        """Run only the baseline on runtime workloads, in a fresh process."""
+        cluster_cases = [(self._case(case), self._function(base)) for case, base in cases]
+        looked: list[LookedAt] = self._call_gpu(look_at_base, cluster_cases, seed)
+        return looked
 
     def rung(
         self,
         points: Sequence[RungPoint],
         seed: int,
-        asked: Asked,
+        stop_requested: Asked,
         *,
         together: bool = False,  # noqa: ARG002  one GPU measures all of them together
     ) -> Iterator[PointFound]:
-        """Checks and measures variants in a fresh process, one runtime workload after the other.
+        """Check and measure variants in a fresh process, one runtime workload after another.
 
-        Each is a task of its own: of a worker that ends, one is lost.
+        Each runtime workload is a separate task, so a worker that ends loses only one.
         """
-        return rung_of(self._point, points, seed, asked)
+        return rung_of(self._point, points, seed, stop_requested)
 
     def leave(self) -> None:
-        """Gives the GPU back."""
+        """Give the GPU back."""
         self.cluster.tell_gpu(self.worker, give_back, self.owner.owner, patience=LEAVING)
 
     def _point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointFound:
-        named = RungPoint(
+        cluster_point = RungPoint(
             self._case(point.case),
             self._function(point.base),
-            {label: self._function(one) for label, one in point.functions.items()},
+            {label: self._function(function) for label, function in point.functions.items()},
             point.rounds,
         )
-        found: PointFound = self._asked(measure_point, named, seed, fresh)
-        return found
+        result: PointFound = self._call_gpu(measure_point, cluster_point, seed, fresh)
+        return result
 
-    def _asked(self, work: Work, *arguments: object) -> Any:
-        """Somebody else may have the GPU where this search left it alone for long."""
+    def _call_gpu(self, work: Work, *arguments: object) -> Any:
+        """Call the GPU, waiting if another search took it while it was idle."""
         return patiently(
             lambda: self.cluster.ask_gpu(self.worker, work, self.owner, *arguments),
             self.cluster.patience,
@@ -108,126 +108,126 @@ class ClusterGpu:
     def _case(self, case: RuntimeCase) -> RuntimeCase:
         return replace(case, inputs=self.cluster.contents.file(case.inputs))
 
-    def _function(self, one: VariantFunction) -> VariantFunction:
-        return replace(one, library=self.cluster.contents.file(one.library))
+    def _function(self, function: VariantFunction) -> VariantFunction:
+        return replace(function, library=self.cluster.contents.file(function.library))
 
 
 @dataclass(slots=True)
 class ClusterGpus(GpuSource):
-    """The GPUs of a cluster's workers, also of those that come while a search runs."""
+    """The GPUs of a cluster's workers, including workers that join during a search."""
 
     cluster: ClusterClient
     note: Callable[[str], None]
     owner: GpuAsk = field(default=GpuAsk("", ""))
-    """Who asks: known when there is something to time calls with."""
+    """The search that asks; known once there is a runner for timing calls."""
     model: str = ""
     used: dict[str, ClusterGpu] = field(default_factory=dict)
-    """By worker."""
+    """GPUs by worker."""
     useless: set[str] = field(default_factory=set)
-    """Processes whose GPU was lost, or is another model."""
+    """Processes whose GPU was lost or is another model."""
     said: set[str] = field(default_factory=set)
 
-    def seen(self, asked: Asked) -> dict[str, ListedGpu]:
-        """The GPU of each worker, which nobody keeps yet; waits for the first one."""
+    def seen(self, stop_requested: Asked) -> dict[str, ListedGpu]:
+        """Return the GPU of each worker without holding it; wait for the first worker."""
         end = time.monotonic() + self.cluster.patience
         while not (workers := self._workers()):
-            if asked():
+            if stop_requested():
                 raise StopAskedError
             if time.monotonic() >= end:
                 raise InputError(f"no worker of {self.cluster.address} announces a GPU", _START)
             time.sleep(PAUSE)
-        found = {}
-        for worker, one in _each(workers, self._see):
-            if isinstance(one, PolicygenError):
-                raise one
-            found[worker] = one.gpu
-        return found
+        gpus = {}
+        for worker, seen in _call_each(workers, self._query_gpu):
+            if isinstance(seen, PolicygenError):
+                raise seen
+            gpus[worker] = seen.gpu
+        return gpus
 
-    def first(self, owner: GpuAsk, asked: Asked) -> list[MeasuresRungs]:
-        """Keeps those that are there; what others measure on is left to them."""
+    def first(self, owner: GpuAsk, stop_requested: Asked) -> list[MeasuresRungs]:
+        """Hold the available GPUs, leaving those that others use."""
         self.owner = owner
         end = time.monotonic() + self.cluster.patience
         while True:
-            found, errors = self._taken(self._workers())
+            gpus, errors = self._take_all(self._workers())
             for error in errors:
                 if not isinstance(error, BusyGpuError):
                     raise error
-            if found:
-                self._say(errors)
-                return found
+            if gpus:
+                self._report(errors)
+                return gpus
             if time.monotonic() >= end:
                 raise errors[0] if errors else LostGpuError("all workers with GPUs have ended")
-            if asked():
+            if stop_requested():
                 raise StopAskedError
             time.sleep(PAUSE)
 
-    def more(self, asked: Asked, *, waiting: bool) -> list[MeasuresRungs]:
-        """GPUs of new workers; where none is left a worker may be started anew."""
+    def more(self, stop_requested: Asked, *, waiting: bool) -> list[MeasuresRungs]:
+        """Return GPUs of new workers; if none is left, wait for a worker to restart."""
         end = time.monotonic() + max(self.cluster.patience, RESTART)
         while True:
-            found, errors = self._taken(self._workers())
-            self._say(errors)
-            if found or not waiting or time.monotonic() >= end:
-                return found
-            if asked():
+            gpus, errors = self._take_all(self._workers())
+            self._report(errors)
+            if gpus or not waiting or time.monotonic() >= end:
+                return gpus
+            if stop_requested():
                 raise StopAskedError
             time.sleep(PAUSE)
 
     def lost(self, gpu: MeasuresRungs) -> None:
-        """Takes it no more, unless its worker is started anew."""
-        for worker, one in [*self.used.items()]:
-            if one is gpu:
+        """Stop using a GPU unless its worker restarts."""
+        for worker, used in [*self.used.items()]:
+            if used is gpu:
                 del self.used[worker]
-                self.useless.add(one.owner.process)
+                self.useless.add(used.owner.process)
 
     def leave(self) -> None:
-        """Gives all back."""
-        list(_each([*self.used], lambda worker: self.used[worker].leave()))
+        """Give all GPUs back."""
+        list(_call_each([*self.used], lambda worker: self.used[worker].leave()))
 
     def _workers(self) -> list[str]:
-        """Those that have a GPU, and are not asked already."""
+        """Return the workers with a GPU that is not in use here."""
         workers = self.cluster.workers().items()
-        return [name for name, one in workers if one.has_gpu and name not in self.used]
+        return [name for name, worker in workers if worker.has_gpu and name not in self.used]
 
-    def _see(self, worker: str) -> SeenByWorker:
-        found: SeenByWorker = self.cluster.ask_gpu(worker, see_gpu)
-        return found
+    def _query_gpu(self, worker: str) -> SeenByWorker:
+        seen: SeenByWorker = self.cluster.ask_gpu(worker, see_gpu)
+        return seen
 
     def _take(self, worker: str) -> ClusterGpu | None:
-        if self._see(worker).process in self.useless:
+        if self._query_gpu(worker).process in self.useless:
             return None
         held: HeldByWorker = self.cluster.ask_gpu(worker, hold_gpu, self.owner)
         owner = replace(self.owner, process=held.process)
         return ClusterGpu(self.cluster, worker, owner, held.facts)
 
-    def _taken(self, workers: Sequence[str]) -> tuple[list[MeasuresRungs], list[PolicygenError]]:
-        """The GPUs that this search may have now; and why not the others."""
-        found: list[MeasuresRungs] = []
+    def _take_all(self, workers: Sequence[str]) -> tuple[list[MeasuresRungs], list[PolicygenError]]:
+        """Take the GPUs that are available now; also return the errors of the others."""
+        taken: list[MeasuresRungs] = []
         errors: list[PolicygenError] = []
-        for worker, gpu in _each(workers, self._take):
+        for worker, gpu in _call_each(workers, self._take):
             if isinstance(gpu, PolicygenError):
                 errors.append(gpu)
             elif gpu is not None:
                 self.model = self.model or gpu.facts.label
                 if gpu.facts.label == self.model:
                     self.used[worker] = gpu
-                    found.append(gpu)
+                    taken.append(gpu)
                     continue
                 gpu.leave()
                 self.useless.add(gpu.owner.process)
                 errors.append(InputError(_OTHER.format(worker, gpu.facts.label, self.model)))
-        return found, errors
+        return taken, errors
 
-    def _say(self, errors: Sequence[PolicygenError]) -> None:
-        """Notes each once."""
-        for words in (one.in_line for one in errors):
-            if words not in self.said:
-                self.said.add(words)
-                self.note(visible(words))
+    def _report(self, errors: Sequence[PolicygenError]) -> None:
+        """Report each error once."""
+        for message in (error.in_line for error in errors):
+            if message not in self.said:
+                self.said.add(message)
+                self.note(visible(message))
 
 
 def patiently(ask: Callable[[], T], patience: float) -> T:
-    """Asks again, as long as somebody else has the GPU."""
+    """Retry while another search holds the GPU."""
     end = time.monotonic() + patience
     while True:
         try:
@@ -238,52 +238,54 @@ def patiently(ask: Callable[[], T], patience: float) -> T:
         time.sleep(PAUSE)
 
 
-def _each(
+def _call_each(
     workers: Sequence[str], ask: Callable[[str], T]
 ) -> Iterator[tuple[str, T | PolicygenError]]:
-    """What comes of asking workers side by side."""
+    """Call workers in parallel and yield their answers or errors."""
     with threads(len(workers) or 1) as executor:
-        futures = [executor.submit(attempt, lambda one=worker: ask(one)) for worker in workers]
+        futures = [executor.submit(attempt, lambda name=worker: ask(name)) for worker in workers]
         for worker, future in zip(workers, futures, strict=True):
             yield worker, future.result()
 
 
-# Compiles units on the workers of a cluster; what comes back is kept on this machine.
+# Compiling on workers; the objects are cached on this machine
 
 KIND = "cluster-objects"
-"""Apart from objects of this machine: headers of the host's compiler may be others there."""
+"""Separate from local objects, because the host compiler's headers may differ on the workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterCompiler:
-    """What compiles, and where the objects lie."""
+    """Compiles units on workers and stores the objects in a folder."""
 
     cluster: ClusterClient
     toolchain: Toolchain
     folder: Path
 
     def make(self, source: ObjectSource) -> Path:
-        """Has an object made, or takes the one that is kept; refused with the compiler's words."""
+        """Compile an object or take it from the cache; raise RefusedError if the compiler does."""
         trees = tuple(map(self.cluster.contents.folder, source.includes))
         key = digest(self.toolchain.version, *source.flags, source.text, "trees", *trees)
-        known = kept(KIND, key)
-        if known is None:
-            known = self._made(UnitAsk(source.text, trees, source.arch))
-            keep(KIND, key, known)
-        return object_in(self.folder, key, known)
+        data = kept(KIND, key)
+        if data is None:
+            data = self._compile(UnitAsk(source.text, trees, source.arch))
+            keep(KIND, key, data)
+        return object_in(self.folder, key, data)
 
-    def _made(self, unit: UnitAsk) -> bytes:
+    def _compile(self, unit: UnitAsk) -> bytes:
         try:
-            return as_made(self.cluster.ask(compile_unit, unit, near=self._others()))
+            return as_made(self.cluster.ask(compile_unit, unit, near=self._free_workers()))
         except RefusedError as error:
             if not is_said_of_code(error):
                 raise
             return as_refused(error)
         except EndedWorkersError as error:
-            words = "the workers that compiled it have ended, one after the other"
-            raise ProcessError(["nvcc"], -signal.SIGKILL, words, MEMORY) from error
+            message = "the workers that compiled it have ended, one after the other"
+            raise ProcessError(["nvcc"], -signal.SIGKILL, message, MEMORY) from error
 
-    def _others(self) -> list[str]:
-        """Workers on which nobody waits for a GPU meanwhile: all, where there are no such."""
+    def _free_workers(self) -> list[str]:
+        """Return the workers on which no GPU call would wait; all if there are none."""
         workers = self.cluster.workers()
-        return [name for name, one in workers.items() if not one.has_gpu or one.threads > 1]
+        return [
+            name for name, worker in workers.items() if not worker.has_gpu or worker.threads > 1
+        ]

@@ -1,6 +1,6 @@
-"""What the workers of a cluster do: keep what is sent to them, and compile.
+"""Tasks of cluster workers: store what is sent to them, compile, and measure.
 
-Each function is a task. It runs in a worker's process, has plain data, and answers with such.
+Each function is a task that runs in a worker's process. Arguments and answers are plain data.
 """
 
 import io
@@ -37,7 +37,7 @@ SAME = "All workers of a search need the same release of policygen and of nvcc a
 
 
 class LackingError(Exception):
-    """A worker has not got all that a task needs."""
+    """A worker lacks contents that a task needs."""
 
     def __init__(self, digests: Sequence[str]) -> None:
         super().__init__(*digests)
@@ -46,23 +46,23 @@ class LackingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WorkerStore:
-    """What was sent to a worker, by its content; it goes with the worker."""
+    """Contents sent to a worker, by digest; the store lives as long as the worker."""
 
     folder: Path
     there: Listings = field(default_factory=Listings)
     _guard: Lock = field(default_factory=Lock)
 
     def path(self, name: str) -> Path:
-        """Where a content lies."""
+        """Return the path of a content."""
         return self.folder / "contents" / name
 
     def need(self, names: Collection[str]) -> None:
-        """Refuses a task for which something is missing."""
-        if lacking := sorted({name for name in names if not self.path(name).is_file()}):
-            raise LackingError(lacking)
+        """Raise LackingError if contents are missing."""
+        if missing := sorted({name for name in names if not self.path(name).is_file()}):
+            raise LackingError(missing)
 
     def keep(self, name: str, sender: str, start: int, part: bytes, size: int) -> None:
-        """Keeps a part of a content; the whole one gets its name, if that is what it is called."""
+        """Store a part of a content; the complete content is renamed if its digest matches."""
         path = self.path(f"{name}.{sender}")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab" if start else "wb") as file:
@@ -75,27 +75,27 @@ class WorkerStore:
             raise InputError("what was sent is not what it is called")
 
     def tree(self, name: str) -> str:
-        """The folder of headers that a content holds."""
-        place = self.folder / "trees" / name
+        """Return the folder of headers that a content contains, unpacking it once."""
+        target = self.folder / "trees" / name
         with self._guard:
-            if not place.exists():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                made = Path(mkdtemp(dir=place.parent))
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                temporary = Path(mkdtemp(dir=target.parent))
                 try:
-                    unpack(self.path(name).read_bytes(), made / "made")
-                    (made / "made").rename(place)
+                    unpack(self.path(name).read_bytes(), temporary / "made")
+                    (temporary / "made").rename(target)
                 finally:
-                    rmtree(made, ignore_errors=True)
-        return str(place)
+                    rmtree(temporary, ignore_errors=True)
+        return str(target)
 
 
 def here() -> str:
-    """The address of the worker that runs this."""
+    """Return the address of the current worker."""
     return str(import_module("distributed").get_worker().address)
 
 
 def store() -> WorkerStore:
-    """That of the worker that runs this: there may be several in a process."""
+    """Return the store of the current worker; a process may run several workers."""
     return _store(Path(import_module("distributed").get_worker().local_directory))
 
 
@@ -105,16 +105,16 @@ def _store(folder: Path) -> WorkerStore:
 
 
 Terms = tuple[str, str]
-"""The version of policygen, and nvcc's: the same on all machines of a search."""
+"""Versions of policygen and of nvcc, which must match on all machines of a search."""
 AnswerKind = Literal["done", "lacks", "refused", "killed", "busy", "lost", "missing", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
-    """What a worker says."""
+    """Answer of a worker."""
 
     worker: str
-    """Its address."""
+    """Address of the worker."""
     kind: AnswerKind
     value: Any = None
     words: str = ""
@@ -122,7 +122,7 @@ class WorkerAnswer:
     status: int = 0
 
     def given(self) -> Any:
-        """What was asked for, or why there is none."""
+        """Return the result or raise the error."""
         match self.kind:
             case "done":
                 return self.value
@@ -141,7 +141,7 @@ class WorkerAnswer:
 
 
 def answered(terms: Terms, work: Callable[[], object]) -> WorkerAnswer:
-    """Does it on terms that hold here; what fails is an answer."""
+    """Run a task if the terms match; errors become answers."""
     worker = here()
     try:
         check_terms(terms)
@@ -155,17 +155,17 @@ def answered(terms: Terms, work: Callable[[], object]) -> WorkerAnswer:
 
 
 def check_terms(terms: Terms) -> None:
-    """Refuses another release than that of who asks: what is made here would not be theirs."""
+    """Raise InputError for a client of another release, whose results would differ."""
     version, nvcc = terms
     if version != policygen.__version__:
         raise InputError(f"has policygen {policygen.__version__}, and not {version}", SAME)
-    own = find_toolchain().version
-    if own != nvcc:
-        raise InputError(f"has nvcc {own}, and not {nvcc}", SAME)
+    nvcc_version = find_toolchain().version
+    if nvcc_version != nvcc:
+        raise InputError(f"has nvcc {nvcc_version}, and not {nvcc}", SAME)
 
 
 def keep_part(name: str, sender: str, start: int, part: bytes, size: int) -> WorkerAnswer:
-    """Keeps a part of what tasks name."""
+    """Store a part of a content that tasks need."""
     try:
         store().keep(name, sender, start, part, size)
         return WorkerAnswer(here(), "done")
@@ -181,40 +181,40 @@ class UnitAsk:
 
     text: str
     trees: tuple[str, ...]
-    """Its include folders, by what is in them."""
+    """Digests of its include folders."""
     arch: str
 
 
 def compile_unit(terms: Terms, ask: UnitAsk) -> WorkerAnswer:
-    """An object, as bytes."""
+    """Return the compiled object as bytes."""
 
     def work() -> bytes:
-        kept = store()
-        kept.need(ask.trees)
-        source = ObjectSource(ask.text, tuple(map(kept.tree, ask.trees)), ask.arch)
-        compiler = ObjectCompiler(find_toolchain(), kept.folder / "made", kept.there)
+        contents = store()
+        contents.need(ask.trees)
+        source = ObjectSource(ask.text, tuple(map(contents.tree, ask.trees)), ask.arch)
+        compiler = ObjectCompiler(find_toolchain(), contents.folder / "made", contents.there)
         return compiler.make(source).read_bytes()
 
     return answered(terms, work)
 
 
 IDLE = 300.0
-"""Seconds without a question, after which a GPU is given back."""
+"""Seconds without a request after which a GPU is given back."""
 PROCESS = token_hex(8)
-"""Names this process: a worker that was started anew has not what it had."""
+"""Identifies this process; a restarted worker has lost its state."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class GpuAsk:
-    """Who asks a worker for its GPU."""
+    """The search that asks for a worker's GPU."""
 
     owner: str
-    """A search: the same for the same database."""
+    """Identifies the search; the same for the same database."""
     runner: str
-    """The object that times calls, by its content."""
+    """Digest of the object that times calls."""
     process: str = ""
-    """That of the worker which has the GPU for the search, once it has."""
+    """Process of the worker that holds the GPU, once known."""
 
 
 @dataclass(slots=True)
@@ -229,7 +229,7 @@ class WorkersGpu:
 
     @contextmanager
     def used(self, ask: GpuAsk) -> Iterator[LocalGpu]:
-        """Lets a search have it; refused while it is another's."""
+        """Lend the GPU to a search; raise BusyGpuError if another one has it."""
         with self.guard:
             if ask.process not in {"", PROCESS}:
                 raise LostGpuError("its process was started anew")
@@ -249,14 +249,14 @@ class WorkersGpu:
                 self._watch()
 
     def close(self) -> None:
-        """Gives it back."""
+        """Give the GPU back."""
         with self.guard:
             self.gpu, self.owner = None, ""
             self.stack.close()
 
     def _open(self, ask: GpuAsk) -> LocalGpu:
         runner, runtime = store().path(ask.runner), runtime_of(find_toolchain())
-        # A batch system says which GPU is meant; it is the first one that CUDA shows.
+        # A batch system assigns a GPU, which is the first visible one.
         command = worker_command(find_gpu().number, runner, runtime)
         controller = self.stack.enter_context(controlling(command, more=device_environment()))
         self.gpu, self.owner = LocalGpu(controller), ask.owner
@@ -271,49 +271,48 @@ class WorkersGpu:
 
     def _close_idle(self) -> None:
         with self.guard:
-            if threading.current_thread() is self.timer:  # nobody has asked since
+            if threading.current_thread() is self.timer:  # no request since
                 self.close()
 
 
 _gpus: dict[str, WorkersGpu] = {}
-"""By the worker's address."""
+"""GPUs by worker address."""
 _guard = threading.Lock()
 
 
-# What the workers of a cluster do with their GPU: they keep it for one search at a time.
+# GPU tasks; a worker holds its GPU for one search at a time
 #
-# A search that says nothing for some minutes has lost it: whoever asks next gets it. One that
-# goes on
-# with the same database has it at once, also when it was killed before.
+# A search that sends no request for some minutes loses the GPU to the next one that asks. A search
+# that continues with the same database has it at once, even if it was killed before.
 
 
-def _own() -> WorkersGpu:
+def _own_gpu() -> WorkersGpu:
     with _guard:
         return _gpus.setdefault(here(), WorkersGpu())
 
 
 def see_gpu(terms: Terms) -> WorkerAnswer:
-    """Says which GPU this worker has."""
+    """Return the GPU of this worker."""
     return answered(terms, lambda: SeenByWorker(find_gpu(), PROCESS))
 
 
 def hold_gpu(terms: Terms, ask: GpuAsk) -> WorkerAnswer:
-    """Keeps the GPU for a search."""
-    return _using(terms, ask, (), lambda gpu, _: HeldByWorker(gpu.controller.facts, PROCESS))
+    """Hold the GPU for a search."""
+    return _use_gpu(terms, ask, (), lambda gpu, _: HeldByWorker(gpu.controller.facts, PROCESS))
 
 
 def look_at_base(terms: Terms, ask: GpuAsk, cases: Sequence[BaseCase], seed: int) -> WorkerAnswer:
-    """Runs base alone on runtime workloads, in a fresh process."""
+    """Run only the baseline on runtime workloads, in a fresh process."""
     needed = [name for case, base in cases for name in (case.inputs, base.library)]
 
-    def work(gpu: LocalGpu, kept: WorkerStore) -> object:
-        lying = [
-            (replace(case, inputs=str(kept.path(case.inputs))), _lying(kept, base))
+    def work(gpu: LocalGpu, contents: WorkerStore) -> object:
+        local_cases = [
+            (replace(case, inputs=str(contents.path(case.inputs))), _localized(contents, base))
             for case, base in cases
         ]
-        return gpu.look(lying, seed)
+        return gpu.look(local_cases, seed)
 
-    return _using(terms, ask, needed, work)
+    return _use_gpu(terms, ask, needed, work)
 
 
 def measure_point(
@@ -321,81 +320,81 @@ def measure_point(
     ask: GpuAsk,
     point: RungPoint,
     seed: int,
-    fresh: bool,  # noqa: FBT001  it travels
+    fresh: bool,  # noqa: FBT001  task arguments are positional
 ) -> WorkerAnswer:
-    """Checks and measures variants on one runtime workload; in a fresh process, or not."""
+    """Check and measure variants on one runtime workload, optionally in a fresh process."""
     functions = point.functions.values()
-    needed = [point.case.inputs, point.base.library, *(one.library for one in functions)]
+    needed = [point.case.inputs, point.base.library, *(function.library for function in functions)]
 
-    def work(gpu: LocalGpu, kept: WorkerStore) -> object:
-        lying = RungPoint(
-            replace(point.case, inputs=str(kept.path(point.case.inputs))),
-            _lying(kept, point.base),
-            {label: _lying(kept, one) for label, one in point.functions.items()},
+    def work(gpu: LocalGpu, contents: WorkerStore) -> object:
+        local_point = RungPoint(
+            replace(point.case, inputs=str(contents.path(point.case.inputs))),
+            _localized(contents, point.base),
+            {label: _localized(contents, function) for label, function in point.functions.items()},
             point.rounds,
         )
-        return gpu.point(lying, seed, fresh=fresh)
+        return gpu.point(local_point, seed, fresh=fresh)
 
-    return _using(terms, ask, needed, work)
+    return _use_gpu(terms, ask, needed, work)
 
 
 def give_back(terms: Terms, owner: str) -> WorkerAnswer:
-    """Keeps the GPU no more, where it is this search's."""
+    """Release the GPU if this search holds it."""
 
     def work() -> None:
-        own = _own()
-        if own.owner == owner:
-            own.close()
+        worker_gpu = _own_gpu()
+        if worker_gpu.owner == owner:
+            worker_gpu.close()
 
     return answered(terms, work)
 
 
-def _using(
+def _use_gpu(
     terms: Terms,
     ask: GpuAsk,
     needed: Sequence[str],
     work: Callable[[LocalGpu, WorkerStore], object],
 ) -> WorkerAnswer:
-    def whole() -> object:
-        kept = store()
-        kept.need([ask.runner, *needed])
-        with _own().used(ask) as gpu:
-            return work(gpu, kept)
+    def use() -> object:
+        contents = store()
+        contents.need([ask.runner, *needed])
+        with _own_gpu().used(ask) as gpu:
+            return work(gpu, contents)
 
-    return answered(terms, whole)
+    return answered(terms, use)
 
 
-def _lying(kept: WorkerStore, one: VariantFunction) -> VariantFunction:
-    """With the place where its object lies here."""
-    return replace(one, library=str(kept.path(one.library)))
+def _localized(contents: WorkerStore, function: VariantFunction) -> VariantFunction:
+    """Return the function with the local path of its object."""
+    return replace(function, library=str(contents.path(function.library)))
 
 
 @dataclass(frozen=True, slots=True)
 class HeldByWorker:
-    """A GPU that a worker keeps for a search."""
+    """A GPU that a worker holds for a search."""
 
     facts: GpuFacts
     process: str
-    """The worker's, which is another one when it was started anew."""
+    """Process of the worker; it changes with a restart."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenByWorker:
-    """The GPU of a worker, which nobody holds yet."""
+    """The GPU of a worker that no search holds yet."""
 
     gpu: ListedGpu
     process: str
 
 
-# What clients and workers of a cluster tell each other: plain data.
+# Answers to clients
 
 
 def said_of(worker: str, error: PolicygenError) -> WorkerAnswer:
-    """A failure as it travels."""
+    """Convert an error into an answer."""
     if isinstance(error, ProcessError):
         kind: AnswerKind = "refused" if isinstance(error, RefusedError) else "killed"
-        told = (error.stderr, error.remedy, error.status)
-        return WorkerAnswer(worker, kind, None, *told)
+        details = (error.stderr, error.remedy, error.status)
+        return WorkerAnswer(worker, kind, None, *details)
     if isinstance(error, InputError):
         kind = "failed"
         if isinstance(error, BusyGpuError):
@@ -409,20 +408,19 @@ def said_of(worker: str, error: PolicygenError) -> WorkerAnswer:
 
 
 LARGEST = 512 << 20
-"""Bytes of the files of a folder; CUB's headers have 27 MB."""
+"""Maximum size of a folder's files in bytes; CUB's headers have 27 MB."""
 LARGEST_PACKED = 64 << 20
-"""Bytes that travel."""
+"""Maximum size of the compressed archive in bytes."""
 _LEVEL = 6
 
 
-# Include folders as bytes: regular files with their names, and nothing else.
+# Archives of include folders, which contain only regular files
 
 
 def packed(folder: Path) -> bytes:
-    """The files of a folder, in the order of their names; the same for the same content.
+    """Pack the files of a folder, sorted by name; the same content gives the same bytes.
 
-    A link counts as what it points to, which must lie in the folder: what is elsewhere on this
-    machine stays there.
+    Links are followed within the folder only, so that no other files of this machine are sent.
     """
     root, total = folder.resolve(), 0
     stream = io.BytesIO()
@@ -435,10 +433,10 @@ def packed(folder: Path) -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
-    found = zlib.compress(stream.getvalue(), _LEVEL)
-    if len(found) > LARGEST_PACKED:
+    compressed = zlib.compress(stream.getvalue(), _LEVEL)
+    if len(compressed) > LARGEST_PACKED:
         raise _too_large(folder, LARGEST_PACKED)
-    return found
+    return compressed
 
 
 def _files(root: Path, folder: Path, name: str) -> Iterator[tuple[str, Path]]:
@@ -455,18 +453,18 @@ def _files(root: Path, folder: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _target(root: Path, path: Path, folder: Path) -> Path:
-    """What a link points to, below the root; no folder that it lies in itself."""
+    """Return the target of a link within the root; refuse one that contains the link."""
     try:
-        found = path.resolve(strict=True)
-    except (OSError, RuntimeError):  # it points to nothing, or to itself
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):  # a broken or circular link
         return path
-    if not found.is_relative_to(root) or folder.resolve().is_relative_to(found):
+    if not target.is_relative_to(root) or folder.resolve().is_relative_to(target):
         raise InputError(
-            f"{visible(str(path))} is a link to {visible(str(found))}, which is no file of its"
+            f"{visible(str(path))} is a link to {visible(str(target))}, which is no file of its"
             " tree: it is not sent to other machines",
             "Replace the link by what it points to.",
         )
-    return found
+    return target
 
 
 def _too_large(folder: Path, most: int) -> InputError:
@@ -476,30 +474,30 @@ def _too_large(folder: Path, most: int) -> InputError:
     )
 
 
-def unpack(data: bytes, place: Path) -> None:
-    """Writes the files into a new folder; whatever else an archive holds is refused."""
+def unpack(data: bytes, target: Path) -> None:
+    """Write the files into a new folder; refuse anything but regular files."""
     reader = zlib.decompressobj()
-    plain = reader.decompress(data, 2 * LARGEST)
+    archive_bytes = reader.decompress(data, 2 * LARGEST)
     if reader.unconsumed_tail or not reader.eof:
         raise InputError("an archive of headers is cut, or too large")
-    place.mkdir(parents=True)
-    with tarfile.open(fileobj=io.BytesIO(plain), mode="r:") as archive:
-        left = len(plain)
+    target.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(archive_bytes), mode="r:") as archive:
+        remaining = len(archive_bytes)
         for member in archive:
-            path = place.joinpath(*_parts(member))
-            if (left := left - member.size) < 0:  # two members may share their bytes
+            path = target.joinpath(*_parts(member))
+            if (remaining := remaining - member.size) < 0:  # two members may share their bytes
                 raise InputError("an archive of headers says more than it holds")
             path.parent.mkdir(parents=True, exist_ok=True)
             content = archive.extractfile(member)
             assert content is not None
-            with path.open("xb") as file:  # a name comes once
+            with path.open("xb") as file:  # each name may occur once
                 file.write(content.read())
 
 
 def _parts(member: tarfile.TarInfo) -> tuple[str, ...]:
     parts = PurePosixPath(member.name).parts
-    inside = parts and ".." not in parts and not member.name.startswith("/")
-    whole = member.isreg() and not member.issparse()
-    if not (whole and inside and "\0" not in member.name):
+    is_inside = parts and ".." not in parts and not member.name.startswith("/")
+    is_plain_file = member.isreg() and not member.issparse()
+    if not (is_plain_file and is_inside and "\0" not in member.name):
         raise InputError(f"an archive of headers holds {visible(member.name)}, which is no file")
     return parts

@@ -1,8 +1,8 @@
-"""What processes say of a change, beside what they say of code that did not change.
+"""Verdicts on a change, from process times compared with those of unchanged code.
 
-A process is one observation. In each of them the side before runs twice: as itself and as a copy of
-itself, which says how far equal code is from itself. Both have the same noise, and tell of it
-together. A verdict is made so sure that of all verdicts of a run none is wrong by chance.
+One process is one observation. The side before runs twice in each process: as itself and as a copy,
+which shows how much equal code differs. Both ratios have the same noise and estimate it together.
+Verdicts are strict enough that none of a whole run is wrong by chance.
 """
 
 import math
@@ -22,99 +22,99 @@ from policygen.results.nvbench import NvbenchBench, NvbenchRun, NvbenchState, Sk
 from policygen.results.samples import Samples
 
 SURE = 0.99
-"""With this confidence none of the verdicts of a run is faster or slower by chance."""
+"""Confidence that no verdict of a run is faster or slower by chance."""
 WIDEST = 50.0
-"""Of logarithms: no ratio of times is farther from 1."""
+"""Limit of log ratios: no ratio of times is farther from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedRatio:
-    """What observations come to, before anybody says how sure one must be."""
+    """Statistics of the observations, before a confidence level is chosen."""
 
     middle: float
-    """The logarithm of before over after."""
+    """Logarithm of before over after."""
     noise: float
-    """The standard deviation of a ratio from process to process, as a share."""
+    """Relative standard deviation of a ratio between processes."""
     error: float
-    """Of the middle."""
+    """Standard error of the middle."""
     freedom: int
     step: float = 0.0
-    """What the clock cannot tell, as a share, besides; no number of processes makes it less."""
+    """Relative clock resolution, which more processes do not reduce."""
 
 
 class Observations(Protocol):
-    """Times of both sides of a change, however they were taken."""
+    """Times of both sides of a change."""
 
     def observed(self) -> ObservedRatio | None:
-        """Nothing where they do not tell their noise."""
+        """Return the statistics, or None if the noise cannot be estimated."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedTimes:
-    """Ratios of times by process: before over after, and before over its copy."""
+    """Ratios by process: before over after, and before over its copy."""
 
     ratios: Sequence[float]
     selves: Sequence[float]
     step: float = 0.0
-    """That of the clock by which times are told, as a share of them."""
+    """Relative resolution of the clock."""
 
     def observed(self) -> ObservedRatio | None:
-        """Nothing where there are less than two processes."""
+        """Return the statistics, or None for fewer than two processes."""
         count = len(self.ratios)
         if count < 2:
             return None
-        logs = [math.log(one) for one in self.ratios]
+        logs = [math.log(ratio) for ratio in self.ratios]
         middle = fmean(logs)
-        squares = [(one - middle) ** 2 for one in logs]
-        squares += [math.log(one) ** 2 for one in self.selves]
+        squares = [(log - middle) ** 2 for log in logs]
+        squares += [math.log(ratio) ** 2 for ratio in self.selves]
         freedom = len(squares) - 1
-        # Where a clock rounds both times to steps, their ratio is not surer than what it rounds.
+        # If a clock rounds both times to steps, their ratio is no more precise than the rounding.
         noise = max(math.sqrt(sum(squares) / freedom), self.step / math.sqrt(6))
         return ObservedRatio(middle, noise, noise / math.sqrt(count), freedom, self.step)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedTimes:
-    """What they come to; over 1 is faster after the change."""
+    """A verdict with its interval; a ratio over 1 is faster after the change."""
 
     ratio: float
     low: float
     high: float
     noise: float
-    """The standard deviation of a ratio from process to process, as a share."""
+    """Relative standard deviation of a ratio between processes."""
     verdict: PerformanceVerdict
     clear: bool
-    """Whether more processes would say nothing else."""
+    """Whether more processes would not change the verdict."""
 
     @property
     def within(self) -> float:
-        """By which share both sides differ at most."""
+        """Maximum relative difference of the sides."""
         return max(self.high - 1, 1 - self.low)
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """How sure verdicts must be."""
+    """Decides verdicts."""
 
     verdicts: int
-    """Of a run; the more there are, the surer each of them must be."""
+    """Number of verdicts in a run; the more there are, the stricter each one is."""
     tolerance: float | None = None
-    """The share by which both sides may differ; none: as far as the noise lets one see."""
+    """Relative difference that counts as equal; None for whatever the noise allows."""
 
     def judge(self, times: Observations) -> JudgedTimes | None:
-        """Nothing where times do not tell their noise."""
-        found = times.observed()
-        if found is None:
+        """Return the verdict, or None if the noise cannot be estimated."""
+        observed = times.observed()
+        if observed is None:
             return None
-        middle = found.middle
-        sure = found.error * student(found.freedom, 1 - (1 - SURE) / self.verdicts)
-        half = min(sure + found.step, WIDEST)
+        middle = observed.middle
+        margin = observed.error * student(observed.freedom, 1 - (1 - SURE) / self.verdicts)
+        half = min(margin + observed.step, WIDEST)
         low, high = math.exp(middle - half), math.exp(middle + half)
         verdict = self._verdict(low, high)
-        may_differ = abs(middle) > found.error * student(found.freedom, CONFIDENCE)
+        may_differ = abs(middle) > observed.error * student(observed.freedom, CONFIDENCE)
         clear = verdict in {"faster", "slower"} or (verdict == "equal" and not may_differ)
-        return JudgedTimes(math.exp(middle), low, high, found.noise, verdict, clear)
+        return JudgedTimes(math.exp(middle), low, high, observed.noise, verdict, clear)
 
     def _verdict(self, low: float, high: float) -> PerformanceVerdict:
         if low > 1:
@@ -127,37 +127,37 @@ class Judge:
 
 
 LEAST = 2
-"""Processes of a side, so that it tells its noise."""
+"""Minimum number of processes per side to estimate the noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeparateTimes:
-    """What each process took, by side."""
+    """Process times by side."""
 
     before: Sequence[float]
     after: Sequence[float]
-    """Seconds, or times that are weighed alike on both sides."""
+    """Seconds, or times weighted alike on both sides."""
     step: float = 0.0
-    """That of the clock by which centers are told, as a share of them."""
+    """Relative resolution of the clock."""
 
     @property
     def middles(self) -> tuple[float, float]:
-        """What a process of each side takes."""
-        return math.exp(_middle(self.before)), math.exp(_middle(self.after))
+        """Geometric mean of each side."""
+        return math.exp(_log_mean(self.before)), math.exp(_log_mean(self.after))
 
     @property
     def ratio(self) -> float:
-        """Before over after, by their middles."""
-        return math.exp(_middle(self.before) - _middle(self.after))
+        """Ratio of the means, before over after."""
+        return math.exp(_log_mean(self.before) - _log_mean(self.after))
 
     def observed(self) -> ObservedRatio | None:
-        """Nothing where a side has one process, or no noise can be seen."""
+        """Return the statistics; None if a side has one process or no noise is visible."""
         counts = len(self.before), len(self.after)
         if min(counts) < LEAST:
             return None
         squares = [*_squares(self.before), *_squares(self.after)]
         freedom = len(squares) - 2
-        # Where a clock rounds times to the same step, they are not closer than what it rounds.
+        # If a clock rounds times to the same step, they are no closer than the rounding.
         deviation = max(math.sqrt(sum(squares) / freedom), self.step / math.sqrt(12))
         if not deviation:
             return None
@@ -166,88 +166,88 @@ class SeparateTimes:
         return ObservedRatio(math.log(self.ratio), noise, error, freedom, self.step)
 
 
-# Sides that were not measured side by side: a process has run one of them alone.
+# Sides measured in separate processes
 #
-# A process is one observation of its side: what it took. The sides are compared as two samples
-# are,
-# by the noise that both show together from process to process. That of samples within a process
-# is
-# never taken for it: they share a clock, a temperature and places in memory.
+# One process is one observation of its side. The sides are compared as two samples with a pooled
+# noise between processes. The noise of samples within a process is never used instead, because
+# they share clock, temperature, and memory layout.
 
 
 def score_times(weights: Sequence[float], points: Sequence[SeparateTimes]) -> SeparateTimes:
-    """The times of a workload, whose ratio is the weighted mean of those of its points.
+    """Return the times of a workload, whose ratio is the weighted mean of the ratios of its points.
 
-    What a process does to all runtime workloads together stays in what it comes to.
+    Effects of a process on all runtime workloads are retained.
     """
-    ratios = [one.ratio for one in points]
+    ratios = [point.ratio for point in points]
     score = sum(weight * ratio for weight, ratio in zip(weights, ratios, strict=True))
-    # By which share the score changes where a time does.
+    # Relative change of the score per relative change of a time.
     shares = [weight * ratio / score for weight, ratio in zip(weights, ratios, strict=True)]
-    before = _together(shares, [one.before for one in points])
-    after = _together(shares, [one.after for one in points])
-    step = sum(share * one.step for share, one in zip(shares, points, strict=True))
-    return SeparateTimes([score * one for one in before], after, step)
+    before = _relative_times(shares, [point.before for point in points])
+    after = _relative_times(shares, [point.after for point in points])
+    step = sum(share * point.step for share, point in zip(shares, points, strict=True))
+    return SeparateTimes([score * factor for factor in before], after, step)
 
 
-def _together(shares: Sequence[float], lots: Sequence[Sequence[float]]) -> list[float]:
-    """How far each process is from the middle of all; some may have measured fewer points."""
-    least = min(map(len, lots))
-    middles = [_middle(lot[:least]) for lot in lots]
+def _relative_times(
+    shares: Sequence[float], times_by_point: Sequence[Sequence[float]]
+) -> list[float]:
+    """Return each process relative to the mean; some processes may have measured fewer points."""
+    process_count = min(map(len, times_by_point))
+    middles = [_log_mean(times[:process_count]) for times in times_by_point]
     return [
         math.exp(
             sum(
-                share * (math.log(lot[process]) - middle)
-                for share, lot, middle in zip(shares, lots, middles, strict=True)
+                share * (math.log(times[process]) - middle)
+                for share, times, middle in zip(shares, times_by_point, middles, strict=True)
             )
         )
-        for process in range(least)
+        for process in range(process_count)
     ]
 
 
-def _middle(times: Sequence[float]) -> float:
-    return fmean(math.log(one) for one in times)
+def _log_mean(times: Sequence[float]) -> float:
+    return fmean(math.log(seconds) for seconds in times)
 
 
 def _squares(times: Sequence[float]) -> list[float]:
-    middle = _middle(times)
-    return [(math.log(one) - middle) ** 2 for one in times]
+    middle = _log_mean(times)
+    return [(math.log(seconds) - middle) ** 2 for seconds in times]
 
 
 SIDES = ("before", "after")
 NO_TIME = "NVBench tells no time"
 Axes = Mapping[str, str]
-"""With their values; as databases name them."""
+"""Axes with values, as named in databases."""
 Keeps = Callable[[str, Axes], bool]
-"""Whether a runtime workload is meant, by its benchmark and all its axes."""
+"""Whether to include a runtime workload, by benchmark and all axes."""
 
 
 @dataclass(slots=True)
 class MatchedPoint:
-    """A runtime workload: what each process took, by side, and why others did not."""
+    """Process times of a runtime workload by side, and reasons for missing ones."""
 
     subbench: str
     axes: Axes
     times: Mapping[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     skipped: dict[str, str] = field(default_factory=dict)
-    """By side."""
+    """Reasons by side."""
     step: float = 0.0
 
     @property
     def separate(self) -> SeparateTimes | None:
-        """Nothing where a side has not measured it."""
+        """Times of both sides; None if a side has no measurement."""
         before, after = (self.times[side] for side in SIDES)
         return SeparateTimes(before, after, self.step) if before and after else None
 
     @property
     def skips(self) -> bool:
-        """Whether NVBench skips it, and neither side has measured it."""
-        told = self.skipped.values()
-        return bool(told) and NO_TIME not in told and not any(self.times.values())
+        """Whether NVBench skips it and neither side has measured it."""
+        reasons = self.skipped.values()
+        return bool(reasons) and NO_TIME not in reasons and not any(self.times.values())
 
     @property
     def lacking(self) -> str:
-        """Which side has not measured it, and why."""
+        """The sides without a measurement, with reasons."""
         return "; ".join(
             f"{side}: {self.skipped.get(side, 'there is no result')}"
             for side in SIDES
@@ -257,22 +257,22 @@ class MatchedPoint:
 
 @dataclass(slots=True)
 class MatchedWorkload:
-    """A workload, and what either side has of it."""
+    """A workload with the results of both sides."""
 
     point: Point
     points: list[MatchedPoint] = field(default_factory=list)
     problem: str | None = None
-    """Why its runtime workloads cannot be matched."""
+    """Reason why its runtime workloads cannot be matched."""
 
 
-# Results of both sides, matched by benchmark, sub-benchmark and the values of axes.
+# Matching the results of both sides
 
 
 def match_results(
     before: Sequence[NvbenchRun], after: Sequence[NvbenchRun], keeps: Keeps
 ) -> list[MatchedWorkload]:
-    """The workloads of both sides, in the order in which they are first named."""
-    different = _different_axes((*before, *after))
+    """Return the workloads of both sides in order of appearance."""
+    problems = _different_axes((*before, *after))
     workloads: dict[tuple[str, frozenset[tuple[str, str]]], MatchedWorkload] = {}
     points: dict[tuple[str, str, frozenset[tuple[str, str]]], MatchedPoint] = {}
     for side, run in [*((SIDES[0], run) for run in before), *((SIDES[1], run) for run in after)]:
@@ -282,26 +282,26 @@ def match_results(
                 continue
             key = (run.algorithm, bench.name, frozenset(state.point.items()))
             if key in seen:
-                told = in_words(bench.name, state.point)
-                raise InputError(f"{run.path}: {told}: is there twice")
+                name = in_words(bench.name, state.point)
+                raise InputError(f"{run.path}: {name}: is there twice")
             seen.add(key)
             if key not in points:
-                types, rest = _parts(bench, state.point)
-                points[key] = MatchedPoint(bench.name, rest)
+                types, runtime_axes = _split_axes(bench, state.point)
+                points[key] = MatchedPoint(bench.name, runtime_axes)
                 workload = MatchedWorkload(
                     (run.algorithm, tuple((axis_name(axis), types[axis]) for axis in types)),
-                    problem=different.get(run.algorithm),
+                    problem=problems.get(run.algorithm),
                 )
-                place = (run.algorithm, frozenset(types.items()))
-                workloads.setdefault(place, workload).points.append(points[key])
+                workload_key = (run.algorithm, frozenset(types.items()))
+                workloads.setdefault(workload_key, workload).points.append(points[key])
             _add(points[key], side, state)
     return list(workloads.values())
 
 
 def step_of(samples: Samples | None) -> float:
-    """The step of the clock around the median, as a share of what is a step less than it.
+    """Return the relative clock step around the median; 0 if none is visible.
 
-    0 where none can be seen. Two medians that are a step apart may be those of equal code.
+    Two medians that are one step apart may belong to equal code.
     """
     if samples is None or not samples.size:
         return 0.0
@@ -319,8 +319,8 @@ def _states(run: NvbenchRun) -> Iterator[tuple[NvbenchBench, NvbenchState | Skip
         yield from ((bench, state) for state in bench.skipped)
 
 
-def _parts(bench: NvbenchBench, point: Axes) -> tuple[dict[str, str], dict[str, str]]:
-    """What tells a workload, and what tells its runtime workloads: as databases part them."""
+def _split_axes(bench: NvbenchBench, point: Axes) -> tuple[dict[str, str], dict[str, str]]:
+    """Split axes into compile-time and runtime axes, as databases do."""
     types = {axis: point[axis] for axis in bench.axes if "{ct}" in axis}
     return types, {axis: point[axis] for axis in bench.axes if "{ct}" not in axis}
 
@@ -336,20 +336,22 @@ def _add(point: MatchedPoint, side: str, state: NvbenchState | SkippedState) -> 
 
 
 def _different_axes(runs: Sequence[NvbenchRun]) -> dict[str, str]:
-    """Benchmarks whose results have different axes, and which."""
-    first: dict[tuple[str, str], tuple[NvbenchRun, NvbenchBench]] = {}
-    found: dict[str, str] = {}
+    """Return the benchmarks whose results have different axes, with a message."""
+    first_by_name: dict[tuple[str, str], tuple[NvbenchRun, NvbenchBench]] = {}
+    problems: dict[str, str] = {}
     for run in runs:
         for bench in run.benches:
-            one, known = first.setdefault((run.algorithm, bench.name), (run, bench))
-            if set(known.axes) != set(bench.axes):
-                found.setdefault(
+            first_run, first_bench = first_by_name.setdefault(
+                (run.algorithm, bench.name), (run, bench)
+            )
+            if set(first_bench.axes) != set(bench.axes):
+                problems.setdefault(
                     run.algorithm,
-                    f"{bench.name} has the axes {_named(known)} in {one.path}, and"
-                    f" {_named(bench)} in {run.path}",
+                    f"{bench.name} has the axes {_axis_names(first_bench)} in {first_run.path}, and"
+                    f" {_axis_names(bench)} in {run.path}",
                 )
-    return found
+    return problems
 
 
-def _named(bench: NvbenchBench) -> str:
+def _axis_names(bench: NvbenchBench) -> str:
     return ", ".join(bench.axes) or "none"

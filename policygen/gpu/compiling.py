@@ -1,4 +1,4 @@
-"""Compiles variants side by side, many in a unit; one that is refused costs itself alone."""
+"""Compiles variants in parallel, many per unit; a variant that fails to compile fails alone."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,64 +32,64 @@ from policygen.untrusted import visible
 
 PHASE = "compiling variants"
 MEMORY = 3 << 30
-"""Bytes that a unit may need; one of 64 scans took 1.0 GB, and kernels of sorts are larger."""
+"""Memory limit of a unit in bytes; a unit of 64 scans took 1.0 GB, and sort kernels are larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A variant that is to be compiled."""
+    """A variant to compile."""
 
     label: str
     policy: Mapping[str, str] | None = None
-    """All fields of its policy; none for what CUB selects by itself."""
+    """All fields of its policy; None for what CUB selects by default."""
     includes: tuple[str, ...] = ()
-    """Folders before the tree: changed headers, where variants are no policies."""
+    """Include folders before the tree: changed headers, where variants are not policies."""
 
 
 OWN = Candidate(BASE)
-"""What CUB selects by itself."""
+"""What CUB selects by default."""
 
 
 class Renders(Protocol):
-    """Writes a unit."""
+    """Renders a unit."""
 
     def __call__(self, candidates: Sequence[Candidate], /) -> str:
-        """A function for each of them, `policygen_run_0` and on."""
+        """Return a unit with a function for each candidate, starting with `policygen_run_0`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadToCompile:
-    """A workload with its variants, and what they are compiled with."""
+    """A workload with its variants and everything needed to compile them."""
 
     name: str
-    """In words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
+    """Name in words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
     arch: str
     includes: tuple[str, ...]
-    """The folders of the tree."""
+    """Include folders of the tree."""
     inputs: str
-    """The unit of its buffers."""
+    """Unit of its buffers."""
     render: Renders
     candidates: tuple[Candidate, ...]
-    """Without base, which is compiled with them."""
+    """Candidates without the baseline, which is compiled along with them."""
     alone: bool = False
-    """Whether a unit holds no more than one of them."""
+    """Whether a unit holds at most one candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledWorkload:
-    """The objects of a workload that a process can load."""
+    """Objects of a workload, ready to load."""
 
     inputs: Path
     runner: Path
     functions: tuple[VariantFunction, ...]
-    """Base first."""
+    """Functions, baseline first."""
     failed: Mapping[str, str]
-    """Variant → what the compiler says of it."""
+    """Variant → the compiler's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectSource:
-    """A translation unit, where it looks for headers, and for which architecture it is."""
+    """A translation unit with its include folders and architecture."""
 
     text: str
     includes: tuple[str, ...]
@@ -97,9 +97,9 @@ class ObjectSource:
 
     @property
     def flags(self) -> list[str]:
-        """Options of the compiler that name no place."""
+        """Compiler options that contain no paths."""
         number = arch_number(self.arch)
-        # Machine code for this architecture alone: nothing is left to the driver to compile.
+        # Generate machine code for this architecture only, so that the driver compiles nothing.
         return [*FLAGS, "-gencode", f"arch=compute_{number},code=sm_{number}"]
 
 
@@ -107,83 +107,92 @@ class MakesObjects(Protocol):
     """Compiles one unit."""
 
     def make(self, source: ObjectSource) -> Path:
-        """The shared object; refused with the compiler's words."""
+        """Return the shared object; raise RefusedError with the compiler's message."""
 
 
 def compile_workloads(
-    asked: Sequence[WorkloadToCompile],
+    workloads: Sequence[WorkloadToCompile],
     runner: str,
     compiler: MakesObjects,
     *,
     slots: int | None = None,
     progress: Progress | None = None,
 ) -> list[CompiledWorkload | PolicygenError]:
-    """Compiles all variants of workloads, in their order; or tells what is wrong with a workload.
+    """Compile all variants of workloads in order, returning an error for a workload that fails.
 
-    `slots` is how many units are compiled at once: by default as many as cores and memory allow.
+    `slots` is the number of units compiled at once; by default as many as cores and memory allow.
     """
-    if not asked:
+    if not workloads:
         return []
     count = workers_of(slots, MEMORY)
     with threads(count) as executor:
-        return _Run(executor, compiler, runner, [_State(one) for one in asked]).all(count, progress)
+        return _Run(executor, compiler, runner, [_State(workload) for workload in workloads]).all(
+            count, progress
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What one object is made of: variants of a workload, or its inputs, or the runner."""
+    """Source of one object: variants of a workload, its inputs, or the runner."""
 
     state: "_State | None"
     candidates: tuple[Candidate, ...] = ()
 
     @property
     def name(self) -> str:
-        """What is told of it while it is compiled."""
+        """Name that the progress shows during compilation."""
         if not self.candidates:
-            return f"the inputs of {self.state.asked.name}" if self.state else "the runner"
-        first, *more = (one.label for one in self.candidates)
-        return f"{first} and {len(more)} more" if more else first
+            return f"the inputs of {self.state.workload.name}" if self.state else "the runner"
+        first, *remaining = (candidate.label for candidate in self.candidates)
+        return f"{first} and {len(remaining)} more" if remaining else first
 
 
 @dataclass(slots=True)
 class _State:
-    """How far a workload is."""
+    """Compilation state of a workload."""
 
-    asked: WorkloadToCompile
+    workload: WorkloadToCompile
     inputs: Path | None = None
     problem: PolicygenError | None = None
-    """What is not the fault of a variant."""
+    """Error that no variant caused."""
     places: dict[str, VariantFunction] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     parked: list[tuple[_Unit, ProcessError]] = field(default_factory=list)
-    """Units that were refused before it was known whether base is."""
+    """Units that failed before it was known whether the baseline compiles."""
 
     @property
     def done(self) -> int:
-        """The variants of which it is known what becomes of them."""
-        total = len(self.asked.candidates) + 1
+        """Number of variants whose outcome is known."""
+        total = len(self.workload.candidates) + 1
         return total if self.problem else len(self.places) + len(self.failed)
 
     def units(self, size: int) -> Iterator[_Unit]:
-        """Its inputs and its variants, base among the first; changed headers have a unit each."""
+        """Yield inputs and variants, the baseline in the first batch; changed headers are alone."""
         yield _Unit(self)
-        every = self.asked.candidates
-        alone = [one for one in every if one.includes or self.asked.alone]
-        shared = [OWN, *(one for one in every if not (one.includes or self.asked.alone))]
-        lots = [*batches(shared, size), *batches(alone, 1)]
-        yield from (_Unit(self, tuple(lot)) for lot in lots)
+        candidates = self.workload.candidates
+        alone = [candidate for candidate in candidates if candidate.includes or self.workload.alone]
+        shared = [
+            OWN,
+            *(
+                candidate
+                for candidate in candidates
+                if not (candidate.includes or self.workload.alone)
+            ),
+        ]
+        batches_in_order = [*batches(shared, size), *batches(alone, 1)]
+        yield from (_Unit(self, tuple(batch)) for batch in batches_in_order)
 
-    def source(self, lot: Sequence[Candidate]) -> ObjectSource:
-        """The text of a unit; no lot is that of the inputs."""
-        asked = self.asked
-        text = asked.render(lot) if lot else asked.inputs
-        before = lot[0].includes if lot else ()
-        return ObjectSource(text, (*before, *asked.includes), asked.arch)
+    def source(self, batch: Sequence[Candidate]) -> ObjectSource:
+        """Return the source of a unit; an empty batch means the inputs."""
+        workload = self.workload
+        text = workload.render(batch) if batch else workload.inputs
+        overlay = batch[0].includes if batch else ()
+        return ObjectSource(text, (*overlay, *workload.includes), workload.arch)
 
 
 @dataclass(slots=True)
 class _Run:
-    """The units that are being compiled, and what is known so far."""
+    """Compilation of all units."""
 
     executor: Executor
     compiler: MakesObjects
@@ -194,25 +203,25 @@ class _Run:
     """The runner."""
 
     def all(self, slots: int, progress: Progress | None) -> list[CompiledWorkload | PolicygenError]:
-        """Compiles until nothing is left to be compiled."""
-        total = sum(len(state.asked.candidates) + 1 for state in self.states)
+        """Compile until no unit is left."""
+        total = sum(len(state.workload.candidates) + 1 for state in self.states)
         size = unit_size(total, slots)
         self._submit(_Unit(None))
         for state in self.states:
             for unit in state.units(size):
                 self._submit(unit)
-        with stopping(lambda: self._kept(total)):
+        with stopping(lambda: self._progress_text(total)):
             while self.runs:
-                self._tell(progress, total)
+                self._report(progress, total)
                 ended, _ = wait(self.runs, TICK if progress else None, FIRST_COMPLETED)
                 for future in ended:
-                    self._ended(future, self.runs.pop(future))
-            self._tell(progress, total)
+                    self._finish(future, self.runs.pop(future))
+            self._report(progress, total)
         return [self._result(state) for state in self.states]
 
     def _submit(self, unit: _Unit) -> None:
         if unit.state is None:
-            arch = self.states[0].asked.arch
+            arch = self.states[0].workload.arch
             source = ObjectSource(self.runner, (), arch)
         elif unit.state.problem:
             return
@@ -220,38 +229,40 @@ class _Run:
             source = unit.state.source(unit.candidates)
         self.runs[self.executor.submit(self.compiler.make, source)] = unit
 
-    def _ended(self, future: "Future[Path]", unit: _Unit) -> None:
+    def _finish(self, future: "Future[Path]", unit: _Unit) -> None:
         try:
             path = future.result()
         except ProcessError as error:
             if unit.state is None:
                 raise
-            self._refused(unit.state, unit, error)
+            self._handle_refusal(unit.state, unit, error)
         except OSError as error:
             raise cache_failure(error) from error
         else:
-            self._has(unit, path)
+            self._store(unit, path)
 
-    def _has(self, unit: _Unit, path: Path) -> None:
+    def _store(self, unit: _Unit, path: Path) -> None:
         state = unit.state
         if state is None:
             self.made = path
         elif not unit.candidates:
             state.inputs = path
         else:
-            for number, one in enumerate(unit.candidates):
-                function = FUNCTION.format(number)
-                state.places[one.label] = VariantFunction(one.label, str(path), function)
+            for index, candidate in enumerate(unit.candidates):
+                function = FUNCTION.format(index)
+                state.places[candidate.label] = VariantFunction(
+                    candidate.label, str(path), function
+                )
             if OWN in unit.candidates:
-                self._go_on(state)
+                self._divide_parked(state)
 
-    def _go_on(self, state: _State) -> None:
-        """Base compiles: what was refused before is the fault of its variants."""
+    def _divide_parked(self, state: _State) -> None:
+        """The baseline compiles, so the variants of the parked units are at fault."""
         parked, state.parked = state.parked, []
         for unit, error in parked:
             self._divide(state, unit, error)
 
-    def _refused(self, state: _State, unit: _Unit, error: ProcessError) -> None:
+    def _handle_refusal(self, state: _State, unit: _Unit, error: ProcessError) -> None:
         if not unit.candidates or unit.candidates == (OWN,):
             state.problem = error  # a broken header, or too little memory: no variant's fault
         elif BASE in state.places:
@@ -262,17 +273,23 @@ class _Run:
                 self._submit(_Unit(state, (OWN,)))
 
     def _divide(self, state: _State, unit: _Unit, error: ProcessError) -> None:
-        """Compiles the others again; of what is refused alone it is told why."""
-        named = named_culprits(error)
+        """Compile the other variants again; a variant that fails alone is reported."""
+        culprits = named_culprits(error)
         if len(unit.candidates) == 1:
-            named = {0: reason(error)}
-        state.failed |= {unit.candidates[number].label: words for number, words in named.items()}
-        rest = [one for n, one in enumerate(unit.candidates) if n not in named and one is not OWN]
-        parts = [rest] if named or len(rest) == 1 else halves(rest)
+            culprits = {0: reason(error)}
+        state.failed |= {
+            unit.candidates[index].label: message for index, message in culprits.items()
+        }
+        remaining = [
+            candidate
+            for index, candidate in enumerate(unit.candidates)
+            if index not in culprits and candidate is not OWN
+        ]
+        parts = [remaining] if culprits or len(remaining) == 1 else halves(remaining)
         for part in filter(None, parts):
             self._submit(_Unit(state, tuple(part)))
 
-    def _tell(self, progress: Progress | None, total: int) -> None:
+    def _report(self, progress: Progress | None, total: int) -> None:
         if progress:
             running = tuple(unit.name for future, unit in self.runs.items() if future.running())
             progress(HowFar(PHASE, self._done, total, running))
@@ -281,47 +298,51 @@ class _Run:
     def _done(self) -> int:
         return sum(state.done for state in self.states)
 
-    def _kept(self, total: int) -> str:
-        kept = f"{self._done:,} of {total:,} variants are compiled and kept"
-        return f"{kept}: the same command goes on there."
+    def _progress_text(self, total: int) -> str:
+        progress_text = f"{self._done:,} of {total:,} variants are compiled and kept"
+        return f"{progress_text}: the same command goes on there."
 
     def _result(self, state: _State) -> CompiledWorkload | PolicygenError:
         if state.problem:
             return state.problem
         assert self.made is not None
         assert state.inputs is not None
-        order = [BASE, *(one.label for one in state.asked.candidates)]
+        order = [BASE, *(candidate.label for candidate in state.workload.candidates)]
         functions = tuple(state.places[label] for label in order if label in state.places)
         failed = {label: state.failed[label] for label in order if label in state.failed}
         return CompiledWorkload(state.inputs, self.made, functions, failed)
 
 
 MOST = 64
-"""Variants of a unit. The headers cost as much as some twenty variants: of scans of CUB 3.6.0, nvcc
-13.2 compiled 1 with base in 9 s of a core, 16 in 14 s and 64 in 32 s. What fails is compiled again
-in parts, and its cores end later than others: more would gain little."""
+"""Maximum number of variants per unit. The headers cost as much as some twenty variants: for scans
+of CUB 3.6.0, nvcc 13.2 compiled 1 variant with the baseline in 9 core seconds, 16 in 14 s, and
+64 in 32 s. Larger units would gain little, because failures are recompiled in parts and cores
+finish less evenly."""
 One = TypeVar("One")
 
 
-# How many variants a unit has, so that all cores end together.
+# Unit sizes that let all cores finish together
 
 
 def unit_size(variants: int, slots: int) -> int:
-    """The variants of a unit, where so many are compiled at once."""
+    """Return the number of variants per unit if `slots` units are compiled at once."""
     rounds = max(1, ceil(variants / (slots * MOST)))
     return max(1, ceil(variants / (slots * rounds)))
 
 
-def batches(lot: Sequence[One], size: int) -> list[Sequence[One]]:
-    """Divides a lot into as few parts as fit, whose sizes differ by one at most."""
-    count = ceil(len(lot) / size)
-    return [lot[i * len(lot) // count : (i + 1) * len(lot) // count] for i in range(count)]
+def batches(items: Sequence[One], size: int) -> list[Sequence[One]]:
+    """Divide items into as few batches as fit, with sizes that differ by at most one."""
+    count = ceil(len(items) / size)
+    return [
+        items[index * len(items) // count : (index + 1) * len(items) // count]
+        for index in range(count)
+    ]
 
 
-def halves(lot: Sequence[One]) -> list[Sequence[One]]:
-    """Divides a lot of two or more in two."""
-    middle = (len(lot) + 1) // 2
-    return [lot[:middle], lot[middle:]]
+def halves(items: Sequence[One]) -> list[Sequence[One]]:
+    """Divide two or more items into two parts."""
+    middle = (len(items) + 1) // 2
+    return [items[:middle], items[middle:]]
 
 
 KIND = "objects"
@@ -332,8 +353,8 @@ FLAGS = (
     "-w",  # what CUB's headers warn of is not the user's
     "-shared",
     "-Xcompiler",
-    # Two objects define the same kernels: neither may take the other's for its own, and one that
-    # is closed must go.
+    # Two objects define the same kernels: they must not share symbols, and a closed object must be
+    # unloaded.
     "-fPIC,-fno-gnu-unique,-fvisibility=hidden",
 )
 _MADE, _REFUSED = b"made", b"refused"
@@ -346,41 +367,41 @@ _SELECTOR = re.compile(r"policygen_selector_(\d+)E")
 _LIMIT = "uses too much"
 
 
-# One shared object of a translation unit, compiled once for what it reads.
+# Object files
 
 
 def runtime_of(toolchain: Toolchain) -> Path | None:
-    """Finds the CUDA runtime as a library of its own; wheels have one with a number alone."""
+    """Find the CUDA runtime as a shared library; wheels have it only with a version suffix."""
     folders = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
     for root in toolchain.roots:
         for folder in folders:
-            if found := sorted((Path(root) / folder).glob("libcudart.so.*")):
-                return found[0]
+            if libraries := sorted((Path(root) / folder).glob("libcudart.so.*")):
+                return libraries[0]
     return None
 
 
 def runtime_flags(toolchain: Toolchain) -> list[str]:
-    """Links the runtime of the process that loads an object, which all objects there share.
+    """Return linker flags for the CUDA runtime of the loading process, which all objects share.
 
-    With one of its own, each would have its own idea of streams and of errors.
+    With its own runtime, each object would have separate streams and error state.
     """
-    if found := runtime_of(toolchain):
-        return ["-cudart", "none", "-Xlinker", f"--no-as-needed,{found}"]
+    if library := runtime_of(toolchain):
+        return ["-cudart", "none", "-Xlinker", f"--no-as-needed,{library}"]
     return ["-cudart", "shared"]
 
 
 def as_made(data: bytes) -> bytes:
-    """An object as it is kept."""
+    """Encode an object for the cache."""
     return _MADE + b"\n" + data
 
 
 def as_refused(error: RefusedError) -> bytes:
-    """What the compiler says, as it is kept."""
+    """Encode a compiler error for the cache."""
     return _REFUSED + b"\n" + error.stderr.encode()
 
 
 def object_in(folder: Path, key: str, kept: bytes) -> Path:
-    """The file of an object that was kept; refused with the compiler's words."""
+    """Return the file of a cached object; raise RefusedError if a compiler error is cached."""
     kind, _, data = kept.partition(b"\n")
     if kind == _REFUSED:
         raise RefusedError(["nvcc"], 1, data.decode())
@@ -392,60 +413,60 @@ def object_in(folder: Path, key: str, kept: bytes) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCompiler:
-    """What compiles, and where the objects lie that a process loads."""
+    """Compiles units and stores the objects in a folder."""
 
     toolchain: Toolchain
     folder: Path
     there: Listings
 
     def make(self, source: ObjectSource) -> Path:
-        """Makes an object, or takes the one that is kept; refused with the compiler's words."""
+        """Compile an object or take it from the cache; raise RefusedError on an error."""
         listing = self.there.of(source.includes)
         key = digest(self.toolchain.identity, *source.flags, source.text, listing)
         paths = (*source.includes, *self.toolchain.roots)
-        kept = remembered(KIND, key, paths, lambda: self._made(source, key))
-        return object_in(self.folder, key, kept)
+        data = remembered(KIND, key, paths, lambda: self._compile(source, key))
+        return object_in(self.folder, key, data)
 
-    def _made(self, source: ObjectSource, key: str) -> Made:
-        """Compiles; that a unit is refused for what it says is kept, too."""
+    def _compile(self, source: ObjectSource, key: str) -> Made:
+        """Compile a unit; compiler errors about its code are cached, too."""
         cache = cache_folder()
         with unit_file(source.text, cache) as unit:
-            folder, made = unit.parent, unit.with_suffix(".so")
-            folders = (f"-I{one}" for one in source.includes)
-            linked = runtime_flags(self.toolchain)
-            command = [str(self.toolchain.nvcc), *source.flags, *linked, *folders]
+            folder, output = unit.parent, unit.with_suffix(".so")
+            folders = (f"-I{include}" for include in source.includes)
+            link_flags = runtime_flags(self.toolchain)
+            command = [str(self.toolchain.nvcc), *source.flags, *link_flags, *folders]
             try:
-                compile_file(command, unit, made, cache, key, "--keep", "--keep-dir", str(folder))
-                found = as_made(made.read_bytes())
+                compile_file(command, unit, output, cache, key, "--keep", "--keep-dir", str(folder))
+                data = as_made(output.read_bytes())
             except RefusedError as error:
                 if not is_said_of_code(error):
                     raise
-                found = as_refused(error)
+                data = as_refused(error)
             preprocessed = b"".join(path.read_bytes() for path in sorted(folder.glob("*.ii")))
             check_unnamed(preprocessed, unit)
-            return Made(found, preprocessed, unit)
+            return Made(data, preprocessed, unit)
 
 
 def is_said_of_code(error: RefusedError) -> bool:
-    """Whether a compiler refuses what it read, and would again; not for want of memory or disk."""
+    """Whether a compiler error is about the code, and not about memory or disk space."""
     lines = _PTXAS.findall(error.stderr)
-    return any(_LIMIT in words for _, words in lines) or error.has_place
+    return any(_LIMIT in message for _, message in lines) or error.has_place
 
 
 def reason(error: ProcessError) -> str:
-    """What the compiler says of a unit, in a line."""
+    """Summarize a compiler error in one line."""
     if not isinstance(error, RefusedError):
         return visible(". ".join(part for part in (error.stderr.strip(), error.remedy) if part))
-    found = _PTXAS.search(error.stderr)
-    return visible(f"ptxas: it {found[2]}" if found and found[1] else error.first)
+    match = _PTXAS.search(error.stderr)
+    return visible(f"ptxas: it {match[2]}" if match and match[1] else error.first)
 
 
 def named_culprits(error: ProcessError) -> dict[int, str]:
-    """The variants of a unit whose kernels the assembler refuses by name, with its words."""
+    """Return the variants that the assembler rejects by kernel name, with its messages."""
     if not isinstance(error, RefusedError):
         return {}
     return {
-        int(number[1]): visible(f"ptxas: it {words}")
-        for kernel, words in _PTXAS.findall(error.stderr)
-        if (number := _SELECTOR.search(kernel))
+        int(selector[1]): visible(f"ptxas: it {message}")
+        for kernel, message in _PTXAS.findall(error.stderr)
+        if (selector := _SELECTOR.search(kernel))
     }

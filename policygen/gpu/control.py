@@ -1,7 +1,8 @@
-"""The controller of one GPU: a variant that crashes, hangs or asks for too much costs itself alone.
+"""Controller of one GPU: a variant that crashes, hangs, or runs out of memory fails alone.
 
-It holds the GPU's lock, starts the worker, and starts another one when that ends or hangs; who was
-at work then is not asked again. A GPU on which base itself fails several times in a row is lost.
+The controller holds the GPU lock and starts the worker process. When the worker ends or hangs, the
+controller starts another one and does not run the offending variant again. A GPU on which the
+baseline itself fails several times in a row is reported as lost.
 """
 
 import math
@@ -36,11 +37,11 @@ from policygen.gpu.machine import SESSION, gpu_lock
 from policygen.process import module
 
 AT_ONCE = 64
-"""Runs of one request; after each the clocks are looked at."""
+"""Maximum number of runs per request; the clocks are checked after each request."""
 
 
 def worker_command(index: int, runner: Path, runtime: Path | None) -> tuple[str, ...]:
-    """What starts the worker of a GPU, by its number, with the runner and the CUDA runtime."""
+    """Return the command that starts the worker of GPU `index` with a runner and a CUDA runtime."""
     paths = (str(runner.absolute()), "" if runtime is None else str(runtime.absolute()))
     return (*module("policygen.gpu.worker"), str(index), *paths)
 
@@ -56,10 +57,10 @@ def controlling(
     locks: Path | None = None,
     held: bool = False,
 ) -> Iterator["Controller"]:
-    """Starts a worker, and keeps its GPU for the block; waits so many seconds for one in use.
+    """Start a worker and hold its GPU for the block; `patience` is how long to wait for a busy GPU.
 
-    `more` is added to what the worker is told of the environment. `held`: this process keeps the
-    GPU already.
+    `more` is added to the worker's environment. `held` means that this process already holds the
+    GPU.
     """
     workers = Workers(command, more or {}, limits or Limits())
     try:
@@ -71,75 +72,75 @@ def controlling(
 
 @dataclass(slots=True)
 class Opened:
-    """The runtime workload that is open."""
+    """The runtime workload that is currently open."""
 
     case: RuntimeCase
     base: VariantFunction
     verdicts: dict[VariantFunction, Failure | None] = field(default_factory=dict)
-    """Nothing of those that have the results of base."""
+    """Failure of each checked variant, or None if its results match the baseline."""
     launches: dict[str, Launch] = field(default_factory=dict)
-    """How kernels of one's own are launched, by label."""
+    """Launch configurations of the variants' own kernels, by label."""
     suspects: set[VariantFunction] = field(default_factory=set)
-    """Those who were at work when somebody ended their process: the second time it is them."""
+    """Variants that ran when the process was killed from outside; the second time they fail."""
     slowest: dict[str, float] = field(default_factory=dict)
-    """By step: the longest that base took, in seconds."""
+    """Longest duration of the baseline by step, in seconds."""
     made: bool = False
-    """Whether the process has the inputs."""
+    """Whether the process has created the inputs."""
     referenced: bool = False
-    """Whether the process has base's results."""
+    """Whether the process holds the baseline results."""
     warm: bool = False
-    """Whether base has run in the process."""
+    """Whether the baseline has run in the process."""
 
     def forget(self) -> None:
-        """Another process has nothing of it."""
+        """Reset the state that belongs to one process."""
         self.made = self.referenced = self.warm = False
 
 
 Take = Callable[[VariantFunction, Told], None]
-"""What to do with an answer."""
+"""Callback that receives each answer."""
 
 
 @dataclass(slots=True)
 class _Task:
-    """What is asked about an open runtime workload."""
+    """A request for one step of an open runtime workload."""
 
     opened: Opened
     step: str
-    left: list[VariantFunction]
-    """Those without an answer, in their order."""
-    take: Take
+    pending: list[VariantFunction]
+    """Variants without an answer, in order."""
+    on_answer: Take
     clocks: Clocks | None = None
-    at: VariantFunction | None = None
-    """Who is at work."""
-    begun: float = 0.0
+    current: VariantFunction | None = None
+    """Variant that is currently running."""
+    started: float = 0.0
 
     def shorten(self) -> bool:
-        """Leaves out who has failed; whether somebody is left."""
-        known = self.opened.verdicts
-        bad = {one for one, found in known.items() if found is not None}
-        if self.step != "check":  # it is what all are compared with
-            bad.discard(self.opened.base)
-        self.left = [one for one in self.left if one not in bad]
-        return bool(self.left)
+        """Drop variants that have failed; return whether any are left."""
+        verdicts = self.opened.verdicts
+        failed = {function for function, failure in verdicts.items() if failure is not None}
+        if self.step != "check":  # every variant is compared with the baseline
+            failed.discard(self.opened.base)
+        self.pending = [function for function in self.pending if function not in failed]
+        return bool(self.pending)
 
-    def begin(self, one: VariantFunction) -> None:
-        """Notes who is at work now; those before it were refused before."""
-        del self.left[: self.left.index(one)]
-        self.at, self.begun = one, time.monotonic()
+    def begin(self, function: VariantFunction) -> None:
+        """Record that `function` is running now; the variants before it were refused."""
+        del self.pending[: self.pending.index(function)]
+        self.current, self.started = function, time.monotonic()
 
 
 class Workers:
-    """A GPU's worker, and those that come after it."""
+    """The worker process of a GPU and its successors."""
 
     def __init__(self, command: Sequence[str], more: Mapping[str, str], limits: Limits) -> None:
-        """Starts the first one."""
+        """Start the first worker."""
         self._command, self._more, self._limits = command, more, limits
         self._line = WorkerLine(command, more)
         self._troubles = 0
         self.restarts = 0
         self.opened: Opened | None = None
         self.elapsed: defaultdict[str, float] = defaultdict(float)
-        """Seconds by label, since somebody has cleared it."""
+        """Seconds by label since the last clear."""
         try:
             self.facts = self._first_facts()
         except GoneError as error:
@@ -150,7 +151,7 @@ class Workers:
             raise
 
     def _first_facts(self) -> GpuFacts:
-        """What the first process says; one that somebody else has ended is started once more."""
+        """Read the GPU facts, restarting the process once if it was killed from outside."""
         try:
             return read_facts(self._line, self._limits)
         except GoneError as error:
@@ -161,39 +162,39 @@ class Workers:
         return read_facts(self._line, self._limits)
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._line.close()
 
     def work(
         self, opened: Opened, step: str, items: Sequence[VariantFunction], take: Take
     ) -> Clocks | None:
-        """Asks until each item has an answer, or is known to have none."""
+        """Send requests until each item has an answer or has failed."""
         task = _Task(opened, step, list(items), take)
         while task.shorten():
             try:
-                self._need(opened, reference=step == "check")
+                self._prepare(opened, reference=step == "check")
                 self._ask(task)
             except GoneError as error:
-                if task.at is None or task.at == opened.base:
+                if task.current is None or task.current == opened.base:
                     self.trouble(error.words)
-                elif error.outside and task.at not in opened.suspects:
-                    opened.suspects.add(task.at)
+                elif error.outside and task.current not in opened.suspects:
+                    opened.suspects.add(task.current)
                 else:
-                    self._fail(task, Failure(error.kind, error.words))
+                    self._record_failure(task, Failure(error.kind, error.words))
                 self.another()
         return task.clocks
 
     def bandwidth(self) -> float | None:
-        """Asks how fast memory is copied; nothing where the worker cannot tell."""
+        """Measure the memory copy bandwidth; None if the worker cannot."""
         self._line.send({"do": "bandwidth"})
-        found: float | None = None
-        while "done" not in (told := self._line.receive(self._limits.first)):
-            if "bandwidth" in told:
-                found = float(told["bandwidth"])
-        return found
+        bandwidth: float | None = None
+        while "done" not in (message := self._line.receive(self._limits.first)):
+            if "bandwidth" in message:
+                bandwidth = float(message["bandwidth"])
+        return bandwidth
 
     def reference(self, opened: Opened) -> str | None:
-        """Lets the process keep base's results; why not, where base is refused."""
+        """Record the baseline results; return the reason if the baseline is refused."""
         task = _Task(opened, "reference", [opened.base], nothing)
         try:
             self._ask(task)
@@ -202,79 +203,79 @@ class Workers:
         opened.referenced = True
         return None
 
-    def _need(self, opened: Opened, *, reference: bool) -> None:
-        """Lets the process have what it needs."""
-        why = None if opened.made else self.make(opened)
-        if why is None and reference and not opened.referenced:
-            why = self.reference(opened)
-        if why is not None:
-            raise GoneError(why)
+    def _prepare(self, opened: Opened, *, reference: bool) -> None:
+        """Make sure that the process has the inputs and, if needed, the baseline results."""
+        problem = None if opened.made else self.make(opened)
+        if problem is None and reference and not opened.referenced:
+            problem = self.reference(opened)
+        if problem is not None:
+            raise GoneError(problem)
 
     def _ask(self, task: _Task) -> None:
-        """One request; what has an answer is no more left."""
-        task.at = None
-        functions = list(dict.fromkeys(task.left))
-        number = {one: index for index, one in enumerate(functions)}
-        order = [number[one] for one in task.left]
-        told_of = [astuple(one) for one in functions]
-        self._line.send({"do": task.step, "functions": told_of, "order": order})
-        while "done" not in (told := self._line.receive(self._limit(task))):
-            if "at" in told:
-                task.begin(functions[told["at"]])
-            elif "clocks" in told:
-                task.clocks = Clocks(told["clocks"]["sm"], tuple(told["clocks"]["throttled"]))
+        """Send one request; variants with an answer are removed from `pending`."""
+        task.current = None
+        functions = list(dict.fromkeys(task.pending))
+        indexes = {function: index for index, function in enumerate(functions)}
+        order = [indexes[function] for function in task.pending]
+        fields = [astuple(function) for function in functions]
+        self._line.send({"do": task.step, "functions": fields, "order": order})
+        while "done" not in (message := self._line.receive(self._limit(task))):
+            if "at" in message:
+                task.begin(functions[message["at"]])
+            elif "clocks" in message:
+                task.clocks = Clocks(message["clocks"]["sm"], tuple(message["clocks"]["throttled"]))
             else:
-                self._answered(task, told)
+                self._handle_answer(task, message)
 
-    def _answered(self, task: _Task, told: Told) -> None:
-        bad, one = _bad(told), task.at
-        if bad is not None:
-            if one is None or told.get("sticky"):
-                raise GoneError(bad.reason, bad.kind)
-            if one == task.opened.base and task.step != "check":
-                raise _RefusedError(bad.reason, bad.kind)
-            self._fail(task, bad)
+    def _handle_answer(self, task: _Task, message: Told) -> None:
+        failure, function = _message_failure(message), task.current
+        if failure is not None:
+            if function is None or message.get("sticky"):
+                raise GoneError(failure.reason, failure.kind)
+            if function == task.opened.base and task.step != "check":
+                raise _RefusedError(failure.reason, failure.kind)
+            self._record_failure(task, failure)
             return
-        assert one is not None
-        took = time.monotonic() - task.begun
-        if one == task.opened.base:
+        assert function is not None
+        seconds = time.monotonic() - task.started
+        if function == task.opened.base:
             self._troubles = 0
             slowest = task.opened.slowest
-            slowest[task.step] = max(took, slowest.get(task.step, 0.0))
-        self.elapsed[one.variant] += took
-        task.left.remove(one)
-        task.at = None
-        task.take(one, told)
+            slowest[task.step] = max(seconds, slowest.get(task.step, 0.0))
+        self.elapsed[function.variant] += seconds
+        task.pending.remove(function)
+        task.current = None
+        task.on_answer(function, message)
 
-    def _fail(self, task: _Task, failure: Failure) -> None:
-        """Notes that who is at work is not to be asked again."""
-        assert task.at is not None
-        self.elapsed[task.at.variant] += time.monotonic() - task.begun
-        task.opened.verdicts[task.at] = failure
-        task.at = None
+    def _record_failure(self, task: _Task, failure: Failure) -> None:
+        """Record that the current variant failed and must not run again."""
+        assert task.current is not None
+        self.elapsed[task.current.variant] += time.monotonic() - task.started
+        task.opened.verdicts[task.current] = failure
+        task.current = None
 
     def _limit(self, task: _Task) -> float:
-        known = task.opened.slowest
-        # Before base is checked it has made its results, which takes as long.
-        base = known.get(task.step, known.get("reference"))
-        return self._limits.seconds(task.at.variant if task.at else None, base)
+        slowest = task.opened.slowest
+        # The check of the baseline reuses the time of making its results, which takes as long.
+        base_seconds = slowest.get(task.step, slowest.get("reference"))
+        return self._limits.seconds(task.current.variant if task.current else None, base_seconds)
 
     def make(self, opened: Opened) -> str | None:
-        """Lets the process make the inputs; why not, where the benchmark or the GPU refuses."""
+        """Let the process create the inputs; return the reason if the benchmark or GPU refuses."""
         self._line.send({"do": "open", "case": asdict(opened.case)})
-        skipped: str | None = None
-        while "done" not in (told := self._line.receive(self._limits.first)):
-            if (bad := _bad(told)) is not None:
-                if told["sticky"]:
-                    raise GoneError(bad.reason, bad.kind)
-                skipped = bad.reason
-            elif not told["open"]:
-                skipped = SKIPPED
-        opened.made = skipped is None
-        return skipped
+        problem: str | None = None
+        while "done" not in (message := self._line.receive(self._limits.first)):
+            if (failure := _message_failure(message)) is not None:
+                if message["sticky"]:
+                    raise GoneError(failure.reason, failure.kind)
+                problem = failure.reason
+            elif not message["open"]:
+                problem = SKIPPED
+        opened.made = problem is None
+        return problem
 
     def another(self) -> None:
-        """Starts another process; what is open is made in it when it is needed."""
+        """Start another process; the open workload is recreated in it on demand."""
         if self.opened is not None:
             self.opened.forget()
         while True:
@@ -292,101 +293,105 @@ class Workers:
         if (uuid := read_facts(self._line, self._limits).uuid) != self.facts.uuid:
             raise GoneError(f"another GPU has its number now: {uuid}")
 
-    def trouble(self, words: str) -> None:
-        """Something failed that is no variant's fault; not for ever."""
+    def trouble(self, reason: str) -> None:
+        """Count a failure that no variant caused; raise LostGpuError after too many in a row."""
         self._troubles += 1
         if self._troubles >= self._limits.attempts:
             raise LostGpuError(
-                f"{self.facts.label}: base itself failed {self._troubles} times in a row: {words}",
+                f"{self.facts.label}: base itself failed {self._troubles} times in a row: {reason}",
                 "What was measured is kept. Look at the GPU with nvidia-smi.",
             )
 
 
 class Controller:
-    """What is asked of one GPU; one runtime workload is open at a time."""
+    """Interface to one GPU, with one runtime workload open at a time."""
 
     def __init__(self, workers: Workers, watch: Watch) -> None:
         self.facts = workers.facts
         self._workers, self._watch = workers, watch
-        self._asked = 0
+        self._requested_restarts = 0
         self._fastest = 0
 
     @property
     def restarts(self) -> int:
-        """Processes that were started after the first one."""
+        """Number of processes started after the first one."""
         return self._workers.restarts
 
     @property
     def ended(self) -> int:
-        """Processes that crashed, hung, or were of no more use."""
-        return self.restarts - self._asked
+        """Number of processes that crashed, hung, or became unusable."""
+        return self.restarts - self._requested_restarts
 
     def open(
         self, case: RuntimeCase, base: VariantFunction, *, checking: bool = True
     ) -> str | None:
-        """Makes the inputs and, to check variants, base's results; why not, where that cannot be.
+        """Create the inputs and, for checking, the baseline results; return the reason on failure.
 
-        What is known of variants on the runtime workload that was open is forgotten.
+        Verdicts about variants on the previously open runtime workload are discarded.
         """
         workers, workers.opened = self._workers, None
         while True:
             opened = Opened(case, base)
             try:
-                why = workers.make(opened)
-                if why is None and checking:
-                    why = workers.reference(opened)
+                problem = workers.make(opened)
+                if problem is None and checking:
+                    problem = workers.reference(opened)
             except GoneError as error:
                 workers.trouble(error.words)
                 workers.another()
             else:
-                workers.opened = opened if why is None else None
-                return why
+                workers.opened = opened if problem is None else None
+                return problem
 
     def check(self, variants: Sequence[VariantFunction], *, again: bool = False) -> Checked:
-        """Compares results with those of base; each variant once, if not asked for `again`."""
+        """Compare results with the baseline; a variant is checked once unless `again` is set."""
         opened = self._begin()
         self._check(opened, variants, again=again)
         failed = failed_of(opened, variants)
-        right = [one.variant for one in variants if one.variant not in failed]
-        return Checked(tuple(right), failed, dict(self._workers.elapsed))
+        correct = [function.variant for function in variants if function.variant not in failed]
+        return Checked(tuple(correct), failed, dict(self._workers.elapsed))
 
     def rounds(self, variants: Sequence[VariantFunction], count: int, seed: int) -> Rounds:
-        """Rounds of base and of those variants that are right; what is not known is checked first.
+        """Measure rounds of the baseline and the correct variants, checking unknown variants first.
 
-        Without variants base is measured alone.
+        Without variants only the baseline is measured.
         """
         opened = self._begin()
-        variants = [one for one in variants if one != opened.base]
+        variants = [function for function in variants if function != opened.base]
         self._check(opened, variants, again=False)
         self._warm(opened)
         samples: dict[VariantFunction, list[float]] = {opened.base: []}
         repeated = throttled = 0
-        more = self._watch.repeats + self._watch.share * count * len(variants) / AT_ONCE
+        repeats_left = self._watch.repeats + self._watch.share * count * len(variants) / AT_ONCE
         for number in range(count):
-            fine = [one for one in variants if opened.verdicts[one] is None]
-            order = round_order(opened.base, fine, number, seed)
+            correct = [function for function in variants if opened.verdicts[function] is None]
+            order = round_order(opened.base, correct, number, seed)
             for start in range(0, len(order), AT_ONCE):
-                some = order[start : start + AT_ONCE]
-                taken, times, slow = self._chunk(opened, some, min(int(more), self._watch.repeats))
-                more -= times
-                repeated += times * len(taken)
-                throttled += slow * len(taken)
-                for one, seconds in taken:
-                    samples.setdefault(one, []).append(seconds)
+                chunk = order[start : start + AT_ONCE]
+                taken, repeats, is_slow = self._chunk(
+                    opened, chunk, min(int(repeats_left), self._watch.repeats)
+                )
+                repeats_left -= repeats
+                repeated += repeats * len(taken)
+                throttled += is_slow * len(taken)
+                for function, seconds in taken:
+                    samples.setdefault(function, []).append(seconds)
         failed = failed_of(opened, variants)
-        kept = {
-            one.variant: tuple(times) for one, times in samples.items() if one.variant not in failed
+        samples_by_label = {
+            function.variant: tuple(seconds_by_round)
+            for function, seconds_by_round in samples.items()
+            if function.variant not in failed
         }
-        return Rounds(kept, failed, dict(self._workers.elapsed), repeated, throttled)
+        return Rounds(samples_by_label, failed, dict(self._workers.elapsed), repeated, throttled)
 
     @property
     def launches(self) -> Mapping[str, Launch]:
-        """How kernels of one's own are launched that were checked on the open runtime workload."""
+        """Launch configurations of own kernels that were checked on the open runtime workload."""
         opened = self._workers.opened
         return {} if opened is None else opened.launches
 
     def bandwidth(self) -> float | None:
-        """Bytes that a copy moves in a second, measured now; nothing where it cannot be."""
+        """Measured copy bandwidth in bytes per second; None if it cannot be measured."""
         try:
             return self._workers.bandwidth()
         except GoneError as error:
@@ -395,13 +400,13 @@ class Controller:
             return None
 
     def restart(self) -> None:
-        """Starts a fresh process; what was open is open in it, and what was found out stays."""
-        self._asked += 1
+        """Start a fresh process, reopening the workload and keeping all verdicts."""
+        self._requested_restarts += 1
         self._workers.another()
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Ends the process for a block, in which another one of this session has the GPU."""
+        """End the process for the block so that another process of this session can use the GPU."""
         self._workers.close()
         try:
             yield
@@ -416,113 +421,121 @@ class Controller:
         return opened
 
     def _check(self, opened: Opened, variants: Sequence[VariantFunction], *, again: bool) -> None:
-        known = opened.verdicts
-        asked = [one for one in variants if one not in known or (again and known[one] is None)]
+        verdicts = opened.verdicts
+        pending = [
+            function
+            for function in variants
+            if function not in verdicts or (again and verdicts[function] is None)
+        ]
 
-        def take(one: VariantFunction, told: Told) -> None:
-            known[one] = Failure("wrong", str(told["words"])) if "wrong" in told else None
-            if "launch" in told:
-                opened.launches[one.variant] = Launch(**told["launch"])
+        def on_answer(function: VariantFunction, message: Told) -> None:
+            verdicts[function] = (
+                Failure("wrong", str(message["words"])) if "wrong" in message else None
+            )
+            if "launch" in message:
+                opened.launches[function.variant] = Launch(**message["launch"])
 
-        for start in range(0, len(asked), AT_ONCE):
-            self._workers.work(opened, "check", asked[start : start + AT_ONCE], take)
+        for start in range(0, len(pending), AT_ONCE):
+            self._workers.work(opened, "check", pending[start : start + AT_ONCE], on_answer)
 
     def _warm(self, opened: Opened) -> None:
-        """Lets base run in a process that is new, so that the clocks are up."""
+        """Run the baseline in a new process so that the clocks ramp up."""
         if not opened.warm:
             runs = [opened.base] * self._watch.warm
             self._is_slow(self._workers.work(opened, "sample", runs, nothing))
             opened.warm = True
 
     def _chunk(
-        self, opened: Opened, order: Sequence[VariantFunction], most: int
+        self, opened: Opened, order: Sequence[VariantFunction], most_repeats: int
     ) -> tuple[list[tuple[VariantFunction, float]], int, bool]:
-        """Samples; how many times they were taken again, and whether they are throttled still."""
-        for times in range(most + 1):
+        """Return samples, the number of repeats, and whether the GPU is still throttled."""
+        for repeats in range(most_repeats + 1):
             taken: list[tuple[VariantFunction, float]] = []
 
-            def take(one: VariantFunction, told: Told, to: list[Any] = taken) -> None:
-                to.append((one, float(told["took"])))
+            def on_answer(
+                function: VariantFunction, message: Told, samples: list[Any] = taken
+            ) -> None:
+                samples.append((function, float(message["took"])))
 
-            if not self._is_slow(self._workers.work(opened, "sample", order, take)):
-                return taken, times, False
-            if times < most:
+            if not self._is_slow(self._workers.work(opened, "sample", order, on_answer)):
+                return taken, repeats, False
+            if repeats < most_repeats:
                 time.sleep(self._watch.pause)
-        return taken, most, True
+        return taken, most_repeats, True
 
     def _is_slow(self, clocks: Clocks | None) -> bool:
-        """Whether the GPU ran slower than it can."""
-        if clocks is None:  # nobody was left to run
+        """Whether the GPU ran below its usual clocks."""
+        if clocks is None:  # no variant was left to run
             return False
         self._fastest = max(self._fastest, clocks.sm)
         return bool(clocks.throttled) or clocks.sm < (1 - self._watch.slower) * self._fastest
 
 
 def failed_of(opened: Opened, variants: Sequence[VariantFunction]) -> dict[str, Failure]:
-    """What is known to be wrong with variants, by label."""
-    found = ((one.variant, opened.verdicts.get(one)) for one in variants)
-    return {label: failure for label, failure in found if failure is not None}
+    """Return the failures of variants by label."""
+    verdicts = ((function.variant, opened.verdicts.get(function)) for function in variants)
+    return {label: failure for label, failure in verdicts if failure is not None}
 
 
 SKIPPED = "the benchmark skips it"
 
 
 class _RefusedError(GoneError):
-    """Base was refused: the process goes on, but not with this runtime workload."""
+    """The baseline was refused: the process goes on, but without this runtime workload."""
 
 
-# Asking a worker: who is at work when it ends is not asked again, and the rest goes on.
+# Worker messages
 
 
 def read_facts(line: WorkerLine, limits: Limits) -> GpuFacts:
-    """What a process says of its GPU, once it has it."""
+    """Read the GPU facts that a process reports once it holds its GPU."""
     line.send({"do": "facts"})
-    told = line.receive(limits.start)
-    if "facts" not in told:
-        raise GoneError(str(told.get("refused") or told.get("words")))
-    line.receive(limits.start)  # that is all
-    return GpuFacts(**told["facts"])
+    message = line.receive(limits.start)
+    if "facts" not in message:
+        raise GoneError(str(message.get("refused") or message.get("words")))
+    line.receive(limits.start)  # the closing message
+    return GpuFacts(**message["facts"])
 
 
-def _bad(told: Told) -> Failure | None:
-    """What an answer says of a failure, if it does."""
-    if "failed" in told:
-        kind: Kind = "memory" if told["code"] == MEMORY else "error"
-        return Failure(kind, str(told["words"]))
-    if "took" in told and not 0 < told["took"] < math.inf:
-        return Failure("error", f"it took {told['took']} seconds")
+def _message_failure(message: Told) -> Failure | None:
+    """Return the failure that a message reports, if any."""
+    if "failed" in message:
+        kind: Kind = "memory" if message["code"] == MEMORY else "error"
+        return Failure(kind, str(message["words"]))
+    if "took" in message and not 0 < message["took"] < math.inf:
+        return Failure("error", f"it took {message['took']} seconds")
     return None
 
 
-def nothing(one: VariantFunction, told: Told) -> None:
-    """Keeps no answer."""
+def nothing(function: VariantFunction, message: Told) -> None:
+    """Ignore an answer."""
 
 
 T = TypeVar("T")
 
 
-# In which order base and variants run: shuffled rounds, each second one backwards.
+# Order of baseline and variants in a round
 
 
 def bases_among(variants: int) -> int:
-    """How often base runs in a round: what all are compared with needs more samples than each."""
+    """Return how often the baseline runs per round; all variants are compared with it."""
     return max(2, math.ceil(math.sqrt(variants)))
 
 
 def round_order(base: T, variants: Sequence[T], number: int, seed: int) -> list[T]:
-    """A round: each variant once, base several times, evenly among them.
+    """Return a round: each variant once and the baseline several times, evenly spread.
 
-    The place in the order is a bias and no noise. Each second round is the one before backwards,
-    so that what drifts, and who stands before whom, weighs on both sides.
+    The position in the order is a bias, not noise. Each second round reverses the one before, so
+    that drift and neighbor effects cancel out.
     """
-    # Text, so that the orders of neighbouring seeds have nothing in common.
+    # Seed with text so that the orders of neighboring seeds are unrelated.
     random = Random(f"{seed}/{number // 2}")  # noqa: S311  an order is no secret
-    mixed = list(variants)
-    random.shuffle(mixed)
-    parts = bases_among(len(mixed))
+    shuffled = list(variants)
+    random.shuffle(shuffled)
+    parts = bases_among(len(shuffled))
     order: list[T] = []
     for part in range(parts):
-        some = mixed[part * len(mixed) // parts : (part + 1) * len(mixed) // parts]
-        some.insert(random.randint(0, len(some)), base)
-        order += some
+        part_order = shuffled[part * len(shuffled) // parts : (part + 1) * len(shuffled) // parts]
+        part_order.insert(random.randint(0, len(part_order)), base)
+        order += part_order
     return order[::-1] if number % 2 else order

@@ -1,4 +1,4 @@
-"""A real GPU: units and the runner as shared objects in this process, called one at a time."""
+"""A CUDA GPU: units and the runner are loaded as shared objects and called one at a time."""
 
 import ctypes
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from policygen.gpu.device import (
 )
 
 FILLED, COMPARED, MODIFIED, EXACT = 1, 2, 4, 8
-"""What is done with a buffer, as units say it."""
+"""Buffer flags, as units define them."""
 TEXT = 4096
 
 
 class CudaDevice:
-    """One GPU, by its index among those that CUDA shows."""
+    """A GPU by its index among the visible ones."""
 
     def __init__(self, index: int, runner: Path, runtime: Path | None = None) -> None:
-        """Loads the CUDA runtime, whose names stay open in all units; the GPU stays as it is."""
+        """Load the CUDA runtime with global symbols for all units; the GPU is not touched yet."""
         if runtime is not None:
             ctypes.CDLL(str(runtime), mode=ctypes.RTLD_GLOBAL)
         self._runner = ctypes.CDLL(str(runner))
@@ -37,36 +37,36 @@ class CudaDevice:
         self._facts: GpuFacts | None = None
 
     def facts(self) -> GpuFacts:
-        """Asks the runtime, and the driver's library where there is one; once, as they stay."""
+        """Query the CUDA runtime and, if available, NVML; the result is cached."""
         if self._facts is None:
-            self._facts = self._asked_facts()
+            self._facts = self._query_facts()
         return self._facts
 
-    def _asked_facts(self) -> GpuFacts:
+    def _query_facts(self) -> GpuFacts:
         text = ctypes.create_string_buffer(TEXT)
         self._call("policygen_describe", self._index, text, ctypes.c_size_t(TEXT))
-        told = dict(line.split("=", 1) for line in text.value.decode().splitlines())
-        more = machine.facts(told["uuid"])
+        facts = dict(line.split("=", 1) for line in text.value.decode().splitlines())
+        nvml_facts = machine.facts(facts["uuid"])
         return GpuFacts(
-            name=told["name"],
-            uuid=told["uuid"],
-            arch=f"sm{told['major']}{told['minor']}",
-            sms=int(told["sms"]),
-            bus_width=int(told["bus"]),
-            ecc=told["ecc"] == "1",
-            driver=more.driver or told["driver"],
-            l2=int(told["l2"]),
-            memory=int(told["memory"]),
-            sm_clock=more.sm_clock or int(told["sm_clock"]) // 1000,
-            memory_clock=more.memory_clock or int(told["memory_clock"]) // 1000,
-            power_limit=more.power_limit,
+            name=facts["name"],
+            uuid=facts["uuid"],
+            arch=f"sm{facts['major']}{facts['minor']}",
+            sms=int(facts["sms"]),
+            bus_width=int(facts["bus"]),
+            ecc=facts["ecc"] == "1",
+            driver=nvml_facts.driver or facts["driver"],
+            l2=int(facts["l2"]),
+            memory=int(facts["memory"]),
+            sm_clock=nvml_facts.sm_clock or int(facts["sm_clock"]) // 1000,
+            memory_clock=nvml_facts.memory_clock or int(facts["memory_clock"]) // 1000,
+            power_limit=nvml_facts.power_limit,
         )
 
     def open(self, case: RuntimeCase) -> bool:
-        """Makes buffers with the contents that are timed."""
+        """Create the buffers and fill them with the contents for timing."""
         self.close()
         if not self._is_open:
-            # Only now: who asks what a GPU is may find that it is in use.
+            # Open the GPU only now: a query of its facts may find that it is in use.
             self._call("policygen_open", self._index)
             self._is_open = True
         opened = _OpenCase(self, self._library(case.inputs), case)
@@ -77,10 +77,10 @@ class CudaDevice:
         return True
 
     def reference(self, base: VariantFunction) -> None:
-        """Keeps what base makes of contents whose results are exact."""
-        reference = self._beside(base, "reference")
+        """Store the baseline results for contents whose results are exact."""
+        reference = self._hook(base, "reference")
         if reference is None:
-            self._computed(base)
+            self._compute(base)
             self._opened.keep()
             return
         self._opened.fresh()
@@ -89,34 +89,34 @@ class CudaDevice:
         if problem := self.check(base):
             raise DeviceError(UNSUPPORTED, f"base is not what its reference computes: {problem}")
 
-    def check(self, one: VariantFunction) -> str | None:
-        """Compares what a variant makes of the same contents."""
-        self._computed(one)
+    def check(self, function: VariantFunction) -> str | None:
+        """Compare the results of a variant for the same contents."""
+        self._compute(function)
         return self._opened.difference()
 
-    def _computed(self, one: VariantFunction) -> None:
-        """Runs a function on exact contents."""
+    def _compute(self, function: VariantFunction) -> None:
+        """Run a function on exact contents."""
         self._opened.fresh()
-        self._call_beside(one, "before")
-        self.run(self._function(one), self._opened)
-        self._call_beside(one, "after")
+        self._call_hook(function, "before")
+        self.run(self._function(function), self._opened)
+        self._call_hook(function, "after")
 
-    def sample(self, one: VariantFunction) -> float:
-        """Times one run, whose code is warm and whose data is cold."""
+    def sample(self, function: VariantFunction) -> float:
+        """Time one run with warm code and cold data."""
         case = self._opened
-        function = self._function(one)
+        entry = self._function(function)
         case.ready_to_time()
-        if one not in case.ran or case.is_modified:
-            # Its storage is made, and its kernels are loaded.
-            self._call_beside(one, "before")
-            self.run(function, case)
-            case.ran.add(one)
+        if function not in case.ran or case.is_modified:
+            # Allocate temporary storage and load kernels.
+            self._call_hook(function, "before")
+            self.run(entry, case)
+            case.ran.add(function)
             case.ready_to_time()
-            self._call_beside(one, "before")
+            self._call_hook(function, "before")
         milliseconds = ctypes.c_float()
         self._call(
             "policygen_time",
-            function,
+            entry,
             case.buffers,
             case.sizes,
             int(case.is_modified),
@@ -126,32 +126,32 @@ class CudaDevice:
             raise DeviceError(UNSUPPORTED, "it waits for the GPU itself and cannot be timed")
         return milliseconds.value / 1000
 
-    def launch(self, one: VariantFunction) -> Launch | None:
-        """Asks the unit, where it has a kernel of one's own."""
-        facts = self._beside(one, "facts")
-        if facts is None:
+    def launch(self, function: VariantFunction) -> Launch | None:
+        """Ask the unit for the launch configuration of a user kernel, if it has one."""
+        query = self._hook(function, "facts")
+        if query is None:
             return None
-        case, told = self._opened, (ctypes.c_longlong * len(fields(Launch)))()
-        self.checked(facts(case.buffers, case.sizes, told))
-        return Launch(*told)
+        case, values = self._opened, (ctypes.c_longlong * len(fields(Launch)))()
+        self.checked(query(case.buffers, case.sizes, values))
+        return Launch(*values)
 
     def bandwidth(self) -> float:
-        """Copies, and takes the time."""
-        found = ctypes.c_double()
-        self._call("policygen_bandwidth", ctypes.byref(found))
-        return found.value
+        """Measure the copy bandwidth."""
+        bytes_per_second = ctypes.c_double()
+        self._call("policygen_bandwidth", ctypes.byref(bytes_per_second))
+        return bytes_per_second.value
 
     def clocks(self) -> Clocks:
-        """Asks the driver's library; without it a kernel counts cycles."""
-        told = machine.clocks(self.facts().uuid)
-        if told is not None:
-            return told
+        """Query the clock from NVML; without it, count cycles in a kernel."""
+        clocks = machine.clocks(self.facts().uuid)
+        if clocks is not None:
+            return clocks
         megahertz = ctypes.c_double()
         self._call("policygen_clock", ctypes.byref(megahertz))
         return Clocks(round(megahertz.value))
 
     def close(self) -> None:
-        """Frees the buffers."""
+        """Free the buffers."""
         if self._case is not None:
             self._case.free()
             self._case = None
@@ -170,70 +170,73 @@ class CudaDevice:
                 raise DeviceError(UNSUPPORTED, f"the unit cannot be loaded: {error}") from error
         return self._libraries[path]
 
-    def _function(self, one: VariantFunction) -> Any:
-        return getattr(self._library(one.library), one.function)
+    def _function(self, function: VariantFunction) -> Any:
+        return getattr(self._library(function.library), function.function)
 
-    def _beside(self, one: VariantFunction, what: str) -> Any | None:
-        """What a unit has for a function besides: what is done before it, and afterwards."""
-        return getattr(self._library(one.library), f"{one.function}_{what}", None)
+    def _hook(self, function: VariantFunction, suffix: str) -> Any | None:
+        """Return a unit's hook of a function, which runs before or after it, if there is one."""
+        return getattr(self._library(function.library), f"{function.function}_{suffix}", None)
 
-    def _call_beside(self, one: VariantFunction, what: str) -> None:
-        if (function := self._beside(one, what)) is not None:
-            self.checked(function(self._opened.buffers, self._opened.sizes))
+    def _call_hook(self, function: VariantFunction, suffix: str) -> None:
+        if (hook := self._hook(function, suffix)) is not None:
+            self.checked(hook(self._opened.buffers, self._opened.sizes))
 
     def _call(self, name: str, *arguments: object) -> None:
         self.checked(getattr(self._runner, name)(*arguments))
 
     def checked(self, code: int) -> None:
-        """Raises CUDA's words for an error."""
+        """Raise DeviceError for a CUDA error code."""
         if code:
             text = ctypes.create_string_buffer(TEXT)
             self._runner.policygen_error(code, text, ctypes.c_size_t(TEXT))
             raise DeviceError(code, text.value.decode(errors="replace"))
 
     def run(self, function: object, case: "_OpenCase") -> None:
-        """Runs a function once, to its end."""
+        """Run a function once to completion."""
         self._call("policygen_run", function, case.buffers, case.sizes)
 
     def allocate(self, size: int) -> int:
-        """Takes memory of the GPU."""
-        place = ctypes.c_void_p()
-        self._call("policygen_allocate", ctypes.byref(place), ctypes.c_size_t(size))
-        assert place.value is not None
-        return place.value
+        """Allocate GPU memory."""
+        pointer = ctypes.c_void_p()
+        self._call("policygen_allocate", ctypes.byref(pointer), ctypes.c_size_t(size))
+        assert pointer.value is not None
+        return pointer.value
 
-    def release(self, places: Sequence[int]) -> None:
-        """Gives memory back."""
-        for place in places:
-            self._call("policygen_release", ctypes.c_void_p(place))
+    def release(self, pointers: Sequence[int]) -> None:
+        """Free GPU memory."""
+        for pointer in pointers:
+            self._call("policygen_release", ctypes.c_void_p(pointer))
 
-    def clear(self, place: int, size: int) -> None:
-        """Writes the same everywhere."""
-        self._call("policygen_clear", ctypes.c_void_p(place), ctypes.c_size_t(size))
+    def clear(self, pointer: int, size: int) -> None:
+        """Fill memory with a constant."""
+        self._call("policygen_clear", ctypes.c_void_p(pointer), ctypes.c_size_t(size))
 
-    def copy(self, to: int, place: int, size: int) -> None:
-        """Copies on the GPU."""
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy on the GPU."""
         self._call(
-            "policygen_copy", ctypes.c_void_p(to), ctypes.c_void_p(place), ctypes.c_size_t(size)
+            "policygen_copy",
+            ctypes.c_void_p(target),
+            ctypes.c_void_p(source),
+            ctypes.c_size_t(size),
         )
 
 
 class _OpenCase:
-    """The buffers of a runtime workload, what was in them, and what base made of them."""
+    """Buffers of a runtime workload, their original contents, and the baseline results."""
 
     def __init__(self, device: CudaDevice, unit: ctypes.CDLL, case: RuntimeCase) -> None:
         self._device = device
         self._unit = unit
         self._axes = (ctypes.c_longlong * max(1, len(case.axes)))(*case.axes)
         self.sizes = (ctypes.c_longlong * max(1, case.sizes))()
-        told = (ctypes.c_longlong * case.buffers)()
+        byte_counts = (ctypes.c_longlong * case.buffers)()
         roles = (ctypes.c_int * case.buffers)()
-        self.skipped = bool(unit.policygen_shape(self._axes, self.sizes, told))
+        self.skipped = bool(unit.policygen_shape(self._axes, self.sizes, byte_counts))
         unit.policygen_roles(roles)
-        self._bytes, self._roles = list(told), list(roles)
+        self._bytes, self._roles = list(byte_counts), list(roles)
         self.buffers = (ctypes.c_void_p * case.buffers)()
         self._fresh: dict[int, int] = {}
-        """By buffer what a run modifies, as it was."""
+        """Original contents of each buffer that a run modifies."""
         self._expected: dict[int, int] = {}
         self._exact: bool | None = None
         self._expected_of: bool | None = None
@@ -241,74 +244,74 @@ class _OpenCase:
 
     @property
     def is_modified(self) -> bool:
-        """Whether a run changes what it reads."""
+        """Whether a run modifies its inputs."""
         return bool(self._fresh)
 
     def make(self) -> None:
-        """Takes memory for the buffers and fills them."""
-        for at, size in enumerate(self._bytes):
-            self.buffers[at] = self._device.allocate(size)
-            if self._roles[at] & MODIFIED:
-                self._fresh[at] = self._device.allocate(size)
-            if self._roles[at] & COMPARED:
-                self._expected[at] = self._device.allocate(size)
-            self._device.clear(self._place(at), size)
+        """Allocate and fill the buffers."""
+        for index, size in enumerate(self._bytes):
+            self.buffers[index] = self._device.allocate(size)
+            if self._roles[index] & MODIFIED:
+                self._fresh[index] = self._device.allocate(size)
+            if self._roles[index] & COMPARED:
+                self._expected[index] = self._device.allocate(size)
+            self._device.clear(self._pointer(index), size)
         self._fill(exact=False)
 
     def free(self) -> None:
-        """Gives all memory back; when CUDA is gone, so is the memory."""
-        places = [place for place in self.buffers if place]
-        self._device.release([*places, *self._fresh.values(), *self._expected.values()])
+        """Free all memory."""
+        pointers = [pointer for pointer in self.buffers if pointer]
+        self._device.release([*pointers, *self._fresh.values(), *self._expected.values()])
 
     def ready_to_time(self) -> None:
-        """Has the contents that are timed in place."""
+        """Restore the contents for timing."""
         if self._exact and self._has_exact:
             self._fill(exact=False)
         self._restore()
 
     def fresh(self) -> None:
-        """Has exact contents in place, and nothing where results go."""
+        """Restore the exact contents and clear the results."""
         if not self._exact and self._has_exact:
             self._fill(exact=True)
         self._restore()
-        for at, role in enumerate(self._roles):
+        for index, role in enumerate(self._roles):
             if role & COMPARED and not role & FILLED:
-                self._device.clear(self._place(at), self._bytes[at])
+                self._device.clear(self._pointer(index), self._bytes[index])
 
     def keep(self) -> None:
-        """What was computed is what is right."""
-        for at, place in self._expected.items():
-            self._device.copy(place, self._place(at), self._bytes[at])
+        """Store the current results as expected."""
+        for index, pointer in self._expected.items():
+            self._device.copy(pointer, self._pointer(index), self._bytes[index])
 
     @property
     def _has_exact(self) -> bool:
         return any(role & EXACT for role in self._roles)
 
-    def _place(self, at: int) -> int:
-        place = self.buffers[at]
-        assert place is not None
-        return int(place)
+    def _pointer(self, index: int) -> int:
+        pointer = self.buffers[index]
+        assert pointer is not None
+        return int(pointer)
 
     def _fill(self, *, exact: bool) -> None:
         code = self._unit.policygen_fill(self.buffers, self._axes, self.sizes, int(exact))
         self._device.checked(code)
         self._exact = exact
-        for at, place in self._fresh.items():
-            self._device.copy(place, self._place(at), self._bytes[at])
+        for index, pointer in self._fresh.items():
+            self._device.copy(pointer, self._pointer(index), self._bytes[index])
 
     def _restore(self) -> None:
-        for at, place in self._fresh.items():
-            self._device.copy(self._place(at), place, self._bytes[at])
+        for index, pointer in self._fresh.items():
+            self._device.copy(self._pointer(index), pointer, self._bytes[index])
 
     def difference(self) -> str | None:
-        """Says what differs from what is right."""
+        """Describe how the results differ from the expected ones."""
         expected = (ctypes.c_void_p * len(self._roles))()
-        for at, place in self._expected.items():
-            expected[at] = place
+        for index, pointer in self._expected.items():
+            expected[index] = pointer
         first, buffer = ctypes.c_longlong(-1), ctypes.c_int()
         compare = self._unit.policygen_compare
         compare.restype = ctypes.c_longlong
-        differ = compare(
+        difference_count = compare(
             self.buffers,
             expected,
             self._axes,
@@ -317,11 +320,11 @@ class _OpenCase:
             ctypes.byref(first),
             ctypes.byref(buffer),
         )
-        if differ < 0:
+        if difference_count < 0:
             raise DeviceError(1, "results could not be compared")
-        if not differ:
+        if not difference_count:
             return None
         where = f", the first at {first.value:,}" if first.value >= 0 else ""
-        elements, verb = ("element", "differs") if differ == 1 else ("elements", "differ")
-        result = f"{differ:,} {elements} of result {buffer.value}"
+        elements, verb = ("element", "differs") if difference_count == 1 else ("elements", "differ")
+        result = f"{difference_count:,} {elements} of result {buffer.value}"
         return f"{result} {verb} from base's{where}"

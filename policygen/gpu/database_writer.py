@@ -1,7 +1,6 @@
-"""The one writer of a database: a file of ours, locked, in which what is written is there for good.
+"""The only writer of a database: a locked file of policygen whose transactions are durable.
 
-A process that is killed loses what it has not written, and nothing else: SQLite's log beside the
-file is played into it when it is opened again.
+A killed process loses only uncommitted data: SQLite replays its log when the file is opened again.
 """
 
 import fcntl
@@ -34,7 +33,7 @@ from policygen.results.tables import GPUS, DeclaredAxes, check_regular, quote
 from policygen.store_schema import stamp, transaction
 
 PATIENCE = 30.0
-"""Seconds that a write waits for somebody who reads."""
+"""Seconds that a write waits for readers."""
 _OTHER = "Name another file; `policygen db merge` brings them together."
 
 
@@ -48,20 +47,20 @@ class DatabaseWriter:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """All of the block or nothing; when it has ended it is kept."""
+        """Run the block as one transaction."""
         begin = "BEGIN IMMEDIATE"
         with self._guard, told(self.path), transaction(self._connection, begin) as connection:
             yield connection
 
     def rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
-        """What a query finds."""
+        """Return the rows of a query."""
         with self._guard, told(self.path):
             return self._connection.execute(query, values).fetchall()
 
 
 @contextmanager
 def open_writer(path: Path) -> Iterator[DatabaseWriter]:
-    """Opens a database, and makes it where there is none; keeps other writers away."""
+    """Open or create a database and lock out other writers."""
     path = path.resolve()
     with _lock(path):
         with told(path):
@@ -73,7 +72,7 @@ def open_writer(path: Path) -> Iterator[DatabaseWriter]:
                 _prepare(path, connection)
             yield DatabaseWriter(path, connection)
         finally:
-            # One file again, where nobody reads it just now.
+            # Merge the log into the file, unless someone reads it now.
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA journal_mode = DELETE")
             connection.close()
@@ -81,10 +80,10 @@ def open_writer(path: Path) -> Iterator[DatabaseWriter]:
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """The file itself is locked, so that none is left beside it."""
+    """Lock the file itself, so that no lock file is left beside it."""
     with told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # SQLite's own locks are others: they are of ranges of bytes, and of the process.
+        # SQLite uses other locks: byte ranges, owned by the process.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         check_regular(path)
@@ -103,21 +102,21 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _prepare(path: Path, connection: sqlite3.Connection) -> None:
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    if not names:
+    table_names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if not table_names:
         with transaction(connection, "BEGIN IMMEDIATE"):
             create_subbenches(connection)
             create_log(connection, "builds")
             create_log(connection, "runs")
             create_own(connection)
-    elif (version := own_version(connection, names)) is None:
+    elif (version := own_version(connection, table_names)) is None:
         raise InputError(f"{path}: was measured by another program than policygen", _OTHER)
     elif version != VERSION:
         raise InputError(
             f"{path}: its measurements are of version {version}, this policygen knows {VERSION}",
             "Use the policygen that wrote it, or a newer one.",
         )
-    # Who is killed loses nothing that was committed; a power cut may take the last rows.
+    # A kill loses nothing that was committed; a power failure may lose the last rows.
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -132,49 +131,53 @@ class RowSpot:
     algorithm: str
     subbench: str
     workload: Mapping[str, str]
-    """All axes with their values, in the order of the columns."""
+    """All axes with their values, in column order."""
 
     @property
     def table(self) -> str:
-        """The table as SQL needs it."""
+        """Quoted table name for SQL."""
         return quote(f"{self.algorithm}.{self.subbench}")
 
 
-# The tables of results: made once, with the axes of a benchmark and what it declares of them.
+# Result tables
 
 
 def prepare_table(writer: DatabaseWriter, spot: RowSpot, declared: DeclaredAxes) -> None:
-    """Makes the table of a sub-benchmark, and writes the declared values of its axes.
+    """Create the table of a sub-benchmark and write the declared values of its axes.
 
-    One that is there has the same axes, with the same values, or is refused.
+    An existing table must have the same axes with the same values.
     """
     axes = list(spot.workload)
     name = f"{spot.algorithm}.{spot.subbench}"
-    own = {key: v for key, v in declared.items() if key[:2] == (spot.algorithm, spot.subbench)}
-    cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own.items()}
+    own_axes = {
+        key: values
+        for key, values in declared.items()
+        if key[:2] == (spot.algorithm, spot.subbench)
+    }
+    cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own_axes.items()}
     with writer.writing() as connection:
         create_results(connection, spot.algorithm, spot.subbench, axes)
         info = connection.execute(f"PRAGMA table_info({spot.table})")
-        if (there := [row[1] for row in info][8:]) != axes:
+        if (columns := [row[1] for row in info][8:]) != axes:
             raise InputError(
-                f"{writer.path}: {name} has the axes {', '.join(there) or 'none'} there, and not"
+                f"{writer.path}: {name} has the axes {', '.join(columns) or 'none'} there, and not"
                 f" {', '.join(axes) or 'none'}",
                 _TABLES_OTHER,
             )
-        known = _declared(connection, spot)
-        if known and cells and known != cells:
+        declared_cells = _declared_values(connection, spot)
+        if declared_cells and cells and declared_cells != cells:
             raise InputError(
                 f"{writer.path}: the axes of {name} were declared with other values there",
                 _TABLES_OTHER,
             )
-        if not known:
-            declare(connection, own)
-        for key, values in own.items():
+        if not declared_cells:
+            declare(connection, own_axes)
+        for key, values in own_axes.items():
             keep_weights(connection, key, values)
 
 
-def _declared(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
-    """The declared values that are there for a sub-benchmark, by axis."""
+def _declared_values(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
+    """Return the declared values of a sub-benchmark in the database, by axis."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (DECLARED,)).fetchone():
         return {}
     rows = connection.execute(
@@ -182,41 +185,41 @@ def _declared(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
         " ORDER BY axis, idx",
         (spot.algorithm, spot.subbench),
     )
-    found: dict[str, tuple[str, ...]] = {}
+    values_by_axis: dict[str, tuple[str, ...]] = {}
     for axis, value in rows:
-        found[axis] = (*found.get(axis, ()), value)
-    return found
+        values_by_axis[axis] = (*values_by_axis.get(axis, ()), value)
+    return values_by_axis
 
 
 _CARD = 12
-"""Digits that tell one GPU from another of the same name."""
+"""Number of digits that distinguish GPUs of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is measured how, for a session."""
+    """Tools, GPU, and method of a session."""
 
     ctk: str
     cccl: str
     gpu: GpuFacts
     nvcc: str
     method: str
-    """`events`, or `nvbench`."""
+    """`events` or `nvbench`."""
     seed: int
     gpus: Sequence[GpuFacts] = ()
-    """All of them, where there are several of one model."""
+    """All GPUs, if there are several of one model."""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What base and variants must have in common: toolkit, CCCL and GPU."""
+        """What baseline and variants must share: toolkit, CCCL, and GPU."""
         return self.ctk, self.cccl, self.gpu.label
 
 
-# Sessions: what was measured when, on which GPU, how.
+# Sessions
 
 
 def begin_session(writer: DatabaseWriter, about: About) -> int:
-    """Notes that a session has begun; its number."""
+    """Record the start of a session; return its number."""
     _check_method(writer, about)
     gpu = about.gpu
     cells = {
@@ -225,7 +228,7 @@ def begin_session(writer: DatabaseWriter, about: About) -> int:
         "ctk": about.ctk,
         "cccl": about.cccl,
         "gpu": gpu.label,
-        "card": ",".join(digest("policygen", one.uuid)[:_CARD] for one in about.gpus or (gpu,)),
+        "card": ",".join(digest("policygen", card.uuid)[:_CARD] for card in about.gpus or (gpu,)),
         "arch": gpu.arch,
         "driver": gpu.driver,
         "nvcc": about.nvcc,
@@ -243,17 +246,17 @@ def begin_session(writer: DatabaseWriter, about: About) -> int:
             f"INSERT OR IGNORE INTO {GPUS} VALUES (?, ?)",  # noqa: S608
             (gpu.label, gpu.arch),
         )
-        found = connection.execute(
+        inserted = connection.execute(
             f"INSERT INTO {SESSIONS} ({', '.join(cells)})"  # noqa: S608
             f" VALUES ({', '.join('?' * len(cells))})",
             tuple(cells.values()),
         )
-    assert found.lastrowid is not None
-    return found.lastrowid
+    assert inserted.lastrowid is not None
+    return inserted.lastrowid
 
 
 def _check_method(writer: DatabaseWriter, about: About) -> None:
-    """Times that were taken in different ways are not compared."""
+    """Raise InputError if earlier times were measured with another method."""
     rows = writer.rows(
         f"SELECT DISTINCT method FROM {SESSIONS} WHERE (ctk, cccl, gpu) = (?, ?, ?)",  # noqa: S608
         *about.key,
@@ -268,5 +271,5 @@ def _check_method(writer: DatabaseWriter, about: About) -> None:
 
 
 def now() -> str:
-    """The time as the tables have it."""
+    """Return the current time in the format of the tables."""
     return stamp(datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""What can run variants on a GPU, and what it says of itself: the protocol of a device."""
+"""Protocol of a device that runs variants on a GPU, and of its worker process."""
 
 import json
 import os
@@ -16,15 +16,15 @@ from policygen.process import GRACE, PIPE, Child
 from policygen.untrusted import visible
 
 MEMORY = 2
-"""CUDA's number for a GPU that has no memory left."""
+"""CUDA's error code for exhausted memory."""
 UNSUPPORTED = 801
-"""CUDA's number for what is not supported."""
+"""CUDA's error code for unsupported operations."""
 MILD = frozenset({1, MEMORY, 9, 13, 98, 200, 209, 218, 222, 701, 801})
-"""CUDA's numbers for launches that are refused before they begin: the process goes on."""
+"""CUDA error codes of launches that are refused before they begin; the process can continue."""
 
 
 class DeviceError(Exception):
-    """A call that failed, with CUDA's number for it, or 0 where it has none."""
+    """A failed call with its CUDA error code, or 0 if there is none."""
 
     def __init__(self, code: int, words: str) -> None:
         super().__init__(words)
@@ -33,64 +33,64 @@ class DeviceError(Exception):
 
     @property
     def sticky(self) -> bool:
-        """Whether every later call in the same process fails, too; of what is not known, yes."""
+        """Whether all later calls in the process fail, too; assumed for unknown codes."""
         return self.code not in MILD
 
 
 @dataclass(frozen=True, slots=True)
 class VariantFunction:
-    """A variant that was compiled."""
+    """A compiled variant."""
 
     variant: str
-    """The label as databases have it, `ipt_16.tpb_256`, or `base`."""
+    """Label as in databases, such as `ipt_16.tpb_256`, or `base`."""
     library: str
-    """The absolute path of the shared object."""
+    """Absolute path of the shared object."""
     function: str
-    """`policygen_run_3`."""
+    """Symbol, such as `policygen_run_3`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeCase:
-    """A runtime workload of a workload, as a device opens it."""
+    """A runtime workload, as a device opens it."""
 
     inputs: str
-    """The absolute path of the inputs unit."""
+    """Absolute path of the inputs unit."""
     axes: tuple[int, ...]
-    """As the unit takes them."""
+    """Axis values in the unit's numbers."""
     buffers: int
     sizes: int
 
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """What is known of a GPU."""
+    """Facts about a GPU."""
 
     name: str
-    """`NVIDIA H200`."""
+    """Such as `NVIDIA H200`."""
     uuid: str
     """`GPU-` and hexadecimal digits."""
     arch: str
-    """`sm90`."""
+    """Such as `sm90`."""
     sms: int
     bus_width: int
     """Bits."""
     ecc: bool
     driver: str
-    """`580.82.07`."""
+    """Such as `580.82.07`."""
     l2: int
     """Bytes."""
     memory: int
     """Bytes."""
     sm_clock: int
-    """MHz; the highest that it may have."""
+    """Maximum in MHz."""
     memory_clock: int
-    """MHz; the highest that it may have."""
+    """Maximum in MHz."""
     power_limit: float | None
-    """Watts; none where nobody tells it."""
+    """Watts; None if unknown."""
 
     @property
     def label(self) -> str:
-        """As databases name it: `H200 (6144, 132, eccon)`."""
+        """Name in databases, such as `H200 (6144, 132, eccon)`."""
         ecc = "eccon" if self.ecc else "eccoff"
         name = self.name.replace("NVIDIA ", "")
         return f"{name} ({self.bus_width}, {self.sms}, {ecc})"
@@ -98,103 +98,105 @@ class GpuFacts:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """How fast a GPU runs now."""
+    """Current clocks of a GPU."""
 
     sm: int
     """MHz."""
     throttled: tuple[str, ...] = ()
-    """Why it runs slower than it may, in words: heat, or a brake of the board.
+    """Reasons for a slowdown, such as heat or a power brake of the board.
 
-    That it is idle, or has the power that it is allowed to have, is none: long runs all do that.
+    Idle clocks and the power limit do not count, because all long runs reach them.
     """
 
 
 class Device(Protocol):
-    """A GPU with one runtime workload open at a time; each call may raise `DeviceError`."""
+    """A GPU with one open runtime workload; each call may raise DeviceError."""
 
     def facts(self) -> GpuFacts:
-        """What is known of the GPU; to ask makes nothing on it, as another may measure there."""
+        """Return the facts without creating anything on the GPU, which another process may use."""
         ...
 
     def open(self, case: RuntimeCase) -> bool:
-        """Makes the inputs; false where the benchmark skips this point."""
+        """Create the inputs; return False if the benchmark skips this workload."""
         ...
 
     def reference(self, base: VariantFunction) -> None:
-        """Runs base, and keeps its results, which all others are compared with."""
+        """Run the baseline and store its results for comparison."""
         ...
 
-    def check(self, one: VariantFunction) -> str | None:
-        """Nothing where a variant has the results of base, else what differs."""
+    def check(self, function: VariantFunction) -> str | None:
+        """Return None if a variant has the baseline results, else the difference."""
         ...
 
-    def sample(self, one: VariantFunction) -> float:
-        """Seconds of one run, begun without anything in the L2."""
+    def sample(self, function: VariantFunction) -> float:
+        """Time one run in seconds, with a cold L2 cache."""
         ...
 
     def clocks(self) -> Clocks:
-        """How fast the GPU runs now."""
+        """Return the current clocks."""
         ...
 
     def close(self) -> None:
-        """Gives back what the open runtime workload holds."""
+        """Release the resources of the open runtime workload."""
         ...
 
 
 @runtime_checkable
 class MeasuresItself(Protocol):
-    """A device that leaves it to NVBench how often a function runs, and how it is timed."""
+    """A device on which NVBench repeats and times the functions."""
 
     def nvbench(self, order: Sequence[VariantFunction], around: "AroundPlace") -> None:
-        """Measures functions in their order, once in a process."""
+        """Measure functions in order, once per process."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a kernel of one's own is launched, and what it takes of a multiprocessor."""
+    """Launch configuration and resource use of a user kernel."""
 
     registers: int
-    """Of a thread."""
+    """Per thread."""
     local: int
-    """Bytes of a thread that lie in memory: arrays, and registers that were spilled."""
+    """Local memory per thread in bytes: arrays and spilled registers."""
     static_shared: int
-    """Bytes of a block."""
+    """Bytes per block."""
     dynamic_shared: int
     block: int
-    """Threads."""
+    """Threads per block."""
     grid: int
-    """Blocks."""
+    """Number of blocks."""
     resident: int
-    """Blocks that fit on a multiprocessor at once."""
+    """Maximum number of resident blocks per multiprocessor."""
     room: int
-    """Threads that a multiprocessor has room for."""
+    """Maximum number of threads per multiprocessor."""
     traffic: int
-    """Bytes that a run reads and writes."""
+    """Bytes read and written by a run."""
 
 
 @runtime_checkable
 class TellsLaunches(Protocol):
-    """A device that knows how kernels are launched, and how fast memory is copied."""
+    """A device that knows launch configurations and the copy bandwidth."""
 
-    def launch(self, one: VariantFunction) -> Launch | None:
-        """How a variant is launched; none of what CUB launches."""
+    def launch(self, function: VariantFunction) -> Launch | None:
+        """Return the launch of a user kernel; None for CUB's kernels."""
         ...
 
     def bandwidth(self) -> float:
-        """Bytes that a copy reads and writes in a second."""
+        """Return the bytes that a copy reads and writes per second."""
         ...
 
 
 AroundPlace = Callable[[int, Callable[[], Sequence[float]]], None]
-"""Gets each place of the order, and what measures there: seconds, or a `DeviceError`."""
-# What comes of asking a GPU: samples, and why there are none of a variant.
+"""Called for each place of the order with the measuring function, which returns seconds or raises
+DeviceError.
+"""
+# Results of measurements: samples and failures
 
 Kind = Literal["wrong", "crash", "hang", "memory", "error", "compile"]
 
 
 class LostGpuError(InputError):
-    """A GPU on which base itself fails, again and again."""
+    """The baseline fails repeatedly on a GPU."""
 
     exit_code = 3
 
@@ -209,47 +211,47 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether variants have the results of base, by label."""
+    """Result of a check, by label."""
 
     right: tuple[str, ...]
     failed: Mapping[str, Failure]
-    """The wrong ones, too."""
+    """Failures, including wrong results."""
     elapsed: Mapping[str, float]
-    """Seconds that each took of the measuring's time."""
+    """GPU seconds by variant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What rounds of base and variants gave."""
+    """Samples from rounds of the baseline and variants."""
 
     samples: Mapping[str, tuple[float, ...]]
-    """Seconds by label, in the order in which they were taken; `base` is one."""
+    """Seconds by label in measurement order, including `base`."""
     failed: Mapping[str, Failure]
-    """Those asked for of which there are no samples."""
+    """Requested variants without samples."""
     elapsed: Mapping[str, float]
-    """Seconds that each took of the measuring's time, its check among them."""
+    """GPU seconds by variant, including its check."""
     repeated: int = 0
-    """Samples that were taken again, as the GPU was throttled."""
+    """Samples that were repeated because the GPU was throttled."""
     throttled: int = 0
-    """Samples that are throttled still, though they were repeated as often as is allowed."""
+    """Samples that are still throttled after all allowed repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a step may take, in seconds; what takes longer hangs."""
+    """Time limits of steps in seconds; a step that takes longer counts as hung."""
 
     start: float = 120.0
-    """Until a process has a GPU."""
+    """Start of a process until it has a GPU."""
     first: float = 300.0
-    """Making inputs, and what base does for the first time."""
+    """Creating inputs, and first runs of the baseline."""
     floor: float = 10.0
     factor: float = 50.0
-    """Times what base took for the same."""
+    """Multiple of the baseline's time for the same step."""
     attempts: int = 3
-    """Times that base may fail in a row; then the GPU is lost."""
+    """Number of baseline failures in a row after which the GPU is lost."""
 
     def seconds(self, variant: str | None, base: float | None) -> float:
-        """For one run of a variant, where base took so long; for what is no run of one."""
+        """Return the limit for a run, given the baseline's time, or for a step that is no run."""
         if variant is None or base is None:
             return self.first
         return max(self.floor, self.factor * base)
@@ -257,44 +259,44 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """When samples are repeated."""
+    """When to repeat samples."""
 
     repeats: int = 3
-    """Times that the samples of one request are taken again."""
+    """Maximum number of repeats per request."""
     share: float = 0.25
-    """Of all requests of some rounds, how many more may be repeated: some GPUs never cool."""
+    """Maximum fraction of extra requests in a measurement, because some GPUs never cool down."""
     slower: float = 0.25
-    """Share by which clocks may be below the highest that were seen, as NVBench has it."""
+    """Fraction by which clocks may be below their observed maximum, as in NVBench."""
     pause: float = 1.0
-    """Seconds in which the GPU cools."""
+    """Seconds to let the GPU cool."""
     warm: int = 10
-    """Runs of base for nothing, before what counts begins."""
+    """Number of warm-up runs of the baseline."""
 
 
-# The line to a worker: one process, what it is asked, what it tells, and how it ends.
+# Connection to a worker process
 
 _INSTALL = "Install Python again."
 _WORDS = 2_000
-"""Bytes of what a worker said at last that are looked at."""
+"""Number of final bytes of the worker's output that are read."""
 _AT_ONCE = 1 << 16
 _OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
-"""What no variant ends its process with: somebody does, or the system that lacks memory."""
+"""Signals that come from outside, not from a variant: from a user, or when memory runs out."""
 Told = Mapping[str, Any]
 
 
 class GoneError(Exception):
-    """A worker of no more use: it has ended, or was killed as it hung."""
+    """The worker has ended or was killed because it hung."""
 
     def __init__(self, words: str, kind: Kind = "crash", *, outside: bool = False) -> None:
         super().__init__(words)
         self.words = words
         self.kind = kind
         self.outside = outside
-        """Whether somebody else has ended it."""
+        """Whether it was ended from outside."""
 
 
 class WorkerLine:
-    """A worker that runs; each side of it speaks lines of JSON."""
+    """A running worker that exchanges lines of JSON."""
 
     def __init__(self, command: Sequence[str], more: Mapping[str, str]) -> None:
         self._words = TemporaryFile()  # noqa: SIM115  it is closed with the line
@@ -318,33 +320,33 @@ class WorkerLine:
         self._lines: list[bytes] = []
 
     def send(self, request: Mapping[str, object]) -> None:
-        """Asks for something."""
+        """Send a request."""
         data = json.dumps(request).encode() + b"\n"
-        with suppress(BrokenPipeError):  # that it has ended is seen when it does not answer
+        with suppress(BrokenPipeError):  # its end is noticed when it does not answer
             while data:
                 data = data[os.write(self._sink, data) :]
 
     def receive(self, limit: float) -> Told:
-        """The next line; one that does not come within so many seconds never does."""
+        """Return the next message; kill a worker that sends none within `limit` seconds."""
         end = time.monotonic() + limit
         while not self._lines:
-            # What is there already counts, however late we look.
+            # Data that has already arrived counts, even after the deadline.
             if not select.select([self._source], [], [], max(0.0, end - time.monotonic()))[0]:
                 self._child.kill()
                 raise GoneError(f"it did not end within {limit:.3g} seconds", "hang")
             if not (data := os.read(self._source, _AT_ONCE)):
-                raise self._ended()
-            *whole, self._pending = (self._pending + data).split(b"\n")
-            self._lines = whole[::-1]
+                raise self._end_reason()
+            *complete_lines, self._pending = (self._pending + data).split(b"\n")
+            self._lines = complete_lines[::-1]
         try:
-            told: Told = json.loads(self._lines.pop())
+            message: Told = json.loads(self._lines.pop())
         except ValueError as error:
             self._child.kill()
             raise GoneError("it told what is no answer") from error
-        return told
+        return message
 
     def close(self) -> None:
-        """Ends the worker, which holds nothing that must be put away."""
+        """End the worker, which holds nothing that needs cleanup."""
         process = self._child.process
         for pipe in (process.stdin, process.stdout):
             if pipe:
@@ -353,14 +355,14 @@ class WorkerLine:
         self._child.kill()
         self._words.close()
 
-    def _ended(self) -> GoneError:
-        """How it ended, and the last line of what it said."""
+    def _end_reason(self) -> GoneError:
+        """Describe how it ended, with the last line of its output."""
         self._child.wait(GRACE)
         self._child.kill()
         status = self._child.process.returncode
-        how = f"it was ended by signal {-status}" if status < 0 else f"it ended with {status}"
+        outcome = f"it was ended by signal {-status}" if status < 0 else f"it ended with {status}"
         size = self._words.seek(0, os.SEEK_END)
         self._words.seek(max(0, size - _WORDS))
-        said = self._words.read().decode(errors="replace").strip().rpartition("\n")[2]
-        words = f"{how}: {visible(said)}" if said else how
-        return GoneError(words, outside=-status in _OUTSIDE)
+        last_line = self._words.read().decode(errors="replace").strip().rpartition("\n")[2]
+        reason = f"{outcome}: {visible(last_line)}" if last_line else outcome
+        return GoneError(reason, outside=-status in _OUTSIDE)

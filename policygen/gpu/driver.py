@@ -1,4 +1,4 @@
-"""A search: asks for batches, compiles one while another is measured, and lets finalists decide."""
+"""Search driver: compiles one batch while measuring another; the finalists decide the result."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,289 +32,312 @@ from policygen.results.own_tables import LAST
 
 NAMES: Mapping[int, RungName] = {SCREENING: "screening", SHARPER: "sharper", LAST: "last"}
 CHECKS = 3.0
-"""What a variant of the first batch takes over its samples alone: it is loaded, and its results
-are checked."""
+"""Ratio of a first-batch variant's cost to its samples alone: it is also loaded and checked."""
 FEWEST = 4
-"""Of a batch, so many are measured however little time is left."""
+"""Minimum number of variants of a batch to measure, however little time is left."""
 LOOKS = 0.3
-"""Seconds between two looks whether to stop, while one compiles."""
+"""Seconds between checks for a stop request while a batch compiles."""
 Observes = Callable[[str, WorkloadSearch, RungName, float], None]
-"""Is told what happened (`begun`, `batch`, `rung`, `ended`), and the seconds that are left."""
+"""Callback for an event (`begun`, `batch`, `rung`, `ended`) with the seconds left."""
 Compiled = Mapping[str, CompiledBatch]
 
 
 @dataclass(slots=True)
 class Budget:
-    """Seconds that a search may take, over all of its sessions."""
+    """Time budget of a search in seconds, across all of its sessions."""
 
     seconds: float | None
     before: float = 0.0
-    """What earlier sessions took."""
+    """Seconds used by earlier sessions."""
     clock: Callable[[], float] = time.monotonic
     begun: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
-        """Begins to count."""
+        """Start the clock."""
         self.begun = self.clock()
 
     @property
     def elapsed(self) -> float:
-        """Seconds of this session."""
+        """Seconds used by this session."""
         return self.clock() - self.begun
 
     @property
     def spent(self) -> float:
-        """Seconds of all sessions."""
+        """Seconds used by all sessions."""
         return self.before + self.elapsed
 
     @property
     def left(self) -> float:
-        """Seconds; without end where no budget is given."""
+        """Seconds left; infinite without a budget."""
         return inf if self.seconds is None else max(0.0, self.seconds - self.spent)
 
 
 @dataclass(slots=True)
 class SearchDriver:
-    """What a search consists of while it runs."""
+    """The state of a running search."""
 
     bench: SearchBench
     notes: SearchNotes
     searches: Mapping[str, WorkloadSearch]
-    """By workload in words."""
+    """Searches by workload name."""
     budget: Budget
     observe: Observes
     screening: float = 0.0
-    """Seconds of the last batch."""
+    """Seconds taken to screen the last batch."""
 
     def run(self) -> Ended:
-        """Tries variants until the budget ends or nothing is left; then the finalists decide."""
-        for one in self.searches.values():
-            self._recall(one)
+        """Try variants until the budget or the space is exhausted, then run the finalists."""
+        for search in self.searches.values():
+            self._recall(search)
         ended = self._screen_batches()
-        for name, one in self.searches.items():
-            if one.scores and not one.problem:
-                self._decide(name, one)
+        for name, search in self.searches.items():
+            if search.scores and not search.problem:
+                self._decide(name, search)
         self.notes.spend(self.budget.elapsed, ended)
-        for one in self.searches.values():
-            self._tell("ended", one, LAST)
+        for search in self.searches.values():
+            self._notify("ended", search, LAST)
         return ended
 
-    def _recall(self, one: WorkloadSearch) -> None:
-        """What earlier sessions found is known; it is not measured again."""
+    def _recall(self, search: WorkloadSearch) -> None:
+        """Load the results of earlier sessions so that they are not measured again."""
         rows = self.bench.rows
-        skipped = self.notes.skipped(one.point)
-        spots = [spot for spot in one.spots if named(spot)[1:] not in skipped]
-        there = [(spot, found) for spot in spots if (found := rows.of(spot))]
-        if not there or len(there) < len(spots):
-            return  # on some of them nothing was measured
-        weights = spot_weights([spot for spot, _ in there], one.declared)
+        skipped = self.notes.skipped(search.point)
+        spots = [spot for spot in search.spots if named(spot)[1:] not in skipped]
+        measured = [(spot, rows_of_spot) for spot in spots if (rows_of_spot := rows.of(spot))]
+        if not measured or len(measured) < len(spots):
+            return  # some runtime workloads have no measurements
+        weights = spot_weights([spot for spot, _ in measured], search.declared)
         points = [
-            (WeighedSpot(spot, weight), found)
-            for (spot, found), weight in zip(there, weights, strict=True)
+            (WeighedSpot(spot, weight), rows_of_spot)
+            for (spot, rows_of_spot), weight in zip(measured, weights, strict=True)
         ]
         failed = {
-            label: (why.kind, why.reason)
-            for spot in one.spots
-            for label, why in rows.failed(spot).items()
+            label: (failure.kind, failure.reason)
+            for spot in search.spots
+            for label, failure in rows.failed(spot).items()
         }
-        one.remember(rung_scores(points, SCREENING), failed)
+        search.remember(rung_scores(points, SCREENING), failed)
 
     def _screen_batches(self) -> Ended:
         ready: Compiled = {}
         with threads(1) as background:
             while True:
-                if not (self.bench.effort.beside and self._looked(ready)):
-                    # What a round takes, and what to try next, is not known before the first.
+                if not (self.bench.effort.beside and self._all_have_targets(ready)):
+                    # Before the first batch neither the time per round nor the next batch is known.
                     self._screen_all(ready)
                     ready = {}
-                batch, why = self._next(self.screening if ready else 0.0)
+                batch, reason = self._next(self.screening if ready else 0.0)
                 future = background.submit(self.bench.compile, batch) if batch else None
                 self._screen_all(ready)
                 if future is None:
-                    return why
-                ready = self._waited(future)
+                    return reason
+                ready = self._wait_for(future)
 
-    def _looked(self, ready: Compiled) -> bool:
+    def _all_have_targets(self, ready: Compiled) -> bool:
         return all(self.searches[name].target is not None for name in ready)
 
     def _screen_all(self, ready: Compiled) -> None:
-        begun = time.monotonic()
-        for before, (name, made) in enumerate(ready.items()):
-            self._screen(name, made, len(ready) - before)
+        started = time.monotonic()
+        for index, (name, compiled) in enumerate(ready.items()):
+            self._screen(name, compiled, len(ready) - index)
         if ready:
-            self.screening = time.monotonic() - begun
+            self.screening = time.monotonic() - started
 
-    def _next(self, before: float) -> tuple[dict[str, list[str]], Ended]:
-        """What to compile next; else why nothing is. So many seconds are measured before it."""
+    def _next(self, measuring: float) -> tuple[dict[str, list[str]], Ended]:
+        """Return the next batch, or the reason for stopping; `measuring` seconds come before it."""
         if self.bench.asked():
             raise StopAskedError
         compiling = self.bench.compiling
-        need = max(compiling, before) + self.screening + self._reserve() if compiling else 0.0
-        if self.budget.left <= need:
+        needed = max(compiling, measuring) + self.screening + self._reserve() if compiling else 0.0
+        if self.budget.left <= needed:
             return {}, "budget"
-        open_ones = {name: one for name, one in self.searches.items() if self._is_open(one)}
-        histories = {name: one.history for name, one in open_ones.items()}
-        most = self.bench.effort.count
+        open_searches = {
+            name: search for name, search in self.searches.items() if self._is_open(search)
+        }
+        histories = {name: search.history for name, search in open_searches.items()}
+        limit = self.bench.effort.count
         batch = {}
         for name, count in shares(histories, self.bench.effort.batch).items():
-            one = open_ones[name]
-            fitting = count if most is None else min(count, most - len(one.tried))
-            if labels := one.ask(fitting):
+            search = open_searches[name]
+            fitting = count if limit is None else min(count, limit - len(search.tried))
+            if labels := search.ask(fitting):
                 batch[name] = labels
-        left = any(one.is_open for one in self.searches.values())
-        return batch, "count" if left else "exhausted"
+        is_any_open = any(search.is_open for search in self.searches.values())
+        return batch, "count" if is_any_open else "exhausted"
 
-    def _is_open(self, one: WorkloadSearch) -> bool:
-        most = self.bench.effort.count
-        return one.is_open and (most is None or len(one.tried) < most)
+    def _is_open(self, search: WorkloadSearch) -> bool:
+        limit = self.bench.effort.count
+        return search.is_open and (limit is None or len(search.tried) < limit)
 
     def _reserve(self) -> float:
-        """Seconds that the finalists of all workloads need."""
-        targets = [one.target for one in self.searches.values() if one.target]
+        """Seconds to reserve for the finalists of all workloads."""
+        targets = [search.target for search in self.searches.values() if search.target]
         return sum(decision_seconds(target, self.bench.effort) for target in targets)
 
-    def _waited(self, future: "Future[Compiled]") -> Compiled:
+    def _wait_for(self, future: "Future[Compiled]") -> Compiled:
         while not wait([future], LOOKS).done:
             if self.bench.asked():
                 raise StopAskedError
         return future.result()
 
-    def _screen(self, name: str, made: CompiledBatch, sharing: int) -> None:
-        """Measures a batch of a workload, in its share of the time that is left."""
-        one = self.searches[name]
-        if made.problem is not None:
-            one.problem = made.problem
+    def _screen(self, name: str, compiled: CompiledBatch, workload_count: int) -> None:
+        """Measure a batch of a workload within its share of the remaining time."""
+        search = self.searches[name]
+        if compiled.problem is not None:
+            search.problem = compiled.problem
             return
-        known = self.bench.keep(name, made)
-        begun = time.monotonic()
-        target = self._target(one, known)
+        compiled_so_far = self.bench.keep(name, compiled)
+        started = time.monotonic()
+        target = self._target(search, compiled_so_far)
         if target is None:
             return
-        labels = self._fitting(one, target, in_all(made.functions), sharing)
-        functions = [{label: lot[label] for label in labels} for lot in made.functions]
+        labels = self._limit_to_budget(search, target, in_all(compiled.functions), workload_count)
+        functions = [{label: batch[label] for label in labels} for batch in compiled.functions]
         rounds = [point.rounds for point in target.points]
-        seed = self.bench.effort.seed + len(one.history)
-        task = RungTask(SCREENING, known.bases, functions, rounds, seed)
-        measuring = time.monotonic()
-        found = self.bench.measure(target, task)
+        seed = self.bench.effort.seed + len(search.history)
+        task = RungTask(SCREENING, compiled_so_far.bases, functions, rounds, seed)
+        measuring_started = time.monotonic()
+        outcome = self.bench.measure(target, task)
         if labels:
-            one.pace = (time.monotonic() - measuring) / len(labels)
-        self.bench.refuse(target, made.failed)
-        one.tell(found.scores, {**made.failed, **failures(found)})
-        self._took(f"screening {name}", one, begun)
-        self._tell("batch", one, SCREENING)
+            search.pace = (time.monotonic() - measuring_started) / len(labels)
+        self.bench.refuse(target, compiled.failed)
+        search.tell(outcome.scores, {**compiled.failed, **failures(outcome)})
+        self._record_time(f"screening {name}", search, started)
+        self._notify("batch", search, SCREENING)
 
-    def _fitting(
-        self, one: WorkloadSearch, target: SearchTarget, labels: Sequence[str], sharing: int
+    def _limit_to_budget(
+        self,
+        search: WorkloadSearch,
+        target: SearchTarget,
+        labels: Sequence[str],
+        workload_count: int,
     ) -> Sequence[str]:
-        """The first of a batch, as many as there is time for; the others wait."""
-        left = self.budget.left
-        if left == inf:
+        """Return as many labels as the remaining time allows; put the others back."""
+        seconds_left = self.budget.left
+        if seconds_left == inf:
             return labels
-        pace = one.pace or CHECKS * sum(p.sample_seconds * p.rounds for p in target.points)
-        count = max(FEWEST, int((left - self._reserve()) / sharing / pace))
-        one.put_back(labels[count:])
+        pace = search.pace or CHECKS * sum(p.sample_seconds * p.rounds for p in target.points)
+        count = max(FEWEST, int((seconds_left - self._reserve()) / workload_count / pace))
+        search.put_back(labels[count:])
         return labels[:count]
 
-    def _target(self, one: WorkloadSearch, made: CompiledBatch) -> SearchTarget | None:
-        """What is measured of a workload; nothing where base cannot run."""
-        if one.target is None:
+    def _target(self, search: WorkloadSearch, compiled: CompiledBatch) -> SearchTarget | None:
+        """Return what to measure for a workload; None where the baseline cannot run."""
+        if search.target is None:
             seed = self.bench.effort.seed
-            found = look(self.bench.gpu, made.bases, made.runtimes, one.declared, seed)
-            if not found.points:
-                one.problem = next((why for _, why in found.skipped), "it has no runtime workload")
+            target = look(self.bench.gpu, compiled.bases, compiled.runtimes, search.declared, seed)
+            if not target.points:
+                search.problem = next(
+                    (reason for _, reason in target.skipped), "it has no runtime workload"
+                )
                 return None
-            one.target = found
-            self.notes.skip(one)
-            self._tell("begun", one, SCREENING)
-        return one.target
+            search.target = target
+            self.notes.skip(search)
+            self._notify("begun", search, SCREENING)
+        return search.target
 
-    def _decide(self, name: str, one: WorkloadSearch) -> None:
-        made = self.bench.made.get(name)
-        if made is None:  # all of it was measured by earlier sessions
-            made = self.bench.keep(name, self.bench.compile({name: ()})[name])
-        begun = time.monotonic()
-        target = self._target(one, made)
+    def _decide(self, name: str, search: WorkloadSearch) -> None:
+        compiled = self.bench.made.get(name)
+        if compiled is None:  # earlier sessions measured everything
+            compiled = self.bench.keep(name, self.bench.compile({name: ()})[name])
+        started = time.monotonic()
+        target = self._target(search, compiled)
         if target is not None:
-            decide(self.bench, name, one, target, lambda rung: self._tell("rung", one, rung))
-            self._took(f"deciding {name}", one, begun)
+            decide(
+                self.bench, name, search, target, lambda rung: self._notify("rung", search, rung)
+            )
+            self._record_time(f"deciding {name}", search, started)
 
-    def _took(self, step: str, one: WorkloadSearch, begun: float) -> None:
-        seconds = time.monotonic() - begun
-        one.seconds += seconds
+    def _record_time(self, step: str, search: WorkloadSearch, started: float) -> None:
+        seconds = time.monotonic() - started
+        search.seconds += seconds
         self.bench.rows.time(step, seconds)
         self.notes.spend(self.budget.elapsed)
 
-    def _tell(self, event: str, one: WorkloadSearch, rung: int) -> None:
-        self.observe(event, one, NAMES[rung], self.budget.left)
+    def _notify(self, event: str, search: WorkloadSearch, rung: int) -> None:
+        self.observe(event, search, NAMES[rung], self.budget.left)
 
 
 SHARP, LEAST_SHARP, MOST_SHARP = 0.003, 4, 30
-"""The standard error of a score that the second rung is made for, and its rounds on a runtime
-workload."""
+"""Standard error of a score that the sharper rung aims for, and the range of its rounds per runtime
+workload.
+"""
 SURE, LEAST_SURE = 0.002, 5
-"""The same of each process of the last rung: less than processes differ by."""
+"""The same for each process of the last rung: less than the difference between processes."""
 WORST = Rules().worst_allowed - 0.005
-"""What loses more than this on a runtime workload would not be chosen, whatever it gains elsewhere;
-with what noise may make of it."""
+"""A variant that loses more than this on a runtime workload would not be chosen, whatever its other
+gains; includes a margin for noise.
+"""
 RESTART = 1.0
-"""Seconds that a fresh process takes until it measures, at most."""
+"""Maximum seconds until a fresh process starts to measure."""
 FRESH_SEED = 1000
-"""Orders of the last rung are none of those of the first."""
+"""Seed offset that keeps the orders of the last rung distinct from those of the first."""
 Tells = Callable[[int], None]
-"""Is told that a rung has ended."""
+"""Callback for the end of a rung."""
 
 
-# The end of a search: sharper samples of the best ones, then finalists beside base.
+# The last rungs
 
 
 def decide(
-    bench: SearchBench, name: str, one: WorkloadSearch, target: SearchTarget, tells: Tells
+    bench: SearchBench, name: str, search: WorkloadSearch, target: SearchTarget, on_rung: Tells
 ) -> None:
-    """Lets those that may win run again, and those that still may then beside base."""
-    first = [point.rounds for point in target.points]
-    scores = {label: score for label, score in one.scores.items() if label not in one.failed}
-    second = _sharper_rounds(target)
-    kept = survivors(scores, target.error(first), TO_SHARPER)
-    one.sharper = _sharpened(bench, name, one, target, kept, second)
-    tells(SHARPER)
-    finalists = _finalists(bench, name, one, target, second)
+    """Measure the best variants with more rounds, then the finalists beside the baseline."""
+    screening_rounds = [point.rounds for point in target.points]
+    scores = {label: score for label, score in search.scores.items() if label not in search.failed}
+    sharper_rounds = _sharper_rounds(target)
+    candidates = survivors(scores, target.error(screening_rounds), TO_SHARPER)
+    search.sharper = _measure_sharper(bench, name, search, target, candidates, sharper_rounds)
+    on_rung(SHARPER)
+    finalists = _finalists(bench, name, search, target, sharper_rounds)
     for process in range(bench.effort.processes):
-        _last(bench, name, one, target, finalists, process)
-    last = rung_scores(bench.known(target), LAST)
-    one.last = {
-        label: last[label] for label in finalists if label in last and label not in one.failed
+        _measure_last(bench, name, search, target, finalists, process)
+    final_scores = rung_scores(bench.known(target), LAST)
+    search.last = {
+        label: final_scores[label]
+        for label in finalists
+        if label in final_scores and label not in search.failed
     }
-    tells(LAST)
+    on_rung(LAST)
 
 
 def _finalists(
-    bench: SearchBench, name: str, one: WorkloadSearch, target: SearchTarget, rounds: Sequence[int]
+    bench: SearchBench,
+    name: str,
+    search: WorkloadSearch,
+    target: SearchTarget,
+    rounds: Sequence[int],
 ) -> Sequence[str]:
-    """Those that may still win; who is found to do harm makes room for the next."""
-    least = rung_least(bench.known(target), SHARPER)
-    looked: set[str] = set()
+    """Return the variants that may still win; a harmful variant is replaced by the next."""
+    worst_scores = rung_least(bench.known(target), SHARPER)
+    checked: set[str] = set()
     while True:
-        known = {label: score for label, score in one.sharper.items() if label not in one.failed}
-        fitting = {label: s for label, s in known.items() if least.get(label, 0.0) >= WORST}
-        finalists = survivors(fitting or known, target.error(rounds), TO_LAST)
-        harmful = bench.harmful(name, target, [one for one in finalists if one not in looked])
+        scores = {
+            label: score for label, score in search.sharper.items() if label not in search.failed
+        }
+        acceptable = {
+            label: s for label, s in scores.items() if worst_scores.get(label, 0.0) >= WORST
+        }
+        finalists = survivors(acceptable or scores, target.error(rounds), TO_LAST)
+        harmful = bench.harmful(
+            name, target, [label for label in finalists if label not in checked]
+        )
         if not harmful:
             return finalists
-        one.failed |= harmful
-        looked |= {*finalists}
+        search.failed |= harmful
+        checked |= {*finalists}
 
 
 def decision_seconds(target: SearchTarget, effort: SearchEffort) -> float:
-    """How long that takes."""
+    """Estimate how long `decide` takes."""
     samples = [point.sample_seconds for point in target.points]
-    beside = max(2, TO_LAST.most // 2)  # base runs so often in a round
-    sharper = sum(map(_times, samples, _sharper_rounds(target))) * TO_SHARPER.most
-    last = sum(map(_times, samples, _last_rounds(target, effort))) * (TO_LAST.most + beside)
+    base_runs = max(2, TO_LAST.most // 2)  # runs of the baseline per round
+    sharper = sum(map(_seconds, samples, _sharper_rounds(target))) * TO_SHARPER.most
+    last = sum(map(_seconds, samples, _last_rounds(target, effort))) * (TO_LAST.most + base_runs)
     return RESTART + sharper + effort.processes * (RESTART + last)
 
 
-def _times(seconds: float, rounds: int) -> float:
+def _seconds(seconds: float, rounds: int) -> float:
     return seconds * rounds
 
 
@@ -326,57 +349,57 @@ def _last_rounds(target: SearchTarget, effort: SearchEffort) -> list[int]:
     return target.rounds(SURE, min(LEAST_SURE, effort.rounds), effort.rounds)
 
 
-def _sharpened(
+def _measure_sharper(
     bench: SearchBench,
     name: str,
-    one: WorkloadSearch,
+    search: WorkloadSearch,
     target: SearchTarget,
-    kept: Sequence[str],
+    labels: Sequence[str],
     rounds: Sequence[int],
 ) -> dict[str, float]:
-    known = rung_scores(bench.known(target), SHARPER)
-    if lacking := [label for label in kept if label not in known]:
-        functions, failed = bench.functions(name, lacking)
-        seed = bench.effort.seed + len(one.history)
+    scores = rung_scores(bench.known(target), SHARPER)
+    if missing := [label for label in labels if label not in scores]:
+        functions, failed = bench.functions(name, missing)
+        seed = bench.effort.seed + len(search.history)
         task = RungTask(SHARPER, bench.made[name].bases, functions, rounds, seed)
-        found = bench.measure(target, task)
-        one.failed |= {**failed, **failures(found)}
-        known |= found.scores
-    return {label: known[label] for label in kept if label in known}
+        outcome = bench.measure(target, task)
+        search.failed |= {**failed, **failures(outcome)}
+        scores |= outcome.scores
+    return {label: scores[label] for label in labels if label in scores}
 
 
-def _last(
+def _measure_last(
     bench: SearchBench,
     name: str,
-    one: WorkloadSearch,
+    search: WorkloadSearch,
     target: SearchTarget,
     finalists: Sequence[str],
     process: int,
 ) -> None:
-    """One more process of those that were in fewer."""
+    """Measure the finalists that have run in fewer processes in one more."""
     times = rung_times(bench.known(target), LAST)
-    lacking = [
+    missing = [
         label
         for label in finalists
-        if label not in one.failed and len(times[0].variants.get(label, ())) <= process
+        if label not in search.failed and len(times[0].variants.get(label, ())) <= process
     ]
-    if lacking:
-        functions, failed = bench.functions(name, lacking)
+    if missing:
+        functions, failed = bench.functions(name, missing)
         rounds = _last_rounds(target, bench.effort)
         seed = bench.effort.seed + FRESH_SEED + process
         task = RungTask(LAST, bench.made[name].bases, functions, rounds, seed, noise=True)
-        one.failed |= {**failed, **failures(bench.measure(target, task))}
+        search.failed |= {**failed, **failures(bench.measure(target, task))}
 
 
 RUNGS_SURE = 2.0
-"""Standard errors, beyond which a score is not thought to be."""
+"""Number of standard errors beyond which a score is ruled out."""
 PROCESS = 0.004
-"""The standard deviation of a score from process to process: its samples do not tell of it."""
+"""Standard deviation of a score between processes, which samples of one process do not show."""
 
 
 @dataclass(frozen=True, slots=True)
 class RungRule:
-    """How many a rung has at least and at most."""
+    """Minimum and maximum number of variants in a rung."""
 
     least: int
     most: int
@@ -385,52 +408,52 @@ class RungRule:
 TO_SHARPER, TO_LAST = RungRule(8, 32), RungRule(3, 6)
 
 
-# Who goes on to the next rung: those that can still win, by what noise leaves open.
+# Selection for the next rung
 
 
 def survivors(scores: Mapping[str, float], error: float, rule: RungRule) -> list[str]:
-    """Variants that may be the best, and faster than base; the best first.
+    """Return the variants that may be the best and faster than the baseline, best first.
 
-    `error` is the standard error of a score as far as samples make it. Some are kept in any case,
-    so that it is seen that nothing wins.
+    `error` is the standard error of a score due to its samples. At least `rule.least` variants are
+    kept, to confirm that none wins.
     """
     order = sorted(scores, key=lambda label: (-scores[label], label))
     if not order:
         return []
-    reach = RUNGS_SURE * (error**2 + PROCESS**2) ** 0.5
-    sure = max(scores[order[0]] - reach, 1 - reach)
-    open_ones = [label for label in order if scores[label] + reach >= sure]
-    return order[: min(rule.most, max(rule.least, len(open_ones)))]
+    margin = RUNGS_SURE * (error**2 + PROCESS**2) ** 0.5
+    threshold = max(scores[order[0]] - margin, 1 - margin)
+    open_labels = [label for label in order if scores[label] + margin >= threshold]
+    return order[: min(rule.most, max(rule.least, len(open_labels)))]
 
 
 FLOOR = 0.3
-"""Of a batch, what all workloads share alike, whatever they promise."""
+"""Fraction of a batch that is shared equally among all workloads."""
 BATCHES = 3
-"""Over so many batches it is looked at what a workload gained."""
+"""Number of recent batches over which the gain of a workload is computed."""
 
 
-# The time of a search: what is left of it, and who gets the next batch.
+# Shares of the next batch
 
 
 def shares(histories: Mapping[str, Sequence[float]], count: int) -> dict[str, int]:
-    """How many of the next variants each open workload gets.
+    """Return how many of the next variants each open workload gets.
 
-    A part is for all alike; the rest goes where the best score rose of late. Whoever has too short
-    a history has risen by as much as the one that rose most.
+    A fixed fraction is shared equally; the rest goes to workloads whose best score rose recently. A
+    workload with too short a history counts like the one that rose most.
     """
     rises = {name: _rise(history) for name, history in histories.items()}
-    most = max((rise for rise in rises.values() if rise is not None), default=0.0)
-    worth = {name: most if rise is None else rise for name, rise in rises.items()}
-    total = sum(worth.values())
-    found = {}
-    for name, one in worth.items():
-        share = one / total if total > 0 else 1 / len(worth)
-        found[name] = max(1, round(count * (FLOOR / len(worth) + (1 - FLOOR) * share)))
-    return found
+    largest_rise = max((rise for rise in rises.values() if rise is not None), default=0.0)
+    weights = {name: largest_rise if rise is None else rise for name, rise in rises.items()}
+    total = sum(weights.values())
+    counts = {}
+    for name, weight in weights.items():
+        share = weight / total if total > 0 else 1 / len(weights)
+        counts[name] = max(1, round(count * (FLOOR / len(weights) + (1 - FLOOR) * share)))
+    return counts
 
 
 def _rise(history: Sequence[float]) -> float | None:
-    """By how much the best score rose in the last batches; none where there are too few."""
+    """Return the rise of the best score over the last batches; None if there are too few."""
     if len(history) <= BATCHES:
         return None
     return max(0.0, history[-1] - history[-1 - BATCHES])

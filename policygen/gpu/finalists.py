@@ -1,4 +1,4 @@
-"""The best variants of a workload as they were measured at last, by rungs or by rows."""
+"""The best variants of a workload and their final measurements, from rungs or from result rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,17 +32,17 @@ from policygen.results.score import SampleReader, Scores
 from policygen.results.sessions import FailureRow, PointSpot
 
 MOST = 24
-"""Finalists that are told."""
+"""Maximum number of reported finalists."""
 COMPARED = 5
-"""Those whose quantiles are set beside base's."""
+"""Number of finalists whose quantiles are compared with the baseline."""
 MOST_ROWS = 8
-"""The same where there are no rungs."""
+"""Maximum number of finalists if there are no rungs."""
 RUNGS: Mapping[int, RungName] = {1: "screening", 2: "sharper", 3: "last"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finals:
-    """What is known of the best."""
+    """Finalists of a workload, and the best variant."""
 
     rung: RungName | None
     finalists: tuple[ReportedFinalist, ...]
@@ -52,41 +52,41 @@ class Finals:
 
 
 def rung_finals(rungs: Rungs, databases: Sequence[Database]) -> Finals:
-    """Those of the last rung; of an earlier one where the search did not come so far."""
+    """Return the finalists of the last rung that the search reached."""
     scores = {rung: rungs.scores(rung) for rung in RUNGS}
-    rung = max((one for one in RUNGS if scores[one].keys() - {BASE}), default=None)
+    rung = max((rung for rung in RUNGS if scores[rung].keys() - {BASE}), default=None)
     if rung is None:
         return Finals(None, ())
     means = {label: fmean(run.score for run in runs) for label, runs in scores[rung].items()}
     order = sorted(means.keys() - {BASE}, key=lambda label: (-means[label], label))
-    # The spread of all that were measured again counts; of the first rung there are thousands.
-    counted = order if rung == LAST else order[:MOST]
+    # The noise is estimated from all repeated variants; the first rung has thousands of variants.
+    candidates = order if rung == LAST else order[:MOST]
     points = _times(rungs, rung, scores[rung])
-    found = {one.variant: one for one in judged(points, counted)}
+    judged_by_variant = {variant.variant: variant for variant in judged(points, candidates)}
     screened = _means(scores[1])
     sharper = _means(scores[2])
-    places = {
+    ranks = {
         label: place
         for place, label in enumerate(sorted(screened, key=lambda name: -screened[name]), 1)
     }
-    told = [
-        _finalist(found[label], scores[rung][label]).model_copy(
+    finalists = [
+        _finalist(judged_by_variant[label], scores[rung][label]).model_copy(
             update={
                 "screened": screened.get(label) if rung > 1 else None,
-                "rank": places.get(label),
+                "rank": ranks.get(label),
                 "sharper": sharper.get(label) if rung > 2 else None,
                 "quantiles": _rung_quantiles(rungs, rung, label, databases)
-                if place < COMPARED
+                if index < COMPARED
                 else (),
             }
         )
-        for place, label in enumerate(order[:MOST])
+        for index, label in enumerate(order[:MOST])
     ]
-    faster = [one.variant for one in told if one.verdict == "faster"]
+    faster = [finalist.variant for finalist in finalists if finalist.verdict == "faster"]
     return Finals(
         RUNGS[rung],
-        with_close(told),
-        len(order) - len(told),
+        with_close(finalists),
+        len(order) - len(finalists),
         _control(rungs, rung, scores[rung], points),
         faster[0] if faster and rung == LAST else None,
     )
@@ -98,40 +98,40 @@ def row_finals(
     choice: Choice | None,
     reader: SampleReader,
 ) -> Finals:
-    """The best of rows of results, with the intervals that their samples and the noise make."""
-    places = {scores.case.variants[int(index)]: int(index) for index in scores.index}
-    own = [one for one in shown if one.variant != BASE][:MOST_ROWS]
-    told = [
+    """Return the best variants of result rows, with intervals from their samples and the noise."""
+    index_by_variant = {scores.case.variants[int(index)]: int(index) for index in scores.index}
+    variants = [variant for variant in shown if variant.variant != BASE][:MOST_ROWS]
+    finalists = [
         ReportedFinalist(
-            variant=one.variant,
-            score=one.score,
-            interval=one.interval,
-            verdict=one.verdict,
+            variant=variant.variant,
+            score=variant.score,
+            interval=variant.interval,
+            verdict=variant.verdict,
             processes=None,
-            runtime=tuple(_runtime(scores, places[one.variant])),
-            quantiles=_row_quantiles(scores, places[one.variant], reader)
-            if place < COMPARED
+            runtime=tuple(_runtime(scores, index_by_variant[variant.variant])),
+            quantiles=_row_quantiles(scores, index_by_variant[variant.variant], reader)
+            if rank < COMPARED
             else (),
         )
-        for place, one in enumerate(own)
+        for rank, variant in enumerate(variants)
     ]
     best = choice.variant if choice and choice.decision == "use" else None
-    return Finals(None, with_close(told), scores.tried - len(told), None, best)
+    return Finals(None, with_close(finalists), scores.tried - len(finalists), None, best)
 
 
-def with_close(told: Sequence[ReportedFinalist]) -> tuple[ReportedFinalist, ...]:
-    """Mark those that are not told apart from the first one."""
-    first = told[0].interval if told else None
+def with_close(finalists: Sequence[ReportedFinalist]) -> tuple[ReportedFinalist, ...]:
+    """Mark finalists that cannot be distinguished from the first."""
+    first = finalists[0].interval if finalists else None
     return tuple(
-        one.model_copy(
+        finalist.model_copy(
             update={
-                "close": place > 0
+                "close": index > 0
                 and first is not None
-                and one.interval is not None
-                and one.interval.high >= first.low
+                and finalist.interval is not None
+                and finalist.interval.high >= first.low
             }
         )
-        for place, one in enumerate(told)
+        for index, finalist in enumerate(finalists)
     )
 
 
@@ -142,7 +142,7 @@ def _means(scores: Mapping[str, Sequence[RungScore]]) -> dict[str, float]:
 
 
 def _times(rungs: Rungs, rung: int, scores: Mapping[str, Sequence[RungScore]]) -> list[PointTimes]:
-    """As measuring has them: a pair of times for each process that was whole."""
+    """Return pairs of baseline and variant times, one per complete process."""
     rows = rungs.rows[rung]
     return [
         PointTimes(
@@ -163,49 +163,49 @@ def _times(rungs: Rungs, rung: int, scores: Mapping[str, Sequence[RungScore]]) -
     ]
 
 
-def _finalist(one: MeasuredVariant, runs: Sequence[RungScore]) -> ReportedFinalist:
-    assert one.score is not None
+def _finalist(variant: MeasuredVariant, runs: Sequence[RungScore]) -> ReportedFinalist:
+    assert variant.score is not None
     return ReportedFinalist(
-        variant=one.variant,
-        score=one.score,
-        interval=one.interval,
-        verdict=one.verdict,
+        variant=variant.variant,
+        score=variant.score,
+        interval=variant.interval,
+        verdict=variant.verdict,
         processes=len(runs),
-        runtime=one.runtime,
+        runtime=variant.runtime,
     )
 
 
 def _control(
     rungs: Rungs, rung: int, scores: Mapping[str, Sequence[RungScore]], points: list[PointTimes]
 ) -> ReportedFinalist | None:
-    """Base as a variant; where it stands beside itself alone it says nothing."""
+    """Return the baseline measured as a variant; None if it was only compared with itself."""
     if BASE not in scores:
         return None
     rows = [row for run in rungs.rows[rung][BASE].values() for row in run.values()]
     if all(row.center == row.base for row in rows):
         return None
-    (one,) = judged(points, [BASE])
-    return _finalist(one, scores[BASE])
+    (variant,) = judged(points, [BASE])
+    return _finalist(variant, scores[BASE])
 
 
 def _rung_quantiles(
     rungs: Rungs, rung: int, label: str, databases: Sequence[Database]
 ) -> tuple[PointQuantiles, ...]:
-    """Of all processes together; base and variant were measured in the same."""
-    found = []
+    """Return quantile ratios over all processes; baseline and variant share each process."""
+    quantiles = []
     rows = rungs.rows[rung]
     for point in rungs.points:
         samples = []
         for name in (BASE, label):
-            lots = rows.get(name, {})
-            places = [(run[0], lots[run][point].rowid) for run in lots if point in lots[run]]
-            samples.append(read_samples(databases, places))
-        found += _quantiles(point, samples[0], samples[1])
-    return tuple(found)
+            runs = rows.get(name, {})
+            sample_ids = [(run[0], runs[run][point].rowid) for run in runs if point in runs[run]]
+            samples.append(read_samples(databases, sample_ids))
+        quantiles += _quantiles(point, samples[0], samples[1])
+    return tuple(quantiles)
 
 
-def _quantiles(point: PointSpot, base: Samples, own: Samples) -> list[PointQuantiles]:
-    ratios = quantile_ratios(base, own)
+def _quantiles(point: PointSpot, base: Samples, variant: Samples) -> list[PointQuantiles]:
+    ratios = quantile_ratios(base, variant)
     if not ratios:
         return []
     return [PointQuantiles(subbench=point.subbench, point=dict(point.axes), ratios=ratios)]
@@ -214,19 +214,19 @@ def _quantiles(point: PointSpot, base: Samples, own: Samples) -> list[PointQuant
 def _row_quantiles(
     scores: Scores, variant: int, reader: SampleReader
 ) -> tuple[PointQuantiles, ...]:
-    """Of the first run that has samples of both."""
-    found = []
+    """Return quantile ratios of the first run with samples of both."""
+    quantiles = []
     for part in scores.case.parts:
         runs = range(len(part.centers))
-        base = [reader.base(part, run) for run in runs]
-        own = [reader.read(part, variant, run) for run in runs]
+        base_runs = [reader.base(part, run) for run in runs]
+        variant_runs = [reader.read(part, variant, run) for run in runs]
         for column, point in enumerate(_spots(part)):
-            for one, other in zip(base, own, strict=True):
-                mine, theirs = one[column], other[column]
-                if mine is not None and theirs is not None:
-                    found += _quantiles(point, mine, theirs)
+            for base_run, variant_run in zip(base_runs, variant_runs, strict=True):
+                base_samples, variant_samples = base_run[column], variant_run[column]
+                if base_samples is not None and variant_samples is not None:
+                    quantiles += _quantiles(point, base_samples, variant_samples)
                     break
-    return tuple(found)
+    return tuple(quantiles)
 
 
 def _spots(part: Part) -> list[PointSpot]:
@@ -238,68 +238,68 @@ def _spots(part: Part) -> list[PointSpot]:
 
 
 def _runtime(scores: Scores, variant: int) -> list[RuntimeRatio]:
-    """Times are means over the runs that have both."""
-    found = []
+    """Return the ratio per runtime workload; times are means over the runs that have both."""
+    ratios = []
     for index, part in enumerate(scores.case.parts):
-        base, own = part.centers[:, 0], part.centers[:, variant]
-        both = ~np.isnan(base) & ~np.isnan(own)
+        base, times = part.centers[:, 0], part.centers[:, variant]
+        has_both = ~np.isnan(base) & ~np.isnan(times)
         for column, point in enumerate(_spots(part)):
-            runs = both[:, column]
-            found.append(
+            runs = has_both[:, column]
+            ratios.append(
                 RuntimeRatio(
                     subbench=point.subbench,
                     point=dict(point.axes),
                     weight=float(scores.weights[index][column]),
-                    seconds=float(own[runs, column].mean()),
+                    seconds=float(times[runs, column].mean()),
                     base_seconds=float(base[runs, column].mean()),
                     ratio=float(scores.ratios[index][variant, column]),
                 )
             )
-    return found
+    return ratios
 
 
 LISTED = 20_000
-"""Variants that are listed, and failed ones."""
+"""Maximum number of listed variants, also of failed ones."""
 GROUPS = 20
-"""Ways to fail that are told."""
+"""Maximum number of reported failure groups."""
 NAMED = 5
-"""Variants of each that are named."""
+"""Maximum number of variants named per group."""
 STEPS = 500
-"""Rises of the best score that are told."""
+"""Maximum number of reported improvements of the best score."""
 WRONG = "wrong"
 
 
-# Which variants a search tried, when, and what became of them.
+# Tried and failed variants
 
 
 def tried_in_rungs(rungs: Rungs) -> list[TriedVariant]:
-    """By the order in which they were measured on all runtime workloads for the first time."""
-    first: dict[str, list[RungScore]] = {}
+    """Return variants in the order of their first complete measurement."""
+    first_runs: dict[str, list[RungScore]] = {}
     for rung in RUNGS:
         for label, runs in rungs.scores(rung).items():
             if label != BASE:
-                first.setdefault(label, runs)
-    begun = rungs.clock.before
+                first_runs.setdefault(label, runs)
+    session_starts = rungs.clock.before
 
-    def when(label: str) -> tuple[float, tuple[int, int]]:
-        run = min(first[label], key=lambda one: one.row)
-        return begun.get(run.run[:2], 0.0), run.row
+    def order_key(label: str) -> tuple[float, tuple[int, int]]:
+        run = min(first_runs[label], key=lambda run: run.row)
+        return session_starts.get(run.run[:2], 0.0), run.row
 
     highest = rungs.highest()
     return [
         TriedVariant(
             variant=label,
-            score=fmean(run.score for run in first[label]),
+            score=fmean(run.score for run in first_runs[label]),
             rung=RUNGS[highest[label]],
-            evaluation=place,
-            seconds=min(first[label], key=lambda one: one.row).seconds,
+            evaluation=evaluation,
+            seconds=min(first_runs[label], key=lambda run: run.row).seconds,
         )
-        for place, label in enumerate(sorted(first, key=when), 1)
+        for evaluation, label in enumerate(sorted(first_runs, key=order_key), 1)
     ]
 
 
 def tried_in_rows(scores: Scores) -> list[TriedVariant]:
-    """The best one first: rows of results tell no order."""
+    """Return variants with the best first; result rows have no order."""
     names = scores.case.variants
     return [
         TriedVariant(variant=names[int(index)], score=float(score))
@@ -309,28 +309,32 @@ def tried_in_rows(scores: Scores) -> list[TriedVariant]:
 
 
 def listed(variants: Sequence[TriedVariant]) -> tuple[tuple[TriedVariant, ...], int]:
-    """As many as are listed, the best ones, in their order; and how many are not."""
+    """Return the best variants up to the limit in their original order, and the number left out."""
     if len(variants) <= LISTED:
         return tuple(variants), 0
-    best = {one.variant for one in sorted(variants, key=lambda one: -one.score)[:LISTED]}
-    return tuple(one for one in variants if one.variant in best), len(variants) - len(best)
+    best = {
+        variant.variant for variant in sorted(variants, key=lambda variant: -variant.score)[:LISTED]
+    }
+    return tuple(variant for variant in variants if variant.variant in best), len(variants) - len(
+        best
+    )
 
 
 def curve_of(rungs: Rungs, variants: Sequence[TriedVariant]) -> SearchCurve | None:
-    """How the best score rose; none where nothing was measured whole."""
-    ordered = [one for one in variants if one.evaluation is not None]
+    """Return the best score over time; None if no variant was measured completely."""
+    ordered = [variant for variant in variants if variant.evaluation is not None]
     if not ordered:
         return None
     best: list[BestSoFar] = []
-    for one in ordered:
-        assert one.evaluation is not None
-        if not best or one.score > best[-1].score:
+    for variant in ordered:
+        assert variant.evaluation is not None
+        if not best or variant.score > best[-1].score:
             best.append(
                 BestSoFar(
-                    evaluation=one.evaluation,
-                    seconds=one.seconds,
-                    variant=one.variant,
-                    score=one.score,
+                    evaluation=variant.evaluation,
+                    seconds=variant.seconds,
+                    variant=variant.variant,
+                    score=variant.score,
                 )
             )
     spans = _spans(rungs)
@@ -344,7 +348,7 @@ def curve_of(rungs: Rungs, variants: Sequence[TriedVariant]) -> SearchCurve | No
 
 
 def counts_of(measured: int, incomplete: int, failures: Mapping[str, FailureRow]) -> VariantCounts:
-    """How many variants became what."""
+    """Count variants by outcome."""
     wrong = sum(row.kind == WRONG for row in failures.values())
     return VariantCounts(
         tried=measured + incomplete + len(failures),
@@ -356,29 +360,31 @@ def counts_of(measured: int, incomplete: int, failures: Mapping[str, FailureRow]
 
 
 def failed_of(rows: Sequence[FailureRow], measured: set[str]) -> dict[str, FailureRow]:
-    """The last failure of each variant that has no score; being wrong outweighs all else."""
-    found: dict[str, FailureRow] = {}
+    """Return the last failure of each variant without a score; wrong results take precedence."""
+    failures: dict[str, FailureRow] = {}
     for row in rows:
         if row.variant in measured or row.variant == BASE:
             continue
-        if row.variant not in found or found[row.variant].kind != WRONG:
-            found[row.variant] = row
-    return found
+        if row.variant not in failures or failures[row.variant].kind != WRONG:
+            failures[row.variant] = row
+    return failures
 
 
 def groups_of(failures: Mapping[str, FailureRow]) -> tuple[tuple[FailureGroup, ...], int]:
-    """Those that failed in one way together, wrong ones first; and how many ways are not told."""
-    lots: dict[tuple[str, str], list[str]] = {}
+    """Group variants by failure, wrong results first; also return how many groups are omitted."""
+    variants_by_failure: dict[tuple[str, str], list[str]] = {}
     for variant, row in failures.items():
-        lots.setdefault((row.kind, row.reason), []).append(variant)
-    order = sorted(lots, key=lambda one: (one[0] != WRONG, -len(lots[one]), one))
+        variants_by_failure.setdefault((row.kind, row.reason), []).append(variant)
+    order = sorted(
+        variants_by_failure, key=lambda key: (key[0] != WRONG, -len(variants_by_failure[key]), key)
+    )
     kinds = get_args(FailureKind)
     groups = tuple(
         FailureGroup(
             kind=kind if kind in kinds else "error",
             reason=reason,
-            count=len(lots[kind, reason]),
-            variants=tuple(lots[kind, reason][:NAMED]),
+            count=len(variants_by_failure[kind, reason]),
+            variants=tuple(variants_by_failure[kind, reason][:NAMED]),
         )
         for kind, reason in order[:GROUPS]
     )
@@ -388,18 +394,20 @@ def groups_of(failures: Mapping[str, FailureRow]) -> tuple[tuple[FailureGroup, .
 def groups_in_logs(
     failed: Sequence[Mapping[tuple[str, str], Sequence[str]]],
 ) -> tuple[tuple[FailureGroup, ...], int]:
-    """The same of CCCL's logs, which name no workload and no reason."""
-    lots: dict[tuple[str, str], dict[str, None]] = {}
-    for one in failed:
-        for key, variants in one.items():
-            lots.setdefault(key, {}).update(dict.fromkeys(variants))
-    order = sorted(lots, key=lambda key: (-len(lots[key]), key))
+    """Group failures from CCCL's logs, which name neither workload nor reason."""
+    variants_by_failure: dict[tuple[str, str], dict[str, None]] = {}
+    for failures in failed:
+        for key, variants in failures.items():
+            variants_by_failure.setdefault(key, {}).update(dict.fromkeys(variants))
+    order = sorted(variants_by_failure, key=lambda key: (-len(variants_by_failure[key]), key))
     groups = tuple(
         FailureGroup(
             kind="build" if log == "build" else "run",
             reason=f"code {code[:20]}",
-            count=len(lots[log, code]),
-            variants=tuple(name for name in lots[log, code] if is_label(name))[:NAMED],
+            count=len(variants_by_failure[log, code]),
+            variants=tuple(name for name in variants_by_failure[log, code] if is_label(name))[
+                :NAMED
+            ],
         )
         for log, code in order[:GROUPS]
     )
@@ -407,18 +415,20 @@ def groups_in_logs(
 
 
 def _spans(rungs: Rungs) -> tuple[RungSpan, ...]:
-    """When each session took samples of each rung."""
-    found: dict[tuple[int, tuple[int, int]], list[float]] = {}
+    """Return when each session sampled each rung."""
+    times_by_rung: dict[tuple[int, tuple[int, int]], list[float]] = {}
     for rung, variants in rungs.rows.items():
         for runs in variants.values():
             for run, points in runs.items():
-                side = run[:2]
-                times = (rungs.clock.seconds(side, row.at) for row in points.values())
-                found.setdefault((rung, side), []).extend(at for at in times if at is not None)
+                session = run[:2]
+                times = (rungs.clock.seconds(session, row.at) for row in points.values())
+                times_by_rung.setdefault((rung, session), []).extend(
+                    seconds for seconds in times if seconds is not None
+                )
     return tuple(
         RungSpan(rung=RUNGS[rung], start=min(times), end=max(times))
         for (rung, _), times in sorted(
-            found.items(), key=lambda one: (one[0][0], min(one[1], default=0.0))
+            times_by_rung.items(), key=lambda entry: (entry[0][0], min(entry[1], default=0.0))
         )
         if times
     )

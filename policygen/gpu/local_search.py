@@ -1,4 +1,4 @@
-"""Neighbours of good variants, chosen by a forest, and some of all others."""
+"""Local search: neighbors of good variants chosen by a random forest, plus random exploration."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,42 +15,42 @@ from policygen.results.database import Floats, Integers
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """How it searches; chosen on measured spaces, see docs/searching.md."""
+    """Parameters of the search, chosen on measured spaces; see docs/searching.md."""
 
     first: int = 16
-    """Variants that are tried before anything is expected of others."""
+    """Number of variants to try before the forest is used."""
     beside: float = 0.75
-    """The share of these that are neighbours of the starts, where there are any."""
+    """Fraction of these that are neighbors of the starts, if there are any."""
     rounded: float = 0.5
-    """The share of drawn ones that favours round numbers."""
+    """Fraction of the drawn variants that favors round numbers."""
     explore: float = 0.1
-    """The share of a batch that is drawn from all of the space."""
+    """Fraction of a batch that is drawn from the whole space."""
     near: float = 0.2
-    """The share that changes one parameter of the best ones, whatever a forest expects."""
+    """Fraction of a batch that changes one parameter of the best variants, ignoring the forest."""
     good: int = 8
-    """How many are the best ones."""
+    """Number of variants that count as the best."""
     decay: float = 0.7
-    """How much rarer each of these is than the one before: by a half."""
+    """Rate at which the best variants are picked less often by rank: each half as often."""
     pool: int = 800
-    """Candidates of which a forest chooses the rest."""
+    """Number of candidates from which the forest chooses."""
     courage: float = 1.0
-    """How much it counts that something is not known."""
+    """Weight of the uncertainty of a prediction."""
     trees: int = 40
     tries: int = 8
-    """Divisions of a node that are tried."""
+    """Number of random splits tried per node."""
     leaf: int = 2
-    """Variants in a leaf, at least."""
+    """Minimum number of variants in a leaf."""
     most: int = 400
-    """Variants that a forest learns from: half of them the best, half of the others."""
+    """Maximum number of training variants: half are the best, half are sampled from the rest."""
     floor: float = 0.1
-    """Scores below this quantile are all as bad."""
+    """Scores below this quantile are clipped to it."""
     again: float = 0.05
-    """A forest is grown anew when so much more is known."""
+    """Growth of the training data that triggers a new forest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Nodes of all trees, the roots first; a leaf divides by no column."""
+    """Nodes of all trees, roots first; a leaf has column -1."""
 
     trees: int
     column: Integers
@@ -59,17 +59,17 @@ class Forest:
     value: Floats
 
     def predict(self, rows: Floats) -> Floats:
-        """By tree and row what is expected."""
+        """Return the predicted score by tree and row."""
         node = np.repeat(np.arange(self.trees)[:, None], len(rows), axis=1)
-        every = np.arange(len(rows))[None, :]
-        while (inner := self.column[node] >= 0).any():
-            over = rows[every, np.maximum(self.column[node], 0)] > self.limit[node]
-            node = np.where(inner, self.left[node] + over, node)
+        row_indexes = np.arange(len(rows))[None, :]
+        while (is_inner := self.column[node] >= 0).any():
+            is_above = rows[row_indexes, np.maximum(self.column[node], 0)] > self.limit[node]
+            node = np.where(is_inner, self.left[node] + is_above, node)
         return np.asarray(self.value[node])
 
 
 class LocalSearch:
-    """Learns from what it is told; asks for what may be better than the best."""
+    """Learns from outcomes and proposes variants that may beat the best one."""
 
     def __init__(
         self,
@@ -83,61 +83,67 @@ class LocalSearch:
         self._rng = np.random.default_rng(self._draw.getrandbits(64))
         self._fresh = Fresh(domain)
         self._starts = iter(starts)
-        self._near = Neighbourhood(domain)
+        self._neighbourhood = Neighbourhood(domain)
         self._beside_starts = self._shuffled(starts)
         self._first = FirstDraws(domain, self._draw, self._settings.rounded)
         self._features = Features(domain)
-        self._rest = walk(self._fresh, shuffled(domain, self._draw.getrandbits(64)))
-        self._told: dict[Values, float | None] = {}
-        self._asked = 0
+        self._remaining = walk(self._fresh, shuffled(domain, self._draw.getrandbits(64)))
+        self._score_by_values: dict[Values, float | None] = {}
+        self._asked_count = 0
         self._forest: Forest | None = None
         self._learned = 0
 
     def ask(self, count: int) -> list[Values]:
-        """The starts and their neighbours, drawn ones, then what may be better than the best."""
-        found = some(filter(self._fresh.take, self._starts), count)
-        left = count - len(found)
-        early = min(left, self._settings.first - self._asked - len(found)) if self._knows else left
-        beside = filter(self._fresh.take, self._beside_starts)
-        found += (here := some(beside, round(early * self._settings.beside)))
-        found += self._drawn(early - len(here))
-        if self._knows:
-            found += self._chosen(count - len(found))
-        found += some(self._rest, count - len(found))
-        self._asked += len(found)
-        return found
+        """Return the starts and their neighbors, random draws, then the forest's choices."""
+        variants = some(filter(self._fresh.take, self._starts), count)
+        remaining = count - len(variants)
+        early_count = (
+            min(remaining, self._settings.first - self._asked_count - len(variants))
+            if self._has_scores
+            else remaining
+        )
+        near_starts = filter(self._fresh.take, self._beside_starts)
+        variants += (from_starts := some(near_starts, round(early_count * self._settings.beside)))
+        variants += self._drawn(early_count - len(from_starts))
+        if self._has_scores:
+            variants += self._chosen(count - len(variants))
+        variants += some(self._remaining, count - len(variants))
+        self._asked_count += len(variants)
+        return variants
 
     def tell(self, outcomes: Sequence[AskedVariant]) -> None:
-        """Learns what became of variants."""
-        for one in outcomes:
-            self._fresh.take(one.values)
-            self._told[one.values] = one.score
+        """Learn from the outcomes of variants."""
+        for outcome in outcomes:
+            self._fresh.take(outcome.values)
+            self._score_by_values[outcome.values] = outcome.score
 
     @property
-    def _knows(self) -> bool:
-        return any(score is not None for score in self._told.values())
+    def _has_scores(self) -> bool:
+        return any(score is not None for score in self._score_by_values.values())
 
     @property
     def _scored(self) -> list[tuple[Values, float]]:
-        return [(values, score) for values, score in self._told.items() if score is not None]
+        return [
+            (values, score) for values, score in self._score_by_values.items() if score is not None
+        ]
 
     def _shuffled(self, starts: Sequence[Values]) -> Iterator[Values]:
-        """The neighbours of some variants."""
-        near = [values for one in starts for values in self._near.around(one)]
-        self._draw.shuffle(near)
-        return iter(near)
+        """Return the neighbors of the starts in random order."""
+        neighbors = [values for start in starts for values in self._neighbourhood.around(start)]
+        self._draw.shuffle(neighbors)
+        return iter(neighbors)
 
     def _drawn(self, count: int) -> list[Values]:
-        """Spread over the space."""
-        found: list[Values] = []
+        """Return untried variants spread over the space."""
+        variants: list[Values] = []
         if count > 0:
             for _ in range(4):
-                lot = self._first.lot(count)
-                found += some(filter(self._fresh.take, lot), count - len(found))
-        return found
+                draws = self._first.lot(count)
+                variants += some(filter(self._fresh.take, draws), count - len(variants))
+        return variants
 
     def _chosen(self, count: int) -> list[Values]:
-        """Those of a pool that may be best: each for another weight of what is not known."""
+        """Return the most promising candidates, each with a random weight of the uncertainty."""
         if count <= 0:
             return []
         candidates = self._pool()
@@ -147,71 +153,71 @@ class LocalSearch:
         expected = self._grown().predict(rows)
         mean, spread = expected.mean(axis=0), expected.std(axis=0)
         spread = spread + 1e-6 * self._rng.random(len(spread))
-        explored = self._share(count, self._settings.explore)
-        found = self._beside(self._share(count - explored, self._settings.near))
-        left = np.ones(len(candidates), bool)
-        for _ in range(count - explored - len(found)):
-            if not left.any():
+        explore_count = self._share(count, self._settings.explore)
+        variants = self._best_neighbours(self._share(count - explore_count, self._settings.near))
+        available = np.ones(len(candidates), bool)
+        for _ in range(count - explore_count - len(variants)):
+            if not available.any():
                 break
             courage = self._settings.courage * self._rng.exponential()
-            value = np.where(left, mean + courage * spread, -np.inf)
+            value = np.where(available, mean + courage * spread, -np.inf)
             best = int(value.argmax())
-            left[best] = False
+            available[best] = False
             if self._fresh.take(candidates[best]):
-                found.append(candidates[best])
-        return found + self._drawn(min(explored, count - len(found)))
+                variants.append(candidates[best])
+        return variants + self._drawn(min(explore_count, count - len(variants)))
 
     def _share(self, count: int, share: float) -> int:
-        """As many of a batch, on average."""
+        """Draw a count that is `share * count` on average."""
         return sum(self._draw.random() < share for _ in range(count))
 
-    def _beside(self, count: int) -> list[Values]:
-        """Neighbours of the best, of the second a half as often, and so on."""
+    def _best_neighbours(self, count: int) -> list[Values]:
+        """Return neighbors of the best variants; each rank is half as likely as the previous."""
         if not count:
             return []
-        good = sorted(self._scored, key=lambda one: -one[1])[: self._settings.good]
-        ways = [list(self._near.around(values)) for values, _ in good]
-        for way in ways:
-            self._draw.shuffle(way)
-        found: list[Values] = []
-        while len(found) < count and any(ways):
-            which = min(int(self._draw.expovariate(self._settings.decay)), len(ways) - 1)
-            while ways[which]:
-                values = ways[which].pop()
+        good = sorted(self._scored, key=lambda scored: -scored[1])[: self._settings.good]
+        neighbor_lists = [list(self._neighbourhood.around(values)) for values, _ in good]
+        for neighbors in neighbor_lists:
+            self._draw.shuffle(neighbors)
+        variants: list[Values] = []
+        while len(variants) < count and any(neighbor_lists):
+            index = min(int(self._draw.expovariate(self._settings.decay)), len(neighbor_lists) - 1)
+            while neighbor_lists[index]:
+                values = neighbor_lists[index].pop()
                 if self._fresh.take(values):
-                    found.append(values)
+                    variants.append(values)
                     break
             else:
-                del ways[which]
-        return found
+                del neighbor_lists[index]
+        return variants
 
     def _pool(self) -> list[Values]:
-        """Neighbours of good variants, mixtures of them, and some of the whole space."""
+        """Return untried neighbors and mixtures of good variants, and random ones."""
         settings = self._settings
-        scored = sorted(self._scored, key=lambda one: -one[1])
+        scored = sorted(self._scored, key=lambda pair: -pair[1])
         good = [values for values, _ in scored[: settings.good]]
-        found = dict.fromkeys(self._untried(self._around(good)))
-        room = settings.pool - len(found)
+        candidates = dict.fromkeys(self._untried(self._mutations(good)))
+        room = settings.pool - len(candidates)
         draws = (self._domain.at(self._draw.randrange(self._domain.count)) for _ in range(room))
-        found |= dict.fromkeys(self._untried(draws))
-        return list(found)
+        candidates |= dict.fromkeys(self._untried(draws))
+        return list(candidates)
 
-    def _around(self, good: Sequence[Values]) -> Iterator[Values]:
+    def _mutations(self, good: Sequence[Values]) -> Iterator[Values]:
         for values in good:
-            yield from self._near.around(values)
+            yield from self._neighbourhood.around(values)
         for _ in range(self._settings.pool // 4):
-            one, other = self._draw.choice(good), self._draw.choice(good)
-            yield self._near.changed(one, self._draw, 2)
-            yield self._near.mixed(one, other, self._draw)
+            first, second = self._draw.choice(good), self._draw.choice(good)
+            yield self._neighbourhood.changed(first, self._draw, 2)
+            yield self._neighbourhood.mixed(first, second, self._draw)
 
     def _untried(self, variants: Iterable[Values]) -> Iterator[Values]:
         return filter(self._fresh.has, variants)
 
     def _grown(self) -> Forest:
-        """The forest of what is known now, or of almost that."""
-        settings, known = self._settings, len(self._told)
-        if self._forest is None or known > self._learned * (1 + settings.again):
-            variants, scores = self._lesson()
+        """Return the current forest, regrowing it if enough outcomes have been added."""
+        settings, outcome_count = self._settings, len(self._score_by_values)
+        if self._forest is None or outcome_count > self._learned * (1 + settings.again):
+            variants, scores = self._training_data()
             self._forest = grow(
                 self._features.rows(variants),
                 scores,
@@ -220,136 +226,143 @@ class LocalSearch:
                 tries=settings.tries,
                 leaf=settings.leaf,
             )
-            self._learned = known
+            self._learned = outcome_count
         return self._forest
 
-    def _lesson(self) -> tuple[list[Values], Floats]:
-        """What it learns from: what fails is as bad as the worst."""
+    def _training_data(self) -> tuple[list[Values], Floats]:
+        """Return variants and clipped scores; failed variants count as the worst."""
         scored = [score for _, score in self._scored]
         floor = float(np.quantile(scored, self._settings.floor))
-        known = [
-            (values, floor if s is None else max(s, floor)) for values, s in self._told.items()
+        examples = [
+            (values, floor if score is None else max(score, floor))
+            for values, score in self._score_by_values.items()
         ]
-        if len(known) > self._settings.most:
-            known.sort(key=lambda one: -one[1])
+        if len(examples) > self._settings.most:
+            examples.sort(key=lambda example: -example[1])
             half = self._settings.most // 2
-            known = known[:half] + self._draw.sample(known[half:], half)
-        return [values for values, _ in known], np.array([score for _, score in known])
+            examples = examples[:half] + self._draw.sample(examples[half:], half)
+        return [values for values, _ in examples], np.array([score for _, score in examples])
 
 
 POWERS = 3
-"""An amount that 2, 4 or 8 divides is drawn twice, four or eight times as often as an odd one."""
+"""Maximum power of two that counts: multiples of 2, 4, and 8 are 2, 4, and 8 times as likely."""
 
 
 class FirstDraws:
-    """Draws lots of variants: of each parameter, one value from each of as many equal shares."""
+    """Stratified draws: the range of each parameter is split into equal shares, one per variant."""
 
     def __init__(self, domain: Domain, draw: Random, rounded: float) -> None:
         self._ranges, self._draw, self._rounded = tuple(domain.ranges.values()), draw, rounded
-        self._flat = [list(accumulate([1.0] * len(one))) for one in self._ranges]
-        self._round = [list(accumulate(weights(one))) for one in self._ranges]
+        self._flat = [list(accumulate([1.0] * len(values))) for values in self._ranges]
+        self._round = [list(accumulate(weights(values))) for values in self._ranges]
 
     def lot(self, count: int) -> list[Values]:
-        """As many variants; some of them favour round numbers."""
+        """Return `count` variants, some of which favor round numbers."""
         rounded = sum(self._draw.random() < self._rounded for _ in range(count))
-        found = self._lot(rounded, self._round) + self._lot(count - rounded, self._flat)
-        self._draw.shuffle(found)
-        return found
+        variants = self._draw_stratified(rounded, self._round) + self._draw_stratified(
+            count - rounded, self._flat
+        )
+        self._draw.shuffle(variants)
+        return variants
 
-    def _lot(self, count: int, weighed: Sequence[Sequence[float]]) -> list[Values]:
+    def _draw_stratified(
+        self, count: int, cumulative_weights: Sequence[Sequence[float]]
+    ) -> list[Values]:
         columns = []
-        for values, until in zip(self._ranges, weighed, strict=True):
+        for values, cumulative in zip(self._ranges, cumulative_weights, strict=True):
             shares = [(place + self._draw.random()) / count for place in range(count)]
             self._draw.shuffle(shares)
-            columns.append([_at(values, until, share) for share in shares])
+            columns.append([_value_at_share(values, cumulative, share) for share in shares])
         return list(zip(*columns, strict=True))
 
 
-# What is tried before anything is known: spread over the space, round numbers more often.
+# Weights of the first draws
 
 
 def weights(values: Sequence[int]) -> list[float]:
-    """How often each value is drawn; kinds are as likely as each other."""
+    """Return the draw weight of each value; categorical values are equally likely."""
     if are_kinds(values):
         return [1.0] * len(values)
-    found = roundness(np.array(values, np.int64))
-    found = np.minimum(POWERS, found - found.min())
-    return [float(w) for w in np.exp2(found)]
+    powers = roundness(np.array(values, np.int64))
+    powers = np.minimum(POWERS, powers - powers.min())
+    return [float(weight) for weight in np.exp2(powers)]
 
 
-def _at(values: Sequence[int], until: Sequence[float], share: float) -> int:
-    return values[min(len(values) - 1, bisect_right(until, share * until[-1]))]
+def _value_at_share(values: Sequence[int], cumulative: Sequence[float], share: float) -> int:
+    return values[min(len(values) - 1, bisect_right(cumulative, share * cumulative[-1]))]
 
 
 LEAST = 3
-"""Steps of an amount: to the first, the second and the fourth place beside it."""
+"""Minimum number of step sizes of an amount: 1, 2, and 4 positions."""
 
 
 class Neighbourhood:
-    """Knows the values that there are; those of a given variant may be others."""
+    """Neighbors of variants; a given variant may have values outside the domain."""
 
     def __init__(self, domain: Domain) -> None:
         self._ranges = tuple(domain.ranges.values())
 
     def around(self, values: Values) -> Iterator[Values]:
-        """All with one parameter changed: to any of few values, by some steps among many."""
-        for which in range(len(values)):
-            for other in self._moves(which, values[which]):
-                yield *values[:which], other, *values[which + 1 :]
+        """Yield all variants with one parameter changed."""
+        for index in range(len(values)):
+            for value in self._moves(index, values[index]):
+                yield *values[:index], value, *values[index + 1 :]
 
     def changed(self, values: Values, draw: Random, count: int) -> Values:
-        """One with as many parameters changed, drawn at random."""
-        found = list(values)
-        varied = [which for which, one in enumerate(self._ranges) if len(one) > 1]
-        for which in draw.sample(varied, min(count, len(varied))):
-            found[which] = draw.choice(self._moves(which, values[which]))
-        return tuple(found)
+        """Return a variant with `count` parameters changed at random."""
+        new_values = list(values)
+        varied = [index for index, domain in enumerate(self._ranges) if len(domain) > 1]
+        for index in draw.sample(varied, min(count, len(varied))):
+            new_values[index] = draw.choice(self._moves(index, values[index]))
+        return tuple(new_values)
 
-    def mixed(self, one: Values, other: Values, draw: Random) -> Values:
-        """One that has each value from either."""
-        return tuple(draw.choice(pair) for pair in zip(one, other, strict=True))
+    def mixed(self, first: Values, second: Values, draw: Random) -> Values:
+        """Return a variant that takes each value from either parent."""
+        return tuple(draw.choice(pair) for pair in zip(first, second, strict=True))
 
-    def _moves(self, which: int, value: int) -> Sequence[int]:
-        values = self._ranges[which]
+    def _moves(self, index: int, value: int) -> Sequence[int]:
+        values = self._ranges[index]
         if are_kinds(values):
             return [other for other in values if other != value]
-        place = nearest(values, value)
-        near = (place + way * step for step in _steps(len(values)) for way in (1, -1))
-        return [values[at] for at in near if 0 <= at < len(values)]
+        position = nearest(values, value)
+        positions = (
+            position + direction * step for step in _steps(len(values)) for direction in (1, -1)
+        )
+        return [values[position] for position in positions if 0 <= position < len(values)]
 
 
-# Variants near others: one or two parameters changed, and mixtures of two.
+# Steps between values
 
 
 def _steps(count: int) -> list[int]:
-    """How far an amount goes, in places of its range: to the next one, twice as far, and so on.
+    """Return step sizes in positions of a range: powers of two.
 
-    With small steps alone a range of 513 values is never crossed.
+    With small steps alone a range of 513 values would never be crossed.
     """
     return [1 << power for power in range(max(LEAST, count.bit_length() - 1))]
 
 
 def nearest(values: Sequence[int], value: int) -> int:
-    """The place of a value, or of the one that is nearest to it, in values that rise."""
-    at = bisect_left(values, value)
-    near = [place for place in (at - 1, at) if 0 <= place < len(values)]
-    return min(near, key=lambda place: abs(values[place] - value))
+    """Return the position of the value nearest to `value` in ascending values."""
+    insertion = bisect_left(values, value)
+    positions = [position for position in (insertion - 1, insertion) if 0 <= position < len(values)]
+    return min(positions, key=lambda position: abs(values[position] - value))
 
 
 DEPTH = 24
-"""Levels; by then a node of some thousand variants has been divided."""
+"""Maximum number of levels; enough to split a node of several thousand variants."""
 
 
-# A forest of extremely randomized trees: what untried variants may score, and how sure that is.
+# Extremely randomized trees
 #
-# All trees grow together, level by level, so that numpy does the work: a fit of some hundred
-# variants takes some ten milliseconds.
+# All trees grow together, level by level, so that numpy does the work: fitting a few hundred
+# variants takes tens of milliseconds.
 
 
 def grow(
     rows: Floats, scores: Floats, rng: np.random.Generator, *, trees: int, tries: int, leaf: int
 ) -> Forest:
-    """Each node is divided by the best of some divisions drawn at random, down to small leaves."""
+    """Grow a forest: each node is split by the best of several random splits."""
     grown = _Growing(rows, scores, rng, trees, tries, leaf)
     for _ in range(DEPTH):
         if not grown.divide():
@@ -358,7 +371,7 @@ def grow(
 
 
 class _Growing:
-    """Trees while they grow; `node` says where each variant is in each tree."""
+    """Trees during growth; `node` is the node of each variant in each tree."""
 
     def __init__(
         self,
@@ -374,46 +387,48 @@ class _Growing:
         self.scores = np.tile(scores, trees)
         self.node = np.repeat(np.arange(trees), len(rows))
         self.first, self.count = 0, trees
-        """The nodes of the lowest level."""
+        """Index of the first node and number of nodes at the lowest level."""
         self.column: list[Integers] = []
         self.limit: list[Floats] = []
         self.left: list[Integers] = []
         self.value: list[Floats] = []
 
     def divide(self) -> bool:
-        """Grows a level; whether there may be another one."""
-        at, count = self.node, self.count
-        sizes = np.bincount(at, minlength=count)
-        sums = np.asarray(np.bincount(at, self.scores, minlength=count), np.float64)
-        columns, limits, gains = self._best(at, sizes, sums)
-        inner = gains > 0
-        below = self.first + count
-        order = np.cumsum(inner) - 1
-        self.column.append(np.where(inner, columns, -1))
+        """Grow one level; return whether another may follow."""
+        node, count = self.node, self.count
+        sizes = np.bincount(node, minlength=count)
+        sums = np.asarray(np.bincount(node, self.scores, minlength=count), np.float64)
+        columns, limits, gains = self._best(node, sizes, sums)
+        is_inner = gains > 0
+        next_first = self.first + count
+        order = np.cumsum(is_inner) - 1
+        self.column.append(np.where(is_inner, columns, -1))
         self.limit.append(limits)
-        self.left.append(np.where(inner, below + 2 * order, 0))
+        self.left.append(np.where(is_inner, next_first + 2 * order, 0))
         self.value.append(sums / sizes)
-        stays = inner[at]
-        at, self.which, self.scores = at[stays], self.which[stays], self.scores[stays]
-        over = self.rows[self.which, columns[at]] > limits[at]
-        self.node = 2 * order[at] + over
-        self.first, self.count = below, 2 * int(inner.sum())
+        stays = is_inner[node]
+        node, self.which, self.scores = node[stays], self.which[stays], self.scores[stays]
+        is_above = self.rows[self.which, columns[node]] > limits[node]
+        self.node = 2 * order[node] + is_above
+        self.first, self.count = next_first, 2 * int(is_inner.sum())
         return self.count > 0
 
-    def _best(self, at: Integers, sizes: Integers, sums: Floats) -> tuple[Integers, Floats, Floats]:
-        """For each node the division that explains most; no gain where there is none."""
-        low, high = self._bounds(at, sizes)
+    def _best(
+        self, node: Integers, sizes: Integers, sums: Floats
+    ) -> tuple[Integers, Floats, Floats]:
+        """Return the best split of each node; the gain is zero if there is none."""
+        low, high = self._bounds(node, sizes)
         count = len(sizes)
-        every = np.arange(count)
+        nodes = np.arange(count)
         columns, limits = np.zeros(count, np.int64), np.zeros(count)
         gains = np.zeros(count)
         for _ in range(self.tries):
             column = self._columns(low, high)
-            least, most = low[every, column], high[every, column]
+            least, most = low[nodes, column], high[nodes, column]
             limit = least + self.rng.random(count) * (most - least)
-            over = self.rows[self.which, column[at]] > limit[at]
-            right = np.bincount(at[over], minlength=count)
-            above = np.bincount(at[over], self.scores[over], minlength=count)
+            is_above = self.rows[self.which, column[node]] > limit[node]
+            right = np.bincount(node[is_above], minlength=count)
+            above = np.bincount(node[is_above], self.scores[is_above], minlength=count)
             left = sizes - right
             with np.errstate(divide="ignore", invalid="ignore"):
                 gain = above**2 / right + (sums - above) ** 2 / left - sums**2 / sizes
@@ -427,19 +442,19 @@ class _Growing:
         return columns, limits, gains
 
     def _columns(self, low: Floats, high: Floats) -> Integers:
-        """For each node a column that is not the same in all of its variants, where one is."""
-        weight = (high > low) * self.rng.random(low.shape)
-        return np.asarray(weight.argmax(axis=1))
+        """Choose a random column for each node that varies within it, if there is one."""
+        priority = (high > low) * self.rng.random(low.shape)
+        return np.asarray(priority.argmax(axis=1))
 
-    def _bounds(self, at: Integers, sizes: Integers) -> tuple[Floats, Floats]:
-        """The least and the greatest of each column in each node."""
-        order = np.argsort(at, kind="stable")
+    def _bounds(self, node: Integers, sizes: Integers) -> tuple[Floats, Floats]:
+        """Return the minimum and maximum of each column in each node."""
+        order = np.argsort(node, kind="stable")
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         rows = self.rows[self.which[order]]
         return np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
 
     def forest(self) -> Forest:
-        """What has grown; nodes of a level that was not divided are leaves."""
+        """Return the finished forest; unsplit nodes of the last level are leaves."""
         if self.count:
             sizes = np.bincount(self.node, minlength=self.count)
             self.column.append(np.full(self.count, -1))
@@ -452,48 +467,48 @@ class _Growing:
 
 
 KINDS = 16
-"""Numbers below this may be names of kinds, such as ways to load or to wait; above are amounts."""
+"""Values below this may be categorical, such as load or wait algorithms; others are amounts."""
 MOST = 8
-"""There are fewer kinds than that, or as many."""
+"""Maximum number of values of a categorical parameter."""
 PAIRS = 10
-"""Products of two parameters that are looked at, such as the items of a tile."""
+"""Maximum number of parameter pairs whose products are features, such as the items of a tile."""
 
 
 class Features:
-    """Columns: values, kinds, by which power of two a value is divided, products of two."""
+    """Feature columns: values, categories, powers of two, and products of two parameters."""
 
     def __init__(self, domain: Domain) -> None:
         ranges = list(enumerate(domain.ranges.values()))
         self._kinds = [
-            (place, value)
-            for place, values in ranges
+            (index, value)
+            for index, values in ranges
             if are_kinds(values) and len(values) > 2
             for value in values
         ]
-        self._amounts = [place for place, values in ranges if not are_kinds(values)]
+        self._amounts = [index for index, values in ranges if not are_kinds(values)]
         self._pairs = list(combinations(self._amounts, 2))[:PAIRS]
 
     def rows(self, variants: Sequence[Values]) -> Floats:
-        """A row for each variant."""
-        plain = np.array(variants, np.float64).reshape(len(variants), -1)
-        kinds = [plain[:, place] == value for place, value in self._kinds]
-        powers = [roundness(plain[:, place].astype(np.int64)) for place in self._amounts]
+        """Return one row per variant."""
+        values = np.array(variants, np.float64).reshape(len(variants), -1)
+        kinds = [values[:, index] == value for index, value in self._kinds]
+        powers = [roundness(values[:, index].astype(np.int64)) for index in self._amounts]
         products = [
-            np.log2(np.abs(plain[:, one]) + 1) + np.log2(np.abs(plain[:, other]) + 1)
-            for one, other in self._pairs
+            np.log2(np.abs(values[:, first]) + 1) + np.log2(np.abs(values[:, second]) + 1)
+            for first, second in self._pairs
         ]
-        return np.column_stack([plain, *kinds, *powers, *products])
+        return np.column_stack([values, *kinds, *powers, *products])
 
 
-# Variants as rows of numbers, by which a forest tells them apart.
+# Kinds and amounts
 
 
 def are_kinds(values: Sequence[int]) -> bool:
-    """Whether the values of a parameter may be names, in no order; of amounts the order counts."""
+    """Whether the values of a parameter are categorical; amounts are ordered."""
     return len(values) <= MOST and all(0 <= value < KINDS for value in values)
 
 
 def roundness(values: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]") -> Floats:
-    """How often a number can be divided by two; of 0 as often as of 2^16."""
+    """Return how often each number can be divided by two; 0 counts as 2^16."""
     lowest = np.where(values == 0, 1 << 16, values & -values)
     return np.log2(np.abs(lowest).astype(np.float64))

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, as the driver's own program lists them."""
+"""The GPUs of this machine, as listed by nvidia-smi."""
 
 import fcntl
 import os
@@ -28,14 +28,13 @@ _REMEDY = (
 )
 # NVIDIA H200, GPU-0fc714b2-91ef-0806-7d53-e5d74e5359b4, 9.0, 580.159.04
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-"""Which GPUs are meant for a process, as batch systems tell it: numbers, or the beginnings of
-UUIDs."""
+"""GPUs that a batch system assigned to a process: numbers, or prefixes of UUIDs."""
 _ROW = re.compile(r"(.+), ((?:GPU|MIG)-[\w-]+), (\d+)\.(\d+), ([\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class ListedGpu:
-    """One GPU, by its number among those that CUDA shows."""
+    """A GPU with its index among the visible ones."""
 
     number: int
     name: str
@@ -45,78 +44,78 @@ class ListedGpu:
 
 
 def find_gpu(number: int = 0) -> ListedGpu:
-    """Finds a GPU by its number; what is missing is an error."""
-    found = list_gpus()
-    if number >= len(found):
-        names = "; ".join(f"{one.number} is {one.name}" for one in found)
+    """Return a GPU by its index; raise an error if there is none."""
+    gpus = list_gpus()
+    if number >= len(gpus):
+        names = "; ".join(f"{gpu.number} is {gpu.name}" for gpu in gpus)
         raise InputError(f"there is no GPU {number}", f"There are: {names}")
-    return found[number]
+    return gpus[number]
 
 
 def find_gpus(numbers: Sequence[int] | None) -> tuple[ListedGpu, ...]:
-    """Finds GPUs of one model by their numbers, in their order; all of them where none is given."""
-    found = list_gpus()
-    chosen = [find_gpu(number) for number in sorted(set(numbers))] if numbers else found
-    check_one_model({f"GPU {one.number}": one.name for one in chosen})
+    """Return GPUs of one model by index in ascending order; by default all."""
+    gpus = list_gpus()
+    chosen = [find_gpu(number) for number in sorted(set(numbers))] if numbers else gpus
+    check_one_model({f"GPU {gpu.number}": gpu.name for gpu in chosen})
     return tuple(chosen)
 
 
 def check_one_model(models: Mapping[str, str]) -> None:
-    """Refuses GPUs of different models, by what each is called and where it is."""
+    """Raise InputError for GPUs of different models; `models` maps places to model names."""
     if len(set(models.values())) > 1:
-        told = "; ".join(f"{place} is {visible(model)}" for place, model in models.items())
+        listing = "; ".join(f"{place} is {visible(model)}" for place, model in models.items())
         raise InputError(
-            f"the GPUs are of different models, and their times cannot be compared: {told}",
+            f"the GPUs are of different models, and their times cannot be compared: {listing}",
             "Measure on those of one model, and on the others with another database.",
         )
 
 
 def device_environment() -> dict[str, str]:
-    """What a process that uses a GPU is told, so that it counts GPUs as we do."""
-    found = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    """Return the environment that makes a GPU process number GPUs like this one."""
+    environment = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     if (visible := os.environ.get(VISIBLE)) is not None:
-        found[VISIBLE] = visible
-    return found
+        environment[VISIBLE] = visible
+    return environment
 
 
 def list_gpus() -> tuple[ListedGpu, ...]:
-    """Lists the GPUs that are meant for this process; none is an error."""
+    """List the visible GPUs; raise MissingToolError if there are none."""
     if which(PROGRAM) is None:
         raise MissingToolError("a GPU", _REMEDY)
     try:
-        told = run([PROGRAM, _QUERY, "--format=csv,noheader"], limit=_SECONDS, install=_REMEDY)
+        output = run([PROGRAM, _QUERY, "--format=csv,noheader"], limit=_SECONDS, install=_REMEDY)
     except PolicygenError as error:
         raise MissingToolError("a GPU that answers", f"{error}\n  {_REMEDY}") from error
-    rows = [match for row in told.splitlines() if (match := _ROW.fullmatch(row.strip()))]
+    rows = [match for row in output.splitlines() if (match := _ROW.fullmatch(row.strip()))]
     if not rows:
         raise MissingToolError("a GPU", _REMEDY)
-    found = [
+    gpus = [
         ListedGpu(number, name, uuid, f"sm{major}{minor}", driver)
         for number, (name, uuid, major, minor, driver) in enumerate(row.groups() for row in rows)
     ]
-    return tuple(_visible(found, os.environ.get(VISIBLE)))
+    return tuple(_visible(gpus, os.environ.get(VISIBLE)))
 
 
 def _visible(gpus: Sequence[ListedGpu], names: str | None) -> list[ListedGpu]:
-    """Those that CUDA shows, in its order: what stands behind a name of none is not looked at."""
+    """Return the visible GPUs in CUDA's order; names after an unknown one are ignored."""
     if names is None:
         return list(gpus)
-    found: list[ListedGpu] = []
+    visible_gpus: list[ListedGpu] = []
     for name in map(str.strip, names.split(",")):
-        one = next((gpu for gpu in gpus if _names(name, gpu)), None)
-        if one is None:
+        match = next((gpu for gpu in gpus if _matches(name, gpu)), None)
+        if match is None:
             break
-        found.append(replace(one, number=len(found)))
-    if not found:
+        visible_gpus.append(replace(match, number=len(visible_gpus)))
+    if not visible_gpus:
         raise MissingToolError(
             f"a GPU: {VISIBLE}={visible(names)!r} names none of the {len(gpus)} that the driver"
             " lists",
             f"Unset {VISIBLE}, or correct it.",
         )
-    return found
+    return visible_gpus
 
 
-def _names(name: str, gpu: ListedGpu) -> bool:
+def _matches(name: str, gpu: ListedGpu) -> bool:
     return name == str(gpu.number) or (name.startswith("GPU-") and gpu.uuid.startswith(name))
 
 
@@ -125,7 +124,7 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True, slots=True)
 class ClockState:
-    """A clock now, and at most, in MHz."""
+    """Current and maximum clock in MHz."""
 
     now: int | None
     most: int | None
@@ -133,38 +132,38 @@ class ClockState:
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """One GPU; nothing where the library does not tell, or not to this user."""
+    """State of a GPU; None for values that the library does not report to this user."""
 
     memory: int | None
-    """Bytes that it has."""
+    """Total bytes."""
     used: int | None
-    """Bytes that are taken."""
+    """Bytes in use."""
     sm: ClockState
     memory_clock: ClockState
     power_limit: float | None
-    """Watts that it may take now."""
+    """Current limit in watts."""
     power_limits: tuple[float, float] | None
-    """Watts: the least and the most that the limit can be."""
+    """Minimum and maximum of the limit in watts."""
     slowed: tuple[str, ...]
-    """Why it runs slower than it may, now."""
+    """Reasons why it currently runs below its clocks."""
     temperature: int | None
     """Degrees Celsius."""
     persistence: bool | None
-    """Whether the driver stays loaded while nobody uses it."""
+    """Whether the driver stays loaded while the GPU is idle."""
     ecc: bool | None
     exclusive: bool | None
-    """Whether one process at a time may use it."""
+    """Whether only one process at a time may use it."""
     divided: bool | None
-    """Whether it is divided into several (MIG)."""
+    """Whether it is partitioned (MIG)."""
     processes: tuple[int, ...] | None
-    """Numbers of the processes that compute on it."""
+    """IDs of the processes that compute on it."""
 
 
-# How a GPU stands before it is measured on, as the driver's management library tells it.
+# GPU state from NVML
 
 
 def gpu_state(uuid: str) -> GpuState | None:
-    """Asks for all that matters; nothing where the library or the GPU is missing."""
+    """Query the state of a GPU; None if the library or the GPU is missing."""
     library = management_library()
     if library is None:
         return None
@@ -176,24 +175,24 @@ def gpu_state(uuid: str) -> GpuState | None:
 
 
 def _read(library: Any, handle: Any) -> GpuState:
-    def told(ask: Callable[[], Told]) -> Told | None:
-        # Not every GPU, and not every user, is told everything.
+    def query(ask: Callable[[], Told]) -> Told | None:
+        # Some values are not supported on every GPU or not allowed for every user.
         with suppress(library.NVMLError, AttributeError):
             return ask()
         return None
 
     def clock(kind: int) -> ClockState:
         return ClockState(
-            told(lambda: int(library.nvmlDeviceGetClockInfo(handle, kind))),
-            told(lambda: int(library.nvmlDeviceGetMaxClockInfo(handle, kind))),
+            query(lambda: int(library.nvmlDeviceGetClockInfo(handle, kind))),
+            query(lambda: int(library.nvmlDeviceGetMaxClockInfo(handle, kind))),
         )
 
-    memory = told(lambda: library.nvmlDeviceGetMemoryInfo(handle))
-    bits = told(lambda: int(library.nvmlDeviceGetCurrentClocksEventReasons(handle))) or 0
-    limit = told(lambda: int(library.nvmlDeviceGetEnforcedPowerLimit(handle)))
-    limits = told(lambda: library.nvmlDeviceGetPowerManagementLimitConstraints(handle))
-    mode = told(lambda: int(library.nvmlDeviceGetComputeMode(handle)))
-    running = told(lambda: library.nvmlDeviceGetComputeRunningProcesses(handle))
+    memory = query(lambda: library.nvmlDeviceGetMemoryInfo(handle))
+    bits = query(lambda: int(library.nvmlDeviceGetCurrentClocksEventReasons(handle))) or 0
+    limit = query(lambda: int(library.nvmlDeviceGetEnforcedPowerLimit(handle)))
+    limits = query(lambda: library.nvmlDeviceGetPowerManagementLimitConstraints(handle))
+    mode = query(lambda: int(library.nvmlDeviceGetComputeMode(handle)))
+    running = query(lambda: library.nvmlDeviceGetComputeRunningProcesses(handle))
     return GpuState(
         memory=None if memory is None else int(memory.total),
         used=None if memory is None else int(memory.used),
@@ -202,14 +201,14 @@ def _read(library: Any, handle: Any) -> GpuState:
         power_limit=None if limit is None else limit / 1000,
         power_limits=None if limits is None else (limits[0] / 1000, limits[1] / 1000),
         slowed=slowed_by(library, bits),
-        temperature=told(
+        temperature=query(
             lambda: int(library.nvmlDeviceGetTemperature(handle, library.NVML_TEMPERATURE_GPU))
         ),
-        persistence=told(lambda: bool(library.nvmlDeviceGetPersistenceMode(handle))),
-        ecc=told(lambda: bool(library.nvmlDeviceGetCurrentEccMode(handle))),
+        persistence=query(lambda: bool(library.nvmlDeviceGetPersistenceMode(handle))),
+        ecc=query(lambda: bool(library.nvmlDeviceGetCurrentEccMode(handle))),
         exclusive=None if mode is None else mode == library.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS,
-        divided=told(lambda: bool(library.nvmlDeviceGetMigMode(handle)[0])),
-        processes=None if running is None else tuple(sorted(one.pid for one in running)),
+        divided=query(lambda: bool(library.nvmlDeviceGetMigMode(handle)[0])),
+        processes=None if running is None else tuple(sorted(process.pid for process in running)),
     )
 
 
@@ -226,7 +225,7 @@ REASONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DriverFacts:
-    """What the library knows beyond the runtime; nothing where it is missing."""
+    """Facts from NVML beyond the CUDA runtime; None where it is missing."""
 
     driver: str | None = None
     sm_clock: int | None = None
@@ -234,20 +233,20 @@ class DriverFacts:
     power_limit: float | None = None
 
 
-# What the driver's management library says of a GPU: clocks, limits, why it is slowed down.
+# Driver facts and clocks from NVML
 
 
 def facts(uuid: str) -> DriverFacts:
-    """Asks for the driver's version, the highest clocks and the power limit."""
+    """Query driver version, maximum clocks, and power limit."""
     library = management_library()
     if library is None:
         return DriverFacts(driver=driver_of_kernel())
     handle = library.nvmlDeviceGetHandleByUUID(uuid)
-    limit = _asked(lambda: library.nvmlDeviceGetEnforcedPowerLimit(handle))
+    limit = _query(lambda: library.nvmlDeviceGetEnforcedPowerLimit(handle))
     return DriverFacts(
         driver=str(library.nvmlSystemGetDriverVersion()),
-        sm_clock=_asked(lambda: library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_SM)),
-        memory_clock=_asked(
+        sm_clock=_query(lambda: library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_SM)),
+        memory_clock=_query(
             lambda: library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_MEM)
         ),
         power_limit=None if limit is None else limit / 1000,
@@ -255,24 +254,24 @@ def facts(uuid: str) -> DriverFacts:
 
 
 def clocks(uuid: str) -> Clocks | None:
-    """Asks how fast a GPU runs, and why not faster; nothing without the library."""
+    """Query the current clock of a GPU and why it is slowed down; None without the library."""
     library = management_library()
     if library is None:
         return None
     handle = library.nvmlDeviceGetHandleByUUID(uuid)
-    now = _asked(lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM))
-    bits = _asked(lambda: library.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
+    now = _query(lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM))
+    bits = _query(lambda: library.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
     return Clocks(now or 0, slowed_by(library, bits))
 
 
 def slowed_by(library: Any, bits: int) -> tuple[str, ...]:
-    """Why a GPU runs slower than it may, in words, of the library's bits."""
-    known = ((getattr(library, name, 0), words) for name, words in REASONS.items())
-    return tuple(dict.fromkeys(words for bit, words in known if bits & bit))
+    """Translate NVML's slowdown bits into words."""
+    reasons = ((getattr(library, name, 0), words) for name, words in REASONS.items())
+    return tuple(dict.fromkeys(words for bit, words in reasons if bits & bit))
 
 
-def _asked(ask: Callable[[], int]) -> int | None:
-    """Not every GPU, and not every user, is told everything."""
+def _query(ask: Callable[[], int]) -> int | None:
+    """Query a value; None if the GPU does not support it or the user may not read it."""
     library = management_library()
     assert library is not None
     with suppress(library.NVMLError, AttributeError):
@@ -282,28 +281,28 @@ def _asked(ask: Callable[[], int]) -> int | None:
 
 @cache
 def management_library() -> Any:
-    """The library, ready to be asked; none where it, or the driver, is missing."""
+    """Return the initialized NVML library; None if it or the driver is missing."""
     try:
         library = import_module("pynvml")
         library.nvmlInit()
-    except Exception:  # noqa: BLE001  not installed, or no driver: whichever words it has
+    except Exception:  # noqa: BLE001  not installed, or no driver, whatever the error is
         return None
     return library
 
 
 def driver_of_kernel() -> str | None:
-    """The driver's version as the kernel tells it; none where no driver is loaded."""
+    """Return the driver version from the kernel; None if no driver is loaded."""
     try:
-        found = _VERSION.search(_VERSION_FILE.read_text(encoding="utf-8"))
+        match = _VERSION.search(_VERSION_FILE.read_text(encoding="utf-8"))
     except OSError:
         return None
-    return found and found[1]
+    return match and match[1]
 
 
 SESSION = "session"
-"""Who measures: held from the first question to the last answer."""
+"""Lock role of a measurement, held from start to end."""
 WORKER = "worker"
-"""The process that has the GPU: it may end a moment after the one that started it."""
+"""Lock role of the GPU process, which may end shortly after the one that started it."""
 PLACES = (Path("/run/lock"), Path("/tmp"))  # noqa: S108  all users must look at the same place
 _PAUSE = 0.05
 _SHOWN = 200
@@ -312,35 +311,35 @@ _UUID = re.compile(r"[\w-]{1,80}")
 
 
 class BusyGpuError(InputError):
-    """Somebody else measures on the GPU."""
+    """Another measurement is running on the GPU."""
 
 
-# One measurement at a time on a GPU: a lock for the whole machine, on the GPU's UUID.
+# Machine-wide lock per GPU UUID
 
 
 @contextmanager
 def gpu_lock(
     uuid: str, role: str = SESSION, patience: float = 0.0, folder: Path | None = None
 ) -> Iterator[None]:
-    """Keeps other measurements off a GPU; waits so many seconds for one that runs."""
+    """Keep other measurements off a GPU, waiting `patience` seconds for one that runs."""
     name = uuid if _UUID.fullmatch(uuid) else digest(uuid)
-    path = (folder or _place()) / f"policygen-{name}.{role}"
-    descriptor = _opened(path)
+    path = (folder or _lock_folder()) / f"policygen-{name}.{role}"
+    descriptor = _open_lock(path)
     try:
         _wait(descriptor, path, uuid, patience)
-        _sign(descriptor)
+        _write_holder(descriptor)
         yield
     finally:
         os.close(descriptor)
 
 
-def _place() -> Path:
-    """A folder in which each user may make a file, and none take away another's."""
-    for place in PLACES:
+def _lock_folder() -> Path:
+    """Return a world-writable folder in which users cannot delete each other's files."""
+    for folder in PLACES:
         with suppress(OSError):
-            mode = place.stat().st_mode
+            mode = folder.stat().st_mode
             if stat.S_ISDIR(mode) and mode & stat.S_ISVTX and mode & stat.S_IWOTH:
-                return place
+                return folder
     raise InputError(
         f"there is no folder for the lock of a GPU: neither {' nor '.join(map(str, PLACES))}"
         " is one that all users may write",
@@ -348,28 +347,28 @@ def _place() -> Path:
     )
 
 
-def _opened(path: Path) -> int:
-    """The file, made where there is none; what another user made can be locked, too."""
-    safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # no link is followed, no pipe waited for
+def _open_lock(path: Path) -> int:
+    """Open the lock file, creating it if needed; files of other users can be locked, too."""
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # follow no link, wait for no pipe
     try:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | safe, 0o666)
-        except PermissionError:  # Linux refuses to make what another user has made here
-            descriptor = os.open(path, os.O_RDONLY | safe)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o666)
+        except PermissionError:  # Linux refuses to open another user's file with O_CREAT here
+            descriptor = os.open(path, os.O_RDONLY | flags)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    found = os.fstat(descriptor)
-    # Of a file with two names the other one may be something that is not to be written.
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+    status = os.fstat(descriptor)
+    # A second hard link may point to a file that must not be written.
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         os.close(descriptor)
         raise _unusable(path, "it is no file of its own")
-    if found.st_uid == os.getuid():
-        os.fchmod(descriptor, 0o666)  # what the user's mask took away
+    if status.st_uid == os.getuid():
+        os.fchmod(descriptor, 0o666)  # undo the umask
     return descriptor
 
 
-def _unusable(path: Path, why: str) -> InputError:
-    return InputError(f"{path}: the lock of a GPU cannot be used: {why}", f"Remove {path}.")
+def _unusable(path: Path, reason: str) -> InputError:
+    return InputError(f"{path}: the lock of a GPU cannot be used: {reason}", f"Remove {path}.")
 
 
 def _wait(descriptor: int, path: Path, uuid: str, patience: float) -> None:
@@ -379,9 +378,9 @@ def _wait(descriptor: int, path: Path, uuid: str, patience: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() >= end:
-                who = _signed(descriptor)
+                holder = _read_holder(descriptor)
                 raise BusyGpuError(
-                    f"another measurement runs on {visible(uuid)}: {who or 'of somebody else'}",
+                    f"another measurement runs on {visible(uuid)}: {holder or 'of somebody else'}",
                     "Wait until it has ended, or choose another GPU.",
                 ) from error
             time.sleep(_PAUSE)
@@ -391,13 +390,13 @@ def _wait(descriptor: int, path: Path, uuid: str, patience: float) -> None:
             return
 
 
-def _sign(descriptor: int) -> None:
-    """Who has it, for others to read; where the file is another user's it stays as it is."""
+def _write_holder(descriptor: int) -> None:
+    """Write the holder for others to read; another user's file is left unchanged."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()} of user {os.getuid()}".encode(), 0)
 
 
-def _signed(descriptor: int) -> str:
+def _read_holder(descriptor: int) -> str:
     text = os.pread(descriptor, _SHOWN, 0).decode(errors="replace").partition("\n")[0]
     return visible(text)

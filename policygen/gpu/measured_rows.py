@@ -1,7 +1,7 @@
-"""Rows of measurements as CCCL has them, each written at once, and where they come from.
+"""Measurement rows in CCCL's format, written immediately, with their sources.
 
-A row is a variant on a runtime workload under one GPU, toolkit and CCCL. What is measured again is
-joined to its row; what each session found of it stands in `policygen_rows`.
+A row is a variant on a runtime workload for one GPU, toolkit, and CCCL. Repeated measurements are
+merged into the row; `policygen_rows` holds those of each session.
 """
 
 import json
@@ -46,12 +46,12 @@ CODES: Mapping[Kind, str] = {
     "compile": "5",
     "hang": "42",
 }
-"""Of runs that failed; 42 is CCCL's own for one that takes too long."""
+"""Log codes of failed runs; 42 is CCCL's code for a timeout."""
 
 
 @contextmanager
 def open_measurements(path: Path, about: About) -> Iterator["MeasuringSession"]:
-    """A session that writes into a database; when the block ends it is noted that it has ended."""
+    """Open a session that writes into a database; its end is recorded after the block."""
     with open_writer(path) as writer, Decoder() as decoder:
         session = MeasuringSession(writer, about, decoder)
         yield session
@@ -59,7 +59,7 @@ def open_measurements(path: Path, about: About) -> Iterator["MeasuringSession"]:
 
 
 class MeasuringSession:
-    """Writes what is found, row by row; what is there already is asked for first."""
+    """Writes results row by row, and reads what the database already has."""
 
     def __init__(self, writer: DatabaseWriter, about: About, decoder: Decoder) -> None:
         self.about = about
@@ -68,19 +68,19 @@ class MeasuringSession:
         self.number = begin_session(writer, about)
 
     def prepare(self, spot: RowSpot, declared: DeclaredAxes) -> None:
-        """Makes the table of a sub-benchmark, and writes the declared values of its axes."""
+        """Create the table of a sub-benchmark and write the declared values of its axes."""
         prepare_table(self.writer, spot, declared)
 
     def measured(self, spot: RowSpot) -> frozenset[str]:
-        """The variants that have a row, `base` among them."""
+        """Return the variants that have a row, including `base`."""
         where, values = self._where(spot)
         rows = self.writer.rows(f"SELECT variant FROM {spot.table} WHERE {where}", *values)  # noqa: S608
         return frozenset(str(variant) for (variant,) in rows)
 
     def times(self, spot: RowSpot) -> dict[str, list[tuple[int, float]]]:
-        """What each variant took in each process, with the session, in their order.
+        """Return the time of each variant in each process, with the session, in order.
 
-        In a session the first, second, … of base and of a variant were taken side by side.
+        The n-th times of the baseline and of a variant in a session belong together.
         """
         rows: list[Any] = self.writer.rows(
             f"SELECT r.variant, r.session, r.center FROM {ROWS} AS r JOIN {SESSIONS} AS s"  # noqa: S608
@@ -89,19 +89,19 @@ class MeasuringSession:
             *self._key,
             *named(spot),
         )
-        found: dict[str, list[tuple[int, float]]] = {}
-        for variant, number, center in rows:
-            found.setdefault(variant, []).append((number, center))
-        return found
+        times: dict[str, list[tuple[int, float]]] = {}
+        for variant, session_id, center in rows:
+            times.setdefault(variant, []).append((session_id, center))
+        return times
 
     def samples(self, spot: RowSpot) -> dict[str, Samples]:
-        """All samples of each variant, sorted: those of its processes are not told apart."""
+        """Return all samples of each variant, sorted and merged over processes."""
         where, values = self._where(spot)
         rows = self.writer.rows(f"SELECT variant, samples FROM {spot.table} WHERE {where}", *values)  # noqa: S608
         return {str(variant): self._decoded(blob) for variant, blob in rows}
 
     def failed(self, spot: RowSpot) -> dict[str, Failure]:
-        """The variants without a row that this session, or an earlier one, failed to measure."""
+        """Return the failures of all sessions, for variants without a row."""
         rows = self.writer.rows(
             f"SELECT f.variant, f.kind, f.reason FROM {FAILURES} AS f JOIN {SESSIONS} AS s"  # noqa: S608
             " ON s.id = f.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
@@ -109,9 +109,11 @@ class MeasuringSession:
             *self._key,
             *named(spot),
         )
-        found = {str(variant): Failure(_kind(kind), str(why)) for variant, kind, why in rows}
-        there = self.measured(spot) if found else frozenset()
-        return {label: failure for label, failure in found.items() if label not in there}
+        failures = {
+            str(variant): Failure(_kind(kind), str(reason)) for variant, kind, reason in rows
+        }
+        measured = self.measured(spot) if failures else frozenset()
+        return {label: failure for label, failure in failures.items() if label not in measured}
 
     def record(
         self,
@@ -121,20 +123,28 @@ class MeasuringSession:
         elapsed: float,
         bandwidth: float | None = None,
     ) -> None:
-        """Writes a row, or joins samples to the one that is there; all of it or nothing."""
+        """Write a row, or merge samples into the existing one, in one transaction."""
         where, values = self._where(spot)
-        mine = np.asarray(samples, np.float64)
+        new_samples = np.asarray(samples, np.float64)
         with self.writer.writing() as connection:
-            there = connection.execute(
+            row = connection.execute(
                 f"SELECT elapsed, samples FROM {spot.table} WHERE {where} AND variant = ?",  # noqa: S608
                 (*values, variant),
             ).fetchone()
-            all_of_them = mine if there is None else self._joined(there[1], mine)
-            total = elapsed + (0.0 if there is None else there[0] or 0.0)
-            self.put(connection, spot, variant, all_of_them, total, bandwidth)
+            all_samples = new_samples if row is None else self._joined(row[1], new_samples)
+            total = elapsed + (0.0 if row is None else row[0] or 0.0)
+            self.put(connection, spot, variant, all_samples, total, bandwidth)
             connection.execute(
                 f"INSERT INTO {ROWS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (self.number, *named(spot), variant, len(mine), center_of(mine), elapsed, now()),
+                (
+                    self.number,
+                    *named(spot),
+                    variant,
+                    len(new_samples),
+                    center_of(new_samples),
+                    elapsed,
+                    now(),
+                ),
             )
             self.log_run(connection, spot, variant, elapsed)
 
@@ -147,7 +157,7 @@ class MeasuringSession:
         elapsed: float,
         bandwidth: float | None = None,
     ) -> None:
-        """Lets a row have these samples, whatever it had, in a transaction that is open."""
+        """Replace the samples of a row within an open transaction."""
         where, values = self._where(spot)
         cells = (elapsed, center_of(samples), encode(samples), bandwidth)
         changed = connection.execute(
@@ -165,7 +175,7 @@ class MeasuringSession:
             )
 
     def drop(self, connection: Any, spot: RowSpot, variant: str) -> None:
-        """Deletes a row, in a transaction that is open."""
+        """Delete a row within an open transaction."""
         where, values = self._where(spot)
         connection.execute(
             f"DELETE FROM {spot.table} WHERE {where} AND variant = ?",  # noqa: S608
@@ -173,11 +183,11 @@ class MeasuringSession:
         )
 
     def log_run(self, connection: Any, spot: RowSpot, variant: str, elapsed: float) -> None:
-        """Writes into CCCL's own log that a variant ran."""
+        """Log a run in CCCL's own table."""
         self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
 
     def fail(self, spot: RowSpot, variant: str, failure: Failure, elapsed: float = 0.0) -> None:
-        """Writes that a variant is not measured on a runtime workload, and why."""
+        """Write why a variant is not measured on a runtime workload."""
         with self.writer.writing() as connection:
             connection.execute(
                 f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
@@ -190,27 +200,27 @@ class MeasuringSession:
             self._log(connection, log, spot.algorithm, variant, CODES[failure.kind], elapsed)
 
     def built(self, algorithm: str, variant: str, code: str, elapsed: float) -> None:
-        """Writes that a variant was compiled, or was not: `0` is fine."""
+        """Log whether a variant was compiled; code `0` means success."""
         with self.writer.writing() as connection:
             self._log(connection, "builds", algorithm, variant, code, elapsed)
 
     def noise(self, spot: RowSpot, process: int, samples: Sequence[float]) -> None:
-        """Writes what base took in a fresh process, once for each: how noisy base is."""
-        mine = np.asarray(samples, np.float32)
-        pairs = len(mine) // 2
-        beside = center_of(mine[::2][:pairs]) / center_of(mine[1::2]) if pairs else 1.0
+        """Write the time and noise of the baseline once per fresh process."""
+        times = np.asarray(samples, np.float32)
+        pairs = len(times) // 2
+        self_ratio = center_of(times[::2][:pairs]) / center_of(times[1::2]) if pairs else 1.0
         with self.writer.writing() as connection:
             connection.execute(
                 f"INSERT OR IGNORE INTO {NOISE} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (*(self.number, *named(spot), process), len(mine), center_of(mine), beside),
+                (*(self.number, *named(spot), process), len(times), center_of(times), self_ratio),
             )
 
     def beside(self, spot: RowSpot) -> list[float]:
-        """Base against itself within each fresh process, of all sessions."""
+        """Return the baseline against itself within each fresh process, over all sessions."""
         return self._noise("beside", spot)
 
     def noise_centers(self, spot: RowSpot) -> list[float]:
-        """What base took in fresh processes, of all sessions."""
+        """Return the baseline times in fresh processes, over all sessions."""
         return self._noise("center", spot)
 
     def _noise(self, column: str, spot: RowSpot) -> list[float]:
@@ -224,7 +234,7 @@ class MeasuringSession:
         return [value for (value,) in rows]
 
     def time(self, step: str, seconds: float) -> None:
-        """Writes how long something took."""
+        """Write the duration of a step."""
         with self.writer.writing() as connection:
             connection.execute(
                 f"INSERT INTO {TIMES} VALUES (?, ?, ?)",  # noqa: S608
@@ -232,7 +242,7 @@ class MeasuringSession:
             )
 
     def note(self, repeated: int, throttled: int, restarts: int) -> None:
-        """Adds to what is said of throttling, and how many processes there were."""
+        """Add to the throttling counts, and store the number of restarts."""
         with self.writer.writing() as connection:
             connection.execute(
                 f"UPDATE {SESSIONS} SET repeated = repeated + ?, throttled = throttled + ?,"  # noqa: S608
@@ -241,15 +251,15 @@ class MeasuringSession:
             )
 
     def launched(self, spot: RowSpot, launches: Mapping[str, Launch]) -> None:
-        """Writes how kernels of one's own are launched on a runtime workload."""
+        """Write the launch configurations of user kernels on a runtime workload."""
         keep_launches(self.writer, self.number, named(spot), launches)
 
     def achieved(self, spot: RowSpot, shares: Mapping[str, float]) -> None:
-        """Writes which share of threads was at work when they ran."""
+        """Write the achieved occupancy of variants."""
         keep_achieved(self.writer, self.number, named(spot), shares)
 
     def end(self) -> None:
-        """Notes that the session has ended, and was not killed."""
+        """Record that the session ended normally."""
         with self.writer.writing() as connection:
             connection.execute(
                 f"UPDATE {SESSIONS} SET ended = ? WHERE id = ?",  # noqa: S608
@@ -260,16 +270,16 @@ class MeasuringSession:
         axes = "".join(f" AND {quote(axis)} = ?" for axis in spot.workload)
         return f"ctk = ? AND cccl = ? AND gpu = ?{axes}", (*self._key, *spot.workload.values())
 
-    def _joined(self, blob: object, mine: Samples) -> Samples:
-        return np.concatenate([self._decoded(blob), mine])
+    def _joined(self, blob: object, new_samples: Samples) -> Samples:
+        return np.concatenate([self._decoded(blob), new_samples])
 
     def _decoded(self, blob: object) -> Samples:
-        (there,) = self._decoder.decode([blob])
-        if isinstance(there, BadSamplesError):
+        (samples,) = self._decoder.decode([blob])
+        if isinstance(samples, BadSamplesError):
             raise InputError(
-                f"{self.writer.path}: samples cannot be read: {there}", "Name another file."
+                f"{self.writer.path}: samples cannot be read: {samples}", "Name another file."
             )
-        return there
+        return samples
 
     def _log(
         self, connection: Any, log: str, algorithm: str, variant: str, code: str, elapsed: float
@@ -281,12 +291,12 @@ class MeasuringSession:
 
 
 def named(spot: RowSpot) -> tuple[str, str, str]:
-    """How our own tables name a runtime workload."""
+    """Return the key of a runtime workload in policygen's own tables."""
     return spot.algorithm, spot.subbench, workload_text(spot.workload)
 
 
 def center_of(samples: "np.ndarray[Any, Any]") -> float:
-    """CCCL's own estimate of what a run takes, of samples as they are kept."""
+    """Return CCCL's estimate of a time: the median of the stored samples."""
     return float(np.median(samples.astype(np.float32)))
 
 
@@ -294,11 +304,11 @@ def _kind(text: object) -> Kind:
     return next((kind for kind in CODES if kind == text), "error")
 
 
-_COLUMNS = ", ".join(f"{one.name} INTEGER NOT NULL" for one in fields(Launch))
-_NAMED = "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL"
+_COLUMNS = ", ".join(f"{launch_field.name} INTEGER NOT NULL" for launch_field in fields(Launch))
+_SPOT_COLUMNS = "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL"
 
 
-# What a database keeps of kernels of one's own: launches, what words mean, how fast a copy is.
+# Tables for user kernels
 
 
 def keep_launches(
@@ -307,19 +317,22 @@ def keep_launches(
     spot: tuple[str, str, str],
     launches: Mapping[str, Launch],
 ) -> None:
-    """Writes those of a runtime workload; what the session has of a variant is replaced."""
+    """Write the launches on a runtime workload, replacing those of this session."""
     if not launches:
         return
     places = ", ".join("?" * (5 + len(fields(Launch))))
     with writer.writing() as connection:
         connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {LAUNCHES} (session INTEGER NOT NULL, {_NAMED},"
+            f"CREATE TABLE IF NOT EXISTS {LAUNCHES} (session INTEGER NOT NULL, {_SPOT_COLUMNS},"
             f" variant TEXT NOT NULL, {_COLUMNS},"
             " UNIQUE(session, algorithm, bench, workload, variant))"
         )
         connection.executemany(
             f"INSERT OR REPLACE INTO {LAUNCHES} VALUES ({places})",  # noqa: S608
-            [(session, *spot, label, *astuple(one)) for label, one in sorted(launches.items())],
+            [
+                (session, *spot, label, *astuple(launch))
+                for label, launch in sorted(launches.items())
+            ],
         )
 
 
@@ -329,10 +342,10 @@ def keep_achieved(
     spot: tuple[str, str, str],
     shares: Mapping[str, float],
 ) -> None:
-    """Writes which share of a multiprocessor's threads were at work in a run of a variant."""
+    """Write the achieved occupancy of variants."""
     with writer.writing() as connection:
         connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {ACHIEVED} (session INTEGER NOT NULL, {_NAMED},"
+            f"CREATE TABLE IF NOT EXISTS {ACHIEVED} (session INTEGER NOT NULL, {_SPOT_COLUMNS},"
             " variant TEXT NOT NULL, share REAL NOT NULL,"
             " UNIQUE(session, algorithm, bench, workload, variant))"
         )
@@ -345,21 +358,21 @@ def keep_achieved(
 def keep_words(
     writer: DatabaseWriter, algorithm: str, words: Mapping[str, tuple[str, ...]]
 ) -> None:
-    """Writes what the numbers of a parameter stand for."""
+    """Write the names of a parameter's values."""
     with writer.writing() as connection:
         connection.execute(VALUE_TABLE)
         connection.executemany(
             f"INSERT OR REPLACE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
             [
                 (algorithm, parameter, value, json.dumps(word))
-                for parameter, lot in words.items()
-                for value, word in enumerate(lot)
+                for parameter, value_words in words.items()
+                for value, word in enumerate(value_words)
             ],
         )
 
 
 def keep_start(writer: DatabaseWriter, algorithm: str, kernel: str, variant: str) -> None:
-    """Writes of which kernel something is a class of sizes, and which variant base is."""
+    """Write the kernel of a size class and the variant that is its baseline."""
     with writer.writing() as connection:
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {KERNELS} (algorithm TEXT NOT NULL UNIQUE,"
@@ -372,7 +385,7 @@ def keep_start(writer: DatabaseWriter, algorithm: str, kernel: str, variant: str
 
 
 def keep_peak(writer: DatabaseWriter, session: int, bandwidth: float) -> None:
-    """Writes how many bytes a copy moved in a second."""
+    """Write the measured copy bandwidth in bytes per second."""
     with writer.writing() as connection:
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS {PEAKS} (session INTEGER NOT NULL, bytes REAL NOT NULL)"

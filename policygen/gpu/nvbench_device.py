@@ -1,4 +1,4 @@
-"""A GPU whose samples are NVBench's own: its Python package runs functions of units."""
+"""A GPU measured by NVBench, whose Python package runs the functions of units."""
 
 import ctypes
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from policygen.installation import add
 MODULE = "cuda.bench"
 RESULT = "result.json"
 PLACE = "place"
-"""The axis of NVBench's benchmark: which function of the order runs."""
+"""Axis of the NVBench benchmark: the index of the function in the order."""
 GROWTHS = 8
-"""Times that temporary storage is made larger; an algorithm asks for a few pieces at most."""
+"""Maximum number of times that temporary storage is enlarged."""
 
 
 class Arena(ctypes.Structure):
-    """Temporary storage, as units take it."""
+    """Temporary storage in the layout that units expect."""
 
     _fields_ = (
         ("base", ctypes.c_void_p),
@@ -33,25 +33,25 @@ class Arena(ctypes.Structure):
 
 
 class NvbenchDevice(CudaDevice):
-    """One GPU, with the options that NVBench measures with."""
+    """A GPU with NVBench's options."""
 
     def __init__(
         self, index: int, runner: Path, runtime: Path | None = None, options: Sequence[str] = ()
     ) -> None:
-        """Loads NVBench, and opens the GPU."""
+        """Load NVBench and open the GPU."""
         try:
             self._bench = import_module(MODULE)
-            self._bench.run_all_benchmarks  # noqa: B018  it is loaded when it is looked for
+            self._bench.run_all_benchmarks  # noqa: B018  loaded lazily on access
         except ImportError as error:
-            words = f"cuda.bench cannot be loaded: {error}. Install it: {add('measure')}"
-            raise DeviceError(UNSUPPORTED, words) from error
+            message = f"cuda.bench cannot be loaded: {error}. Install it: {add('measure')}"
+            raise DeviceError(UNSUPPORTED, message) from error
         super().__init__(index, runner, runtime)
         self._options = options
         self._storage = Arena()
         self._spent = False
 
-    def nvbench(self, order: Sequence[VariantFunction], around: AroundPlace) -> None:
-        """Measures functions in their order; NVBench runs once in a process."""
+    def nvbench(self, order: Sequence[VariantFunction], measure: AroundPlace) -> None:
+        """Measure functions in order; NVBench can run only once per process."""
         case = self._opened
         if self._spent:
             raise DeviceError(UNSUPPORTED, "NVBench has run in this process already")
@@ -60,18 +60,18 @@ class NvbenchDevice(CudaDevice):
                 UNSUPPORTED, "a run changes its inputs, which NVBench does not make anew"
             )
         self._spent = True
-        # NVBench takes what is raised in a benchmark for its own affair.
+        # NVBench swallows exceptions of a benchmark.
         raised: list[BaseException] = []
         with TemporaryDirectory(prefix="policygen-") as temporary:
             result = Path(temporary) / RESULT
 
             def policygen(state: Any) -> None:
-                place = state.get_int64(PLACE)
+                index = state.get_int64(PLACE)
                 if raised:
                     state.skip("what was measured before it failed")
                     return
                 try:
-                    around(place, lambda: self._measured(state, order[place], result))
+                    measure(index, lambda: self._measure(state, order[index], result))
                 except BaseException as error:  # noqa: BLE001  it is raised below
                     raised.append(error)
                     state.skip(str(error))
@@ -86,40 +86,40 @@ class NvbenchDevice(CudaDevice):
             raise raised[0]
 
     def close(self) -> None:
-        """Frees the buffers, and temporary storage."""
+        """Free the buffers and the temporary storage."""
         super().close()
         if self._storage.base:
             self.release([self._storage.base])
             self._storage = Arena()
 
     def _arguments(self, result: Path) -> list[str]:
-        where = ["--quiet", "--jsonbin", str(result), "-d", str(self._index)]
-        return ["policygen", *where, *self._options]
+        result_options = ["--quiet", "--jsonbin", str(result), "-d", str(self._index)]
+        return ["policygen", *result_options, *self._options]
 
-    def _measured(self, state: Any, one: VariantFunction, result: Path) -> list[float]:
-        """Seconds of runs, in the order in which they were taken."""
-        # Its kernels are loaded; and what waits for the GPU itself is refused: NVBench lets the
-        # GPU wait until all is launched, too.
-        self.sample(one)
-        function, case = self._function(one), self._opened
+    def _measure(self, state: Any, variant: VariantFunction, result: Path) -> list[float]:
+        """Return the seconds of runs in measurement order."""
+        # Load the kernels, and refuse functions that wait for the GPU: NVBench blocks the GPU until
+        # everything is launched.
+        self.sample(variant)
+        function, case = self._function(variant), self._opened
         self._make_storage(function)
         codes: list[int] = []
 
-        def launched(launch: Any) -> None:
+        def enqueue(launch: Any) -> None:
             stream = ctypes.c_void_p(launch.get_stream().addressof())
             if code := function(case.buffers, case.sizes, ctypes.byref(self._storage), stream):
                 codes.append(code)
 
-        before = _sample_files(result)
+        earlier_files = _sample_files(result)
         try:
-            state.exec(launched, batched=False)
+            state.exec(enqueue, batched=False)
         except RuntimeError as error:
             raise DeviceError(codes[0] if codes else 0, f"NVBench failed: {error}") from error
         if codes:
             self.checked(codes[0])
-        # They are written when a benchmark ends; the JSON would be when all have ended.
-        found = [file for file in _sample_files(result) if file not in before]
-        samples = [float(one) for file in found for one in np.fromfile(file, "<f4")]
+        # The sample files are written when a benchmark ends, but the JSON only when all have ended.
+        new_files = [file for file in _sample_files(result) if file not in earlier_files]
+        samples = [float(sample) for file in new_files for sample in np.fromfile(file, "<f4")]
         if not samples:
             raise DeviceError(
                 UNSUPPORTED, "NVBench took no samples: the GPU was throttled, or it had no time"
@@ -127,7 +127,7 @@ class NvbenchDevice(CudaDevice):
         return samples
 
     def _make_storage(self, function: Any) -> None:
-        """Makes temporary storage as large as the function says that it needs."""
+        """Allocate as much temporary storage as the function requests."""
         case, storage = self._opened, self._storage
         for _ in range(GROWTHS):
             code = function(case.buffers, case.sizes, ctypes.byref(storage), None)
@@ -144,5 +144,5 @@ class NvbenchDevice(CudaDevice):
 
 
 def _sample_files(result: Path) -> list[Path]:
-    """What NVBench has written beside its JSON, a file for each benchmark that has ended."""
+    """Return NVBench's sample files: one for each benchmark that has ended."""
     return sorted(result.with_name(f"{result.name}-bin").glob("*.bin"))

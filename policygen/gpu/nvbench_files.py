@@ -1,7 +1,7 @@
-"""What was measured of both sides of a change, as NVBench writes it: for its own scripts.
+"""Writes the measurements of both sides of a change in NVBench's format, for its own scripts.
 
-A folder for each side has a file for each benchmark, as `nvbench_compare.py before after` takes
-them. All processes of a side are one file: a database keeps their samples together, in no order.
+A folder per side has a file per benchmark, as `nvbench_compare.py before after` expects. All
+processes of a side share one file, because a database keeps their samples together without order.
 """
 
 import json
@@ -24,9 +24,9 @@ from policygen.results.nvbench import SAMPLES, VERSION
 from policygen.results.samples import Samples
 
 PROGRAMS = {"before": (BASE, "base"), "after": (AFTER, "variant")}
-"""By side: what its rows are called, and how CCCL calls such a benchmark's program."""
+"""Side → label of its rows, and suffix that CCCL uses for such a program."""
 ENOUGH = 5
-"""Samples from which on NVBench tells their noise."""
+"""Minimum number of samples for which NVBench reports noise."""
 HIDDEN = "Hidden by default."
 JOINED = (
     "NVBench's files have all processes of a side together: one file a side tells no noise between"
@@ -38,7 +38,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredState:
-    """A runtime workload on a side: its samples, or why there are none."""
+    """A runtime workload on one side: its samples, or the reason why there are none."""
 
     spot: RowSpot
     samples: Samples | None
@@ -46,35 +46,35 @@ class MeasuredState:
 
 
 def check_nvbench(folder: Path) -> None:
-    """Refuses a folder where something stands, before anybody waits for what is written there."""
+    """Raise InputError early if the output folder is not empty."""
     try:
-        taken = next(folder.iterdir(), None) is not None
+        is_taken = next(folder.iterdir(), None) is not None
     except FileNotFoundError:
         return
     except OSError as error:
         raise InputError(f"{folder}: cannot be written to: {error.strerror}") from error
-    if taken:
+    if is_taken:
         raise InputError(f"{folder}: the folder is not empty", "Name a new folder.")
 
 
 def write_nvbench(
     folder: Path, changes: Sequence[ChangedWorkload], rows: MeasuringSession
 ) -> tuple[str, ...]:
-    """Writes what was measured into `before` and `after` of a folder; remarks on what is there."""
-    written = 0
+    """Write the measurements into `before` and `after` of a folder; return remarks."""
+    file_count = 0
     for side, (label, program) in PROGRAMS.items():
-        lots: dict[str, list[MeasuredState]] = {}
+        states_by_benchmark: dict[str, list[MeasuredState]] = {}
         for change in changes:
-            lots.setdefault(change.point[0], []).extend(_states(change, label, rows))
-        for name, states in lots.items():
+            states_by_benchmark.setdefault(change.point[0], []).extend(_states(change, label, rows))
+        for name, states in states_by_benchmark.items():
             if states:
                 _write(folder / side / f"{name}.json", f"{name}.{program}", states, rows)
-                written += 1
-    return (JOINED if written else unwritten(folder),)
+                file_count += 1
+    return (JOINED if file_count else unwritten(folder),)
 
 
 def unwritten(folder: Path) -> str:
-    """Why a folder that was asked for is not there."""
+    """Return the remark for a folder that was not written."""
     return f"{folder}: nothing was measured that could be written"
 
 
@@ -94,17 +94,17 @@ def _write(
 def nvbench_document(
     program: str, states: Sequence[MeasuredState], gpu: GpuFacts, folder: str
 ) -> tuple[Json, dict[str, bytes]]:
-    """A benchmark's file, and the files of samples that it names."""
-    lots: dict[str, list[MeasuredState]] = {}
+    """Return a benchmark's document and its sample files."""
+    states_by_subbench: dict[str, list[MeasuredState]] = {}
     for state in states:
-        lots.setdefault(state.spot.subbench, []).append(state)
+        states_by_subbench.setdefault(state.spot.subbench, []).append(state)
     files: dict[str, bytes] = {}
     benches = []
-    for index, (name, own) in enumerate(lots.items()):
-        axes = _axes([state.spot for state in own])
-        written = [_state(state, axes, files, folder) for state in own]
+    for index, (name, subbench_states) in enumerate(states_by_subbench.items()):
+        axes = _axes([state.spot for state in subbench_states])
+        documents = [_state(state, axes, files, folder) for state in subbench_states]
         benches.append(
-            {"name": name, "index": index, "devices": [0], "axes": axes, "states": written}
+            {"name": name, "index": index, "devices": [0], "axes": axes, "states": documents}
         )
     document = {
         "meta": {
@@ -122,14 +122,14 @@ def nvbench_document(
 
 def _states(change: ChangedWorkload, label: str, rows: MeasuringSession) -> Iterator[MeasuredState]:
     for spot in (spot for part in change.parts for spot in part.points):
-        if why := change.skipped.get(str(spot)):
-            yield MeasuredState(spot.spot, None, why)
+        if reason := change.skipped.get(str(spot)):
+            yield MeasuredState(spot.spot, None, reason)
         elif label in rows.times(spot.spot):
             yield MeasuredState(spot.spot, rows.samples(spot.spot)[label])
 
 
 def _device(gpu: GpuFacts) -> Json:
-    """What is known of it; NVBench knows more."""
+    """Return the known facts; NVBench writes more."""
     return {
         "id": 0,
         "name": gpu.name,
@@ -145,14 +145,14 @@ def _device(gpu: GpuFacts) -> Json:
 
 
 def _axes(spots: Sequence[RowSpot]) -> list[Json]:
-    """The axes of a sub-benchmark, with the values that were asked for."""
-    found = []
+    """Return the axes of a sub-benchmark with the measured values."""
+    axes = []
     for column in spots[0].workload:
         values = list(dict.fromkeys(spot.workload[column] for spot in spots))
         name, _, flags = column.partition("[")
         kind = "type" if "{ct}" in name else "int64" if all(map(_is_whole, values)) else "string"
         flags = flags.removesuffix("]") if kind == "int64" else ""
-        found.append(
+        axes.append(
             {
                 "name": name,
                 "type": kind,
@@ -160,7 +160,7 @@ def _axes(spots: Sequence[RowSpot]) -> list[Json]:
                 "values": [_axis_value(kind, flags, value) for value in values],
             }
         )
-    return found
+    return axes
 
 
 def _axis_value(kind: str, flags: str, value: str) -> Json:
@@ -169,8 +169,8 @@ def _axis_value(kind: str, flags: str, value: str) -> Json:
     if kind == "string":
         return {"input_string": value, "description": "", "value": value}
     number = _number(flags, value)
-    told = f"2^{value} = {number}" if flags == "pow2" else ""
-    return {"input_string": value, "description": told, "value": number}
+    description = f"2^{value} = {number}" if flags == "pow2" else ""
+    return {"input_string": value, "description": description, "value": number}
 
 
 def _is_whole(value: str) -> bool:
@@ -184,28 +184,28 @@ def _number(flags: str, value: str) -> int:
 def _state(
     state: MeasuredState, axes: Sequence[Json], files: dict[str, bytes], folder: str
 ) -> Json:
-    named, coordinates = ["Device=0"], []
+    names, coordinates = ["Device=0"], []
     for axis, value in zip(axes, state.spot.workload.values(), strict=True):
         pow2 = axis["flags"] == "pow2"
-        named.append(f"{axis['name']}={'2^' if pow2 else ''}{value}")
-        whole = axis["type"] == "int64"
+        names.append(f"{axis['name']}={'2^' if pow2 else ''}{value}")
+        is_integer = axis["type"] == "int64"
         coordinates.append(
             {
                 "name": axis["name"],
-                "type": "int64" if whole else "string",
-                "value": str(_number(axis["flags"], value)) if whole else value,
+                "type": "int64" if is_integer else "string",
+                "value": str(_number(axis["flags"], value)) if is_integer else value,
             }
         )
-    told: Json = {"name": " ".join(named), "device": 0, "axis_values": coordinates}
+    document: Json = {"name": " ".join(names), "device": 0, "axis_values": coordinates}
     if state.samples is None:
-        return told | {"summaries": None, "is_skipped": True, "skip_reason": state.reason}
+        return document | {"summaries": None, "is_skipped": True, "skip_reason": state.reason}
     file = f"{folder}/{len(files)}.bin"
     files[file] = state.samples.astype("<f4").tobytes()
-    return told | {"summaries": _summaries(state.samples, file), "is_skipped": False}
+    return document | {"summaries": _summaries(state.samples, file), "is_skipped": False}
 
 
 def _summaries(samples: Samples, file: str) -> list[Json]:
-    """NVBench's own, of what is known; its noise is that of samples, of all processes."""
+    """Return NVBench's summaries; the noise is that of the samples of all processes."""
     count, mean = samples.size, float(samples.mean())
     quartiles = np.quantile(samples, (0.25, 0.5, 0.75), method="nearest")
     low, middle, high = map(float, quartiles)
@@ -222,12 +222,16 @@ def _summaries(samples: Samples, file: str) -> list[Json]:
         "iqr/absolute": ("IQR", high - low),
         "iqr/relative": ("Rel IQR", (high - low) / middle),
     }
-    found = [_summary("nv/cold/sample_size", "Samples", "sample_size", ("value", "int64", count))]
+    summaries = [
+        _summary("nv/cold/sample_size", "Samples", "sample_size", ("value", "int64", count))
+    ]
     for tag, (name, value) in times.items():
         hint = "percentage" if tag.endswith("relative") else "duration"
-        own = _summary(f"nv/cold/time/gpu/{tag}", name, hint, ("value", "float64", value))
-        found.append(own if tag in {"mean", "stdev/relative"} else own | {"hide": HIDDEN})
-    found.append(
+        summary = _summary(f"nv/cold/time/gpu/{tag}", name, hint, ("value", "float64", value))
+        summaries.append(
+            summary if tag in {"mean", "stdev/relative"} else summary | {"hide": HIDDEN}
+        )
+    summaries.append(
         _summary(
             SAMPLES,
             "Sample Times File",
@@ -237,7 +241,7 @@ def _summaries(samples: Samples, file: str) -> list[Json]:
         )
         | {"hide": HIDDEN}
     )
-    return found
+    return summaries
 
 
 def _summary(tag: str, name: str, hint: str, *data: tuple[str, str, object]) -> Json:
@@ -246,7 +250,7 @@ def _summary(tag: str, name: str, hint: str, *data: tuple[str, str, object]) -> 
         "name": name,
         "hint": hint,
         "data": [
-            {"name": called, "type": kind, "value": None if value is None else str(value)}
-            for called, kind, value in data
+            {"name": field, "type": kind, "value": None if value is None else str(value)}
+            for field, kind, value in data
         ],
     }

@@ -1,4 +1,4 @@
-"""Workloads that are ready to be compiled: what variants mean for them, and how each is made."""
+"""Workloads that are ready to compile: the meaning of their variants, and how each one is built."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ from policygen.trees import tuning_headers
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Variants that can be compiled, those that cannot be made, and those that are base."""
+    """Variants that compile, variants that cannot be built, and variants equal to the baseline."""
 
     made: tuple[Candidate, ...]
     refused: Mapping[str, str]
@@ -70,88 +70,88 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class EntryWorkload:
-    """One workload on an architecture, and the entry that decides it, or one to be added."""
+    """A workload on an architecture with the tuning entry, existing or new, that decides it."""
 
     spot: FamilySpot
     benchmark: BenchmarkBinding
     point: Point
     arch: str
     version: str
-    """Of the bindings that hold for the tree."""
+    """Version of the bindings for the tree."""
 
     @property
     def base(self) -> Policy:
-        """What CUB selects by itself."""
+        """The policy that CUB selects by default."""
         return spelled(self.spot.told.values)
 
     def policy(self, variant: Variant) -> Policy:
-        """All that its policy shows, with the values of a variant; refused where it cannot be."""
-        found = {**self.base, **spelled(self.expected(variant))}
+        """Return the full policy for a variant; raise InputError if it is invalid."""
+        values = {**self.base, **spelled(self.expected(variant))}
         site = self.spot.site.name
-        least = element_bytes(site, dict(self.point[1]), self.version)
-        for tile in tiles(site, found, self._elements(), least):
-            check_fits(tile, found, self.arch)
-        return found
+        min_element_bytes = element_bytes(site, dict(self.point[1]), self.version)
+        for tile in tiles(site, values, self._elements(), min_element_bytes):
+            check_fits(tile, values, self.arch)
+        return values
 
     def members(self, variant: Variant) -> dict[str, str]:
-        """The values of an entry for a variant."""
+        """Return the values of an entry for a variant."""
         return self.spot.members(self.benchmark, variant)
 
     def expected(self, variant: Variant) -> dict[str, Value]:
-        """What the policy shows where it is what the benchmark measures."""
+        """Return the policy values that correspond to what the benchmark measures."""
         unsaid = self.spot.unsaid(self.benchmark, variant)
         return {**unsaid, **self.spot.expected(self.members(variant))}
 
     def parts(self) -> Sequence[PolicyPart]:
-        """The parts of the policy; a parameter that is in none of them decides nothing."""
-        return joined(self._lots())
+        """Return the parts of the policy; a parameter in none of them has no effect."""
+        return joined(self._groups())
 
-    def _lots(self) -> Iterator[tuple[Collection[str], Collection[str], MemberRule | None]]:
+    def _groups(self) -> Iterator[tuple[Collection[str], Collection[str], MemberRule | None]]:
         rules = self._rules()
         for name, rule in rules.items():
             yield labels_of(rule), (name,), rule
-        # Threads are scaled by their items, and both by what is kept in shared memory.
+        # Thread counts are scaled by their items, and both by shared memory use.
         counts = {*words().members.threads, *words().members.items, self.spot.site.marked}
         if is_static(self.spot.site.name):
             counts |= {*words().tiles.algorithms}
-        known = [rule for name, rule in rules.items() if name in counts]
-        yield frozenset(label for rule in known for label in labels_of(rule)), (), None
+        counting_rules = [rule for name, rule in rules.items() if name in counts]
+        yield frozenset(label for rule in counting_rules for label in labels_of(rule)), (), None
 
     def _rules(self) -> dict[str, MemberRule]:
-        """What fills each value of the policy."""
-        found = {}
+        """Return the rule that fills each value of the policy."""
+        rules = {}
         for member, rule in {**self.spot.unsaid_members, **self.spot.binding.members}.items():
             if name := value_name(self.spot.site, member, rule):
-                found[name] = rule
-        return found
+                rules[name] = rule
+        return rules
 
     def _elements(self) -> Mapping[str, int]:
-        """The bytes of an element, by the items that are scaled by it."""
+        """Return the element sizes in bytes, by the item counts scaled by them."""
         sizes, units = self.spot.told.sizes, self.benchmark.units
         pairs = ((name, units.get(rule.parameter or "")) for name, rule in self._rules().items())
         return {name: sizes[unit.of] for name, unit in pairs if unit and unit.of in sizes}
 
 
-# Variants as changed headers before the tree: what is measured is what would be merged.
+# Variants as changed headers
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedHeaders:
-    """The headers of one variant."""
+    """The headers of one variant; the headers that are measured are those that would be merged."""
 
     folders: tuple[str, ...]
-    """Before the tree's own; none where nothing changes: the variant is what CUB has."""
+    """Include folders before the tree's own; empty if the variant equals CUB's default."""
     values: Values
-    """What the compiler says that the workload gets."""
+    """Values that the compiler selects for the workload."""
 
 
 Select = Callable[[Mapping[str, bytes], Point, str], Values]
-"""What the compiler selects for a workload on an architecture, with changed headers."""
+"""Returns the values that the compiler selects for a workload on an architecture, given headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderVariants:
-    """Writes the variants of a workload, each proved to be what the workload gets."""
+    """Writes headers for variants and verifies that the workload gets their values."""
 
     planner: Planner
     meant: EntryWorkload
@@ -161,7 +161,7 @@ class HeaderVariants:
     def all(
         self, space: SearchSpace, labels: Sequence[str]
     ) -> dict[str, ChangedHeaders | PolicygenError]:
-        """The headers of each variant, or why there are none."""
+        """Return the headers of each variant, or the error."""
         with threads() as pool:
             futures = {pool.submit(self._attempt, space, label): label for label in labels}
             follow(futures, PHASE, self.progress)
@@ -174,39 +174,45 @@ class HeaderVariants:
             return error
 
     def one(self, variant: Mapping[str, int], label: str) -> ChangedHeaders:
-        """The headers of a variant; refused where the header cannot say it, or does not heed it."""
-        meant, wanted = self.meant, self.meant.expected(variant)
-        if not differs(meant.spot.told.values, wanted):
-            return ChangedHeaders((), wanted)
-        changed = self._written(meant, variant, label)
-        got = self.select(changed, meant.point, meant.arch)
-        unsaid = meant.spot.unsaid(meant.benchmark, variant)
-        left = {name: got[name] for name in unsaid if name in got and got[name] != unsaid[name]}
-        if left and (spot := meant.spot.saying(meant.benchmark, left)):
+        """Return the headers of a variant; raise InputError if they cannot express it."""
+        entry, expected = self.meant, self.meant.expected(variant)
+        if not differs(entry.spot.told.values, expected):
+            return ChangedHeaders((), expected)
+        changed = self._changed_headers(entry, variant, label)
+        selected = self.select(changed, entry.point, entry.arch)
+        unsaid = entry.spot.unsaid(entry.benchmark, variant)
+        unset = {
+            name: selected[name]
+            for name in unsaid
+            if name in selected and selected[name] != unsaid[name]
+        }
+        if unset and (spot := entry.spot.saying(entry.benchmark, unset)):
             assert isinstance(spot, FamilySpot), "what says more of an entry is one"
-            meant = replace(meant, spot=spot)
-            changed = self._written(meant, variant, label)
-            got = self.select(changed, meant.point, meant.arch)
-        if other := differs(got, wanted):
-            raise InputError(f"{meant.spot.header} cannot say {label}: the workload gets {other}")
+            entry = replace(entry, spot=spot)
+            changed = self._changed_headers(entry, variant, label)
+            selected = self.select(changed, entry.point, entry.arch)
+        if difference := differs(selected, expected):
+            raise InputError(
+                f"{entry.spot.header} cannot say {label}: the workload gets {difference}"
+            )
         folders = tuple(units_overlay(name, data) for name, data in sorted(changed.items()))
-        return ChangedHeaders(folders, got)
+        return ChangedHeaders(folders, selected)
 
-    def _written(
-        self, meant: EntryWorkload, variant: Mapping[str, int], label: str
+    def _changed_headers(
+        self, entry: EntryWorkload, variant: Mapping[str, int], label: str
     ) -> Mapping[str, bytes]:
-        """The changed headers, by name, as an apply writes them."""
-        content = meant.spot.content(meant.members(variant), label)
-        write = EntryWrite((meant.spot,), content, label, frozenset({meant.point}))
+        """Return the changed headers by name, exactly as `apply` writes them."""
+        content = entry.spot.content(entry.members(variant), label)
+        write = EntryWrite((entry.spot,), content, label, frozenset({entry.point}))
         try:
             return self.planner.drafted([write]).after
         except NotWritableError as error:
-            raise InputError(error.reasons[meant.point]) from error
+            raise InputError(error.reasons[entry.point]) from error
 
 
 @dataclass(frozen=True, slots=True)
 class KernelWorkload:
-    """A class of sizes of a kernel on an architecture; a policy is what its parameters are."""
+    """A size class of a user kernel on an architecture; a policy is its parameter values."""
 
     maker: KernelMaker
     benchmark: BenchmarkBinding
@@ -215,86 +221,95 @@ class KernelWorkload:
 
     @property
     def base(self) -> Policy:
-        """What the kernel has today."""
+        """The current values of the kernel."""
         return self.maker.values(self.maker.start)
 
     def policy(self, variant: Variant) -> Policy:
-        """What parameters are in C++; refused where they cannot be so."""
+        """Return the C++ values of the parameters; raise InputError if they are invalid."""
         return self.maker.values(variant)
 
     def parts(self) -> Sequence[PolicyPart]:
-        """Each parameter alone, but those that a constraint joins."""
+        """Return one part per parameter; constraints join parameters."""
         labels = self.maker.given.every_parameter
-        ruled = (Expression(text).names for text in self.maker.given.constraints)
+        constrained = (Expression(text).names for text in self.maker.given.constraints)
         return joined(
             [
                 *(({label}, {label}, None) for label in labels),
-                *((names, (), None) for names in ruled),
+                *((names, (), None) for names in constrained),
             ]
         )
 
     @property
     def is_alone(self) -> bool:
-        """Whether a unit holds one variant: a macro has one value in it."""
-        return any(one.macro for one in self.maker.given.every_parameter.values())
+        """Whether a unit holds only one variant because a macro has one value per unit."""
+        return any(parameter.macro for parameter in self.maker.given.every_parameter.values())
 
     def text(self, run: WorkloadRun, policies: Sequence[Policy | None]) -> str:
-        """Writes a unit of variants; none is what the kernel has today."""
+        """Render a unit of variants; a policy of None is the current kernel."""
         given = self.maker.given
-        variants = [self._variant(n, one) for n, one in enumerate(policies)]
+        variants = [self._variant(index, policy) for index, policy in enumerate(policies)]
         values = {
             "source": given.kernel,
             "header": given.header,
             "macros": self._macros(policies[0] or self.base) if self.is_alone else {},
             "sizes": list(run.binding.sizes),
             "buffers": [
-                {"name": n, "type": one.type, "count": one.count, "modified": one.modified}
-                for n, one in run.binding.buffers.items()
+                {
+                    "name": name,
+                    "type": buffer.type,
+                    "count": buffer.count,
+                    "modified": buffer.modified,
+                }
+                for name, buffer in run.binding.buffers.items()
             ],
-            "scalars": {n: one.model_dump() for n, one in given.scalar.items()},
+            "scalars": {name: scalar.model_dump() for name, scalar in given.scalar.items()},
             "arguments": ", ".join(given.arguments),
             "reference": given.reference,
             "traffic": given.traffic and Expression(given.traffic).cpp,
             "elements": ELEMENTS,
-            "kinds": sorted({str(one["memory"]) for one in variants} - {"device"}),
+            "kinds": sorted({str(variant["memory"]) for variant in variants} - {"device"}),
             "variants": variants,
         }
         return fill(KERNEL, values)
 
     def _macros(self, policy: Policy) -> dict[str, str]:
-        every = self.maker.given.every_parameter
-        return {one.macro: policy[label] for label, one in every.items() if one.macro}
+        parameters = self.maker.given.every_parameter
+        return {
+            parameter.macro: policy[label]
+            for label, parameter in parameters.items()
+            if parameter.macro
+        }
 
     def _variant(self, number: int, policy: Policy | None) -> dict[str, object]:
-        """How a variant is launched."""
+        """Return the launch of a variant for the template."""
         values = self.base if policy is None else policy
-        way = self._way(values)
+        strategy = self._strategy(values)
         return {
             "number": number,
             "is_base": policy is None,
-            "constants": {k: v for k, v in values.items() if k != STRATEGY},
-            "function": way.function,
-            "memory": way.memory,
-            "block": _cpp(way.block),
-            "shared": _cpp(way.shared),
-            "grid": _cpp(way.grid),
+            "constants": {name: value for name, value in values.items() if name != STRATEGY},
+            "function": strategy.function,
+            "memory": strategy.memory,
+            "block": _cpp(strategy.block),
+            "shared": _cpp(strategy.shared),
+            "grid": _cpp(strategy.grid),
         }
 
-    def _way(self, values: Mapping[str, str]) -> KernelStrategy:
-        ways = self.maker.given.ways
-        named = {one.name: one for one in ways}
-        return named[values[STRATEGY]] if STRATEGY in values else ways[0]
+    def _strategy(self, values: Mapping[str, str]) -> KernelStrategy:
+        strategies = self.maker.given.ways
+        strategies_by_name = {strategy.name: strategy for strategy in strategies}
+        return strategies_by_name[values[STRATEGY]] if STRATEGY in values else strategies[0]
 
 
 @dataclass(frozen=True, slots=True)
 class PublicWorkload:
-    """One workload on an architecture; its variants need no other header than the tree's."""
+    """A workload on an architecture whose variants need no changed headers."""
 
     selector: PublicSelector
     fields: tuple[Field, ...]
-    """Of the policy that a variant's selector returns."""
+    """Fields of the policy that a variant's selector returns."""
     whole: Whole
-    """What CUB's own selector returns, and what the compiler makes of the roles."""
+    """Policy that CUB's own selector returns, and the compiler's values of the roles."""
     point: Point
     arch: str
     arguments: Arguments
@@ -303,26 +318,26 @@ class PublicWorkload:
 
     @property
     def benchmark(self) -> BenchmarkBinding:
-        """What was read of it, as the tree has it."""
+        """The benchmark binding, as the tree has it."""
         return self.selector.benchmark
 
     @property
     def base(self) -> Policy:
-        """What CUB selects by itself."""
+        """The policy that CUB selects by default."""
         return as_policy(self.fields, self.whole.fields)
 
     def policy(self, variant: Variant) -> Policy:
-        """All fields, with those of a variant; refused where there can be no such policy."""
-        found = overlay(self.selector, self.fields, self.whole, self.benchmark, variant)
+        """Return all fields with those of a variant; raise InputError if the policy is invalid."""
+        policy = overlay(self.selector, self.fields, self.whole, self.benchmark, variant)
         for tile in self.tiles:
-            check_fits(tile, found, self.arch)
-        return found
+            check_fits(tile, policy, self.arch)
+        return policy
 
     def parts(self) -> Sequence[PolicyPart]:
-        """The parts of the policy; a parameter that is in none of them decides nothing."""
-        return joined(self._lots())
+        """Return the parts of the policy; a parameter in none of them has no effect."""
+        return joined(self._groups())
 
-    def _lots(self) -> Iterator[tuple[Collection[str], Collection[str], MemberRule | None]]:
+    def _groups(self) -> Iterator[tuple[Collection[str], Collection[str], MemberRule | None]]:
         for path, rule in self.rules.items():
             yield labels_of(rule), self._leaves(path), rule
             if words().members.counts_threads(path) and rule.parameter in self.benchmark.units:
@@ -337,40 +352,41 @@ class PublicWorkload:
         return frozenset(label for rule in rules for label in labels_of(rule))
 
     def _leaves(self, path: str) -> frozenset[str]:
-        """The fields that a rule fills, and those that take their values from them."""
-        known = [leaf for leaf, _ in leaves(self.fields)]
-        found = {leaf for leaf in known if f"{leaf}.".startswith(f"{path}.")}
-        for to, source in self.selector.selector.copies.items():
-            found |= {
+        """Return the fields that a rule fills, and those copied from them."""
+        paths = [leaf for leaf, _ in leaves(self.fields)]
+        filled = {leaf for leaf in paths if f"{leaf}.".startswith(f"{path}.")}
+        for target, source in self.selector.selector.copies.items():
+            filled |= {
                 leaf
-                for leaf in known
-                if f"{leaf}.".startswith(f"{to}.") and f"{source}{leaf.removeprefix(to)}" in found
+                for leaf in paths
+                if f"{leaf}.".startswith(f"{target}.")
+                and f"{source}{leaf.removeprefix(target)}" in filled
             }
-        return frozenset(found)
+        return frozenset(filled)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedWorkload:
-    """A workload on an architecture, with its search space and how it runs."""
+    """A workload on an architecture with its search space and how it runs."""
 
     meaning: PublicWorkload | EntryWorkload | KernelWorkload
     space: SearchSpace
     runs: tuple[WorkloadRun, ...]
-    """One for each sub-benchmark."""
+    """One run per sub-benchmark."""
     headers: HeaderVariants | None = None
-    """What writes variants where they are changed headers."""
+    """Writer of variants that are changed headers."""
 
     @property
     def name(self) -> str:
-        """In words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
+        """Name in words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
         benchmark, workload = self.meaning.point
         return in_words(benchmark, dict(workload))
 
     def candidates(self, labels: Sequence[str]) -> Candidates:
-        """The variants of some labels; headers are written, and asked of the compiler, for them."""
+        """Return the variants of the labels, writing and verifying headers where needed."""
         if self.headers is not None:
             return self._with_headers(self.headers, labels)
-        made, refused, base = [], {}, []
+        candidates, refused, base = [], {}, []
         for label in labels:
             try:
                 policy = self.meaning.policy(self.space.variant(label))
@@ -380,29 +396,29 @@ class OpenedWorkload:
             if policy == self.meaning.base:
                 base.append(label)
             else:
-                made.append(Candidate(label, policy))
-        return Candidates(tuple(made), refused, tuple(base))
+                candidates.append(Candidate(label, policy))
+        return Candidates(tuple(candidates), refused, tuple(base))
 
     def _with_headers(self, headers: HeaderVariants, labels: Sequence[str]) -> Candidates:
-        made, refused, base = [], {}, []
-        for label, found in headers.all(self.space, labels).items():
-            if isinstance(found, PolicygenError):
-                refused[label] = found.in_line
-            elif found.folders:
-                made.append(Candidate(label, None, found.folders))
+        candidates, refused, base = [], {}, []
+        for label, outcome in headers.all(self.space, labels).items():
+            if isinstance(outcome, PolicygenError):
+                refused[label] = outcome.in_line
+            elif outcome.folders:
+                candidates.append(Candidate(label, None, outcome.folders))
             else:
                 base.append(label)
-        return Candidates(tuple(made), refused, tuple(base))
+        return Candidates(tuple(candidates), refused, tuple(base))
 
     def to_compile(self, run: WorkloadRun, candidates: Sequence[Candidate]) -> WorkloadToCompile:
-        """A sub-benchmark of it with variants."""
+        """Return a sub-benchmark with variants to compile."""
         meaning = self.meaning
         policy = None
         if isinstance(meaning, PublicWorkload):
             policy = PublicPolicy(meaning.selector.selector.policy, meaning.fields)
 
-        def render(lot: Sequence[Candidate]) -> str:
-            policies = [one.policy for one in lot]
+        def render(batch: Sequence[Candidate]) -> str:
+            policies = [candidate.policy for candidate in batch]
             if isinstance(meaning, KernelWorkload):
                 return meaning.text(run, policies)
             return variants_text(run, policies, policy)
@@ -418,28 +434,40 @@ class OpenedWorkload:
         )
 
 
-# Workloads whose variants are policies given to the algorithm itself: CUB 3.5 and later.
+# Policies for the public API: CUB 3.5 and later
 
 
 def public_workloads(
-    one: PublicSelector, structs: Mapping[str, Struct], told: Policies, arch: str, version: str
+    selector: PublicSelector,
+    structs: Mapping[str, Struct],
+    policies: Policies,
+    arch: str,
+    version: str,
 ) -> dict[Point, PublicWorkload]:
-    """All workloads of a benchmark, by what the compiler told of CUB's own selector."""
-    fields, rules = read_aggregate(structs, one.selector.policy), field_rules(one)
-    found = {}
-    for (point, on), whole in told.items():
-        if on == arch and point[0] == one.benchmark.name:
-            known = arguments(one, dict(point[1]), whole, version)
-            least = element_bytes(one.site.name, dict(point[1]), version)
-            elements = _elements(one, rules, whole)
-            kept = tuple(tiles(one.site.name, whole.fields, elements, least))
-            found[point] = PublicWorkload(one, fields, whole, point, arch, known, rules, kept)
-    return found
+    """Return all workloads of a benchmark from the policies that CUB's own selector returns."""
+    fields, rules = read_aggregate(structs, selector.selector.policy), field_rules(selector)
+    workloads = {}
+    for (point, policy_arch), whole in policies.items():
+        if policy_arch == arch and point[0] == selector.benchmark.name:
+            call_arguments = arguments(selector, dict(point[1]), whole, version)
+            min_element_bytes = element_bytes(selector.site.name, dict(point[1]), version)
+            elements = _elements(selector, rules, whole)
+            fitting_tiles = tuple(
+                tiles(selector.site.name, whole.fields, elements, min_element_bytes)
+            )
+            workloads[point] = PublicWorkload(
+                selector, fields, whole, point, arch, call_arguments, rules, fitting_tiles
+            )
+    return workloads
 
 
-def _elements(one: PublicSelector, rules: Mapping[str, MemberRule], whole: Whole) -> dict[str, int]:
-    """The bytes of an element, by the field of the items that are scaled by it."""
-    units = {path: one.benchmark.units.get(rule.parameter or "") for path, rule in rules.items()}
+def _elements(
+    selector: PublicSelector, rules: Mapping[str, MemberRule], whole: Whole
+) -> dict[str, int]:
+    """Return the element sizes in bytes, by the item field scaled by them."""
+    units = {
+        path: selector.benchmark.units.get(rule.parameter or "") for path, rule in rules.items()
+    }
     return {
         path: whole.sizes[unit.of]
         for path, unit in units.items()
@@ -455,24 +483,24 @@ def ask_public(
     *,
     progress: Progress | None = None,
 ) -> dict[Point, PublicWorkload]:
-    """All workloads of benchmarks on an architecture; the compiler is asked once for each of them.
+    """Return all workloads of benchmarks on an architecture, asking the compiler once for all.
 
-    Refused where CUB keeps a policy to itself.
+    Raises InputError if CUB takes no policy for a benchmark.
     """
     version = cub.bindings
-    chosen = [selector_for(benchmark, version) for benchmark in benchmarks]
+    selectors = [selector_for(benchmark, version) for benchmark in benchmarks]
     structs = policy_structs(tuning_headers(cub)[0].parent)
     tree = AskedTree(version, cub.include_folders, {})
-    asked = [question(one, structs) for one in chosen]
-    told = ask_policies(asked, tree, toolchain, archs=(arch,), progress=progress)
-    found: dict[Point, PublicWorkload] = {}
-    for one in chosen:
-        found |= public_workloads(one, structs, told, arch, version)
-    return found
+    questions = [question(selector, structs) for selector in selectors]
+    policies = ask_policies(questions, tree, toolchain, archs=(arch,), progress=progress)
+    workloads: dict[Point, PublicWorkload] = {}
+    for selector in selectors:
+        workloads |= public_workloads(selector, structs, policies, arch, version)
+    return workloads
 
 
 def takes_policies(cub: Cub, benchmark: BenchmarkBinding) -> bool:
-    """Whether variants can be given to the algorithm; else they are changes of its header."""
+    """Whether variants are policies for the public API; otherwise they are header changes."""
     if numbers(cub.version)[:2] < SINCE:
         return False
     try:
@@ -485,7 +513,7 @@ def takes_policies(cub: Cub, benchmark: BenchmarkBinding) -> bool:
 KERNEL = "measure/kernel.cu.j2"
 
 
-# Kernels of one's own: what their variants mean, and the C++ that launches them.
+# User kernels
 
 
 def _cpp(text: str | None) -> str:
@@ -496,9 +524,9 @@ def _cpp(text: str | None) -> str:
 PHASE = "writing headers"
 
 
-# Workloads whose variants are changes of CUB's own header, as a plan would write them.
+# Header values
 
 
 def spelled(values: Values) -> dict[str, str]:
-    """Values as they stand in C++."""
+    """Spell values in C++."""
     return {name: spell(value) for name, value in values.items()}

@@ -1,7 +1,7 @@
-"""Several GPUs of one model as one: they divide a rung's variants, and stand in for each other.
+"""A pool of GPUs of one model that share the variants of a rung and replace each other.
 
-A share that was begun by a GPU that is lost goes on elsewhere with the runtime workload that it was
-at; what was told of the others before stays.
+If a GPU is lost, another one continues its share at the current runtime workload; results reported
+before are kept.
 """
 
 from collections import deque
@@ -23,149 +23,157 @@ from policygen.gpu.rungs import (
 from policygen.process import threads
 
 ATTEMPTS = 3
-"""GPUs that may be lost in a row by the same work; then it is thought to be the work's fault."""
+"""Number of GPUs that the same work may lose in a row before the work itself is blamed."""
 _Answer = tuple["RungShare", PointFound | BaseException | None]
-"""What a GPU found; or the end of its share, and why it ended."""
+"""Result of a GPU, or the end of its share with the error, if any."""
 
 
 class GpuSource:
-    """Where GPUs come from while a search runs: of one machine there are no more."""
+    """Source of additional GPUs during a search; a single machine has none."""
 
-    def more(self, asked: Asked, *, waiting: bool) -> list[MeasuresRungs]:  # noqa: ARG002
-        """GPUs that are new; `waiting`: none is left, and it may wait for one."""
+    def more(self, stop_requested: Asked, *, waiting: bool) -> list[MeasuresRungs]:  # noqa: ARG002
+        """Return new GPUs; `waiting` means that none is left and the call may wait for one."""
         return []
 
     def lost(self, gpu: MeasuresRungs) -> None:
-        """Is told of a GPU that is asked no more."""
+        """Handle a GPU that is no longer used."""
 
 
-def _silent(_: str) -> None:
-    """Says nothing."""
+def _ignore_note(_: str) -> None:
+    """Ignore a note."""
 
 
 @dataclass(slots=True)
 class GpuPool:
-    """GPUs that measure side by side."""
+    """GPUs that measure in parallel."""
 
     gpus: list[MeasuresRungs]
     source: GpuSource = field(default_factory=GpuSource)
-    note: Callable[[str], None] = _silent
-    """Is told of a GPU that is lost."""
+    note: Callable[[str], None] = _ignore_note
+    """Callback for notes about lost GPUs."""
     _restarts: dict[MeasuresRungs, int] = field(default_factory=dict)
-    """Processes of each GPU so far, of lost ones, too."""
+    """Number of processes of each GPU so far, including lost GPUs."""
 
     def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
-        """Runs base alone on runtime workloads; what any GPU cannot open is skipped."""
+        """Run only the baseline on runtime workloads; skip what any GPU cannot open."""
         attempts = 0
         while True:
             self._join()
-            found, lost = self._looked(cases, seed)
-            if lost is None or found:
-                return [_of_all(lot) for lot in zip(*found, strict=True)]
+            answers, error = self._look_on_all(cases, seed)
+            if error is None or answers:
+                return [_first_skip(looked) for looked in zip(*answers, strict=True)]
             attempts += 1
             if attempts == ATTEMPTS:
-                raise lost
-            self.replace(lost, _never)
+                raise error
+            self.replace(error, _never_stop)
 
     def rung(
-        self, points: Sequence[RungPoint], seed: int, asked: Asked, *, together: bool = False
+        self,
+        points: Sequence[RungPoint],
+        seed: int,
+        stop_requested: Asked,
+        *,
+        together: bool = False,
     ) -> Iterator[PointFound]:
-        """Checks and measures variants, each GPU its share; or one GPU all of them."""
+        """Check and measure variants, divided among the GPUs unless `together` is set."""
         self._join()
         shares = divided(points, 1 if together else len(self.gpus))
-        run = _PoolRun(self, seed, asked, together, deque(shares))
+        run = _PoolRun(self, seed, stop_requested, together, deque(shares))
         with threads(len(shares)) as executor:
             yield from run.all(executor)
         if run.problem is not None:
             raise run.problem
 
     def lose(self, gpu: MeasuresRungs, error: LostGpuError) -> None:
-        """Goes on without a GPU."""
+        """Continue without a GPU."""
         self.gpus.remove(gpu)
         self.source.lost(gpu)
         if self.gpus:
             self.note(f"{error.message}; {len(self.gpus)} measure on")
 
-    def replace(self, error: LostGpuError, asked: Asked) -> None:
-        """Finds others where none is left, or ends."""
-        self.gpus.extend(self.source.more(asked, waiting=True))
+    def replace(self, error: LostGpuError, stop_requested: Asked) -> None:
+        """Get other GPUs when none is left, or raise the error."""
+        self.gpus.extend(self.source.more(stop_requested, waiting=True))
         if not self.gpus:
             raise error
         self.note(f"{error.message}; another one measures on")
 
-    def counted(self, gpu: MeasuresRungs, found: PointFound) -> PointFound:
-        """With the processes of all GPUs."""
-        self._restarts[gpu] = found.restarts
-        return replace(found, restarts=sum(self._restarts.values()))
+    def counted(self, gpu: MeasuresRungs, result: PointFound) -> PointFound:
+        """Return the result with the process count of all GPUs."""
+        self._restarts[gpu] = result.restarts
+        return replace(result, restarts=sum(self._restarts.values()))
 
     def _join(self) -> None:
-        self.gpus.extend(self.source.more(_never, waiting=False))
+        self.gpus.extend(self.source.more(_never_stop, waiting=False))
 
-    def _looked(
+    def _look_on_all(
         self, cases: Sequence[BaseCase], seed: int
     ) -> tuple[list[list[LookedAt]], LostGpuError | None]:
-        """What each GPU says that is not lost, and why the last one that is lost is."""
-        gpus, found, lost = list(self.gpus), [], None
+        """Return the answers of all remaining GPUs and the error of the last lost one."""
+        gpus, answers, last_error = list(self.gpus), [], None
         with threads(len(gpus)) as executor:
             futures = [executor.submit(gpu.look, cases, seed) for gpu in gpus]
             for gpu, future in zip(gpus, futures, strict=True):
                 try:
-                    found.append(future.result())
+                    answers.append(future.result())
                 except LostGpuError as error:
-                    lost = error
+                    last_error = error
                     self.lose(gpu, error)
-        return found, lost
+        return answers, last_error
 
 
 def divided(points: Sequence[RungPoint], count: int) -> list["RungShare"]:
-    """As many shares of the variants, each on all runtime workloads; fewer where they are few."""
+    """Divide the variants into `count` shares, each with all runtime workloads."""
     labels = list(points[0].functions) if points else []
     count = max(1, min(count, len(labels)))
     return [
         RungShare(
-            number,
+            index,
             [
                 replace(
-                    point, functions={one: point.functions[one] for one in labels[number::count]}
+                    point,
+                    functions={label: point.functions[label] for label in labels[index::count]},
                 )
                 for point in points
             ],
         )
-        for number in range(count)
+        for index in range(count)
     ]
 
 
 @dataclass(slots=True)
 class RungShare:
-    """Some variants of a rung, and how far they are."""
+    """A share of a rung's variants and its progress."""
 
     number: int
     points: Sequence[RungPoint]
     done: int = 0
-    """Runtime workloads."""
+    """Number of finished runtime workloads."""
     failed: set[str] = field(default_factory=set)
     lost: int = 0
-    """GPUs that were lost in a row at the same runtime workload."""
+    """Number of GPUs lost in a row at the same runtime workload."""
 
     def left(self) -> list[RungPoint]:
-        """What is to be measured still; nobody who has failed."""
+        """Return the remaining work without failed variants."""
         return [
             replace(
                 point,
                 functions={
-                    label: one for label, one in point.functions.items() if label not in self.failed
+                    label: function
+                    for label, function in point.functions.items()
+                    if label not in self.failed
                 },
             )
             for point in self.points[self.done :]
         ]
 
-    def take(self, found: PointFound) -> PointFound:
-        """Goes on; what was found, as one of the whole rung."""
-        found = replace(found, point=self.done, part=self.number)
+    def take(self, result: PointFound) -> PointFound:
+        """Advance, and return the result as part of the whole rung."""
+        result = replace(result, point=self.done, part=self.number)
         self.done += 1
-        self.failed |= found.failed.keys()
+        self.failed |= result.failed.keys()
         self.lost = 0
-        return found
+        return result
 
 
 @dataclass(slots=True)
@@ -174,31 +182,31 @@ class _PoolRun:
 
     pool: GpuPool
     seed: int
-    asked: Asked
+    stop_requested: Asked
     together: bool
     waiting: deque[RungShare]
     running: dict[int, MeasuresRungs] = field(default_factory=dict)
-    """By the share's number."""
+    """By share number."""
     answers: SimpleQueue[_Answer] = field(default_factory=SimpleQueue)
     problem: Exception | None = None
-    """Why it ends before its end; what runs still is told before."""
+    """Reason for stopping early, raised after the running shares have ended."""
 
     def all(self, executor: Executor) -> Iterator[PointFound]:
-        """What the GPUs find, as it comes."""
+        """Yield results as they arrive."""
         while True:
             self._start(executor)
             if not self.running:
                 return
-            share, found = self.answers.get()
-            if isinstance(found, PointFound):
+            share, answer = self.answers.get()
+            if isinstance(answer, PointFound):
                 gpu = self.running[share.number]
-                yield self.pool.counted(gpu, share.take(found))
+                yield self.pool.counted(gpu, share.take(answer))
             else:
-                self._ended(share, found)
+                self._finish_share(share, answer)
 
     def _start(self, executor: Executor) -> None:
         busy = self.running.values()
-        for gpu in [one for one in self.pool.gpus if one not in busy]:
+        for gpu in [gpu for gpu in self.pool.gpus if gpu not in busy]:
             if not self.waiting or self.problem:
                 return
             share = self.waiting.popleft()
@@ -206,20 +214,20 @@ class _PoolRun:
             executor.submit(self._measure, gpu, share)
 
     def _measure(self, gpu: MeasuresRungs, share: RungShare) -> None:
-        """Runs in a thread of its own, which waits for the GPU."""
+        """Measure a share; runs in its own thread."""
         ended: BaseException | None = None
         try:
             points = share.left()
-            for found in gpu.rung(points, self.seed, self._is_over, together=self.together):
-                self.answers.put((share, found))
-        except BaseException as error:  # noqa: BLE001  it is raised where the answers are read
+            for result in gpu.rung(points, self.seed, self._is_over, together=self.together):
+                self.answers.put((share, result))
+        except BaseException as error:  # noqa: BLE001  raised where the answers are read
             ended = error
         self.answers.put((share, ended))
 
     def _is_over(self) -> bool:
-        return self.problem is not None or self.asked()
+        return self.problem is not None or self.stop_requested()
 
-    def _ended(self, share: RungShare, error: BaseException | None) -> None:
+    def _finish_share(self, share: RungShare, error: BaseException | None) -> None:
         gpu = self.running.pop(share.number)
         if error is None:
             return
@@ -232,24 +240,24 @@ class _PoolRun:
         share.lost += 1
         self.waiting.append(share)
         try:
-            self._go_on(share, error)
+            self._reassign(share, error)
         except (LostGpuError, StopAskedError) as problem:
             self.problem = problem
 
-    def _go_on(self, share: RungShare, error: LostGpuError) -> None:
+    def _reassign(self, share: RungShare, error: LostGpuError) -> None:
         if share.lost >= ATTEMPTS:
             raise LostGpuError(
                 f"{share.lost} GPUs in a row were lost at the same work: {error.message}",
                 error.remedy,
             )
         if not self.pool.gpus:
-            self.pool.replace(error, self.asked)
+            self.pool.replace(error, self.stop_requested)
 
 
-def _of_all(lot: Sequence[LookedAt]) -> LookedAt:
-    """What all GPUs can open, as the first one has it."""
-    return next((one for one in lot if one.skipped is not None), lot[0])
+def _first_skip(answers: Sequence[LookedAt]) -> LookedAt:
+    """Return the first answer that was skipped on any GPU, else the first answer."""
+    return next((looked_at for looked_at in answers if looked_at.skipped is not None), answers[0])
 
 
-def _never() -> bool:
+def _never_stop() -> bool:
     return False

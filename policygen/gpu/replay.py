@@ -1,4 +1,4 @@
-"""A strategy on a space that was measured before: what it finds, and how soon, without a GPU."""
+"""Replays a strategy on a measured space, without a GPU, to see what it finds and how soon."""
 
 import sqlite3
 from collections import Counter
@@ -22,72 +22,76 @@ from policygen.results.score import SampleReader, Scores
 from policygen.results.tables import quote
 
 Curve = tuple[tuple[int, float], ...]
-"""Evaluations, and the best score until then."""
+"""Pairs of evaluations and the best score so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedOrder:
-    """What a strategy asked for."""
+    """The variants that a strategy requested."""
 
     evaluated: tuple[Values, ...]
-    """In its order."""
+    """Recorded variants, in request order."""
     invalid: int
-    """Variants that it asked for and that were not recorded."""
+    """Number of requested variants that were not recorded."""
 
 
 def replay(
     strategy: Strategy,
-    told: Mapping[Values, float],
+    score_by_values: Mapping[Values, float],
     *,
     most: int,
     batch: int,
     late: int = 0,
 ) -> ReplayedOrder:
-    """Asks and tells until there is no more to ask for, or `most` variants are evaluated.
+    """Run a strategy until it is exhausted or `most` variants are evaluated.
 
-    What became of a batch is told when `late` later ones have been asked for.
+    The outcomes of a batch are told after `late` later batches have been requested.
     """
     evaluated: list[Values] = []
     invalid = 0
     waiting: list[list[Values]] = []
     while True:
-        asked = strategy.ask(min(batch, most - len(evaluated))) if len(evaluated) < most else []
-        known = [values for values in asked if values in told]
-        evaluated += known
-        invalid += len(asked) - len(known)
-        if asked:
-            waiting.append(asked)
+        batch_values = (
+            strategy.ask(min(batch, most - len(evaluated))) if len(evaluated) < most else []
+        )
+        recorded = [values for values in batch_values if values in score_by_values]
+        evaluated += recorded
+        invalid += len(batch_values) - len(recorded)
+        if batch_values:
+            waiting.append(batch_values)
         elif not waiting:
             return ReplayedOrder(tuple(evaluated), invalid)
-        if len(waiting) > late or not asked:
-            done = waiting.pop(0)
-            strategy.tell([AskedVariant(values, told.get(values)) for values in done])
+        if len(waiting) > late or not batch_values:
+            finished = waiting.pop(0)
+            strategy.tell(
+                [AskedVariant(values, score_by_values.get(values)) for values in finished]
+            )
 
 
 def curve_of(scores: Sequence[float]) -> Curve:
-    """Where the best score rises, and where it ends."""
-    found: list[tuple[int, float]] = []
+    """Return the points where the best score rises, and the end."""
+    curve: list[tuple[int, float]] = []
     for count, score in enumerate(scores, 1):
-        if not found or score > found[-1][1]:
-            found.append((count, score))
-    if found and found[-1][0] < len(scores):
-        found.append((len(scores), found[-1][1]))
-    return tuple(found)
+        if not curve or score > curve[-1][1]:
+            curve.append((count, score))
+    if curve and curve[-1][0] < len(scores):
+        curve.append((len(scores), curve[-1][1]))
+    return tuple(curve)
 
 
 def reached(curve: Curve, score: float) -> int | None:
-    """After how many evaluations the best score is as good; none where it never is."""
+    """Return the evaluations until the best score reaches `score`; None if it never does."""
     return next((count for count, best in curve if best >= score), None)
 
 
 def best_after(curve: Curve, count: int) -> float | None:
-    """The best score after so many evaluations; none where there were none."""
-    return max((best for at, best in curve if at <= count), default=None)
+    """Return the best score after `count` evaluations; None if there were none."""
+    return max((best for evaluations, best in curve if evaluations <= count), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class SampledCell:
-    """The samples of a variant on a runtime workload in a run: where its center stands."""
+    """Samples of a variant on a runtime workload in one run, with the position of its center."""
 
     part: int
     run: int
@@ -98,32 +102,34 @@ class SampledCell:
 
 @dataclass(frozen=True, slots=True)
 class RecordedSpace:
-    """The variants of a workload that were measured whole and have the same parameters."""
+    """Completely measured variants of a workload that have the same parameters."""
 
     scores: Scores
     domain: Domain
-    """Variants that the database lacks cannot be."""
+    """Variants missing in the database are invalid."""
     place: Mapping[Values, int]
-    """Where each variant stands in the scores, the best first."""
+    """Position of each variant in the scores, best first."""
     others: int
-    """Variants with other parameters, which are left out."""
+    """Number of excluded variants with other parameters."""
     cells: tuple[SampledCell, ...] = ()
     starts: tuple[Values, ...] = ()
-    """What a search would begin with; none of them need be recorded."""
+    """Starts of a search, recorded or not."""
 
     def label(self, values: Values) -> str:
-        """What a recorded variant is called."""
+        """Return the label of a recorded variant."""
         return self.scores.case.variants[int(self.scores.index[self.place[values]])]
 
     @property
     def score(self) -> dict[Values, float]:
-        """What each variant is worth by all that was recorded."""
-        return {values: float(self.scores.score[at]) for values, at in self.place.items()}
+        """Score of each variant from all recorded samples."""
+        return {
+            values: float(self.scores.score[position]) for values, position in self.place.items()
+        }
 
     def told(self, samples: int, seed: int) -> dict[Values, float]:
-        """What each is worth by the medians of a few samples, drawn with repetition by the seed.
+        """Return scores from medians of a few samples, drawn with replacement by the seed.
 
-        Where there are no samples, what was recorded counts.
+        Without samples, return the recorded scores.
         """
         if not samples or not self.cells:
             return self.score
@@ -132,55 +138,65 @@ class RecordedSpace:
         weighted = zip(parts, self.scores.weights, strict=True)
         total = reduce(add, (part.ratios @ weight for part, weight in weighted))
         index = self.scores.index
-        return {values: float(total[index[at]]) for values, at in self.place.items()}
+        return {values: float(total[index[position]]) for values, position in self.place.items()}
 
     def _parts(self, medians: Floats) -> list[Part]:
-        """The parts of the case with other centers."""
+        """Return the parts of the case with other centers."""
         centers = [part.centers.copy() for part in self.scores.case.parts]
         for cell, median in zip(self.cells, medians, strict=True):
             centers[cell.part][cell.run, cell.variant, cell.column] = median
         parts = zip(self.scores.case.parts, centers, strict=True)
-        return [replace(part, centers=own) for part, own in parts]
+        return [replace(part, centers=part_centers) for part, part_centers in parts]
 
 
-# Spaces that databases have: what each variant scored, and what few of its samples would say.
+# Recorded spaces
 
 
 def recorded_space(
     scores: Scores, reader: SampleReader | None = None, starts: Sequence[str] | None = None
 ) -> RecordedSpace | None:
-    """The space of a workload, with samples; none where no variant was measured whole.
+    """Return the space of a workload, with samples; None if no variant was measured completely.
 
-    Variants whose parameters are not those of most are left out. It begins with `starts`, or with
-    what the databases say.
+    Variants whose parameters differ from those of most are excluded. The starts are `starts`, or
+    else those in the databases.
     """
     names = [scores.case.variants[int(index)] for index in scores.index]
-    parsed = [(at, parse_label(name) or {}) for at, name in enumerate(names) if name != BASE]
+    parsed = [
+        (position, parse_label(name) or {}) for position, name in enumerate(names) if name != BASE
+    ]
     if not parsed:
         return None
     counts = Counter(frozenset(values) for _, values in parsed)
-    most = max(counts, key=lambda one: (counts[one], sorted(one)))
-    kept = [(at, values) for at, values in parsed if values.keys() == most]
-    labels = tuple(kept[0][1])
-    # A label that says the same in another order is the same variant.
-    place = {tuple(values[label] for label in labels): at for at, values in reversed(kept)}
-    ranges = {
-        label: tuple(sorted({values[at] for values in place})) for at, label in enumerate(labels)
+    most_common = max(counts, key=lambda names: (counts[names], sorted(names)))
+    matching = [(position, values) for position, values in parsed if values.keys() == most_common]
+    labels = tuple(matching[0][1])
+    # Labels with the same values in another order are the same variant.
+    positions = {
+        tuple(values[label] for label in labels): position
+        for position, values in reversed(matching)
     }
-    domain = Domain(ranges, lambda values: values if values in place else None)
+    ranges = {
+        label: tuple(sorted({values[position] for values in positions}))
+        for position, label in enumerate(labels)
+    }
+    domain = Domain(ranges, lambda values: values if values in positions else None)
     cells = () if reader is None else tuple(_cells(scores, reader))
     if starts is None:
-        known = recorded_starts(scores.case)
-        starts = [label for label in known if (parse_label(label) or {}).keys() == most]
-    begin = starts_in(domain, starts)
-    return RecordedSpace(scores, domain, place, len(parsed) - len(kept), cells, begin)
+        recorded_labels = recorded_starts(scores.case)
+        starts = [
+            label for label in recorded_labels if (parse_label(label) or {}).keys() == most_common
+        ]
+    start_values = starts_in(domain, starts)
+    return RecordedSpace(
+        scores, domain, positions, len(parsed) - len(matching), cells, start_values
+    )
 
 
 def _cells(scores: Scores, reader: SampleReader) -> list[SampledCell]:
-    """The samples of all variants that count, as far as there are any."""
+    """Return the available samples of all scored variants."""
     return [
-        SampledCell(number, run, int(variant), column, samples)
-        for number, part in enumerate(scores.case.parts)
+        SampledCell(part_index, run, int(variant), column, samples)
+        for part_index, part in enumerate(scores.case.parts)
         for run in range(len(part.centers))
         for variant in scores.index
         for column, samples in enumerate(reader.read(part, int(variant), run))
@@ -189,36 +205,36 @@ def _cells(scores: Scores, reader: SampleReader) -> list[SampledCell]:
 
 
 def _medians(cells: Sequence[SampledCell], count: int, rng: np.random.Generator) -> Floats:
-    """Of each as many samples, drawn with repetition."""
+    """Return medians of `count` samples per cell, drawn with replacement."""
     sizes = np.array([len(cell.samples) for cell in cells])
     padded = np.zeros((len(cells), int(sizes.max())))
     for row, cell in zip(padded, cells, strict=True):
         row[: len(cell.samples)] = cell.samples
-    which = (rng.random((len(cells), count)) * sizes[:, None]).astype(np.int64)
-    return np.asarray(np.median(np.take_along_axis(padded, which, axis=1), axis=1), np.float64)
+    indexes = (rng.random((len(cells), count)) * sizes[:, None]).astype(np.int64)
+    return np.asarray(np.median(np.take_along_axis(padded, indexes, axis=1), axis=1), np.float64)
 
 
 STARTS = f"{OWN}starts"
-"""Our own table of them: algorithm, workload and variant."""
+"""Policygen's own table of starts: algorithm, workload, and variant."""
 
 
-# What a search of a recorded space begins with: what the header had when it was measured.
+# Starts of a recorded space
 
 
 def recorded_starts(case: Case) -> tuple[str, ...]:
-    """The labels that databases name for a workload; what is none counts for nothing."""
-    wanted = case.algorithm, workload_text(case.workload)
-    found = (
+    """Return the valid start labels that databases have for a workload."""
+    workload_key = case.algorithm, workload_text(case.workload)
+    variants = (
         variant
         for database in case.databases
         for algorithm, workload, variant in _rows(database.connection)
-        if (algorithm, workload) == wanted and parse_label(variant)
+        if (algorithm, workload) == workload_key and parse_label(variant)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(variants))
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
-    """What stands in the table, where there is one with these columns."""
+    """Yield the rows of the table, if it exists with these columns."""
     info = connection.execute(f"PRAGMA table_info({quote(STARTS)})").fetchall()
     names = ("algorithm", "workload", "variant")
     if not {*names} <= {row[1] for row in info}:
@@ -231,20 +247,20 @@ def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
 
 
 def starts_in(domain: Domain, labels: Sequence[str]) -> tuple[Values, ...]:
-    """Variants of a space, each value the one that is nearest to what a label says.
+    """Return variants of a space, with each value the nearest to that of a label.
 
-    A header's values need not be such as are searched.
+    A header's values may be outside the searched ranges.
     """
     return tuple(dict.fromkeys(_start_in(domain, label) for label in labels))
 
 
 def _start_in(domain: Domain, label: str) -> Values:
-    said = parse_label(label)
-    if said is None:
+    parsed = parse_label(label)
+    if parsed is None:
         raise InputError(f"{shortened(label)} is no variant label", "Such as: ipt_19.tpb_512")
-    if said.keys() != domain.ranges.keys():
+    if parsed.keys() != domain.ranges.keys():
         raise InputError(
             f"{label} has other parameters than the space",
             f"It has: {', '.join(domain.ranges)}",
         )
-    return tuple(values[nearest(values, said[name])] for name, values in domain.ranges.items())
+    return tuple(values[nearest(values, parsed[name])] for name, values in domain.ranges.items())

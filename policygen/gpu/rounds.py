@@ -1,6 +1,6 @@
-"""Measures the variants of a workload on all its runtime workloads, and writes what it finds.
+"""Measures the variants of a workload on all of its runtime workloads and writes the results.
 
-What the database has is not measured again: a run that was killed goes on where it was.
+Results in the database are not measured again, so a killed run can be resumed.
 """
 
 import time
@@ -24,7 +24,7 @@ PHASE = "measure"
 
 @dataclass(frozen=True, slots=True)
 class RuntimeSpot:
-    """A runtime workload: how the database names it, and what a device opens."""
+    """A runtime workload: its key in the database, and what a device opens."""
 
     spot: RowSpot
     case: RuntimeCase
@@ -37,33 +37,33 @@ class RuntimeSpot:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTask:
-    """What is measured of one workload."""
+    """What to measure of one workload."""
 
     base: VariantFunction
     variants: tuple[VariantFunction, ...]
-    """Without base."""
+    """Variants without the baseline."""
     points: tuple[RuntimeSpot, ...]
     declared: DeclaredAxes = field(default_factory=dict)
-    """All values of the axes, as the benchmark declares them."""
+    """All values of the axes that the benchmark declares."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What became of a workload, over all sessions of its database."""
+    """Outcome of a workload over all sessions of its database."""
 
     failed: Mapping[str, Failure]
-    """By label: those that are wrong, or fail, on a runtime workload; they are no candidates."""
+    """Label → failure on a runtime workload; these variants are no candidates."""
     skipped: Mapping[str, str]
-    """Runtime workloads that are not measured, and why."""
+    """Runtime workloads that are not measured, with reasons."""
     new: int
-    """Rows that were written now, or got more samples."""
+    """Number of rows that were added or got more samples."""
     repeated: int = 0
     throttled: int = 0
 
     @property
     def wrong(self) -> Mapping[str, Failure]:
-        """Those whose results are not those of base."""
-        return {label: one for label, one in self.failed.items() if one.kind == "wrong"}
+        """Variants whose results differ from the baseline's."""
+        return {label: failure for label, failure in self.failed.items() if failure.kind == "wrong"}
 
 
 def measure_workload(
@@ -77,26 +77,32 @@ def measure_workload(
     retry: bool = False,
     progress: Progress | None = None,
 ) -> Findings:
-    """Checks and measures what was not measured in so many processes, each of them fresh.
+    """Check and measure variants until each has `processes` fresh processes.
 
-    A variant that fails on a runtime workload is not asked on the next: only those that are
-    measured everywhere count. With `retry` those are asked again that failed in an earlier session.
+    A variant that fails on a runtime workload is not run on the next, because only variants
+    measured everywhere count. `retry` repeats those that failed in an earlier session.
     """
     for point in task.points:
         session.prepare(point.spot, task.declared)
     failed: dict[str, Failure] = {}
     for point in () if retry else task.points:
         failed |= session.failed(point.spot)
-    lacking = {str(point): _lacking(session, point, task, processes) for point in task.points}
+    missing_processes = {
+        str(point): _missing_processes(session, point, task, processes) for point in task.points
+    }
     steps = [
         (process, point)
         for process in range(processes)
         for point in task.points
-        if any(n > process for one, n in lacking[str(point)].items() if one not in failed)
+        if any(
+            missing > process
+            for variant, missing in missing_processes[str(point)].items()
+            if variant not in failed
+        )
     ]
     skipped: dict[str, str] = {}
     new = done = repeated = throttled = last = 0
-    with stopping(lambda: _kept(done, len(steps))):
+    with stopping(lambda: _progress_text(done, len(steps))):
         for done, (process, point) in enumerate(steps):
             if progress:
                 progress(HowFar(PHASE, done, len(steps), (str(point),)))
@@ -105,73 +111,77 @@ def measure_workload(
                 last = process
             if str(point) in skipped:
                 continue
-            why = controller.open(point.case, task.base) or _unsure(controller, task.base)
-            if why is not None:
-                skipped[str(point)] = why
+            problem = controller.open(point.case, task.base) or _base_problem(controller, task.base)
+            if problem is not None:
+                skipped[str(point)] = problem
                 continue
-            counts = lacking[str(point)]
-            known = {one for one, n in counts.items() if n <= process} | failed.keys()
-            todo = [one for one in task.variants if one.variant not in known]
-            found = _measure_point(controller, session, point, todo, rounds, seed + process)
+            counts = missing_processes[str(point)]
+            excluded = {
+                variant for variant, missing in counts.items() if missing <= process
+            } | failed.keys()
+            pending = [function for function in task.variants if function.variant not in excluded]
+            findings = _measure_point(controller, session, point, pending, rounds, seed + process)
             session.launched(point.spot, controller.launches)
-            failed |= found.failed
-            new += found.new
-            repeated += found.repeated
-            throttled += found.throttled
+            failed |= findings.failed
+            new += findings.new
+            repeated += findings.repeated
+            throttled += findings.throttled
     if progress:
         progress(HowFar(PHASE, len(steps), len(steps)))
-    labels = {one.variant for one in task.variants}
-    failed = {label: one for label, one in failed.items() if label in labels}
+    labels = {function.variant for function in task.variants}
+    failed = {label: failure for label, failure in failed.items() if label in labels}
     return Findings(failed, skipped, new, repeated, throttled)
 
 
-def _lacking(
+def _missing_processes(
     session: MeasuringSession, point: RuntimeSpot, task: WorkloadTask, processes: int
 ) -> dict[str, int]:
-    """In how many processes more each is to be measured; a row that is gone counts for nothing."""
-    there, times = session.measured(point.spot), session.times(point.spot)
-    labels = [one.variant for one in (task.base, *task.variants)]
+    """Return how many more processes each variant needs; a deleted row needs all."""
+    recorded, times = session.measured(point.spot), session.times(point.spot)
+    labels = [function.variant for function in (task.base, *task.variants)]
     return {
-        label: max(0, processes - len(times.get(label, ()))) if label in there else processes
+        label: max(0, processes - len(times.get(label, ()))) if label in recorded else processes
         for label in labels
     }
 
 
-def _unsure(controller: Controller, base: VariantFunction) -> str | None:
-    """Why no results can be compared with base's, where it has others each time."""
-    bad = controller.check([base]).failed.get(base.variant)
-    if bad is None:
+def _base_problem(controller: Controller, base: VariantFunction) -> str | None:
+    """Return why the baseline cannot be used, such as results that change from run to run."""
+    failure = controller.check([base]).failed.get(base.variant)
+    if failure is None:
         return None
-    return f"base differs from itself: {bad.reason}" if bad.kind == "wrong" else bad.reason
+    return (
+        f"base differs from itself: {failure.reason}" if failure.kind == "wrong" else failure.reason
+    )
 
 
 def _measure_point(
     controller: Controller,
     session: MeasuringSession,
     point: RuntimeSpot,
-    todo: Sequence[VariantFunction],
+    functions: Sequence[VariantFunction],
     rounds: int,
     seed: int,
 ) -> Findings:
-    begun = time.monotonic()
-    checked = controller.check(todo)
+    started = time.monotonic()
+    checked = controller.check(functions)
     for label, failure in checked.failed.items():
         session.fail(point.spot, label, failure, checked.elapsed.get(label, 0.0))
-    right = [one for one in todo if one.variant in checked.right]
-    found = controller.rounds(right, rounds, seed)
-    for label, samples in found.samples.items():
-        elapsed = found.elapsed.get(label, 0.0) + checked.elapsed.get(label, 0.0)
+    correct = [function for function in functions if function.variant in checked.right]
+    result = controller.rounds(correct, rounds, seed)
+    for label, samples in result.samples.items():
+        elapsed = result.elapsed.get(label, 0.0) + checked.elapsed.get(label, 0.0)
         session.record(point.spot, label, samples, elapsed)
-    for label, failure in found.failed.items():
-        session.fail(point.spot, label, failure, found.elapsed.get(label, 0.0))
-    session.note(found.repeated, found.throttled, controller.restarts)
-    session.time(str(point), time.monotonic() - begun)
-    session.noise(point.spot, controller.restarts, found.samples[BASE])
-    failed = {**checked.failed, **found.failed}
-    return Findings(failed, {}, len(found.samples), found.repeated, found.throttled)
+    for label, failure in result.failed.items():
+        session.fail(point.spot, label, failure, result.elapsed.get(label, 0.0))
+    session.note(result.repeated, result.throttled, controller.restarts)
+    session.time(str(point), time.monotonic() - started)
+    session.noise(point.spot, controller.restarts, result.samples[BASE])
+    failed = {**checked.failed, **result.failed}
+    return Findings(failed, {}, len(result.samples), result.repeated, result.throttled)
 
 
-def _kept(done: int, total: int) -> str:
+def _progress_text(done: int, total: int) -> str:
     return (
         f"{done:,} of {total:,} runtime workloads are measured, and all rows that were written are"
         " kept: the same command goes on there."
@@ -179,24 +189,24 @@ def _kept(done: int, total: int) -> str:
 
 
 Keeps = Callable[[Mapping[str, str]], bool]
-"""Whether a runtime workload is meant, by the values of its axes."""
+"""Whether to include a runtime workload, by its axis values."""
 
 
-# The runtime workloads of a sub-benchmark: as its table names them, and as a device opens them.
+# Runtime workloads of a sub-benchmark
 
 
 def all_points(_: Mapping[str, str]) -> bool:
-    """Each of them is meant."""
+    """Include every runtime workload."""
     return True
 
 
 def row_spots(run: WorkloadRun, keeps: Keeps = all_points) -> list[RowSpot]:
-    """How the database names them."""
+    """Return the database keys."""
     return [_row_spot(run, point) for point in run.points if keeps(point.values)]
 
 
 def runtime_spots(run: WorkloadRun, inputs: Path, keeps: Keeps = all_points) -> list[RuntimeSpot]:
-    """With the object that makes their inputs."""
+    """Return the runtime workloads with the object that creates their inputs."""
     buffers, sizes = len(run.binding.buffers), len(run.binding.sizes)
     return [
         RuntimeSpot(_row_spot(run, point), RuntimeCase(str(inputs), point.numbers, buffers, sizes))
@@ -206,7 +216,7 @@ def runtime_spots(run: WorkloadRun, inputs: Path, keeps: Keeps = all_points) -> 
 
 
 def declared_axes(run: WorkloadRun) -> DeclaredAxes:
-    """All values of the runtime axes, as the benchmark declares them, with weights of their own."""
+    """Return all declared values of the runtime axes, with their weights."""
     name, subbench = run.benchmark.name, run.binding.subbench
     weights = run.binding.weights
     return {

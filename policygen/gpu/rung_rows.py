@@ -1,7 +1,7 @@
-"""What rungs found, row by row; the row of results is that of a variant's highest rung.
+"""Rows of rungs; the result row of a variant comes from its highest rung.
 
-A variant is selected by its luck in the first rungs. So the samples of the last one stand alone in
-CCCL's own table, and those of the others beside it.
+Variants are selected by their luck in the first rungs. Therefore CCCL's own table holds only the
+samples of the last rung, and those of the others are kept separately.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,12 +29,12 @@ class KeptRung:
     variant: str
     rung: int
     process: tuple[int, int]
-    """The session, and its number there."""
+    """Session and process number in it."""
     center: float
     base: float
-    """What base took beside it."""
+    """Time of the baseline in the same process."""
     count: int
-    """Samples."""
+    """Number of samples."""
 
 
 class RungRows:
@@ -54,37 +54,46 @@ class RungRows:
         samples: Mapping[str, Sequence[float]],
         elapsed: Mapping[str, float],
     ) -> dict[str, float]:
-        """Writes what base and variants took in a process, all or nothing; tells their centers."""
+        """Write the times of one process in one transaction; return the centers."""
         session = self._session
-        kept = {label: np.asarray(times, "<f4") for label, times in samples.items()}
-        centers = {label: center_of(mine) for label, mine in kept.items()}
+        samples_by_label = {label: np.asarray(times, "<f4") for label, times in samples.items()}
+        centers = {
+            label: center_of(variant_samples) for label, variant_samples in samples_by_label.items()
+        }
         with session.writer.writing() as connection:
-            for label, mine in kept.items():
-                took = elapsed.get(label, 0.0)
-                cells = (rung, process, centers[label], centers[BASE], mine.tobytes(), now())
+            for label, variant_samples in samples_by_label.items():
+                seconds = elapsed.get(label, 0.0)
+                cells = (
+                    rung,
+                    process,
+                    centers[label],
+                    centers[BASE],
+                    variant_samples.tobytes(),
+                    now(),
+                )
                 connection.execute(
                     f"INSERT INTO {RUNGS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
                     (session.number, *named(spot), label, *cells),
                 )
-                together = self._samples(connection, spot, label)
-                session.put(connection, spot, label, together, took)
-                session.log_run(connection, spot, label, took)
+                all_samples = self._samples(connection, spot, label)
+                session.put(connection, spot, label, all_samples, seconds)
+                session.log_run(connection, spot, label, seconds)
         return centers
 
     def noise(self, spot: RowSpot, process: int, samples: Mapping[str, Sequence[float]]) -> None:
-        """Writes how noisy base was in a fresh process."""
+        """Write the noise of the baseline in a fresh process."""
         self._session.noise(spot, process, samples[BASE])
 
     def fail(self, spot: RowSpot, variant: str, failure: Failure, elapsed: float) -> None:
-        """Writes that a variant fails, and why."""
+        """Write the failure of a variant."""
         self._session.fail(spot, variant, failure, elapsed)
 
     def failed(self, spot: RowSpot) -> dict[str, Failure]:
-        """Who failed, in this session or before."""
+        """Return the failures of all sessions."""
         return self._session.failed(spot)
 
     def withdraw(self, spot: RowSpot, variant: str, failure: Failure) -> None:
-        """Writes that a variant must not be taken, and why; what it took is deleted."""
+        """Write that a variant must not be used, with the reason, and delete its measurements."""
         session = self._session
         with session.writer.writing() as connection:
             connection.execute(
@@ -96,15 +105,15 @@ class RungRows:
         session.fail(spot, variant, failure)
 
     def note(self, repeated: int, throttled: int, restarts: int) -> None:
-        """Adds to what is said of throttling, and how many processes there were."""
+        """Add to the throttling counts, and store the number of restarts."""
         self._session.note(repeated, throttled, restarts)
 
     def time(self, step: str, seconds: float) -> None:
-        """Writes how long something took."""
+        """Write the duration of a step."""
         self._session.time(step, seconds)
 
     def of(self, spot: RowSpot) -> list[KeptRung]:
-        """What is known of a runtime workload, in the order in which it was written."""
+        """Return the rows of a runtime workload in the order in which they were written."""
         rows: list[Any] = self._session.writer.rows(
             "SELECT r.variant, r.rung, r.session, r.process, r.center, r.base,"  # noqa: S608
             f" length(r.samples) / 4 FROM {RUNGS} AS r JOIN {SESSIONS} AS s ON s.id = r.session"
@@ -119,7 +128,7 @@ class RungRows:
         ]
 
     def _samples(self, connection: Any, spot: RowSpot, label: str) -> Samples:
-        """Those of the last rung, where there are some; else all."""
+        """Return the samples of the last rung, or all samples if there are none."""
         rows = connection.execute(
             f"SELECT r.rung, r.samples FROM {RUNGS} AS r JOIN {SESSIONS} AS s ON s.id = r.session"  # noqa: S608
             " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
@@ -136,74 +145,80 @@ _Process = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class WeighedSpot:
-    """A runtime workload, and its share of a score."""
+    """A runtime workload with its share of a score."""
 
     spot: RowSpot
     weight: float
 
 
-# Scores of rungs: base over variant in the same process, weighted over all runtime workloads.
+# Scores of rungs
 
 
 def rung_scores(
     points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> dict[str, float]:
-    """The mean over processes by variant; a process counts that was on all runtime workloads."""
-    found: dict[str, list[float]] = {}
-    for label, processes in _everywhere(points, rung).items():
-        found[label] = [
-            sum(one.weight * base / own for (one, _), (base, own) in zip(points, each, strict=True))
-            for each in processes.values()
+    """Return mean scores by variant over the processes that ran all runtime workloads.
+
+    A score is the weighted mean of baseline over variant in the same process.
+    """
+    scores_by_label: dict[str, list[float]] = {}
+    for label, processes in _complete_processes(points, rung).items():
+        scores_by_label[label] = [
+            sum(
+                spot.weight * base / variant
+                for (spot, _), (base, variant) in zip(points, pairs, strict=True)
+            )
+            for pairs in processes.values()
         ]
-    return {label: fmean(scores) for label, scores in found.items()}
+    return {label: fmean(scores) for label, scores in scores_by_label.items()}
 
 
 def rung_least(
     points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> dict[str, float]:
-    """By variant the ratio of the runtime workload on which it is worst."""
+    """Return the ratio of each variant on its worst runtime workload."""
     return {
         label: min(
-            fmean(base / own for base, own in pairs)
+            fmean(base / variant for base, variant in pairs)
             for pairs in zip(*processes.values(), strict=True)
         )
-        for label, processes in _everywhere(points, rung).items()
+        for label, processes in _complete_processes(points, rung).items()
     }
 
 
 def rung_times(
     points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> list[PointTimes]:
-    """What statistics take, of the processes that were on all runtime workloads."""
-    known = _everywhere(points, rung)
-    found = []
-    for number, (one, _) in enumerate(points):
+    """Return the times for statistics, from the processes that ran all runtime workloads."""
+    complete = _complete_processes(points, rung)
+    times = []
+    for index, (spot, _) in enumerate(points):
         variants = {
-            label: [each[number] for each in processes.values()]
-            for label, processes in known.items()
+            label: [pairs[index] for pairs in processes.values()]
+            for label, processes in complete.items()
         }
         bases = {
-            process: each[number][0]
-            for processes in known.values()
-            for process, each in processes.items()
+            process: pairs[index][0]
+            for processes in complete.values()
+            for process, pairs in processes.items()
         }
-        found.append(
+        times.append(
             PointTimes(
-                subbench=one.spot.subbench,
-                point=runtime_axes(one.spot),
-                weight=one.weight,
+                subbench=spot.spot.subbench,
+                point=runtime_axes(spot.spot),
+                weight=spot.weight,
                 base=list(bases.values()),
                 beside=[],
                 variants=variants,
             )
         )
-    return found
+    return times
 
 
-def _everywhere(
+def _complete_processes(
     points: Sequence[tuple[WeighedSpot, Sequence[KeptRung]]], rung: int
 ) -> dict[str, dict[_Process, list[tuple[float, float]]]]:
-    """Variant → process → base and its own time on each runtime workload."""
+    """Map variant → process → baseline and variant times on each runtime workload."""
     by_point: list[Mapping[tuple[str, _Process], tuple[float, float]]] = [
         {
             (row.variant, row.process): (row.base, row.center)
@@ -212,10 +227,10 @@ def _everywhere(
         }
         for _, rows in points
     ]
-    found: dict[str, dict[_Process, list[tuple[float, float]]]] = {}
+    complete_by_label: dict[str, dict[_Process, list[tuple[float, float]]]] = {}
     for label, process in by_point[0] if by_point else ():
-        each = [known.get((label, process)) for known in by_point]
-        if None not in each:
-            complete = [pair for pair in each if pair is not None]
-            found.setdefault(label, {})[process] = complete
-    return found
+        pairs = [times.get((label, process)) for times in by_point]
+        if None not in pairs:
+            measured_pairs = [pair for pair in pairs if pair is not None]
+            complete_by_label.setdefault(label, {})[process] = measured_pairs
+    return complete_by_label

@@ -1,6 +1,6 @@
-"""A GPU that measures for a search: looks at base, and runs rungs; who writes is somebody else.
+"""Measuring for a search: runs the baseline and rungs on a GPU, and scores the results.
 
-What is asked and what is told are plain data, so that the GPU may be in another machine.
+Requests and answers are plain data, so that the GPU may be in another machine.
 """
 
 import math
@@ -19,22 +19,22 @@ from policygen.results.own_tables import LAST
 from policygen.results.tables import DeclaredAxes
 
 LOOK = 12
-"""Rounds of base alone, to see how noisy it is."""
+"""Rounds of the baseline alone that determine its noise."""
 BaseCase = tuple[RuntimeCase, VariantFunction]
-"""A runtime workload, and base for it."""
+"""A runtime workload and its baseline function."""
 Functions = Mapping[str, VariantFunction]
-"""By label."""
+"""Functions by variant label."""
 Asked = Callable[[], bool]
-"""Whether somebody has asked to stop."""
+"""Returns whether a stop was requested."""
 
 
 class StopAskedError(Exception):
-    """Somebody has asked to stop; what was measured is written."""
+    """A stop was requested; everything measured so far is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookedAt:
-    """Base on a runtime workload: its samples, or why there are none."""
+    """Samples of the baseline on a runtime workload, or the reason why there are none."""
 
     samples: tuple[float, ...] = ()
     skipped: str | None = None
@@ -53,35 +53,40 @@ class RungPoint:
 
 @dataclass(frozen=True, slots=True)
 class PointFound:
-    """What came of it."""
+    """Result of one runtime workload of a rung."""
 
     samples: Mapping[str, Sequence[float]]
-    """Seconds by label, base among them; nothing where the runtime workload cannot be opened."""
+    """Seconds by label, including the baseline; empty if the runtime workload cannot be opened."""
     failed: Mapping[str, Failure]
     elapsed: Mapping[str, float]
     repeated: int = 0
     throttled: int = 0
     restarts: int = 0
-    """Processes so far, that were started after the first one of each GPU."""
+    """Number of processes so far that were started after the first one of each GPU."""
     point: int = 0
-    """Which of the rung's runtime workloads it is."""
+    """Index of the runtime workload in the rung."""
     part: int = 0
-    """Which of the rung's fresh processes: base was measured in each of them."""
+    """Index of the process of the rung; each process measures the baseline."""
 
 
 class MeasuresRungs(Protocol):
-    """A GPU, here or elsewhere."""
+    """A local or remote GPU."""
 
     def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
-        """Runs base alone on runtime workloads, in a fresh process."""
+        """Run only the baseline on runtime workloads, in a fresh process."""
 
     def rung(
-        self, points: Sequence[RungPoint], seed: int, asked: Asked, *, together: bool = False
+        self,
+        points: Sequence[RungPoint],
+        seed: int,
+        stop_requested: Asked,
+        *,
+        together: bool = False,
     ) -> Iterator[PointFound]:
-        """Checks and measures variants in a fresh process, one runtime workload after the other.
+        """Check and measure variants in a fresh process, one runtime workload after another.
 
-        Who fails on one is not on the next. Several GPUs divide the variants among them, each with
-        base, where these need not be measured `together`.
+        A variant that fails on one workload is left out of the next. Several GPUs divide the
+        variants, each with the baseline, unless they must be measured `together`.
         """
 
 
@@ -92,7 +97,7 @@ class LocalGpu:
     controller: Controller
 
     def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
-        """Runs base alone on runtime workloads, in a fresh process."""
+        """Run only the baseline on runtime workloads, in a fresh process."""
         self.controller.restart()
         return [self._look(case, base, seed) for case, base in cases]
 
@@ -100,138 +105,147 @@ class LocalGpu:
         self,
         points: Sequence[RungPoint],
         seed: int,
-        asked: Asked,
+        stop_requested: Asked,
         *,
         together: bool = False,  # noqa: ARG002  one GPU measures all of them together
     ) -> Iterator[PointFound]:
-        """Checks and measures variants in a fresh process, one runtime workload after the other."""
-        return rung_of(self.point, points, seed, asked)
+        """Check and measure variants in a fresh process, one runtime workload after another."""
+        return rung_of(self.point, points, seed, stop_requested)
 
     def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointFound:
-        """Checks and measures all variants on one runtime workload; in a fresh process, or not."""
+        """Check and measure all variants on one runtime workload, optionally in a fresh process."""
         controller = self.controller
         if fresh:
             controller.restart()
         variants = list(point.functions.values())
-        why = controller.open(point.case, point.base)
-        if why is not None:  # it could be opened before: the GPU has less memory now
-            return PointFound({}, {one.variant: Failure("error", why) for one in variants}, {})
+        problem = controller.open(point.case, point.base)
+        if problem is not None:  # it could be opened before: the GPU has less memory now
+            return PointFound(
+                {}, {function.variant: Failure("error", problem) for function in variants}, {}
+            )
         checked = controller.check(variants)
-        right = [one for one in variants if one.variant not in checked.failed]
-        found: Rounds = controller.rounds(right, point.rounds, seed)
+        correct = [function for function in variants if function.variant not in checked.failed]
+        rounds: Rounds = controller.rounds(correct, point.rounds, seed)
         return PointFound(
-            samples=found.samples,
-            failed={**checked.failed, **found.failed},
-            elapsed={**checked.elapsed, **found.elapsed},
-            repeated=found.repeated,
-            throttled=found.throttled,
+            samples=rounds.samples,
+            failed={**checked.failed, **rounds.failed},
+            elapsed={**checked.elapsed, **rounds.elapsed},
+            repeated=rounds.repeated,
+            throttled=rounds.throttled,
             restarts=controller.restarts,
         )
 
     def _look(self, case: RuntimeCase, base: VariantFunction, seed: int) -> LookedAt:
-        why = self.controller.open(case, base)
-        if why is not None:
-            return LookedAt(skipped=why)
-        bad = self.controller.check([base]).failed.get(base.variant)
-        if bad is not None:
-            wrong = f"base differs from itself: {bad.reason}"
-            return LookedAt(skipped=wrong if bad.kind == "wrong" else bad.reason)
-        found = self.controller.rounds([], math.ceil(LOOK / 2), seed)
-        return LookedAt(found.samples[base.variant])
+        problem = self.controller.open(case, base)
+        if problem is not None:
+            return LookedAt(skipped=problem)
+        failure = self.controller.check([base]).failed.get(base.variant)
+        if failure is not None:
+            reason = f"base differs from itself: {failure.reason}"
+            return LookedAt(skipped=reason if failure.kind == "wrong" else failure.reason)
+        rounds = self.controller.rounds([], math.ceil(LOOK / 2), seed)
+        return LookedAt(rounds.samples[base.variant])
 
 
 class MeasuresPoint(Protocol):
-    """Measures a runtime workload."""
+    """A function that measures one runtime workload."""
 
     def __call__(self, point: RungPoint, seed: int, /, *, fresh: bool) -> PointFound:
-        """All variants of it; in a fresh process, or in the one that is there."""
+        """Measure all variants, in a fresh process or the current one."""
 
 
 def rung_of(
-    measure: MeasuresPoint, points: Sequence[RungPoint], seed: int, asked: Asked
+    measure: MeasuresPoint, points: Sequence[RungPoint], seed: int, stop_requested: Asked
 ) -> Iterator[PointFound]:
-    """One runtime workload after the other, without those who failed; the first in a fresh process.
+    """Measure one runtime workload after another without failed variants, starting a fresh process.
 
-    It stops between two of them.
+    It can be stopped between two workloads.
     """
     failed: set[str] = set()
-    for number, point in enumerate(points):
-        if asked():
+    for index, point in enumerate(points):
+        if stop_requested():
             raise StopAskedError
-        left = {label: one for label, one in point.functions.items() if label not in failed}
-        if not left:
+        remaining = {
+            label: function for label, function in point.functions.items() if label not in failed
+        }
+        if not remaining:
             return
-        found = measure(replace(point, functions=left), seed, fresh=not number)
-        failed |= found.failed.keys()
-        yield replace(found, point=number)
+        result = measure(replace(point, functions=remaining), seed, fresh=not index)
+        failed |= result.failed.keys()
+        yield replace(result, point=index)
 
 
-# One rung of some variants of a workload: measured by a GPU, written as it comes, scored.
+# Rungs of a search
 
 
 def in_all(functions: Sequence[Functions]) -> list[str]:
-    """Variants that all sub-benchmarks have, in the order in which they were asked for."""
-    first, *more = functions
-    return [label for label in first if all(label in lot for lot in more)]
+    """Return the variants that all sub-benchmarks have, in request order."""
+    first, *others = functions
+    return [
+        label
+        for label in first
+        if all(label in functions_by_label for functions_by_label in others)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPoint:
-    """A runtime workload that base was measured on, and how noisy it is there."""
+    """A runtime workload with the time and noise of the baseline."""
 
     index: int
-    """Of the sub-benchmark."""
+    """Index of the sub-benchmark."""
     runtime: RuntimeSpot
     weight: float
     seconds: float
-    """What base takes."""
+    """Time of the baseline."""
     spread: float
-    """The relative standard deviation of a sample."""
+    """Relative standard deviation of a sample."""
     rounds: int
-    """Of the first rung."""
+    """Rounds of the first rung."""
 
     @property
     def spot(self) -> RowSpot:
-        """How the database names it."""
+        """Key of the runtime workload in the database."""
         return self.runtime.spot
 
     @property
     def case(self) -> RuntimeCase:
-        """What a device opens."""
+        """Runtime workload that a device opens."""
         return self.runtime.case
 
     @property
     def sample_seconds(self) -> float:
-        """How long one sample takes."""
+        """Estimated duration of one sample."""
         return WARM * self.seconds + BESIDE
 
     @property
     def weighed(self) -> WeighedSpot:
-        """What scores need of it."""
+        """Key and weight for the scores."""
         return WeighedSpot(self.spot, self.weight)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """A workload whose base has run."""
+    """A workload whose baseline has run."""
 
     points: tuple[TargetPoint, ...]
     skipped: tuple[tuple[RowSpot, str], ...]
-    """Runtime workloads that are not measured, and why."""
+    """Runtime workloads that are not measured, with reasons."""
 
     def rounds(self, aim: float, least: int, most: int) -> list[int]:
-        """How often to run on each runtime workload for a score that is so sure."""
+        """Return the rounds per runtime workload for a standard error of `aim`."""
         share = math.sqrt(len(self.points)) / aim
         return [
-            rounds_for(one.weight * one.spread * MEDIAN * share, least, most) for one in self.points
+            rounds_for(point.weight * point.spread * MEDIAN * share, least, most)
+            for point in self.points
         ]
 
     def error(self, rounds: Sequence[int]) -> float:
-        """The standard error of a score by these rounds, as far as samples make it."""
+        """Return the standard error of a score from these rounds, as far as samples cause it."""
         return math.sqrt(
             sum(
-                (one.weight * one.spread * MEDIAN) ** 2 / count
-                for one, count in zip(self.points, rounds, strict=True)
+                (point.weight * point.spread * MEDIAN) ** 2 / count
+                for point, count in zip(self.points, rounds, strict=True)
             )
         )
 
@@ -242,17 +256,17 @@ class RungTask:
 
     rung: int
     bases: Sequence[VariantFunction]
-    """One for each sub-benchmark."""
+    """Baseline function of each sub-benchmark."""
     functions: Sequence[Functions]
-    """By label, for each sub-benchmark."""
+    """Functions by label of each sub-benchmark."""
     rounds: Sequence[int]
-    """For each runtime workload of the target."""
+    """Rounds for each runtime workload of the target."""
     seed: int
     noise: bool = False
-    """Whether base tells of the noise from process to process."""
+    """Whether the baseline is used to estimate the noise between processes."""
 
     def points(self, target: SearchTarget) -> list[RungPoint]:
-        """What a GPU is asked: variants that all sub-benchmarks have."""
+        """Return the GPU requests, for variants that all sub-benchmarks have."""
         labels = in_all(self.functions)
         return [
             RungPoint(
@@ -267,10 +281,10 @@ class RungTask:
 
 @dataclass(frozen=True, slots=True)
 class RungFound:
-    """What became of variants."""
+    """Scores and failures of a rung."""
 
     scores: Mapping[str, float]
-    """Of those that ran on all runtime workloads."""
+    """Scores of variants that ran on all runtime workloads."""
     failed: Mapping[str, Failure]
 
 
@@ -280,63 +294,64 @@ def measure_rung(
     target: SearchTarget,
     task: RungTask,
     fresh: Callable[[], int],
-    asked: Asked,
+    stop_requested: Asked,
 ) -> RungFound:
-    """Writes what a GPU finds on each runtime workload when it has it; then the scores.
+    """Measure a rung, write each result as it arrives, and return the scores.
 
-    `fresh` numbers a process: several GPUs have one each.
+    `fresh` returns a new process number; each of several GPUs has its own process.
     """
     failed: dict[str, Failure] = {}
     scores: dict[str, float] = {}
     processes: dict[int, int] = {}
     together = task.rung == LAST
-    for one in gpu.rung(task.points(target), task.seed, asked, together=together):
-        point = target.points[one.point]
-        if one.part not in processes:
-            processes[one.part] = fresh()
-        process = processes[one.part]
-        failed |= one.failed
-        for label, ratio in _written(rows, point, one, task, process).items():
+    for result in gpu.rung(task.points(target), task.seed, stop_requested, together=together):
+        point = target.points[result.point]
+        if result.part not in processes:
+            processes[result.part] = fresh()
+        process = processes[result.part]
+        failed |= result.failed
+        for label, ratio in _write_point(rows, point, result, task, process).items():
             scores[label] = scores.get(label, 0.0) + point.weight * ratio
     return RungFound(
         {label: score for label, score in scores.items() if label not in failed}, failed
     )
 
 
-def _written(
-    rows: RungRows, point: TargetPoint, found: PointFound, task: RungTask, process: int
+def _write_point(
+    rows: RungRows, point: TargetPoint, result: PointFound, task: RungTask, process: int
 ) -> dict[str, float]:
-    """Base's time over each variant's."""
+    """Write a result; return the baseline's time over each variant's."""
     spot, base = point.spot, task.bases[point.index].variant
-    for label, failure in found.failed.items():
-        rows.fail(spot, label, failure, found.elapsed.get(label, 0.0))
-    if not found.samples:
+    for label, failure in result.failed.items():
+        rows.fail(spot, label, failure, result.elapsed.get(label, 0.0))
+    if not result.samples:
         return {}
-    rows.note(found.repeated, found.throttled, found.restarts)
-    centers = rows.write(spot, task.rung, process, found.samples, found.elapsed)
+    rows.note(result.repeated, result.throttled, result.restarts)
+    centers = rows.write(spot, task.rung, process, result.samples, result.elapsed)
     if task.noise:
-        rows.noise(spot, process, found.samples)
+        rows.noise(spot, process, result.samples)
     return {label: centers[base] / center for label, center in centers.items() if label != base}
 
 
 MEDIAN = 1.2533
-"""The standard error of a median over that of a mean, of many samples."""
+"""Ratio of the standard error of a median to that of a mean, for many samples."""
 ROBUST = 1.4826
-"""A standard deviation over the median distance from the median."""
+"""Ratio of a standard deviation to the median absolute deviation."""
 AIM = 0.006
-"""The standard error of a score that the first rung is made for: about what scores differ by from
-process to process, which more samples in one process do not take away."""
+"""Standard error of a score that the first rung aims for: about the difference between processes,
+which more samples in one process do not reduce.
+"""
 FEWEST, MOST = 2, 10
-"""Rounds of the first rung on a runtime workload."""
+"""Range of rounds of the first rung on a runtime workload."""
 WARM, BESIDE = 2.0, 0.00015
-"""A sample takes so many times a run, and so many seconds besides."""
+"""Duration of a sample: a multiple of one run plus a constant number of seconds."""
 
 
-# What a search measures of a workload: its sub-benchmarks' runtime workloads, and base on them.
+# Baselines and rounds of a search
 
 
 def rounds_for(error: float, least: int, most: int) -> int:
-    """As many as make so many times the error that is wanted into that, within limits."""
+    """Return the rounds that reduce a relative error to one, within limits."""
     return min(most, max(least, math.ceil(error**2)))
 
 
@@ -347,25 +362,37 @@ def look(
     declared: DeclaredAxes,
     seed: int,
 ) -> SearchTarget:
-    """Runs base alone on all runtime workloads: how long it takes, how noisy, and where it cannot.
+    """Run only the baseline on all runtime workloads to find its time, its noise, and failures.
 
-    One base, and one lot of runtime workloads, for each sub-benchmark.
+    `bases` and `runtimes` have one entry per sub-benchmark.
     """
-    asked = [(index, one) for index, lot in enumerate(runtimes) for one in lot]
-    looked = gpu.look([(one.case, bases[index]) for index, one in asked], seed)
-    both = list(zip(asked, looked, strict=True))
-    skipped = [(one.spot, found.skipped) for (_, one), found in both if found.skipped is not None]
-    seen = [(index, one, found.samples) for (index, one), found in both if found.samples]
-    weights = spot_weights([one.spot for _, one, _ in seen], declared) if seen else []
+    requests = [
+        (index, runtime)
+        for index, runtimes_of_case in enumerate(runtimes)
+        for runtime in runtimes_of_case
+    ]
+    results = gpu.look([(runtime.case, bases[index]) for index, runtime in requests], seed)
+    answered = list(zip(requests, results, strict=True))
+    skipped = [
+        (runtime.spot, result.skipped)
+        for (_, runtime), result in answered
+        if result.skipped is not None
+    ]
+    measured = [
+        (index, runtime, result.samples) for (index, runtime), result in answered if result.samples
+    ]
+    weights = (
+        spot_weights([runtime.spot for _, runtime, _ in measured], declared) if measured else []
+    )
     points = []
-    for (index, one, samples), weight in zip(seen, weights, strict=True):
+    for (index, runtime, samples), weight in zip(measured, weights, strict=True):
         spread = _spread(samples)
-        error = weight * spread * MEDIAN * math.sqrt(len(seen)) / AIM
+        error = weight * spread * MEDIAN * math.sqrt(len(measured)) / AIM
         rounds = rounds_for(error, FEWEST, MOST)
-        points.append(TargetPoint(index, one, weight, median(samples), spread, rounds))
+        points.append(TargetPoint(index, runtime, weight, median(samples), spread, rounds))
     return SearchTarget(tuple(points), tuple(skipped))
 
 
 def _spread(samples: Sequence[float]) -> float:
     middle = median(samples)
-    return ROBUST * median(abs(one - middle) for one in samples) / middle
+    return ROBUST * median(abs(sample - middle) for sample in samples) / middle

@@ -1,6 +1,6 @@
-"""The variants of a benchmark: counted by arithmetic, told one by one, drawn by a seed.
+"""Variants of a benchmark: counted by arithmetic, iterated lazily, or drawn by a seed.
 
-A space has up to 10^21 of them: nothing here makes a list of all.
+A space has up to 10^21 variants, so no function here lists all of them.
 """
 
 import random
@@ -20,83 +20,88 @@ from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.workload import Point, as_label
 
 Variant = Mapping[str, int]
-"""Parameter → value, in the order of labels."""
+"""Parameter → value, in label order."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """What the parameters of a benchmark are searched over."""
+    """The parameter space of a benchmark."""
 
     benchmark: BenchmarkBinding
     given: tuple[ParameterRange, ...]
     only: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Parameter → its values, rising, where they are not all of its range."""
+    """Parameter → its ascending values, where they are not its whole range."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the parameters are called, in the order of variant labels."""
-        return tuple(one.label for one in self.given)
+        """Parameter names in the order of variant labels."""
+        return tuple(parameter.label for parameter in self.given)
 
     @property
     def ranges(self) -> dict[str, Sequence[int]]:
-        """The values of each parameter."""
-        return {one.label: self.only.get(one.label, one.values) for one in self.given}
+        """Values of each parameter."""
+        return {
+            parameter.label: self.only.get(parameter.label, parameter.values)
+            for parameter in self.given
+        }
 
     @property
     def macros(self) -> dict[str, str]:
-        """Parameter → what benchmark sources call it, where one was read."""
-        return {one.label: one.macro for one in self.given if one.macro}
+        """Parameter → macro in the benchmark sources, where one is known."""
+        return {parameter.label: parameter.macro for parameter in self.given if parameter.macro}
 
     @property
     def count(self) -> int:
-        """How many variants there are, base not counted."""
+        """Number of variants, without the baseline."""
         return prod(len(values) for values in self.ranges.values())
 
     def at(self, index: int) -> dict[str, int]:
-        """The variant at a place in the order of the space: the last parameter varies first."""
+        """Return the variant at an index of the space; the last parameter varies fastest."""
         if not 0 <= index < self.count:
             raise IndexError(index)
-        found = {}
+        value_by_label = {}
         for label, values in reversed(self.ranges.items()):
-            index, place = divmod(index, len(values))
-            found[label] = values[place]
-        return {label: found[label] for label in self.labels}
+            index, position = divmod(index, len(values))
+            value_by_label[label] = values[position]
+        return {label: value_by_label[label] for label in self.labels}
 
     def __iter__(self) -> Iterator[dict[str, int]]:
-        """All variants, one after the other."""
+        """Iterate over all variants."""
         labels = self.labels
         for values in product(*self.ranges.values()):
             yield dict(zip(labels, values, strict=True))
 
     def sample(self, count: int, seed: int) -> list[dict[str, int]]:
-        """Draws different variants, the same ones for the same seed; all where there are fewer."""
+        """Draw distinct variants, reproducible by seed; all variants if there are fewer."""
         total, draw = self.count, random.Random(seed)  # noqa: S311  it keeps no secret
         if count >= total:
             return list(self)
         if count * 2 > total:
             return [self.at(index) for index in draw.sample(range(total), count)]
         chosen: dict[int, None] = {}
-        while len(chosen) < count:  # what is drawn twice is rare
+        while len(chosen) < count:  # duplicates are rare
             chosen[draw.randrange(total)] = None
         return [self.at(index) for index in chosen]
 
     def variant(self, label: str) -> dict[str, int]:
-        """The values that a label says, in the order of labels; refused where there is no such."""
-        found = variant_parameters(self.benchmark, label, self.given)
-        if lacking := [name for name in self.labels if name not in found]:
+        """Parse a label into values in label order; raise InputError if it is not in the space."""
+        values = variant_parameters(self.benchmark, label, self.given)
+        if missing := [name for name in self.labels if name not in values]:
             raise InputError(
-                f"{label} says nothing of {', '.join(lacking)}",
+                f"{label} says nothing of {', '.join(missing)}",
                 f"{self.benchmark.name} has the parameters {', '.join(self.labels)}",
             )
-        return {name: found[name] for name in self.labels}
+        return {name: values[name] for name in self.labels}
 
 
 def space_of(benchmark: BenchmarkBinding, given: Sequence[ParameterRange] = ()) -> SearchSpace:
-    """The space that is given, of a source or a search space's file, else that of the bindings."""
+    """Return the space of the given ranges, or of the bindings if there are none."""
     if not benchmark.parameters:
         raise InputError(f"{benchmark.name} has no search space: there are no variants of it")
     if given:
-        if unknown := [one.label for one in given if one.label not in benchmark.parameters]:
+        if unknown := [
+            parameter.label for parameter in given if parameter.label not in benchmark.parameters
+        ]:
             raise InputError(
                 f"{benchmark.name} has no parameter {', '.join(unknown)}",
                 f"It has: {', '.join(benchmark.parameters)}",
@@ -106,62 +111,68 @@ def space_of(benchmark: BenchmarkBinding, given: Sequence[ParameterRange] = ()) 
     return SearchSpace(
         benchmark,
         tuple(
-            ParameterRange(macro="", label=label, start=r.start, end=r.stop - 1, step=r.step)
-            for label, r in ranges
+            ParameterRange(
+                macro="", label=label, start=values.start, end=values.stop - 1, step=values.step
+            )
+            for label, values in ranges
         ),
     )
 
 
 RULES = 3
-"""As many rules are told that forbid all variants."""
+"""Maximum number of reported rules that forbid all variants."""
 FIRST, DRAWN, SEED = 256, 4096, 1
-"""How many variants are tried until one can be: the first ones, and some from everywhere."""
+"""How many variants to try until a valid one appears: the first ones and random ones."""
 Policy = Mapping[str, str]
 """Field → value, spelled as in C++."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistinctVariant:
-    """A policy, and the variants that come to it."""
+    """A policy and the variants that map to it."""
 
     label: str
-    """The first of them."""
+    """The first of these variants."""
     policy: Policy
     others: tuple[str, ...] = ()
     is_base: bool = False
-    """Whether it is what CUB selects by itself."""
+    """Whether it is what CUB selects by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedVariants:
-    """What became of some variants."""
+    """Variants grouped by policy."""
 
     variants: int
     distinct: tuple[DistinctVariant, ...]
-    """In the order of the variants."""
+    """In variant order."""
     refused: Mapping[str, str]
-    """Label → why there can be no such policy."""
+    """Label → reason why the policy is invalid."""
     dropped: Mapping[str, int]
-    """Rule → how many it forbids."""
+    """Rule → number of variants it forbids."""
 
     @property
     def valid(self) -> int:
-        """How many can be, as far as that is known without the compiler."""
+        """Number of valid variants, as far as can be determined without the compiler."""
         return self.variants - len(self.refused)
 
     def first(self, count: int) -> "ClassifiedVariants":
-        """The same of the first policies alone."""
+        """Return the same classification with only the first policies."""
         return replace(self, distinct=self.distinct[:count])
 
     @property
     def stands_for(self) -> dict[str, str]:
-        """Label → that of the variant which is measured in its place; its own for most."""
-        return {label: one.label for one in self.distinct for label in (one.label, *one.others)}
+        """Label → label of the variant that is measured in its place."""
+        return {
+            label: variant.label
+            for variant in self.distinct
+            for label in (variant.label, *variant.others)
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceCounts:
-    """How many variants a space has, and how many of them can be, and differ."""
+    """Number of variants, of valid ones, and of distinct ones."""
 
     variants: int
     valid: int
@@ -170,7 +181,7 @@ class SpaceCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a part comes to: a number that is the same for the same fields, or why nothing."""
+    """Result of a policy part: a number that identifies its fields, or the reason for refusal."""
 
     number: int = -1
     fields: Policy = field(default_factory=dict)
@@ -179,16 +190,16 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class PolicyPart:
-    """Parameters that decide some fields of a policy, and nothing else does."""
+    """Parameters that alone decide some fields of a policy."""
 
     labels: tuple[str, ...]
     fields: frozenset[str]
     delay: tuple[str, str, str] | None = None
-    """Where it is the way to wait for a tile before, and no more: its id, delay and latency."""
+    """Parameters of a delay constructor (id, delay, latency), if the part is nothing else."""
 
 
 class Meaning(Protocol):
-    """A workload on an architecture, and what variants make of its policy."""
+    """A workload on an architecture that maps variants to policies."""
 
     @property
     def point(self) -> Point:
@@ -200,22 +211,22 @@ class Meaning(Protocol):
 
     @property
     def benchmark(self) -> BenchmarkBinding:
-        """What was read of it, as the tree has it."""
+        """The benchmark binding, as the tree has it."""
 
     @property
     def base(self) -> Policy:
-        """What CUB selects by itself."""
+        """The policy that CUB selects by default."""
 
     def policy(self, variant: Variant) -> Policy:
-        """All fields, with those of a variant; refused where there can be no such policy."""
+        """Return all fields with those of a variant; raise InputError if the policy is invalid."""
 
     def parts(self) -> Sequence[PolicyPart]:
-        """The parts of the policy; a parameter that is in none of them decides nothing."""
+        """Return the parts of the policy; a parameter in none of them has no effect."""
 
 
 @dataclass(slots=True)
 class Classifier:
-    """Tells of the variants of a space what they mean; each part of a policy is asked once."""
+    """Maps variants to policies; the outcome of each policy part is computed once."""
 
     space: SearchSpace
     meaning: Meaning
@@ -223,7 +234,7 @@ class Classifier:
     known: list[dict[tuple[int, ...], _Outcome]] = field(init=False)
     numbers: list[dict[tuple[tuple[str, str], ...], int]] = field(init=False)
     first: tuple[dict[str, int], Policy] | None = field(init=False, default=None)
-    """A variant that can be, with its policy."""
+    """A valid variant with its policy."""
 
     def __post_init__(self) -> None:
         self.parts = tuple(self.meaning.parts())
@@ -232,76 +243,78 @@ class Classifier:
 
     @property
     def possible(self) -> Mapping[str, int]:
-        """A variant that can be; refused where none of many can."""
+        """A valid variant; raises InputError if none of many is valid."""
         return self._possible()[0]
 
     def key(self, variant: Variant) -> tuple[int, ...]:
-        """What is the same for variants of the same policy; refused where there can be none."""
+        """Return a key shared by variants with the same policy; raise InputError if invalid."""
         return tuple(outcome.number for outcome in self._outcomes(variant))
 
     def policy(self, variant: Variant) -> Policy:
-        """The whole policy of a variant; refused where there can be none."""
-        found = dict(self._possible()[1])
+        """Return the whole policy of a variant; raise InputError if it is invalid."""
+        fields = dict(self._possible()[1])
         for outcome in self._outcomes(variant):
-            found |= outcome.fields
-        return found
+            fields |= outcome.fields
+        return fields
 
     def classify(self, variants: Iterable[Variant] | None = None) -> ClassifiedVariants:
-        """Classifies variants, or all of the space; the first of a policy stands for the others."""
-        by_label = {as_label(one): one for one in (self.space if variants is None else variants)}
-        found: dict[tuple[int, ...], list[str]] = {}
+        """Group variants, or the whole space, by policy; the first variant represents a group."""
+        by_label = {
+            as_label(variant): variant for variant in (self.space if variants is None else variants)
+        }
+        labels_by_key: dict[tuple[int, ...], list[str]] = {}
         refused: dict[str, str] = {}
         dropped: Counter[str] = Counter()
         for label, variant in by_label.items():
             try:
-                found.setdefault(self.key(variant), []).append(label)
+                labels_by_key.setdefault(self.key(variant), []).append(label)
             except InputError as error:
                 refused[label] = error.in_line
                 dropped[error.remedy or error.message] += 1
         base = self.meaning.base
         distinct = []
-        for first, *others in found.values():
+        for first, *duplicates in labels_by_key.values():
             policy = self.policy(by_label[first])
-            distinct.append(DistinctVariant(first, policy, tuple(others), policy == base))
+            distinct.append(DistinctVariant(first, policy, tuple(duplicates), policy == base))
         return ClassifiedVariants(len(by_label), tuple(distinct), refused, dict(dropped))
 
     def draw(self, count: int, seed: int) -> ClassifiedVariants:
-        """Draws as many different policies, the same for the same seed; all where there are fewer.
+        """Draw `count` distinct policies, reproducible by seed; all if there are fewer.
 
-        More variants are drawn until there are enough, or all have been.
+        The sample of variants is doubled until it has enough policies or covers the space.
         """
-        drawn = count
+        sample_size = count
         while True:
-            found = self.classify(self.space.sample(drawn, seed))
-            if len(found.distinct) >= count or drawn >= self.space.count:
-                return found.first(count)
-            drawn *= 2
+            classified = self.classify(self.space.sample(sample_size, seed))
+            if len(classified.distinct) >= count or sample_size >= self.space.count:
+                return classified.first(count)
+            sample_size *= 2
 
     def counts(self) -> SpaceCounts:
-        """Counts the whole space, part by part: it need not be gone through."""
+        """Count the whole space part by part, without iterating over it."""
         self._possible()
         free = set(self.space.labels).difference(*(part.labels for part in self.parts))
         valid = prod(len(self.space.ranges[label]) for label in free)
         distinct = 1
-        for number in range(len(self.parts)):
-            can, differ = self._part_counts(number)
-            valid, distinct = valid * can, distinct * differ
+        for index in range(len(self.parts)):
+            part_valid, part_distinct = self._part_counts(index)
+            valid, distinct = valid * part_valid, distinct * part_distinct
         return SpaceCounts(self.space.count, valid, distinct)
 
-    def _part_counts(self, number: int) -> tuple[int, int]:
-        part, ranges = self.parts[number], self.space.ranges
+    def _part_counts(self, index: int) -> tuple[int, int]:
+        part, ranges = self.parts[index], self.space.ranges
         if part.delay and {*part.delay} <= ranges.keys():
             return _delay_counts(*(ranges[label] for label in part.delay))
-        can, differ = 0, set()
+        valid, distinct = 0, set()
         for values in product(*(ranges[label] for label in part.labels)):
-            outcome = self._outcome(number, values)
+            outcome = self._outcome(index, values)
             if outcome.refusal is None:
-                can += 1
-                differ.add(outcome.number)
-        return can, len(differ)
+                valid += 1
+                distinct.add(outcome.number)
+        return valid, len(distinct)
 
     def _possible(self) -> tuple[dict[str, int], Policy]:
-        """A variant that can be; refused where none of many can, with what most break."""
+        """Return a valid variant; raise InputError with the most frequent reasons if none is."""
         if self.first is None:
             refusals: Counter[str] = Counter()
             for variant in chain(islice(self.space, FIRST), self.space.sample(DRAWN, SEED)):
@@ -311,33 +324,35 @@ class Classifier:
                     refusals[error.in_line] += 1
                     continue
                 return self.first
-            told = "; ".join(f"{count:,}: {why}" for why, count in refusals.most_common(RULES))
+            summary = "; ".join(
+                f"{count:,}: {reason}" for reason, count in refusals.most_common(RULES)
+            )
             raise InputError(
                 f"no variant of {self.meaning.benchmark.name} can be: of"
-                f" {refusals.total():,} that were looked at, {told}"
+                f" {refusals.total():,} that were looked at, {summary}"
             )
         return self.first
 
     def _outcomes(self, variant: Variant) -> Iterator[_Outcome]:
-        for number, part in enumerate(self.parts):
+        for index, part in enumerate(self.parts):
             try:
                 values = tuple(variant[label] for label in part.labels)
             except KeyError as error:
                 raise InputError(f"the variant has no parameter {error}") from error
-            outcome = self._outcome(number, values)
+            outcome = self._outcome(index, values)
             if outcome.refusal is not None:
                 raise outcome.refusal
             yield outcome
 
-    def _outcome(self, number: int, values: tuple[int, ...]) -> _Outcome:
-        known = self.known[number]
-        if values not in known:
-            known[values] = self._asked(number, values)
-        return known[values]
+    def _outcome(self, index: int, values: tuple[int, ...]) -> _Outcome:
+        outcomes = self.known[index]
+        if values not in outcomes:
+            outcomes[values] = self._evaluate_part(index, values)
+        return outcomes[values]
 
-    def _asked(self, number: int, values: tuple[int, ...]) -> _Outcome:
-        """What a part comes to, beside the others of a variant that can be."""
-        part, numbers = self.parts[number], self.numbers[number]
+    def _evaluate_part(self, index: int, values: tuple[int, ...]) -> _Outcome:
+        """Evaluate a part, with the other parameters taken from a valid variant."""
+        part, numbers = self.parts[index], self.numbers[index]
         try:
             policy = self.meaning.policy(
                 self._possible()[0] | dict(zip(part.labels, values, strict=True))
@@ -348,24 +363,25 @@ class Classifier:
         return _Outcome(numbers.setdefault(tuple(fields.items()), len(numbers)), fields)
 
 
-# Which variants can be, and which of them come to the same policy.
+# Counts of delays
 
 
 def _delay_counts(
     ids: Sequence[int], delays: Sequence[int], latencies: Sequence[int]
 ) -> tuple[int, int]:
-    """How many ways to wait can be, and how many differ: some ignore what others use."""
-    known = {one.id: one for one in types().delays}
+    """Count the valid and the distinct delays; some constructors ignore arguments."""
+    delays_by_id = {delay.id: delay for delay in types().delays}
     possible = {"ns": _possible(delays), "l2w": _possible(latencies)}
-    can = sum(number in known for number in ids) * prod(possible.values())
-    differ = sum(
+    valid = sum(number in delays_by_id for number in ids) * prod(possible.values())
+    distinct = sum(
         prod(
-            count if arg in known[number].args else min(count, 1) for arg, count in possible.items()
+            count if arg in delays_by_id[number].args else min(count, 1)
+            for arg, count in possible.items()
         )
         for number in ids
-        if number in known
+        if number in delays_by_id
     )
-    return can, differ
+    return valid, distinct
 
 
 def _possible(values: Sequence[int]) -> int:
@@ -379,37 +395,36 @@ def _is_possible(value: int) -> bool:
         return False
 
 
-# What a variant of a benchmark means for a workload: the policy that CUB gets, and its parts.
+# Parts of a policy
 #
-# A policy falls into parts that have no parameter in common. What a part comes to is asked once
-# for
-# each combination of its own parameters, so that a space of 10^9 variants needs thousands of
-# answers.
+# Parts share no parameters. Each part is evaluated once per combination of its own parameters, so
+# a space of 10^9 variants needs only thousands of evaluations.
 
 
 def labels_of(rule: MemberRule) -> frozenset[str]:
-    """The parameters that a rule looks at."""
+    """Return the parameters that a rule uses."""
     return rule.parameters | ({rule.times} if isinstance(rule.times, str) else set())
 
 
 def joined(
-    lots: Iterable[tuple[Collection[str], Collection[str], MemberRule | None]],
+    groups_in: Iterable[tuple[Collection[str], Collection[str], MemberRule | None]],
 ) -> list[PolicyPart]:
-    """Parts of what belongs together: parameters, the fields that they decide, and by which rule.
+    """Join groups of parameters, their fields, and their rule into policy parts.
 
-    Lots that share a parameter are one part; their order is that of the first parameter.
+    Groups that share a parameter form one part; parts are ordered by their first parameter.
     """
     groups: list[tuple[dict[str, None], set[str], list[MemberRule | None]]] = []
-    for labels, fields, rule in lots:
-        mine = [group for group in groups if not group[0].keys().isdisjoint(labels)]
-        rest = [group for group in groups if group not in mine]
-        names = dict.fromkeys(name for group in mine for name in group[0])
+    for labels, fields, rule in groups_in:
+        shared = [group for group in groups if not group[0].keys().isdisjoint(labels)]
+        unrelated = [group for group in groups if group not in shared]
+        names = dict.fromkeys(name for group in shared for name in group[0])
         names |= dict.fromkeys(sorted(labels))
-        told = {name for group in mine for name in group[1]} | {*fields}
-        rules = [one for group in mine for one in group[2]] + [rule]
-        groups = [*rest, (names, told, rules)] if names else rest
+        all_fields = {name for group in shared for name in group[1]} | {*fields}
+        rules = [group_rule for group in shared for group_rule in group[2]] + [rule]
+        groups = [*unrelated, (names, all_fields, rules)] if names else unrelated
     return [
-        PolicyPart(tuple(names), frozenset(told), _delay(rules)) for names, told, rules in groups
+        PolicyPart(tuple(names), frozenset(all_fields), _delay(rules))
+        for names, all_fields, rules in groups
     ]
 
 
@@ -419,36 +434,36 @@ def _delay(rules: Sequence[MemberRule | None]) -> tuple[str, str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The fields of a policy that say how much of its input a block has in shared memory."""
+    """The policy fields that determine how much input a block keeps in shared memory."""
 
     exchange: str
-    """How it is loaded or stored: some ways keep the whole tile there."""
+    """Load or store algorithm; some algorithms keep the whole tile in shared memory."""
     threads: str
     items: str
     element: int
-    """Bytes."""
+    """Element size in bytes."""
 
     @property
     def fields(self) -> tuple[str, str, str]:
-        """All of them."""
+        """All three fields."""
         return self.exchange, self.threads, self.items
 
 
-# Whether a policy's tile fits into shared memory, where that is certain without the compiler.
+# Shared memory limits that are certain without the compiler
 
 
 def is_static(site: str) -> bool:
-    """Whether the kernels of a site have no other place for a tile."""
+    """Whether the kernels of a site can keep a tile only in shared memory."""
     return site in words().tiles.static
 
 
 def tiles(
-    site: str, fields: Iterable[str], elements: Mapping[str, int], least: int
+    site: str, fields: Iterable[str], elements: Mapping[str, int], min_bytes: int
 ) -> Iterator[Tile]:
-    """The tiles of a policy; none of a site whose kernels have another place for large ones.
+    """Yield the tiles of a policy; none if the kernels have another place for large tiles.
 
-    `elements` has by the field of items the bytes of an element, as far as they are known; others
-    have so many at least.
+    `elements` maps item fields to known element sizes in bytes; other elements have at least
+    `min_bytes`.
     """
     if not is_static(site):
         return
@@ -458,15 +473,15 @@ def tiles(
         if name in words().tiles.algorithms:
             threads = _beside(f"{scope}{dot}", words().members.threads, fields)
             items = _beside(f"{scope}{dot}", words().members.items, fields)
-            if threads and items and (element := elements.get(items, least)):
+            if threads and items and (element := elements.get(items, min_bytes)):
                 yield Tile(path, threads, items, element)
 
 
 def element_bytes(site: str, values: Mapping[str, str], version: str) -> int:
-    """The bytes of an element by the types of a workload; 0 where that is not known."""
+    """Return the element size in bytes from the types of a workload; 0 if unknown."""
     names = (values[axis] for axis in words().tiles.static.get(site, ()) if axis in values)
-    known = (axis_type(name, version).size for name in names if not is_constant(name))
-    return max((size for size in known if size is not None), default=0)
+    sizes = (axis_type(name, version).size for name in names if not is_constant(name))
+    return max((size for size in sizes if size is not None), default=0)
 
 
 def _beside(scope: str, names: tuple[str, ...], fields: Container[str]) -> str | None:
@@ -474,15 +489,15 @@ def _beside(scope: str, names: tuple[str, ...], fields: Container[str]) -> str |
 
 
 def check_fits(tile: Tile, policy: Mapping[str, str], arch: str) -> None:
-    """Refuses a policy whose tile is larger than what a block of the architecture can declare."""
+    """Raise InputError if a tile exceeds the static shared memory of a block."""
     facts = archs().get(arch)
-    how = policy[tile.exchange].rpartition("::")[2]
-    if facts is None or how not in words().tiles.exchanges:
+    exchange = policy[tile.exchange].rpartition("::")[2]
+    if facts is None or exchange not in words().tiles.exchanges:
         return
     threads, items = int(policy[tile.threads]), int(policy[tile.items])
     if (size := threads * items * tile.element) > facts.static:
         raise InputError(
             f"{threads} threads x {items} items x {tile.element} bytes = {size:,} bytes, which"
-            f" {how} keeps in shared memory",
+            f" {exchange} keeps in shared memory",
             f"A block of {arch} has {facts.static:,} bytes of shared memory.",
         )

@@ -1,4 +1,4 @@
-"""From times of processes to ratios, scores and intervals: a process is one observation."""
+"""Ratios, scores, and intervals from process times; one process is one observation."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ from policygen.steps import HowFar, Progress
 
 @dataclass(frozen=True, slots=True)
 class PointTimes:
-    """What was measured on a runtime workload; a number for each process."""
+    """Times on a runtime workload, one number per process."""
 
     subbench: str
     point: Mapping[str, str]
@@ -31,53 +31,56 @@ class PointTimes:
     base: Sequence[float]
     """Seconds."""
     beside: Sequence[float]
-    """Base over base: each second sample of a process against the others."""
+    """Baseline over baseline: every second sample of a process against the others."""
     variants: Mapping[str, Sequence[tuple[float, float]]]
-    """By label the seconds of base, and its own, in the same process."""
+    """Label → seconds of the baseline and of the variant in the same process."""
 
     def ratios(self, label: str) -> list[float]:
-        """Base's time over a variant's."""
-        return [base / own for base, own in self.variants[label]]
+        """Return the baseline's time over a variant's."""
+        return [base / seconds for base, seconds in self.variants[label]]
 
 
 def judged(points: Sequence[PointTimes], labels: Sequence[str]) -> list[MeasuredVariant]:
-    """Gives each variant that was measured on all runtime workloads its score."""
-    everywhere = [one for one in labels if all(one in point.variants for point in points)]
-    scores = {label: _weighted(points, _ratios(points, label)) for label in everywhere}
-    of_scores = _spread(scores.values())
-    of_points = [_spread(one.ratios(label) for label in everywhere) for one in points]
-    return [_judged(label, points, scores[label], of_scores, of_points) for label in everywhere]
+    """Score each variant that was measured on all runtime workloads."""
+    complete = [label for label in labels if all(label in point.variants for point in points)]
+    scores = {label: _weighted(points, _ratios(points, label)) for label in complete}
+    score_spread = _spread(scores.values())
+    point_spreads = [_spread(point.ratios(label) for label in complete) for point in points]
+    return [
+        _judge_variant(label, points, scores[label], score_spread, point_spreads)
+        for label in complete
+    ]
 
 
 def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
-    """Tells how far base is from itself, from process to process and within one."""
-    # Half of the samples know a time worse than all of them.
+    """Return the noise of the baseline between processes and within one."""
+    # Each side has half of the samples, so its time is less precise than that of all.
     return [
         PointNoise(
-            subbench=one.subbench,
-            point=dict(one.point),
-            seconds=median(one.base),
-            between=_relative(one.base),
-            beside=_deviation_from_one(one.beside) / sqrt(2),
+            subbench=point.subbench,
+            point=dict(point.point),
+            seconds=median(point.base),
+            between=_relative(point.base),
+            beside=_deviation_from_one(point.beside) / sqrt(2),
         )
-        for one in points
+        for point in points
     ]
 
 
 def score_noise(points: Sequence[PointTimes]) -> float | None:
-    """Gives the deviation of the score of base against itself from process to process."""
-    scores = _weighted(points, [one.beside for one in points])
+    """Return the deviation of the baseline's score against itself between processes."""
+    scores = _weighted(points, [point.beside for point in points])
     return _deviation_from_one(scores) / sqrt(2) if len(scores) > 1 else None
 
 
-def _judged(
+def _judge_variant(
     label: str,
     points: Sequence[PointTimes],
     scores: Sequence[float],
-    of_scores: float,
-    of_points: Sequence[float],
+    score_spread: float,
+    point_spreads: Sequence[float],
 ) -> MeasuredVariant:
-    interval = _interval(scores, of_scores)
+    interval = _interval(scores, score_spread)
     return MeasuredVariant(
         variant=label,
         score=fmean(scores),
@@ -85,45 +88,49 @@ def _judged(
         verdict=None if interval is None else _verdict(interval),
         runtime=tuple(
             RuntimeRatio(
-                subbench=one.subbench,
-                point=dict(one.point),
-                weight=one.weight,
-                seconds=median(seconds for _, seconds in one.variants[label]),
-                base_seconds=median(seconds for seconds, _ in one.variants[label]),
-                ratio=fmean(own),
-                interval=_interval(own, spread),
+                subbench=point.subbench,
+                point=dict(point.point),
+                weight=point.weight,
+                seconds=median(seconds for _, seconds in point.variants[label]),
+                base_seconds=median(seconds for seconds, _ in point.variants[label]),
+                ratio=fmean(ratios),
+                interval=_interval(ratios, spread),
             )
-            for one, own, spread in zip(points, _ratios(points, label), of_points, strict=True)
+            for point, ratios, spread in zip(
+                points, _ratios(points, label), point_spreads, strict=True
+            )
         ),
     )
 
 
 def _weighted(points: Sequence[PointTimes], ratios: Sequence[Sequence[float]]) -> list[float]:
-    """Scores by process; one that was ended early has not been on all runtime workloads."""
+    """Return scores by process; a process that ended early has not run all runtime workloads."""
     return [
-        sum(one.weight * ratio for one, ratio in zip(points, each, strict=True))
-        for each in zip(*ratios, strict=False)
+        sum(point.weight * ratio for point, ratio in zip(points, process_ratios, strict=True))
+        for process_ratios in zip(*ratios, strict=False)
     ]
 
 
 def _ratios(points: Sequence[PointTimes], label: str) -> list[list[float]]:
-    return [one.ratios(label) for one in points]
+    return [point.ratios(label) for point in points]
 
 
-def _spread(lots: Iterable[Sequence[float]]) -> float:
-    """The standard deviation from process to process, of all variants together."""
-    shares = [variance(one) / fmean(one) ** 2 for one in lots if len(one) > 1]
-    return sqrt(fmean(shares)) if shares else 0.0
+def _spread(groups: Iterable[Sequence[float]]) -> float:
+    """Return the standard deviation between processes, pooled over all variants."""
+    relative_variances = [
+        variance(values) / fmean(values) ** 2 for values in groups if len(values) > 1
+    ]
+    return sqrt(fmean(relative_variances)) if relative_variances else 0.0
 
 
 def _interval(observed: Sequence[float], spread: float) -> Interval | None:
-    """Where the mean lies; never surer than the variants are together."""
+    """Return the confidence interval of the mean, at least as wide as the pooled spread implies."""
     count = len(observed)
     if count < 2:
         return None
     middle = fmean(observed)
-    wide = max(stdev(observed), spread * middle)
-    half = student(count - 1) * wide / sqrt(count)
+    deviation = max(stdev(observed), spread * middle)
+    half = student(count - 1) * deviation / sqrt(count)
     return Interval(low=middle - half, high=middle + half)
 
 
@@ -138,7 +145,7 @@ def _relative(values: Sequence[float]) -> float | None:
 
 
 def _deviation_from_one(ratios: Sequence[float]) -> float:
-    """The ratio of a thing to itself is 1: that much is known."""
+    """Return the deviation of ratios whose true mean is 1."""
     return sqrt(fmean((ratio - 1) ** 2 for ratio in ratios)) if ratios else 0.0
 
 
@@ -146,12 +153,12 @@ CONFIDENCE = 0.95
 _FAR, _HALVINGS = 1e6, 200
 
 
-# Quantiles of Student's distribution, which few processes need: by its distribution, exactly.
+# Student's t-distribution
 
 
 @cache
 def student(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """How many standard errors to both sides hold a mean with this confidence."""
+    """Return the two-sided quantile: the number of standard errors for this confidence."""
     low, high = 0.0, _FAR
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -163,24 +170,24 @@ def student(freedom: int, confidence: float = CONFIDENCE) -> float:
 
 
 def _within(t: float, freedom: int) -> float:
-    """The chance that a value lies within `t` standard errors (Abramowitz and Stegun, 26.7.3)."""
+    """Return the chance of being within `t` standard errors (Abramowitz and Stegun, 26.7.3)."""
     angle = math.atan(t / math.sqrt(freedom))
     odd = freedom % 2
     total, term = 0.0, math.cos(angle) if odd else 1.0
     for k in range(1 + odd, freedom, 2):
         total += term
         term *= math.cos(angle) ** 2 * k / (k + 1)
-    found = math.sin(angle) * total
-    return (angle + found) * 2 / math.pi if odd else found
+    partial = math.sin(angle) * total
+    return (angle + partial) * 2 / math.pi if odd else partial
 
 
-# What a database has of runtime workloads, as statistics take it.
+# Times from a database
 
 
 def times_of(
     rows: MeasuringSession, spots: Sequence[RowSpot], declared: DeclaredAxes
 ) -> list[PointTimes]:
-    """Reads what was measured now or before; the weights are those of these runtime workloads."""
+    """Read the times of all sessions; the weights are relative to these runtime workloads."""
     return [
         _point_times(rows, spot, weight)
         for spot, weight in zip(spots, spot_weights(spots, declared), strict=True)
@@ -188,14 +195,14 @@ def times_of(
 
 
 def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float]:
-    """How much each runtime workload counts among these."""
+    """Return the normalized weights of runtime workloads."""
     weights = [_weight(spot, declared) for spot in spots]
     total = sum(weights)
     return [weight / total for weight in weights]
 
 
 def runtime_axes(spot: RowSpot) -> dict[str, str]:
-    """What tells a runtime workload from the others of its workload."""
+    """Return the axes that distinguish a runtime workload from others of its workload."""
     return {axis: value for axis, value in spot.workload.items() if "{ct}" not in axis}
 
 
@@ -207,40 +214,47 @@ def _point_times(rows: MeasuringSession, spot: RowSpot, weight: float) -> PointT
         weight=weight,
         base=rows.noise_centers(spot) or [center for _, center in times[BASE]],
         beside=rows.beside(spot),
-        variants={label: _pairs(times[BASE], own) for label, own in times.items() if label != BASE},
+        variants={
+            label: _pairs(times[BASE], variant_times)
+            for label, variant_times in times.items()
+            if label != BASE
+        },
     )
 
 
 def _pairs(
-    base: Sequence[tuple[int, float]], own: Sequence[tuple[int, float]]
+    base: Sequence[tuple[int, float]], variant: Sequence[tuple[int, float]]
 ) -> list[tuple[float, float]]:
-    """Base and a variant in the same process: the first of a session with its first, and so on."""
-    found = []
-    for number in dict.fromkeys(session for session, _ in own):
-        sides = [[c for session, c in side if session == number] for side in (base, own)]
-        found += list(zip(*sides, strict=False))
-    return found
+    """Pair baseline and variant by process, in order within each session."""
+    pairs = []
+    for session_id in dict.fromkeys(session for session, _ in variant):
+        sides = [
+            [center for session, center in side if session == session_id]
+            for side in (base, variant)
+        ]
+        pairs += list(zip(*sides, strict=False))
+    return pairs
 
 
 def _weight(spot: RowSpot, declared: DeclaredAxes) -> float:
-    found = 1.0
+    weight = 1.0
     for (name, subbench, axis), values in declared.items():
         if (name, subbench) != (spot.algorithm, spot.subbench):
             continue
         value = spot.workload[axis]
-        if (own := own_weight(values, value)) is not None:
-            found *= own
+        if (own_value := own_weight(values, value)) is not None:
+            weight *= own_value
         elif "{io}" in axis:
-            found *= importance(values.index(value), len(values))
-    return found
+            weight *= importance(values.index(value), len(values))
+    return weight
 
 
 PROCESSES = 5
-"""Fresh processes of base, from whose differences the noise is known."""
+"""Number of fresh baseline processes from which the noise is estimated."""
 PHASE = "measure noise"
 
 
-# A/A: base against itself in fresh processes, which says how far equal code is from itself.
+# A/A measurements: the baseline against itself
 
 
 def measure_noise(
@@ -255,27 +269,27 @@ def measure_noise(
     declared: DeclaredAxes | None = None,
     progress: Progress | None = None,
 ) -> Mapping[str, Spread | None]:
-    """The spread by runtime workload: base runs as often as a variant, in each process on all.
+    """Return the spread by runtime workload; the baseline runs in fresh processes.
 
-    What the database has counts: only processes that it lacks are started.
+    It runs as often as a variant would. Processes already in the database count.
     """
     for point in points:
         session.prepare(point.spot, declared or {})
-    lacking = {id(one): processes - len(session.noise_centers(one.spot)) for one in points}
-    count = max([0, *lacking.values()])
-    for number in range(count):
+    missing = {id(point): processes - len(session.noise_centers(point.spot)) for point in points}
+    count = max([0, *missing.values()])
+    for process in range(count):
         if progress:
-            progress(HowFar(PHASE, number, count))
+            progress(HowFar(PHASE, process, count))
         controller.restart()
         for point in points:
-            if lacking[id(point)] > number:
-                _measure(controller, session, base, point, number, rounds, seed)
+            if missing[id(point)] > process:
+                _measure_process(controller, session, base, point, process, rounds, seed)
     if progress:
         progress(HowFar(PHASE, count, count))
-    return {str(one): spread_of(session.noise_centers(one.spot)) for one in points}
+    return {str(point): spread_of(session.noise_centers(point.spot)) for point in points}
 
 
-def _measure(
+def _measure_process(
     controller: Controller,
     session: MeasuringSession,
     base: VariantFunction,
@@ -286,7 +300,7 @@ def _measure(
 ) -> None:
     if controller.open(point.case, base) is not None:
         return
-    # Alone, base runs twice in a round.
-    found = controller.rounds([], math.ceil(rounds / 2), seed + process)
-    session.noise(point.spot, controller.restarts, found.samples[base.variant])
-    session.note(found.repeated, found.throttled, controller.restarts)
+    # Without variants the baseline runs twice in a round.
+    rounds_result = controller.rounds([], math.ceil(rounds / 2), seed + process)
+    session.noise(point.spot, controller.restarts, rounds_result.samples[base.variant])
+    session.note(rounds_result.repeated, rounds_result.throttled, controller.restarts)

@@ -1,4 +1,4 @@
-"""The strategies by their names, and which one fits a budget."""
+"""Search strategies by name, and the choice of one for a budget."""
 
 from collections.abc import Sequence
 from random import Random
@@ -23,14 +23,14 @@ StrategyName = Literal["exhaustive", "local", "optuna", "random"]
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 
 
-def choose_strategy(distinct: int | None, left: int | None) -> StrategyName:
-    """Everything where what is left of a budget pays for all distinct variants, else a search."""
-    whole = distinct is not None and left is not None and distinct <= left
-    return "exhaustive" if whole else "local"
+def choose_strategy(distinct: int | None, affordable: int | None) -> StrategyName:
+    """Choose an exhaustive search if the budget covers all distinct variants, else a local one."""
+    is_exhaustive = distinct is not None and affordable is not None and distinct <= affordable
+    return "exhaustive" if is_exhaustive else "local"
 
 
 def make_strategy(name: str, domain: Domain, seed: int, starts: Sequence[Values] = ()) -> Strategy:
-    """A strategy for a space; `starts` are asked for first, such as what is in the header now."""
+    """Create a strategy for a space; `starts` are proposed first, such as the current values."""
     match name:
         case "exhaustive":
             return Walker(domain, shuffled(domain, seed), starts, misses=None)
@@ -41,16 +41,16 @@ def make_strategy(name: str, domain: Domain, seed: int, starts: Sequence[Values]
         case "optuna":
             return TreeParzen(domain, seed, starts)
         case _:
-            known = ", ".join(STRATEGIES)
-            raise InputError(f"no strategy is called {name!r}", f"There are: {known}")
+            names = ", ".join(STRATEGIES)
+            raise InputError(f"no strategy is called {name!r}", f"There are: {names}")
 
 
 TRIES = 4
-"""Proposals for each variant of a batch; those that were asked for before count for nothing."""
+"""Proposals per variant of a batch; duplicates are discarded."""
 
 
 class TreeParzen:
-    """Asks a study; what it proposes twice, or cannot be, is told to it as failed."""
+    """Strategy based on an Optuna study; it is told invalid and duplicate proposals as failed."""
 
     def __init__(self, domain: Domain, seed: int, starts: Sequence[Values] = ()) -> None:
         self._optuna = _optuna()
@@ -60,54 +60,54 @@ class TreeParzen:
         )
         self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
         self._ranges = {label: tuple(values) for label, values in domain.ranges.items()}
-        self._spread = {label: self._values(label) for label in self._ranges}
+        self._distributions = {label: self._distribution(label) for label in self._ranges}
         self._fresh, self._starts = Fresh(domain), iter(starts)
-        self._rest = walk(self._fresh, shuffled(domain, draw.getrandbits(64)))
-        self._open: dict[Values, Any] = {}
+        self._remaining = walk(self._fresh, shuffled(domain, draw.getrandbits(64)))
+        self._open_trials: dict[Values, Any] = {}
 
     def ask(self, count: int) -> list[Values]:
-        """What the study proposes, and drawn ones where it knows no more."""
-        found = some(filter(self._fresh.take, self._starts), count)
-        for _ in range(TRIES * (count - len(found))):
-            if len(found) == count:
+        """Return the study's proposals, completed by random variants."""
+        variants = some(filter(self._fresh.take, self._starts), count)
+        for _ in range(TRIES * (count - len(variants))):
+            if len(variants) == count:
                 break
-            trial = self._study.ask(self._spread)
+            trial = self._study.ask(self._distributions)
             values = tuple(self._value(label, trial.params[label]) for label in self._ranges)
             if self._fresh.take(values):
-                self._open[values] = trial
-                found.append(values)
+                self._open_trials[values] = trial
+                variants.append(values)
             else:
                 self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
-        return found + some(self._rest, count - len(found))
+        return variants + some(self._remaining, count - len(variants))
 
     def tell(self, outcomes: Sequence[AskedVariant]) -> None:
-        """Tells the study, also of what it has not proposed."""
+        """Tell the study all outcomes, also of variants that it has not proposed."""
         states = self._optuna.trial.TrialState
-        for one in outcomes:
-            self._fresh.take(one.values)
-            state = states.FAIL if one.score is None else states.COMPLETE
-            if (trial := self._open.pop(one.values, None)) is not None:
-                self._study.tell(trial, one.score, state=state)
-            elif all(map(self._has, self._ranges, one.values)):
+        for outcome in outcomes:
+            self._fresh.take(outcome.values)
+            state = states.FAIL if outcome.score is None else states.COMPLETE
+            if (trial := self._open_trials.pop(outcome.values, None)) is not None:
+                self._study.tell(trial, outcome.score, state=state)
+            elif all(map(self._has, self._ranges, outcome.values)):
                 self._study.add_trial(
                     self._optuna.trial.create_trial(
-                        params=dict(map(self._param, self._ranges, one.values)),
-                        distributions=self._spread,
-                        value=one.score,
+                        params=dict(map(self._param, self._ranges, outcome.values)),
+                        distributions=self._distributions,
+                        value=outcome.score,
                         state=state,
                     )
                 )
 
-    def _values(self, label: str) -> Any:
-        """Kinds are told apart; of many values the place in their order counts."""
+    def _distribution(self, label: str) -> Any:
+        """Return a categorical distribution for kinds, and one of value positions for amounts."""
         distributions, values = self._optuna.distributions, self._ranges[label]
         if are_kinds(values):
             return distributions.CategoricalDistribution(values)
         return distributions.IntDistribution(0, len(values) - 1)
 
-    def _value(self, label: str, given: int) -> int:
+    def _value(self, label: str, raw: int) -> int:
         values = self._ranges[label]
-        return given if are_kinds(values) else values[given]
+        return raw if are_kinds(values) else values[raw]
 
     def _param(self, label: str, value: int) -> tuple[str, int]:
         values = self._ranges[label]
@@ -117,7 +117,7 @@ class TreeParzen:
         return value in self._ranges[label]
 
 
-# Optuna's tree-structured Parzen estimator: an extra, to compare with.
+# Optuna is an optional dependency, used for comparison
 
 
 def _optuna() -> Any:

@@ -1,4 +1,4 @@
-"""What a way to search is asked, and told: a batch to try, and what became of it."""
+"""Interface of search strategies: they propose a batch and learn its outcome."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,77 +7,77 @@ from math import prod
 from random import Random
 from typing import Protocol
 
-# A space as strategies see it: tuples of values, and which of them come to the same.
+# Domains
 
 Values = tuple[int, ...]
-"""A variant: a value of each parameter, in the order of labels."""
+"""A variant: a value of each parameter, in label order."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedVariant:
-    """What became of a variant that was asked for."""
+    """Outcome of a proposed variant."""
 
     values: Values
     score: float | None
-    """Base over variant, as the scores of databases are; none where it fails, or is wrong."""
+    """Baseline time over variant time, as in databases; None if the variant failed or is wrong."""
 
 
 class Strategy(Protocol):
-    """Tells what to try next.
+    """Proposes what to try next.
 
-    What it asks for can be, and is no policy that it has asked for, or was told of, before. What it
-    is told may be late: the next batch is asked for while one is measured.
+    Proposals are valid and have policies that were neither proposed nor told before. Outcomes may
+    arrive late: the next batch is requested while one is measured.
     """
 
     def ask(self, count: int) -> list[Values]:
-        """As many variants; fewer where there are no more."""
+        """Propose `count` variants; fewer if there are no more."""
 
     def tell(self, outcomes: Sequence[AskedVariant]) -> None:
-        """What became of variants, also of such as it has not asked for: of an earlier session."""
+        """Learn outcomes, also of variants from earlier sessions that it has not proposed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What a strategy may ask for."""
+    """The variants that a strategy may propose."""
 
     ranges: Mapping[str, Sequence[int]]
-    """The values of each parameter, in the order of labels; they rise."""
+    """Ascending values of each parameter, in label order."""
     key: Callable[[Values], Hashable | None]
-    """The same for variants that come to the same policy; none where there can be no such."""
+    """Key shared by variants with the same policy; None for invalid variants."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the parameters are called."""
+        """Parameter names."""
         return tuple(self.ranges)
 
     @property
     def count(self) -> int:
-        """How many variants there are, whether they can be or not."""
-        return prod(len(one) for one in self.ranges.values())
+        """Number of variants, valid or not."""
+        return prod(len(values) for values in self.ranges.values())
 
     def at(self, index: int) -> Values:
-        """The variant at a place in the order of the space: the last parameter varies first."""
-        found = []
-        for one in reversed([*self.ranges.values()]):
-            index, place = divmod(index, len(one))
-            found.append(one[place])
-        return tuple(reversed(found))
+        """Return the variant at an index of the space; the last parameter varies fastest."""
+        values = []
+        for domain_values in reversed([*self.ranges.values()]):
+            index, position = divmod(index, len(domain_values))
+            values.append(domain_values[position])
+        return tuple(reversed(values))
 
     def named(self, values: Values) -> dict[str, int]:
-        """Parameter → value."""
+        """Map parameters to values."""
         return dict(zip(self.ranges, values, strict=True))
 
 
 Order = Callable[[int], int]
-"""From a step to a place in the space; each place belongs to one step."""
+"""Permutation from steps to positions in the space."""
 MISSES = 200_000
-"""After so many in a row that cannot be, or were asked for, there are no more."""
+"""Number of consecutive invalid or known variants after which the walk ends."""
 _ROUNDS = 4
 _WORD = (1 << 64) - 1
 
 
 class Walker:
-    """Asks for what is given to start with, then for all others in an order."""
+    """Proposes the starts and then all other variants in a given order."""
 
     def __init__(
         self,
@@ -88,36 +88,36 @@ class Walker:
     ) -> None:
         self._fresh = Fresh(domain)
         self._starts = iter(starts)
-        self._rest = walk(self._fresh, order, misses)
+        self._remaining = walk(self._fresh, order, misses)
 
     def ask(self, count: int) -> list[Values]:
-        """The next ones."""
+        """Return the next variants."""
         first = some(filter(self._fresh.take, self._starts), count)
-        return first + some(self._rest, count - len(first))
+        return first + some(self._remaining, count - len(first))
 
     def tell(self, outcomes: Sequence[AskedVariant]) -> None:
-        """None of these is asked for again."""
-        for one in outcomes:
-            self._fresh.take(one.values)
+        """Exclude these variants from later proposals."""
+        for outcome in outcomes:
+            self._fresh.take(outcome.values)
 
 
-# Which variants were asked for, or told of: none of their policies is asked for again.
+# Proposed and told policies
 
 
 @dataclass(slots=True)
 class Fresh:
-    """What is left of a space."""
+    """Tracks which policies of a domain are still new."""
 
     domain: Domain
     seen: set[Hashable] = field(default_factory=set)
 
     def has(self, values: Values) -> bool:
-        """Whether a variant can be, and is no policy that was asked for."""
+        """Whether a variant is valid and its policy is new."""
         key = self.domain.key(values)
         return key is not None and key not in self.seen
 
     def take(self, values: Values) -> bool:
-        """The same; from now on its policy was asked for."""
+        """Mark the policy of a variant as seen; return whether it was valid and new."""
         key = self.domain.key(values)
         if key is None or key in self.seen:
             return False
@@ -125,40 +125,40 @@ class Fresh:
         return True
 
 
-# Ways through all of a space, each variant once, without a list of them.
+# Walks through a space without listing it
 
 
 def walk(fresh: Fresh, order: Order, misses: int | None = MISSES) -> Iterator[Values]:
-    """All variants that are left, each asked for as it comes."""
-    domain, missed = fresh.domain, 0
+    """Yield all new variants in an order, marking each as seen."""
+    domain, misses_in_row = fresh.domain, 0
     for step in range(domain.count):
         values = domain.at(order(step))
         if fresh.take(values):
-            missed = 0
+            misses_in_row = 0
             yield values
-        elif misses is not None and (missed := missed + 1) >= misses:
+        elif misses is not None and (misses_in_row := misses_in_row + 1) >= misses:
             return
 
 
-def some(way: Iterator[Values], count: int) -> list[Values]:
-    """The next ones of a way."""
-    return list(islice(way, max(0, count)))
+def some(variants: Iterator[Values], count: int) -> list[Values]:
+    """Take the next `count` variants."""
+    return list(islice(variants, max(0, count)))
 
 
 def shuffled(domain: Domain, seed: int) -> Order:
-    """An order that looks random: a Feistel network over as many bits as places need."""
+    """Return a pseudorandom permutation: a Feistel network with as many bits as positions need."""
     count = max(1, domain.count)
     half = max(1, ((count - 1).bit_length() + 1) // 2)
     mask, draw = (1 << half) - 1, Random(seed)  # noqa: S311  it keeps no secret
     keys = [(draw.getrandbits(64) | 1, draw.getrandbits(64)) for _ in range(_ROUNDS)]
 
     def place(step: int) -> int:
-        while True:  # there are at most four times as many numbers as places
+        while True:  # at most four times as many numbers as positions
             high, low = step >> half, step & mask
             for factor, key in keys:
-                mixed = ((low + 1) * factor + key) & _WORD
-                mixed = ((mixed ^ mixed >> 29) * 0x9E3779B97F4A7C15) & _WORD
-                high, low = low, high ^ (mixed >> 32 & mask)
+                hashed = ((low + 1) * factor + key) & _WORD
+                hashed = ((hashed ^ hashed >> 29) * 0x9E3779B97F4A7C15) & _WORD
+                high, low = low, high ^ (hashed >> 32 & mask)
             step = high << half | low
             if step < count:
                 return step

@@ -1,4 +1,4 @@
-"""Runs variants of a kernel under ncu: which share of a multiprocessor's threads were at work."""
+"""Runs variants under CUDA's tools: occupancy from ncu, memory errors from compute-sanitizer."""
 
 import csv
 import math
@@ -19,8 +19,8 @@ from policygen.untrusted import visible
 
 TOOL = "ncu"
 METRIC = "sm__warps_active.avg.pct_of_peak_sustained_active"
-"""Percent, over the time in which a multiprocessor had work."""
-# Clocks are whose who measures; a table's rows are launches, in their order.
+"""Percentage of the time in which a multiprocessor had work."""
+# The caller controls the clocks; table rows are launches in order.
 _OPTIONS = (
     *("--csv", "--page", "raw", "--metrics", METRIC),
     *("--clock-control", "none", "--target-processes", "all", "--kernel-name-base", "function"),
@@ -29,7 +29,7 @@ _ERROR = re.compile(r"^==ERROR== *(.+)", re.MULTILINE)
 
 
 def find_profiler(toolchain: Toolchain) -> Path:
-    """Finds it beside nvcc, else on PATH."""
+    """Find ncu beside nvcc or on PATH."""
     return find_tool(
         TOOL,
         toolchain,
@@ -39,17 +39,17 @@ def find_profiler(toolchain: Toolchain) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Achieved:
-    """What the tool says of variants on a runtime workload."""
+    """Achieved occupancy of variants on a runtime workload."""
 
     shares: Mapping[str, float]
-    """By variant, of those that run."""
+    """Occupancy by variant, for those that run."""
     problem: str | None = None
-    """Why nothing is known."""
+    """Reason why nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedWorkload:
-    """What is run of a workload, on a runtime workload of its."""
+    """Variants to run under a tool on one runtime workload."""
 
     case: RuntimeCase
     base: VariantFunction
@@ -60,48 +60,55 @@ def achieved(
     tool: Path,
     command: Sequence[str],
     kernels: Sequence[str],
-    one: WatchedWorkload,
+    workload: WatchedWorkload,
     *,
     held: bool = False,
 ) -> Achieved:
-    """The share of threads at work, of variants that each launch one of these functions once."""
+    """Measure the achieved occupancy of variants that each launch one of `kernels` once."""
     with TemporaryDirectory(prefix="policygen-") as folder:
         log = Path(folder) / "launches.csv"
-        wanted = f"regex:^({'|'.join(map(re.escape, kernels))})$"
-        given = (str(tool), *_OPTIONS, "--kernel-name", wanted, "--log-file", str(log))
-        with watched(given, command, held=held) as controller:
-            if (why := controller.open(one.case, one.base)) is not None:
-                return Achieved({}, why)
-            every = (one.base, *one.variants)
-            failed = controller.check(every).failed
-            lost = controller.restarts
+        kernel_filter = f"regex:^({'|'.join(map(re.escape, kernels))})$"
+        profiler_command = (
+            str(tool),
+            *_OPTIONS,
+            "--kernel-name",
+            kernel_filter,
+            "--log-file",
+            str(log),
+        )
+        with watched(profiler_command, command, held=held) as controller:
+            if (problem := controller.open(workload.case, workload.base)) is not None:
+                return Achieved({}, problem)
+            functions = (workload.base, *workload.variants)
+            failed = controller.check(functions).failed
+            restarts = controller.restarts
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if error := _ERROR.search(text):
         return Achieved({}, visible(error[1]))
-    ran = [
-        each.variant
-        for each in every
-        if each.variant not in failed or failed[each.variant].kind == "wrong"
+    completed = [
+        function.variant
+        for function in functions
+        if function.variant not in failed or failed[function.variant].kind == "wrong"
     ]
     shares = list(_shares(text))
-    # Before them stands what the reference launched; a process that was lost took its own along.
-    if lost or len(shares) < len(ran):
-        return Achieved({}, f"{len(shares)} launches are told of {len(ran)} variants")
-    found = dict(zip(ran, shares[len(shares) - len(ran) :], strict=True))
-    if any(map(math.isnan, found.values())):
+    # Launches of the reference come first; a process that was lost took its launches along.
+    if restarts or len(shares) < len(completed):
+        return Achieved({}, f"{len(shares)} launches are told of {len(completed)} variants")
+    shares_by_variant = dict(zip(completed, shares[len(shares) - len(completed) :], strict=True))
+    if any(map(math.isnan, shares_by_variant.values())):
         return Achieved({}, f"it does not tell {METRIC}")
-    return Achieved(found)
+    return Achieved(shares_by_variant)
 
 
 def _shares(text: str) -> Iterator[float]:
-    """One for each launch; between them stands what the tool says, and a row of units."""
+    """Yield the share of each launch, skipping tool messages and the row of units."""
     for row in csv.DictReader(line for line in text.splitlines() if line.startswith('"')):
         if row.get("ID"):
-            yield _number(row.get(METRIC) or "") / 100
+            yield _parse_metric(row.get(METRIC) or "") / 100
 
 
-def _number(text: str) -> float:
-    """What is told in place of one, `n/a`, is none."""
+def _parse_metric(text: str) -> float:
+    """Parse a metric; NaN for values such as `n/a`."""
     try:
         return float(text.replace(",", ""))
     except ValueError:
@@ -111,21 +118,21 @@ def _number(text: str) -> float:
 SANITIZER_TOOL = "compute-sanitizer"
 PHASE = "sanitizing"
 # "========= Invalid __global__ read of size 4 bytes"
-_FOUND = re.compile(
+_SANITIZER_ERROR = re.compile(
     r"^=+ +((?:Invalid|Out-of-bounds|Misaligned|Barrier error|Program hit)\b[^\n]*)"
     r"(?:\n=+ +(at [^\n]+))?",
     re.MULTILINE,
 )
 LETTERS = 300
 Sanitizes = Callable[[Sequence[WatchedWorkload]], Sequence[Mapping[str, str]]]
-"""What is wrong with variants, by label, of each workload."""
+"""Returns the errors of variants by label, for each workload."""
 
 
-# Runs variants under compute-sanitizer: which of them read or write where they must not.
+# Memory errors
 
 
 def find_sanitizer(toolchain: Toolchain) -> Path:
-    """Finds it beside nvcc, else on PATH."""
+    """Find compute-sanitizer beside nvcc or on PATH."""
     return find_tool(
         SANITIZER_TOOL,
         toolchain,
@@ -142,25 +149,25 @@ def sanitize(
     held: bool = False,
     progress: Progress | None = None,
 ) -> list[dict[str, str]]:
-    """What is wrong with variants, by label, of each workload; `base` is one of them.
+    """Return the errors of variants and of `base` by label, for each workload.
 
-    `held`: this process keeps the GPU already, and nothing else runs on it meanwhile.
+    `held` means that this process already holds the GPU and that nothing else runs on it.
     """
     with TemporaryDirectory(prefix="policygen-") as folder:
         log = ("--log-file", f"{folder}/%p.log")
-        tool_given = (str(tool), "--tool", "memcheck", *log)
-        with watched(tool_given, command, patience=patience, held=held) as controller:
+        sanitizer_command = (str(tool), "--tool", "memcheck", *log)
+        with watched(sanitizer_command, command, patience=patience, held=held) as controller:
             run = _Sanitizing(controller, Path(folder), progress, sum(map(_count, workloads)))
-            return [run.workload(one) for one in workloads]
+            return [run.workload(workload) for workload in workloads]
 
 
-def _count(one: WatchedWorkload) -> int:
-    return len(one.variants) + 1
+def _count(workload: WatchedWorkload) -> int:
+    return len(workload.variants) + 1
 
 
 @dataclass(slots=True)
 class _Sanitizing:
-    """The process that is looked at, and what was said so far."""
+    """The watched process and how far its logs have been read."""
 
     controller: Controller
     folder: Path
@@ -168,52 +175,52 @@ class _Sanitizing:
     total: int
     done: int = 0
     read: int = 0
-    """Characters of all logs that belong to those before."""
+    """Number of characters of the logs that belong to earlier variants."""
 
-    def workload(self, one: WatchedWorkload) -> dict[str, str]:
-        """Base first, which makes the results."""
-        self._tell("base")
-        why = self.controller.open(one.case, one.base)
-        if said := self._said() or why:
-            self.done += len(one.variants) + 1
-            return {one.base.variant: said}
-        found = {}
-        for variant in one.variants:
+    def workload(self, workload: WatchedWorkload) -> dict[str, str]:
+        """Check the baseline, which creates the results, and then the variants."""
+        self._report("base")
+        problem = self.controller.open(workload.case, workload.base)
+        if error := self._next_error() or problem:
+            self.done += len(workload.variants) + 1
+            return {workload.base.variant: error}
+        errors = {}
+        for variant in workload.variants:
             self.done += 1
-            self._tell(variant.variant)
-            failed = self.controller.check([variant]).failed.get(variant.variant)
-            if said := self._said():
-                found[variant.variant] = f"{SANITIZER_TOOL}: {said}"
-            elif failed is not None and failed.kind != "wrong":
-                found[variant.variant] = failed.reason
+            self._report(variant.variant)
+            failure = self.controller.check([variant]).failed.get(variant.variant)
+            if error := self._next_error():
+                errors[variant.variant] = f"{SANITIZER_TOOL}: {error}"
+            elif failure is not None and failure.kind != "wrong":
+                errors[variant.variant] = failure.reason
         self.done += 1
-        return found
+        return errors
 
-    def _tell(self, label: str) -> None:
+    def _report(self, label: str) -> None:
         if self.progress:
             self.progress(HowFar(PHASE, self.done, self.total, (label,)))
 
-    def _said(self) -> str | None:
-        """The first error since it was asked last."""
+    def _next_error(self) -> str | None:
+        """Return the first error since the last call."""
         logs = sorted(self.folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
         text = "".join(path.read_text(encoding="utf-8", errors="replace") for path in logs)
         new, self.read = text[self.read :], len(text)
-        match = _FOUND.search(new)
+        match = _SANITIZER_ERROR.search(new)
         return match and visible(" ".join(filter(None, match.groups()))[:LETTERS])
 
 
 FLOOR = 30.0
-"""Seconds that a run may always take. Else base tells how long, which is watched as well."""
+"""Minimum time limit of a run in seconds; otherwise the baseline under the tool sets it."""
 
 
-# A GPU's worker under a tool of CUDA's that watches what it runs.
+# Workers under a tool
 
 
 @contextmanager
 def watched(
     tool: Sequence[str], command: Sequence[str], *, patience: float = 0.0, held: bool = False
 ) -> Iterator[Controller]:
-    """Starts a worker with a tool before it; `held`: this process keeps the GPU already."""
+    """Start a worker under a tool; `held` means that this process already holds the GPU."""
     with controlling(
         (*tool, *command),
         limits=Limits(floor=FLOOR),

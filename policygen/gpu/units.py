@@ -1,4 +1,4 @@
-"""The C++ of units: a workload's inputs, and its algorithm with the policies of variants."""
+"""C++ units: a workload's inputs, and its algorithm with the policies of variants."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ VARIANTS = "measure/variants.cu.j2"
 RUNNER = "measure/runner.cu"
 FUNCTION = "policygen_run_{}"
 STD = 17
-"""The language of units: no designated initializers."""
+"""C++ standard of units, which has no designated initializers."""
 _ENVIRONMENT = (
     "cuda/__execution/tune.h",
     "cuda/__memory_resource/get_memory_resource.h",
@@ -40,13 +40,13 @@ class PublicPolicy:
     """The aggregate that policy selectors return."""
 
     name: str
-    """`ScanPolicy`, in namespace cub."""
+    """Name in namespace cub, such as `ScanPolicy`."""
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimePoint:
-    """A runtime workload: as databases name it, and as a unit takes it."""
+    """A runtime workload: its axis values and the numbers that a unit takes."""
 
     values: Mapping[str, str]
     numbers: tuple[int, ...]
@@ -54,7 +54,7 @@ class RuntimePoint:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRun:
-    """A workload of a benchmark, and how it runs in one tree."""
+    """A workload of a benchmark and how it runs in a tree."""
 
     cub: Cub
     site: Site
@@ -71,7 +71,7 @@ class WorkloadRun:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """What units call the runtime axes."""
+        """Names of the runtime axes in units."""
         return tuple(_DECORATION.sub("", axis) for axis in self.axes)
 
     @property
@@ -95,26 +95,26 @@ class WorkloadRun:
 
 
 def inputs_text(run: WorkloadRun) -> str:
-    """Writes the unit of a workload's buffers."""
+    """Render the unit of a workload's buffers."""
     binding = run.binding
-    beside = {one.beside for one in binding.buffers.values()}
+    references = {buffer.beside for buffer in binding.buffers.values()}
     buffers = [
         {
             "name": name,
-            "type": one.type,
-            "count": one.count,
-            "fill": one.fill,
-            "exact": one.exact,
-            "result": one.result,
-            "compared": bool(one.result) or name in beside,
-            "tolerance": one.tolerance,
-            "same": one.same,
-            "modified": one.modified,
-            "group": one.group,
-            "beside": one.beside and list(binding.buffers).index(one.beside),
-            "bitwise": any(other.exact for other in binding.buffers.values()),
+            "type": buffer.type,
+            "count": buffer.count,
+            "fill": buffer.fill,
+            "exact": buffer.exact,
+            "result": buffer.result,
+            "compared": bool(buffer.result) or name in references,
+            "tolerance": buffer.tolerance,
+            "same": buffer.same,
+            "modified": buffer.modified,
+            "group": buffer.group,
+            "beside": buffer.beside and list(binding.buffers).index(buffer.beside),
+            "bitwise": any(any_buffer.exact for any_buffer in binding.buffers.values()),
         }
-        for name, one in binding.buffers.items()
+        for name, buffer in binding.buffers.items()
     ]
     values = {**_prelude(run, ()), "sizes": binding.sizes, "skip": binding.skip}
     return fill(INPUTS, {**values, "buffers": buffers})
@@ -125,14 +125,16 @@ def variants_text(
     variants: Sequence[Mapping[str, str] | None],
     policy: PublicPolicy | None = None,
 ) -> str:
-    """Writes a unit of variants, each the values of a whole policy, or nothing for CUB's own."""
+    """Render a unit of variants; each is a whole policy, or None for CUB's default."""
     binding = run.binding
     form = binding.form_in(run.cub.bindings)
     in_environment = form == "environment"
     values = {
         **_prelude(run, _ENVIRONMENT if in_environment else ()),
         "sizes": list(binding.sizes),
-        "buffers": [{"name": n, "type": one.type} for n, one in binding.buffers.items()],
+        "buffers": [
+            {"name": name, "type": buffer.type} for name, buffer in binding.buffers.items()
+        ],
         "setup": binding.setup.strip(),
         "function": binding.function,
         "arguments": binding.arguments,
@@ -141,32 +143,34 @@ def variants_text(
         "storage": form == "storage",
         "policy": policy and policy.name,
         "variants": [
-            {"number": number, "policy": _returned(policy, one)}
-            for number, one in enumerate(variants)
+            {"number": number, "policy": _policy_text(policy, variant)}
+            for number, variant in enumerate(variants)
         ],
     }
     return fill(VARIANTS, values)
 
 
 def runner_text() -> str:
-    """Reads the unit that times calls."""
+    """Read the unit that times calls."""
     return (rendering.folder("templates") / RUNNER).read_text(encoding="utf-8")
 
 
-def _returned(policy: PublicPolicy | None, values: Mapping[str, str] | None) -> str | None:
+def _policy_text(policy: PublicPolicy | None, values: Mapping[str, str] | None) -> str | None:
     if values is None:
         return None
     assert policy is not None
     return returned(policy.fields, values, STD, 2)
 
 
-def _prelude(run: WorkloadRun, more: Sequence[str]) -> dict[str, object]:
+def _prelude(run: WorkloadRun, includes: Sequence[str]) -> dict[str, object]:
     call, values = run.benchmark, run.workload.values
     version = run.cub.bindings
     return {
-        "includes": list(dict.fromkeys(_includes(run, more))),
+        "includes": list(dict.fromkeys(_includes(run, includes))),
         "axes": [
-            axis_declaration(a, text, version) for a, text in values.items() if a in call.axes
+            axis_declaration(axis, text, version)
+            for axis, text in values.items()
+            if axis in call.axes
         ],
         "roles": call.roles,
         "constants": call.constants,
@@ -176,46 +180,50 @@ def _prelude(run: WorkloadRun, more: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _includes(run: WorkloadRun, more: Sequence[str]) -> Iterator[str]:
+def _includes(run: WorkloadRun, environment_headers: Sequence[str]) -> Iterator[str]:
     if run.benchmark.call_header:
         yield run.benchmark.call_header
-    others = {
+    headers = {
         *run.site.includes,
         *run.binding.includes,
         *axis_headers(run.workload, run.cub.bindings),
     }
-    yield from sorted({*others, *more})
+    yield from sorted({*headers, *environment_headers})
 
 
 POWER = "[pow2]"
-"""Behind an axis whose values are exponents: `Elements{io}[pow2]`."""
+"""Suffix of axes whose values are exponents: `Elements{io}[pow2]`."""
 THOUSANDTHS = 1000
 _DECORATION = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\W")
 
 
-# How a workload runs: its binding, its runtime workloads, and what they are as numbers.
+# Runs and runtime workloads
 
 
 def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
-    """How a workload runs, by sub-benchmark; refused where no binding says it."""
+    """Return how a workload runs, by sub-benchmark; raise InputError if no binding defines it."""
     benchmark = workload.call
     assert isinstance(benchmark, BenchmarkBinding)
     declared = axes_of(cub.version)
-    found = tuple(
+    runs = tuple(
         WorkloadRun(
-            cub, site, workload, run.of(one), run.axes or _declared(declared, workload, one)
+            cub,
+            site,
+            workload,
+            run.of(subbench),
+            run.axes or _declared_axes(declared, workload, subbench),
         )
         for site, run in _bound(cub, benchmark)
-        if _holds(run, workload)
-        for one in run.every_subbench
+        if _applies(run, workload)
+        for subbench in run.every_subbench
     )
-    if not found:
+    if not runs:
         name = in_words(benchmark.name, dict(workload.values))
         raise InputError(
             f"{name} cannot be measured: {benchmark.unmeasured or 'no binding says how it runs'}",
             "A [[run]] table of schemas/bindings does: docs/bindings.md has its keys.",
         )
-    return found
+    return runs
 
 
 def _bound(cub: Cub, benchmark: BenchmarkBinding) -> Iterator[tuple[Site, RunBinding]]:
@@ -226,34 +234,34 @@ def _bound(cub: Cub, benchmark: BenchmarkBinding) -> Iterator[tuple[Site, RunBin
 
 
 def _site(algorithm: Bound, cub: Cub, benchmark: BenchmarkBinding) -> Site:
-    return next(one for one in sites_of(algorithm, cub.dialect) if one.name == benchmark.site)
+    return next(site for site in sites_of(algorithm, cub.dialect) if site.name == benchmark.site)
 
 
-def _holds(run: RunBinding, workload: Workload) -> bool:
+def _applies(run: RunBinding, workload: Workload) -> bool:
     return all(workload.values.get(axis) in values for axis, values in run.workload.items())
 
 
-def _declared(
+def _declared_axes(
     declared: Mapping[tuple[str, str, str], tuple[str, ...]], workload: Workload, subbench: str
 ) -> dict[str, tuple[str, ...]]:
     assert isinstance(workload.call, BenchmarkBinding)
     benchmark = workload.call.name
     # Types that the benchmark gives no names look like runtime axes: `T` of cub.bench.find_if.
-    found = {
+    axes = {
         axis: values
-        for (name, bench, axis), values in declared.items()
-        if (name, bench) == (benchmark, subbench) and axis not in workload.values
+        for (name, table_subbench, axis), values in declared.items()
+        if (name, table_subbench) == (benchmark, subbench) and axis not in workload.values
     }
-    if not found:
+    if not axes:
         raise InputError(
             f"{benchmark} cannot be measured: its runtime workloads are not known",
             "schemas/axes.toml has the declared values of runtime axes.",
         )
-    return found
+    return axes
 
 
 def _number(axis: str, value: str) -> int:
-    """A value as units take it: 2^16, a share in thousandths, or as it stands."""
+    """Convert a value for units: 2^16, a fraction in thousandths, or the number itself."""
     try:
         number = Decimal(value)
     except InvalidOperation:

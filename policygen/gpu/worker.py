@@ -1,21 +1,21 @@
-"""Runs variants in a process of its own: what one does to a process or to a GPU ends there.
+"""Runs variants in a separate process, so that whatever they do to a process or GPU ends there.
 
-Requests and answers are lines of JSON. `do` of a request is
+Requests and answers are lines of JSON. The `do` of a request is
 
 - `facts`: answered with `facts`;
 - `open`, with the `case`: answered with `open`;
-- `reference` and `check`, with `functions`: for each `at`, and then `right`, `wrong` or `failed`;
-  of a kernel of one's own that is right, how it is launched;
-- `bandwidth`: answered with `bandwidth`, the bytes that a copy moves in a second, where known;
-- `sample`, with `functions` and the `order` in which they run: for each place of the order that of
-  the function `at`, and then `took` or `failed`; at the end `clocks`;
-- `nvbench`, with `functions` and the `order`: the same, where NVBench measures; then `samples`
-  instead of `took`. A process does this once;
+- `reference` and `check`, with `functions`: answered for each with `at`, and then `right`, `wrong`,
+  or `failed`; a user kernel that is right also has its `launch`;
+- `bandwidth`: answered with `bandwidth`, the copy bandwidth in bytes per second, if known;
+- `sample`, with `functions` and the `order` in which they run: answered for each place of the order
+  with the function `at`, and then `took` or `failed`; at the end `clocks`;
+- `nvbench`, with `functions` and the `order`: the same measured by NVBench, with `samples` instead
+  of `took`. A process can do this only once;
 - `close`.
 
-The last answer of each is `done`. Before a function runs, `at` is told and has left the process: of
-one that ends or hangs it is known what did it. After an error that stays with a process the worker
-ends itself, with the status `STICKY`.
+The last answer to each request is `done`. `at` is flushed before a function runs, so that the
+parent knows which function crashed or hung the process. After an error that persists in a process,
+the worker exits with the status `STICKY`.
 """
 
 import json
@@ -44,16 +44,16 @@ from policygen.gpu.device import (
 from policygen.gpu.machine import WORKER, gpu_lock
 
 STICKY = 70
-"""The status of a worker that an error of CUDA ended."""
+"""Exit status after a persistent CUDA error."""
 PATIENCE = 60.0
-"""Seconds that a worker waits for that of a measurement that was killed, which ends still."""
+"""Seconds to wait for the worker of a killed measurement, which is still ending."""
 DEVICE = "policygen.gpu.cuda_device"
 NVBENCH = "policygen.gpu.nvbench_device"
 Request = Mapping[str, Any]
 
 
 class _Ended(Exception):  # noqa: N818  it is no failure of ours
-    """The process is of no more use."""
+    """The process is no longer usable."""
 
 
 class _Server:
@@ -64,10 +64,10 @@ class _Server:
         self._sink = sink
         self._hold = hold
         self._ran: set[VariantFunction] = set()
-        """What has run in this process on the open runtime workload: its code is on the GPU."""
+        """Functions that have run in this process on the open runtime workload and are loaded."""
 
     def answer(self, request: Request) -> None:
-        """Does what a request asks for, and tells what comes of it."""
+        """Execute a request and send the answers."""
         steps: Mapping[str, Callable[[Request], None]] = {
             "facts": self._facts,
             "open": self._open,
@@ -78,83 +78,83 @@ class _Server:
             "bandwidth": self._bandwidth,
             "close": self._close,
         }
-        with self._failing(None):
+        with self._reporting_errors(None):
             steps[request["do"]](request)
-        self._tell(done=True)
+        self._send(done=True)
 
     @contextmanager
-    def _failing(self, at: int | None) -> Iterator[None]:
-        """Tells of a call that failed; one that spoils the process is its last."""
+    def _reporting_errors(self, index: int | None) -> Iterator[None]:
+        """Report a failed call; raise _Ended if it makes the process unusable."""
         try:
             yield
         except DeviceError as error:
-            self._tell(failed=at, code=error.code, words=error.words, sticky=error.sticky)
+            self._send(failed=index, code=error.code, words=error.words, sticky=error.sticky)
             if error.sticky:
                 raise _Ended from error
 
-    def _tell(self, *, now: bool = True, **what: object) -> None:
-        self._sink.write(json.dumps(what).encode() + b"\n")
-        if now:
+    def _send(self, *, flush: bool = True, **fields: object) -> None:
+        self._sink.write(json.dumps(fields).encode() + b"\n")
+        if flush:
             self._sink.flush()
 
     def _facts(self, _: Request) -> None:
-        self._tell(facts=asdict(self._device.facts()))
+        self._send(facts=asdict(self._device.facts()))
 
     def _open(self, request: Request) -> None:
         self._hold()
         self._ran.clear()
         case = request["case"]
         opened = self._device.open(RuntimeCase(**{**case, "axes": tuple(case["axes"])}))
-        self._tell(open=opened)
+        self._send(open=opened)
 
     def _reference(self, request: Request) -> None:
-        for at, base in enumerate(_functions(request)):
-            self._tell(at=at)
-            with self._failing(at):
+        for index, base in enumerate(_functions(request)):
+            self._send(at=index)
+            with self._reporting_errors(index):
                 self._device.reference(base)
-                self._tell(right=at)
+                self._send(right=index)
 
     def _check(self, request: Request) -> None:
-        for at, one in enumerate(_functions(request)):
-            self._tell(at=at)
-            with self._failing(at):
-                wrong = self._device.check(one)
-                if wrong is None:
-                    self._tell(right=at, **self._launch(one))
+        for index, function in enumerate(_functions(request)):
+            self._send(at=index)
+            with self._reporting_errors(index):
+                difference = self._device.check(function)
+                if difference is None:
+                    self._send(right=index, **self._launch(function))
                 else:
-                    self._tell(wrong=at, words=wrong)
+                    self._send(wrong=index, words=difference)
 
-    def _launch(self, one: VariantFunction) -> dict[str, Any]:
+    def _launch(self, function: VariantFunction) -> dict[str, Any]:
         device = self._device
-        found = device.launch(one) if isinstance(device, TellsLaunches) else None
-        return {} if found is None else {"launch": asdict(found)}
+        launch = device.launch(function) if isinstance(device, TellsLaunches) else None
+        return {} if launch is None else {"launch": asdict(launch)}
 
     def _bandwidth(self, _: Request) -> None:
         if isinstance(self._device, TellsLaunches):
-            self._tell(bandwidth=self._device.bandwidth())
+            self._send(bandwidth=self._device.bandwidth())
 
     def _sample(self, request: Request) -> None:
         functions = _functions(request)
         refused: set[int] = set()
-        for at in request["order"]:
-            if at in refused:
+        for index in request["order"]:
+            if index in refused:
                 continue
-            self._tell(at=at)
-            refused.add(at)
-            with self._failing(at):
-                took = self._taken(functions[at])
-                # It leaves the process with the next line: nothing that can fail is between them.
-                self._tell(now=False, took=took)
-                refused.remove(at)
+            self._send(at=index)
+            refused.add(index)
+            with self._reporting_errors(index):
+                seconds = self._timed_run(functions[index])
+                # It is sent with the next line: nothing in between can fail.
+                self._send(flush=False, took=seconds)
+                refused.remove(index)
         clocks = self._device.clocks()
-        self._tell(now=False, clocks=asdict(clocks))
+        self._send(flush=False, clocks=asdict(clocks))
 
-    def _taken(self, one: VariantFunction) -> float:
-        """Seconds of a run; before its first one a function runs once for nothing."""
-        if one not in self._ran:
-            self._device.sample(one)
-            self._ran.add(one)
-        return self._device.sample(one)
+    def _timed_run(self, function: VariantFunction) -> float:
+        """Time a run in seconds, with one untimed run of a new function before it."""
+        if function not in self._ran:
+            self._device.sample(function)
+            self._ran.add(function)
+        return self._device.sample(function)
 
     def _nvbench(self, request: Request) -> None:
         if not isinstance(self._device, MeasuresItself):
@@ -162,17 +162,17 @@ class _Server:
         functions, order = _functions(request), request["order"]
         refused: set[int] = set()
 
-        def around(place: int, take: Callable[[], Sequence[float]]) -> None:
-            if (at := order[place]) in refused:
+        def measure(position: int, take: Callable[[], Sequence[float]]) -> None:
+            if (index := order[position]) in refused:
                 return
-            self._tell(at=at)
-            refused.add(at)
-            with self._failing(at):
-                self._tell(samples=list(take()))
-                refused.remove(at)
+            self._send(at=index)
+            refused.add(index)
+            with self._reporting_errors(index):
+                self._send(samples=list(take()))
+                refused.remove(index)
 
-        self._device.nvbench([functions[at] for at in order], around)
-        self._tell(now=False, clocks=asdict(self._device.clocks()))
+        self._device.nvbench([functions[index] for index in order], measure)
+        self._send(flush=False, clocks=asdict(self._device.clocks()))
 
     def _close(self, _: Request) -> None:
         self._ran.clear()
@@ -182,9 +182,9 @@ class _Server:
 def serve(
     device: Device, source: IO[bytes], sink: IO[bytes], hold: Callable[[], None] = lambda: None
 ) -> int:
-    """Answers until there are no more requests; the status to end with.
+    """Answer requests until the input ends; return the exit status.
 
-    `hold` is called before something is made on the GPU.
+    `hold` is called before anything is created on the GPU.
     """
     server = _Server(device, sink, hold)
     try:
@@ -192,7 +192,7 @@ def serve(
             server.answer(json.loads(line))
     except _Ended:
         return STICKY
-    except BrokenPipeError:  # who asked has ended
+    except BrokenPipeError:  # the parent has ended
         return 0
     with suppress(DeviceError):
         device.close()
@@ -200,11 +200,11 @@ def serve(
 
 
 def run_worker(make: Callable[[], Device], locks: Path | None = None) -> int:
-    """Serves a device on standard input and output, and ends when who asked ends, also in a run."""
-    # What a variant prints is no answer.
+    """Serve a device on standard input and output; exit with the parent, even during a run."""
+    # Redirect the output of variants, which is not part of the protocol.
     answers = os.dup(1)
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_the_other_side, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     with os.fdopen(answers, "wb") as sink, ExitStack() as held:
         try:
             device = make()
@@ -223,30 +223,30 @@ def run_worker(make: Callable[[], Device], locks: Path | None = None) -> int:
         return serve(device, sys.stdin.buffer, sink, hold)
 
 
-def _end_with_the_other_side() -> None:
+def _exit_with_parent() -> None:
     poll = select.poll()
-    poll.register(0, 0)  # that the other end is closed is told in any case
+    poll.register(0, 0)  # hang-up is always reported
     poll.poll()
     os._exit(0)
 
 
 def _functions(request: Request) -> list[VariantFunction]:
-    return [VariantFunction(*one) for one in request["functions"]]
+    return [VariantFunction(*fields) for fields in request["functions"]]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves a GPU, by its number, with the runner and the CUDA runtime at paths.
+    """Serve the GPU with the given index, runner, and CUDA runtime.
 
-    What follows is `nvbench` and its options, where NVBench is to measure.
+    Further arguments are `nvbench` and its options, if NVBench is to measure.
     """
-    index, runner, runtime, *others = arguments
-    where = (int(index), Path(runner), Path(runtime) if runtime else None)
-    # They load the driver, which nothing else does.
-    if others[:1] == ["nvbench"]:
-        other = import_module(NVBENCH).NvbenchDevice
-        return run_worker(lambda: other(*where, others[1:]))
+    gpu_index, runner, runtime, *options = arguments
+    device_arguments = (int(gpu_index), Path(runner), Path(runtime) if runtime else None)
+    # These modules load the driver, which nothing else does.
+    if options[:1] == ["nvbench"]:
+        nvbench_device = import_module(NVBENCH).NvbenchDevice
+        return run_worker(lambda: nvbench_device(*device_arguments, options[1:]))
     device = import_module(DEVICE).CudaDevice
-    return run_worker(lambda: device(*where))
+    return run_worker(lambda: device(*device_arguments))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Reads and writes C++ headers: one syntax layer, the dialects, benchmark sources."""
+"""Reads and writes C++ headers: the syntax layer, the dialects and the benchmark sources."""

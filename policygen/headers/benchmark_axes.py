@@ -1,4 +1,4 @@
-"""`NVBENCH_BENCH…` registrations: sub-benchmarks and their axes."""
+"""Reads `NVBENCH_BENCH…` registrations: sub-benchmarks and their axes."""
 
 import re
 import struct
@@ -22,7 +22,7 @@ _KINDS: dict[str, Kind] = {
     "add_string_axis": "string",
 }
 _POWER_OF_TWO = "power_of_two"
-_FEW_NAMES = ("T", "U", "V", "W")
+_DEFAULT_NAMES = ("T", "U", "V", "W")
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class _Registration:
 
 @dataclass(slots=True)
 class Scope:
-    """Names in the order of search: a benchmark's own files, then the helper header."""
+    """Names in search order: a benchmark's own files, then the helper header."""
 
     preprocessor: Preprocessor
     unit: PreprocessedUnit
@@ -44,127 +44,131 @@ class Scope:
     aliases: dict[str, Passage] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)
     classes: dict[str, bool] = field(default_factory=dict)
-    """Types that the unit defines; whether their full name is known."""
+    """Types that the unit defines → whether their full name is known."""
     _variables: dict[str, Passage | None] = field(default_factory=dict)
 
     def alias(self, name: str) -> Passage | None:
-        """The first definition of a name."""
+        """Returns the first definition of a name."""
         if name in self.aliases:
             return self.aliases[name]
         return self.outer.alias(name) if self.outer else None
 
     def string(self, name: str) -> str | None:
-        """The declared input string of a type."""
+        """Returns the declared input string of a type."""
         if name in self.strings:
             return self.strings[name]
         return self.outer.string(name) if self.outer else None
 
     def ending(self, name: str) -> str | None:
-        """The input string of the one declared type whose name ends so, whatever its namespace."""
-        found = {s for n, s in self.strings.items() if n.rpartition("::")[2] == name}
-        if len(found) == 1:
-            return found.pop()
-        return self.outer.ending(name) if self.outer and not found else None
+        """Returns the input string of the only declared type with this unqualified name."""
+        candidates = {
+            string
+            for type_name, string in self.strings.items()
+            if type_name.rpartition("::")[2] == name
+        }
+        if len(candidates) == 1:
+            return candidates.pop()
+        return self.outer.ending(name) if self.outer and not candidates else None
 
     def variable(self, name: str) -> Passage | None:
-        """The initialiser of a variable."""
+        """Returns the initializer of a variable."""
         if name not in self._variables:
-            self._variables[name] = self._initialiser(name)
+            self._variables[name] = self._initializer(name)
         return self._variables[name]
 
-    def _initialiser(self, name: str) -> Passage | None:
+    def _initializer(self, name: str) -> Passage | None:
         match = re.search(rf"\b{name}\s*(?:=(?!=)|(?=\{{))\s*", self.unit.mask)
         end = self.unit.mask.find(";", match.end()) if match else -1
         return self.unit.passage(match.end(), end) if match and end >= 0 else None
 
 
 def read_registrations(scope: Scope) -> tuple[SubBenchmark, ...]:
-    """All registrations of a unit, in its order."""
+    """Reads all registrations of a unit, in order."""
     return tuple(_read(scope, match) for match in _REGISTRATION.finditer(scope.unit.mask))
 
 
 def _read(scope: Scope, match: re.Match[str]) -> SubBenchmark:
     unit = scope.unit
     closing = unit.closing(match.end() - 1)
-    what = unit.passage(match.end(), closing)
-    # The second argument holds commas of its own, and may be no macro: all that follows the first.
-    name, *types = what.split() or [what]
-    axes = _type_axes(scope, unit.passage(types[0].start, what.end)) if types else []
-    one = _Registration(match.start(), name.spelling, axes)
-    at = closing + 1
-    while call := _CALL.match(unit.mask, at):
+    arguments = unit.passage(match.end(), closing)
+    # The second argument may contain commas and is not always a macro: take the rest.
+    name, *types = arguments.split() or [arguments]
+    axes = _type_axes(scope, unit.passage(types[0].start, arguments.end)) if types else []
+    registration = _Registration(match.start(), name.spelling, axes)
+    end_of_call = closing + 1
+    while call := _CALL.match(unit.mask, end_of_call):
         end = unit.closing(call.end() - 1)
-        _apply(scope, one, call.group(1), unit.passage(call.end(), end).split())
-        at = end + 1
-    text, place = unit.origin(one.at)
+        _apply(scope, registration, call.group(1), unit.passage(call.end(), end).split())
+        end_of_call = end + 1
+    text, place = unit.origin(registration.at)
     return SubBenchmark(
-        name=one.name,
-        axes=(*_read_types(scope, one), *one.runtime),
+        name=registration.name,
+        axes=(*_read_types(scope, registration), *registration.runtime),
         source=text.path,
         line=text.line(place),
-        conditions=_conditions(unit, one.at),
+        conditions=_conditions(unit, registration.at),
     )
 
 
-def _conditions(unit: PreprocessedUnit, at: int) -> tuple[str, ...]:
-    inside = sorted(
+def _conditions(unit: PreprocessedUnit, offset: int) -> tuple[str, ...]:
+    enclosing = sorted(
         (region.start, -region.end, region.condition)
         for region in unit.regions
-        if region.start <= at < region.end
+        if region.start <= offset < region.end
     )
-    return tuple(condition for _, _, condition in inside)
+    return tuple(condition for _, _, condition in enclosing)
 
 
-def _type_axes(scope: Scope, where: Passage, depth: int = 0) -> list[Passage]:
-    """The list of each type axis."""
-    match = _TYPE_AXES.match(where.text)
+def _type_axes(scope: Scope, passage: Passage, depth: int = 0) -> list[Passage]:
+    """Returns the list of each type axis."""
+    match = _TYPE_AXES.match(passage.text)
     if match is None:
-        alias = scope.alias(where.text)
+        alias = scope.alias(passage.text)
         return _type_axes(scope, alias, depth + 1) if alias and depth < MAX_DEPTH else []
     if match.group().endswith("("):
-        return where.inside(match.end() - 1).split(angles=True)
-    return where.template(match.end()) or []
+        return passage.inside(match.end() - 1).split(angles=True)
+    return passage.template(match.end()) or []
 
 
-def _apply(scope: Scope, one: _Registration, call: str, parts: list[Passage]) -> None:
+def _apply(scope: Scope, registration: _Registration, call: str, parts: list[Passage]) -> None:
     if call == "set_name" and parts:
-        one.name = literal(parts[0].text) or parts[0].spelling
+        registration.name = literal(parts[0].text) or parts[0].spelling
     elif call == "set_type_axes_names" and parts:
-        one.type_names = read_values(scope, parts[0], "string").values
+        registration.type_names = read_values(scope, parts[0], "string").values
     elif call in _KINDS and len(parts) > 1:
-        one.runtime.append(_runtime_axis(scope, call, parts))
+        registration.runtime.append(_runtime_axis(scope, call, parts))
 
 
 def _runtime_axis(scope: Scope, call: str, parts: list[Passage]) -> Axis:
     kind = _KINDS[call]
     pow2 = any(_POWER_OF_TWO in text for text in (call, *(part.text for part in parts[2:])))
     name = literal(parts[0].text)
-    found = read_values(scope, parts[1], kind)
+    axis_values = read_values(scope, parts[1], kind)
     return Axis(
         name=(parts[0].spelling if name is None else name) + "[pow2]" * pow2,
         kind=kind,
         flags="pow2" * pow2,
-        values=found.values,
+        values=axis_values.values,
         spelling=parts[1].spelling,
-        complete=found.complete and name is not None,
+        complete=axis_values.complete and name is not None,
     )
 
 
-def _read_types(scope: Scope, one: _Registration) -> list[Axis]:
-    names = one.type_names
-    count = len(one.type_axes)
-    default = _FEW_NAMES if count <= len(_FEW_NAMES) else [f"T{i}" for i in range(count)]
+def _read_types(scope: Scope, registration: _Registration) -> list[Axis]:
+    names = registration.type_names
+    count = len(registration.type_axes)
+    default = _DEFAULT_NAMES if count <= len(_DEFAULT_NAMES) else [f"T{i}" for i in range(count)]
     axes: list[Axis] = []
-    for index, where in enumerate(one.type_axes):
-        found = read_list(scope, where, one.at)
+    for index, passage in enumerate(registration.type_axes):
+        type_list = read_list(scope, passage, registration.at)
         axes.append(
             Axis(
                 name=names[index] if index < len(names) else default[index],
                 kind="type",
-                values=tuple(found.values),
-                spelling=where.spelling,
-                complete=found.complete,
-                conditions=tuple(found.conditions),
+                values=tuple(type_list.values),
+                spelling=passage.spelling,
+                complete=type_list.complete,
+                conditions=tuple(type_list.conditions),
             )
         )
     return axes
@@ -177,7 +181,7 @@ _TEMPLATE = re.compile(r"(?:typename\s+)?(?:::\s*)?((?:\w+\s*::\s*)*)(\w+)\s*<")
 
 @dataclass(slots=True)
 class TypeList:
-    """The strings of a list, whether they are all, and the conditions under which they are."""
+    """The input strings of a type list, whether they are complete, and their conditions."""
 
     values: list[str] = field(default_factory=list)
     complete: bool = True
@@ -190,34 +194,36 @@ class TypeList:
         self.note(other.conditions)
 
     def note(self, conditions: list[str]) -> None:
-        """Adds conditions that are not there yet."""
-        self.conditions += [c for c in conditions if c not in self.conditions]
+        """Adds new conditions."""
+        self.conditions += [
+            condition for condition in conditions if condition not in self.conditions
+        ]
 
 
-# Type lists to NVBench's input strings: `fundamental_types` is I8, I16, I32 and so on.
+# Type lists as NVBench input strings: `fundamental_types` is I8, I16, I32 and so on
 
 
-def read_list(scope: Scope, where: Passage, at: int, depth: int = 0) -> TypeList:
-    """The list that stands at a place; `at` is where its benchmark is registered."""
-    match = _TEMPLATE.match(where.text)
+def read_list(scope: Scope, passage: Passage, registered_at: int, depth: int = 0) -> TypeList:
+    """Reads a type list; `registered_at` is the offset of the benchmark's registration."""
+    match = _TEMPLATE.match(passage.text)
     if depth > MAX_DEPTH or match is None:
-        return _read_alias(scope, canonical(where.text), at, depth)
-    parts = where.template(match.end())
+        return _read_alias(scope, canonical(passage.text), registered_at, depth)
+    parts = passage.template(match.end())
     reader = _READERS.get(_role(scope, match.group(2)))
     if parts is None or reader is None:
         return TypeList(complete=False)
-    return reader(scope, parts, at, depth)
+    return reader(scope, parts, registered_at, depth)
 
 
 def _role(scope: Scope, name: str) -> str:
-    """What a template does with its arguments."""
+    """Returns what a template does with its arguments."""
     lists = scope.preprocessor.facts.lists
     return next((role for role in _READERS if name in getattr(lists, role)), "")
 
 
-def _is_list(scope: Scope, where: Passage) -> bool:
-    """Whether a template argument is a list itself, by its name or what that stands for."""
-    spelling = canonical(where.text)
+def _is_list(scope: Scope, passage: Passage) -> bool:
+    """Tells whether a template argument is itself a list, directly or through an alias."""
+    spelling = canonical(passage.text)
     for _ in range(MAX_DEPTH):
         match = _TEMPLATE.match(spelling)
         if match:
@@ -229,66 +235,79 @@ def _is_list(scope: Scope, where: Passage) -> bool:
     return False
 
 
-def _types(scope: Scope, parts: list[Passage], _at: int = 0, _depth: int = 0) -> TypeList:
-    return _each([type_string(scope, part.text) for part in parts])
+def _read_plain(
+    scope: Scope, parts: list[Passage], _registered_at: int = 0, _depth: int = 0
+) -> TypeList:
+    return _from_strings([type_string(scope, part.text) for part in parts])
 
 
-def _constants(scope: Scope, parts: list[Passage], _at: int, _depth: int) -> TypeList:
-    return _each([_constant(scope, part.text) for part in parts])
+def _read_constants(
+    scope: Scope, parts: list[Passage], _registered_at: int, _depth: int
+) -> TypeList:
+    return _from_strings([_constant(scope, part.text) for part in parts])
 
 
-def _each(strings: list[tuple[str, bool]]) -> TypeList:
-    return TypeList([string for string, _ in strings], all(known for _, known in strings))
+def _from_strings(strings: list[tuple[str, bool]]) -> TypeList:
+    return TypeList([string for string, _ in strings], all(is_known for _, is_known in strings))
 
 
-def _join(scope: Scope, parts: list[Passage], at: int, depth: int) -> TypeList:
-    """Lists first, then single types: CCCL 2.7 gives the type before the list."""
-    found = TypeList()
+def _read_joined(scope: Scope, parts: list[Passage], registered_at: int, depth: int) -> TypeList:
+    """Joins lists first, then single types: CCCL 2.7 puts the type before the list."""
+    joined = TypeList()
     nested = [part for part in parts if _is_list(scope, part)]
     for part in nested:
-        found.extend(read_list(scope, part, at, depth + 1))
-    found.extend(_types(scope, [part for part in parts if part not in nested]))
-    return found
+        joined.extend(read_list(scope, part, registered_at, depth + 1))
+    joined.extend(_read_plain(scope, [part for part in parts if part not in nested]))
+    return joined
 
 
-def _choose(scope: Scope, parts: list[Passage], at: int, depth: int) -> TypeList:
+def _read_choice(scope: Scope, parts: list[Passage], registered_at: int, depth: int) -> TypeList:
     if len(parts) != 3:
         return TypeList(complete=False)
     condition = parts[0].spelling
     value, assumed = scope.preprocessor.condition(condition)
-    found = read_list(scope, parts[2 if value == 0 else 1], at, depth + 1)
-    found.complete &= value is not None
+    chosen = read_list(scope, parts[2 if value == 0 else 1], registered_at, depth + 1)
+    chosen.complete &= value is not None
     if assumed or value is None:
-        found.note([f"!({condition})" if value == 0 else condition])
-    return found
+        chosen.note([f"!({condition})" if value == 0 else condition])
+    return chosen
 
 
-_READERS = {"plain": _types, "values": _constants, "joins": _join, "choices": _choose}
+_READERS = {
+    "plain": _read_plain,
+    "values": _read_constants,
+    "joins": _read_joined,
+    "choices": _read_choice,
+}
 
 
-def _read_alias(scope: Scope, name: str, at: int, depth: int) -> TypeList:
+def _read_alias(scope: Scope, name: str, registered_at: int, depth: int) -> TypeList:
     alias = scope.alias(name.rpartition("::")[2])
     if alias is None or depth > MAX_DEPTH:
         return TypeList(complete=False)
-    here = at if alias.unit is scope.unit else -1
-    found = read_list(scope, alias, here, depth + 1)
+    registered_here = registered_at if alias.unit is scope.unit else -1
+    type_list = read_list(scope, alias, registered_here, depth + 1)
     for region in alias.unit.regions:
-        if _matters(region, alias, here):
-            found.complete &= region.known
-            found.note([region.condition])
-    return found
+        if _matters(region, alias, registered_here):
+            type_list.complete &= region.known
+            type_list.note([region.condition])
+    return type_list
 
 
-def _matters(region: Region, alias: Passage, at: int) -> bool:
-    """Whether a conditional part changes a list, and not just the benchmark as a whole."""
-    if region.start <= at < region.end or region.start >= alias.end or region.end <= alias.start:
+def _matters(region: Region, alias: Passage, registered_at: int) -> bool:
+    """Tells whether a conditional region changes the list, and not just the whole benchmark."""
+    if (
+        region.start <= registered_at < region.end
+        or region.start >= alias.end
+        or region.end <= alias.start
+    ):
         return False
     return bool(alias.unit.mask[region.start : region.end].strip())
 
 
 def type_string(scope: Scope, spelling: str) -> tuple[str, bool]:
-    """NVBench's input string of a type, and whether it is certain."""
-    name = first = canonical(spelling)
+    """Returns NVBench's input string of a type, and whether it is certain."""
+    name = spelled_name = canonical(spelling)
     for _ in range(MAX_DEPTH):
         if string := scope.string(name) or _builtin(scope, name):
             return string, True
@@ -298,23 +317,23 @@ def type_string(scope: Scope, spelling: str) -> tuple[str, bool]:
         if alias is None or canonical(alias.text) == name:
             break
         name = canonical(alias.text)
-    last = name.rpartition("::")[2]
-    if string := scope.ending(last):
+    unqualified = name.rpartition("::")[2]
+    if string := scope.ending(unqualified):
         return string, True
-    # NVBench gives a type without declared strings its C++ name.
-    return first, scope.classes.get(first, False)
+    # NVBench uses the C++ name of a type without declared strings.
+    return spelled_name, scope.classes.get(spelled_name, False)
 
 
 def _builtin(scope: Scope, name: str) -> str | None:
     types = scope.preprocessor.facts.types
-    space, _, last = name.rpartition("::")
-    if space and space not in types.namespaces:
+    namespace, _, unqualified = name.rpartition("::")
+    if namespace and namespace not in types.namespaces:
         return None
     for _ in range(2):
-        if last in types.strings:
-            return types.strings[last]
-        last = types.same.get(last, last)
-    return types.strings.get(last) or scope.string(last)
+        if unqualified in types.strings:
+            return types.strings[unqualified]
+        unqualified = types.same.get(unqualified, unqualified)
+    return types.strings.get(unqualified) or scope.string(unqualified)
 
 
 def _integral_constant(scope: Scope, name: str) -> tuple[str, bool] | None:
@@ -334,7 +353,7 @@ def _constant(scope: Scope, spelling: str) -> tuple[str, bool]:
 
 
 def constant(scope: Scope, name: str, depth: int = 0) -> int | None:
-    """The value of an integer constant of the unit."""
+    """Returns the value of an integer constant of the unit."""
     variable = scope.variable(name) if name.isidentifier() and depth < MAX_DEPTH else None
     if variable is None:
         return None
@@ -350,7 +369,7 @@ _RANGE = re.compile(r"(?:\w+\s*::\s*)*range\s*(?:<[^<>()]*>\s*)?\(")
 _LIST = re.compile(
     r"(?:(?:\w+\s*::\s*)*(?:vector|array|initializer_list)\s*(?:<[^{}();]*>)?\s*)?([{(])"
 )
-# What stands alone in brackets is the list itself: std::vector<int>({1, 2}).
+# A single item in brackets is the list itself: std::vector<int>({1, 2})
 _WHOLE = re.compile(rf"\{{|{_RANGE.pattern}|(?:\w+\s*::\s*)*(?:vector|array)\b")
 _NAME = re.compile(r"(?:::)?(?:\w+::)*([A-Za-z_]\w*)")
 _FLOAT = re.compile(r"([+-]?\s*(?:\d[\d']*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([fFlL]?)")
@@ -361,27 +380,27 @@ _ESCAPE = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True)
 class AxisValues:
-    """What is known of an axis; `complete` is False when something is missing."""
+    """The known values of an axis; `complete` is False if some are missing."""
 
     values: tuple[str, ...] = ()
     complete: bool = False
 
 
-# The values of runtime axes, as NVBench prints them in its input strings.
+# Runtime axes, as NVBench prints them in its input strings
 
 
-def read_values(scope: Scope, where: Passage, kind: str, depth: int = 0) -> AxisValues:
-    """The values that an expression gives: a range, a list, or the name of one."""
+def read_values(scope: Scope, passage: Passage, kind: str, depth: int = 0) -> AxisValues:
+    """Reads the values of an expression: a range, a list, or the name of one."""
     if depth > VALUES_DEPTH:
         return AxisValues()
-    if match := _NAME.fullmatch(where.text):
+    if match := _NAME.fullmatch(passage.text):
         variable = scope.variable(match.group(1))
         return read_values(scope, variable, kind, depth + 1) if variable else AxisValues()
-    if match := _RANGE.match(where.text):
-        parts = where.inside(match.end() - 1).split()
+    if match := _RANGE.match(passage.text):
+        parts = passage.inside(match.end() - 1).split()
         return _range([part.text for part in parts], kind, scope)
-    if match := _LIST.match(where.text):
-        parts = where.inside(match.end() - 1).split()
+    if match := _LIST.match(passage.text):
+        parts = passage.inside(match.end() - 1).split()
         if len(parts) == 1 and _WHOLE.match(parts[0].text):
             return read_values(scope, parts[0], kind, depth + 1)
         if match.group(1) == "{":
@@ -391,8 +410,8 @@ def read_values(scope: Scope, where: Passage, kind: str, depth: int = 0) -> Axis
 
 def _list(parts: list[str], kind: str, scope: Scope) -> AxisValues:
     values = [_value(part, kind, scope) for part in parts]
-    known = tuple(value for value in values if value is not None)
-    return AxisValues(known, len(known) == len(values))
+    readable = tuple(value for value in values if value is not None)
+    return AxisValues(readable, len(readable) == len(values))
 
 
 def _value(text: str, kind: str, scope: Scope) -> str | None:
@@ -406,12 +425,12 @@ def _value(text: str, kind: str, scope: Scope) -> str | None:
 
 
 def literal(text: str) -> str | None:
-    """The text of one string literal or of several in a row."""
+    """Returns the text of one or several adjacent string literals."""
     if not _STRINGS.fullmatch(text):
         return None
     joined = "".join(_STRING.findall(text))
-    plain = _ESCAPE.sub(r"\1", joined)
-    return plain.encode("latin-1").decode("utf-8", "replace")
+    unescaped = _ESCAPE.sub(r"\1", joined)
+    return unescaped.encode("latin-1").decode("utf-8", "replace")
 
 
 def _integer(text: str, scope: Scope) -> int | None:
@@ -431,7 +450,7 @@ def _float(text: str, scope: Scope) -> float | None:
 
 
 def _range(parts: list[str], kind: str, scope: Scope) -> AxisValues:
-    """`nvbench::range(start, end, step)`: the end belongs to it."""
+    """Expands `nvbench::range(start, end, step)`, which includes the end."""
     if len(parts) not in {2, 3}:
         return AxisValues()
     if kind == "float64":
@@ -457,17 +476,14 @@ _USING = re.compile(r"\busing\s+((?:::)?(?:\w+::)+(\w+))\s*;")
 _TYPEDEF = re.compile(r"\btypedef\s+([^;{}()]{1,400}?)\s+(\w+)\s*;")
 # Such as: NVBENCH_DECLARE_TYPE_STRINGS(complex32, "C32", "complex32");
 _SCOPE_STRINGS = re.compile(r'\bNVBENCH_DECLARE_TYPE_STRINGS\s*\(([^;"]{1,400}?),\s*"([^"]*)"')
-_ENUMS = re.compile(r"\bNVBENCH_DECLARE_ENUM_TYPE_STRINGS\s*\(")
+_ENUM_STRINGS = re.compile(r"\bNVBENCH_DECLARE_ENUM_TYPE_STRINGS\s*\(")
 # Such as: case Mode::Latency: return "latency";
 _CASE = re.compile(r'\bcase\s+([\w:]+)\s*:\s*return\s*"([^"]*)"')
 _CLASS = re.compile(r"\b(?:struct|class)\s+(\w+)[^;{}()<>]{0,200}\{")
 
 
-# The names of a unit: aliases, type strings, variables.
-
-
 def read_scope(preprocessor: Preprocessor, outer: Scope | None = None) -> Scope:
-    """All names that a unit declares."""
+    """Reads all names that a unit declares: aliases, type strings and classes."""
     unit = preprocessor.unit()
     scope = Scope(preprocessor, unit, outer)
     end = 0
@@ -481,7 +497,7 @@ def read_scope(preprocessor: Preprocessor, outer: Scope | None = None) -> Scope:
             scope.aliases.setdefault(match.group(2), unit.passage(*match.span(1)))
     for match in _SCOPE_STRINGS.finditer(unit.text):
         _declare(scope, match.group(1), match.group(2))
-    for match in _ENUMS.finditer(unit.mask):
+    for match in _ENUM_STRINGS.finditer(unit.mask):
         for case in _CASE.finditer(unit.text, match.end(), unit.closing(match.end() - 1)):
             scope.strings.setdefault(canonical(case.group(1)), case.group(2))
     depth = _Depths(unit.mask)
@@ -491,7 +507,7 @@ def read_scope(preprocessor: Preprocessor, outer: Scope | None = None) -> Scope:
 
 
 def _declare(scope: Scope, name: str, string: str) -> None:
-    """Under its name, and under what that is an alias of."""
+    """Declares the string for a name and for everything that the name is an alias of."""
     name = canonical(name)
     for _ in range(8):
         scope.strings.setdefault(name, string)
@@ -502,7 +518,7 @@ def _declare(scope: Scope, name: str, string: str) -> None:
 
 
 class _Depths:
-    """How many braces are open at a place; places are asked for in order."""
+    """Counts the open braces at an offset; offsets must be queried in ascending order."""
 
     def __init__(self, mask: str) -> None:
         self.mask, self.at, self.depth = mask, 0, 0
@@ -515,7 +531,7 @@ class _Depths:
 
 
 def canonical(name: str) -> str:
-    """A type's spelling without what does not matter: `::cuda::std::complex< float >`."""
+    """Normalizes the spelling of a type such as `::cuda::std::complex< float >`."""
     name = re.sub(r"\b(?:const|typename)\b", " ", name)
     name = re.sub(r"\s*(::|[<>,*&])\s*", r"\1", " ".join(name.split()))
     return re.sub(r"(^|[<,])::", r"\1", name)

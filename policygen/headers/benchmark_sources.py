@@ -1,4 +1,4 @@
-"""Reads benchmarks: from sources, folders, checkouts and `cccl_meta_bench.csv`."""
+"""Reads benchmarks from sources, folders, checkouts and `cccl_meta_bench.csv`."""
 
 import os
 import re
@@ -22,11 +22,11 @@ from policygen.settings import as_model, load_toml
 # #define CUB_VERSION 300200
 _VERSION = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+CUB_VERSION[ \t]+(\d{1,9})\b", re.MULTILINE)
 LEVELS = 16
-"""How far above a benchmark its checkout is looked for."""
+"""The number of parent folders to search for a benchmark's checkout."""
 
 
 def read_benchmarks(paths: Sequence[Path]) -> tuple[BenchmarkList, tuple[SourceError, ...]]:
-    """All benchmarks below the paths by name, and what could not be read."""
+    """Returns all benchmarks below the paths by name, and the errors of those that failed."""
     reader = _BenchmarkReader()
     for path in paths:
         if not (path.exists() or path.is_symlink()):
@@ -35,10 +35,15 @@ def read_benchmarks(paths: Sequence[Path]) -> tuple[BenchmarkList, tuple[SourceE
     errors = tuple(dict.fromkeys(reader.errors))
     return (
         BenchmarkList(
-            ctk=_only({meta.ctk for meta in reader.metas}),
-            cccl=_only({meta.cccl for meta in reader.metas}),
-            benchmarks=tuple(sorted(reader.found.values(), key=lambda one: (one.name, one.source))),
-            problems=tuple(Problem.of(e) for e in errors),
+            ctk=_single({meta.ctk for meta in reader.metas}),
+            cccl=_single({meta.cccl for meta in reader.metas}),
+            benchmarks=tuple(
+                sorted(
+                    reader.benchmarks.values(),
+                    key=lambda benchmark: (benchmark.name, benchmark.source),
+                )
+            ),
+            problems=tuple(Problem.of(error) for error in errors),
         ),
         errors,
     )
@@ -51,34 +56,40 @@ class BenchmarkFile:
     path: Path
     name: str
     root: Path
-    """The folder that it and all that it includes lie in."""
+    """The folder that contains the source and everything it includes."""
 
 
 def narrowing(files: Sequence[BenchmarkFile]) -> dict[str, frozenset[str]]:
-    """For each benchmark the axes of which `TUNE_<axis>` leaves one type, as CCCL's build can.
+    """Returns, by benchmark, the axes that `TUNE_<axis>` narrows to one type, as CCCL's build can.
 
-    A source that cannot be read is narrowed by nothing: it is compiled whole.
+    A source that cannot be read is not narrowed: all of it is compiled.
     """
-    plain, found = _BenchmarkReader(), {}
+    plain_reader, narrowed_by_benchmark = _BenchmarkReader(), {}
     for file in files:
         try:
-            whole = plain.read(file)
-            axes = [axis_name(name) for name in whole.ct_axes] if whole else []
+            benchmark = plain_reader.read(file)
+            axes = [axis_name(name) for name in benchmark.ct_axes] if benchmark else []
             macros = {axis: f"TUNE_{axis}" for axis in axes}
-            one = _BenchmarkReader(macros.values()).read(file)
+            narrowed = _BenchmarkReader(macros.values()).read(file)
         except SourceError:
             continue
-        left = {axis_name(name): values for name, values in one.ct_axes.items()} if one else {}
-        found[file.name] = frozenset(a for a, m in macros.items() if left.get(a) == (m,))
-    return found
+        narrowed_axes = (
+            {axis_name(name): values for name, values in narrowed.ct_axes.items()}
+            if narrowed
+            else {}
+        )
+        narrowed_by_benchmark[file.name] = frozenset(
+            axis for axis, macro in macros.items() if narrowed_axes.get(axis) == (macro,)
+        )
+    return narrowed_by_benchmark
 
 
-def _only(values: set[str | None]) -> str | None:
+def _single(values: set[str | None]) -> str | None:
     return values.pop() if len(values) == 1 else None
 
 
 class _BenchmarkReader:
-    """Shares files, and the helper header of a checkout, between benchmarks."""
+    """Shares files, and a checkout's helper header, between benchmarks."""
 
     def __init__(self, defined: Iterable[str] = ()) -> None:
         facts = knowledge()
@@ -87,26 +98,26 @@ class _BenchmarkReader:
             update={"build": facts.build.model_copy(update={"defined": macros})}
         )
         self.sources = Sources()
-        self.found: dict[tuple[str, str], Benchmark] = {}
+        self.benchmarks: dict[tuple[str, str], Benchmark] = {}
         self.metas: list[Meta] = []
         self.errors: list[SourceError] = []
         self._helpers: dict[Path, Scope] = {}
 
     def add(self, path: Path) -> None:
-        """Reads one of the paths that the user named."""
+        """Reads a path that the user named."""
         if path.is_file() and path.suffix != SUFFIX and self._add_meta(path):
             return
         for file in find(path, self.errors):
             try:
-                one = self.read(file)
+                benchmark = self.read(file)
             except SourceError as error:
                 self.errors.append(error)
                 continue
-            if one is not None:
-                self.found[one.name, one.source] = one
+            if benchmark is not None:
+                self.benchmarks[benchmark.name, benchmark.source] = benchmark
 
     def _add_meta(self, path: Path) -> bool:
-        """Takes the file if it is a search space; an unreadable one is a problem either way."""
+        """Adds the file if it is a search space; an unreadable file counts as handled, too."""
         try:
             text = read_text(path, path.parent)
             if not is_meta(text.data):
@@ -123,11 +134,13 @@ class _BenchmarkReader:
             return True
         self.metas.append(meta)
         self.errors += meta.errors
-        self.found.update({(one.name, one.source): one for one in meta.benchmarks})
+        self.benchmarks.update(
+            {(benchmark.name, benchmark.source): benchmark for benchmark in meta.benchmarks}
+        )
         return True
 
     def read(self, file: BenchmarkFile) -> Benchmark | None:
-        """One benchmark; None when its search space is wrong, which is noted."""
+        """Reads a benchmark; returns None and records errors if its search space is invalid."""
         with limited(file.path.as_posix()):
             return self._read(file)
 
@@ -146,21 +159,21 @@ class _BenchmarkReader:
         )
 
     def _helper(self, folder: Path) -> Scope:
-        """The predefined lists: of the checkout around a folder, else of our own table."""
+        """Returns the predefined lists of the surrounding checkout, or the built-in ones."""
         if folder not in self._helpers:
             self._helpers[folder] = self._find_helper(folder)
         return self._helpers[folder]
 
     def _find_helper(self, folder: Path) -> Scope:
-        whole = folder.absolute()
+        absolute = folder.absolute()
         files = self.facts.files
         version: int | None = None
-        for above in (whole, *whole.parents)[:LEVELS]:
+        for ancestor in (absolute, *absolute.parents)[:LEVELS]:
             for candidate in files.helpers:
-                if (above / candidate).is_file():
-                    return self._own_helper(above / candidate, above)
-            if version is None and (above / files.version).is_file():
-                match = _VERSION.search(self.sources.read(above / files.version, above).data)
+                if (ancestor / candidate).is_file():
+                    return self._own_helper(ancestor / candidate, ancestor)
+            if version is None and (ancestor / files.version).is_file():
+                match = _VERSION.search(self.sources.read(ancestor / files.version, ancestor).data)
                 version = int(match.group(1)) if match else None
         source = self.facts.helper(version).source
         preprocessor = Preprocessor(self.sources, self.facts, Path())
@@ -177,13 +190,13 @@ SUFFIX = ".cu"
 BENCH = "bench"
 
 
-# Finds benchmark sources and gives them CCCL's names.
+# Discovery and naming of benchmark sources
 
 
 def around(folder: Path) -> Path:
-    """The checkout that a folder is in: the nearest one above that has benchmarks."""
-    if found := _above(folder):
-        return found
+    """Finds the checkout around a folder: the nearest ancestor with benchmarks."""
+    if checkout_root := _checkout_above(folder):
+        return checkout_root
     raise InputError(
         f"no benchmarks here: no folder above {folder.absolute().as_posix()} has {_folders()}",
         "name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv",
@@ -191,20 +204,29 @@ def around(folder: Path) -> Path:
 
 
 def top(folder: Path) -> Path:
-    """The checkout that a folder is in; a folder of one's own is all there is."""
-    return _above(folder) or folder
+    """Finds the checkout around a folder, or returns the folder itself if there is none."""
+    return _checkout_above(folder) or folder
 
 
-def _above(folder: Path) -> Path | None:
-    start = Path(os.path.abspath(folder))  # noqa: PTH100  links stay as the user typed them
+def _checkout_above(folder: Path) -> Path | None:
+    path = Path(os.path.abspath(folder))  # noqa: PTH100  links stay as the user typed them
     folders = knowledge().files.folders
-    candidates = (start, *start.parents)
-    return next((c for c in candidates if any((c / known).is_dir() for known in folders)), None)
+    candidates = (path, *path.parents)
+    return next(
+        (
+            candidate
+            for candidate in candidates
+            if any((candidate / benchmark_folder).is_dir() for benchmark_folder in folders)
+        ),
+        None,
+    )
 
 
 def checkout(path: Path) -> Path:
-    """The checkout that `--cub` names."""
-    if not any((path / known).is_dir() for known in knowledge().files.folders):
+    """Validates the checkout that `--cub` names."""
+    if not any(
+        (path / benchmark_folder).is_dir() for benchmark_folder in knowledge().files.folders
+    ):
         raise InputError(
             f"{path.as_posix()} has no {_folders()}",
             "toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout",
@@ -213,15 +235,15 @@ def checkout(path: Path) -> Path:
 
 
 def benchmarks_folder(path: Path) -> Path:
-    """Where a checkout keeps its benchmarks; a folder of another kind is taken for one itself."""
-    known = (path / folder for folder in knowledge().files.folders)
-    return next((folder for folder in known if folder.is_dir()), path)
+    """Returns a checkout's benchmark folder, or the path itself if it is no checkout."""
+    candidates = (path / known_folder for known_folder in knowledge().files.folders)
+    return next((folder for folder in candidates if folder.is_dir()), path)
 
 
 def helper_folders(path: Path) -> list[Path]:
-    """The folders of a checkout that hold what several benchmarks include."""
-    found = (path / helper for helper in knowledge().files.helpers)
-    return [helper.parent for helper in found if helper.is_file()]
+    """Returns the folders of a checkout that hold shared helper headers."""
+    candidates = (path / helper for helper in knowledge().files.helpers)
+    return [helper.parent for helper in candidates if helper.is_file()]
 
 
 def _folders() -> str:
@@ -229,24 +251,24 @@ def _folders() -> str:
 
 
 def find(path: Path, errors: list[SourceError]) -> list[BenchmarkFile]:
-    """The sources of a file or folder by name; what is wrong goes to `errors`."""
+    """Returns the sources of a file or folder by name; appends errors to `errors`."""
     if not path.is_dir():
         return [BenchmarkFile(path, _name(path, None), top(path.parent))]
-    root, above = benchmarks_folder(path), top(path)
+    root, checkout_root = benchmarks_folder(path), top(path)
     files = _walk(root, frozenset(), errors)
-    found = [BenchmarkFile(file, _name(file, root), above) for file in files]
-    if not found and not errors:
+    benchmark_files = [BenchmarkFile(file, _name(file, root), checkout_root) for file in files]
+    if not benchmark_files and not errors:
         raise InputError(
             f"{path.as_posix()} has no benchmark sources", f"their names end in {SUFFIX}"
         )
-    return sorted(found, key=lambda file: (file.name, file.path.as_posix()))
+    return sorted(benchmark_files, key=lambda file: (file.name, file.path.as_posix()))
 
 
-def _walk(folder: Path, above: frozenset[Path], errors: list[SourceError]) -> Iterator[Path]:
-    """Every .cu below a folder; a link that leads back up is reported, not followed."""
+def _walk(folder: Path, ancestors: frozenset[Path], errors: list[SourceError]) -> Iterator[Path]:
+    """Yields every .cu file below a folder; reports symlink loops instead of following them."""
     try:
         real = folder.resolve()
-        if real in above:
+        if real in ancestors:
             errors.append(SourceError(folder.as_posix(), 1, 1, "link to a folder that it is in"))
             return
         entries = sorted(folder.iterdir())
@@ -256,7 +278,7 @@ def _walk(folder: Path, above: frozenset[Path], errors: list[SourceError]) -> It
         return
     for entry in entries:
         if entry.is_dir():
-            yield from _walk(entry, above | {real}, errors)
+            yield from _walk(entry, ancestors | {real}, errors)
         elif entry.suffix == SUFFIX:
             yield entry
         elif entry.is_symlink() and not entry.exists():
@@ -264,98 +286,117 @@ def _walk(folder: Path, above: frozenset[Path], errors: list[SourceError]) -> It
 
 
 def _name(path: Path, root: Path | None) -> str:
-    """`cub.bench.` and the path below the folder `bench`, without the last extension."""
-    whole = Path(os.path.abspath(path))  # noqa: PTH100  links stay as the user typed them
-    parts = whole.with_suffix("").parts if whole.suffix else whole.parts
+    """Builds `cub.bench.` plus the path below the `bench` folder, without the last extension."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  links stay as the user typed them
+    parts = absolute.with_suffix("").parts if absolute.suffix else absolute.parts
     library = "cub"
     if BENCH in parts[:-1]:
-        at = len(parts) - 2 - parts[:-1][::-1].index(BENCH)
-        if parts[max(0, at - 2) : at] == ("thrust", "benchmarks"):
+        bench_index = len(parts) - 2 - parts[:-1][::-1].index(BENCH)
+        if parts[max(0, bench_index - 2) : bench_index] == ("thrust", "benchmarks"):
             library = "thrust"
-        below = parts[at + 1 :]
+        relative = parts[bench_index + 1 :]
     elif root is None:
-        below = parts[-1:]
+        relative = parts[-1:]
     else:
-        top = len(Path(os.path.abspath(root)).parts)  # noqa: PTH100
-        below = parts[top:]
-    return ".".join((library, BENCH, *below))
+        root_depth = len(Path(os.path.abspath(root)).parts)  # noqa: PTH100
+        relative = parts[root_depth:]
+    return ".".join((library, BENCH, *relative))
 
 
 Chosen = Mapping[str, frozenset[str]]
-"""The values that stay, by axis."""
+"""Axis → the values to keep."""
 
 
-# `-R` and `-a` on a list of benchmarks, with CCCL's meaning.
+# `-R` and `-a` on a list of benchmarks, with CCCL's meaning
 
 
 def select(document: BenchmarkList, names: re.Pattern[str], axes: Chosen) -> BenchmarkList:
-    """The benchmarks whose name begins so, with the axis values that were asked for."""
-    kept = [one for one in document.benchmarks if names.match(one.name)]
-    if document.benchmarks and not kept:
+    """Selects benchmarks whose name starts with a match, and restricts their axis values."""
+    selected = [benchmark for benchmark in document.benchmarks if names.match(benchmark.name)]
+    if document.benchmarks and not selected:
         raise InputError(
             f"-R {names.pattern!r} matches the beginning of no benchmark's name",
-            anchored(names, (one.name for one in document.benchmarks))
+            anchored(names, (benchmark.name for benchmark in document.benchmarks))
             or f"one of {len(document.benchmarks)} is {document.benchmarks[0].name}",
         )
-    known = {axis.name for one in kept for sub in one.subbenches for axis in sub.axes}
-    axes = spelled(axes, known)
-    _check(kept, axes)
-    return document.model_copy(update={"benchmarks": tuple(_restrict(one, axes) for one in kept)})
-
-
-def _check(benchmarks: list[Benchmark], axes: Chosen) -> None:
-    """An axis or value that none of them has is a mistyped one."""
-    known: dict[str, dict[str, None]] = {}
-    for one in benchmarks:
-        for sub in one.subbenches:
-            for axis in sub.axes:
-                known.setdefault(axis.name, {}).update(dict.fromkeys(axis.values))
-    for name, values in axes.items():
-        if name not in known:
-            raise InputError(
-                f"-a {name}: none of these benchmarks has such an axis",
-                f"they have: {', '.join(sorted(known)) or 'none'}",
-            )
-        if not values & known[name].keys():
-            raise InputError(
-                f"-a {name}: no benchmark has the value {', '.join(sorted(values))}",
-                f"they have: {', '.join(known[name]) or 'none'}",
-            )
-
-
-def _restrict(one: Benchmark, axes: Chosen) -> Benchmark:
-    return one.model_copy(update={"subbenches": tuple(_filter(s, axes) for s in one.subbenches)})
-
-
-def _filter(sub: SubBenchmark, axes: Chosen) -> SubBenchmark:
-    return sub.model_copy(
-        update={"axes": tuple(_cut(axis, axes.get(axis.name)) for axis in sub.axes)}
+    axis_names = {
+        axis.name for benchmark in selected for sub in benchmark.subbenches for axis in sub.axes
+    }
+    axes = spelled(axes, axis_names)
+    _check(selected, axes)
+    return document.model_copy(
+        update={"benchmarks": tuple(_restrict(benchmark, axes) for benchmark in selected)}
     )
 
 
-def _cut(axis: Axis, values: frozenset[str] | None) -> Axis:
+def _check(benchmarks: list[Benchmark], axes: Chosen) -> None:
+    """Raises an error for an axis or value that no benchmark has: it is a typo."""
+    values_by_axis: dict[str, dict[str, None]] = {}
+    for benchmark in benchmarks:
+        for sub in benchmark.subbenches:
+            for axis in sub.axes:
+                values_by_axis.setdefault(axis.name, {}).update(dict.fromkeys(axis.values))
+    for name, values in axes.items():
+        if name not in values_by_axis:
+            raise InputError(
+                f"-a {name}: none of these benchmarks has such an axis",
+                f"they have: {', '.join(sorted(values_by_axis)) or 'none'}",
+            )
+        if not values & values_by_axis[name].keys():
+            raise InputError(
+                f"-a {name}: no benchmark has the value {', '.join(sorted(values))}",
+                f"they have: {', '.join(values_by_axis[name]) or 'none'}",
+            )
+
+
+def _restrict(benchmark: Benchmark, axes: Chosen) -> Benchmark:
+    return benchmark.model_copy(
+        update={
+            "subbenches": tuple(
+                _restrict_subbench(subbench, axes) for subbench in benchmark.subbenches
+            )
+        }
+    )
+
+
+def _restrict_subbench(sub: SubBenchmark, axes: Chosen) -> SubBenchmark:
+    return sub.model_copy(
+        update={"axes": tuple(_restrict_axis(axis, axes.get(axis.name)) for axis in sub.axes)}
+    )
+
+
+def _restrict_axis(axis: Axis, values: frozenset[str] | None) -> Axis:
     if values is None:
         return axis
-    return axis.model_copy(update={"values": tuple(v for v in axis.values if v in values)})
+    return axis.model_copy(
+        update={"values": tuple(value for value in axis.values if value in values)}
+    )
 
 
-# A kernel of one's own as its files have it: a table, and `%RANGE%` lines beside the kernel.
+# User kernels: a TOML table, and `%RANGE%` lines in the kernel's source
 
 
 def read_kernel(path: Path) -> KernelMaker:
-    """What the table says; a macro that the kernel's file declares is a parameter besides."""
-    given, folder = load_toml(path, OwnKernel), path.resolve().parent
-    beside(path, given.kernel)
-    ranges, errors = read_ranges(read_text(folder / given.kernel, folder))
+    """Reads the table; macros declared in the kernel's source add parameters."""
+    table, folder = load_toml(path, OwnKernel), path.resolve().parent
+    beside(path, table.kernel)
+    ranges, errors = read_ranges(read_text(folder / table.kernel, folder))
     if errors:
         raise Problems(list(errors))
-    said = {name: one.model_dump(exclude_unset=True) for name, one in given.parameter.items()}
-    declared = {
-        one.label: {"macro": one.macro, "values": f"{one.start}:{one.end}:{one.step}"}
-        for one in ranges
+    from_table = {
+        name: parameter.model_dump(exclude_unset=True)
+        for name, parameter in table.parameter.items()
     }
-    every = {
-        name: {**declared.get(name, {}), **said.get(name, {})} for name in {**said, **declared}
+    from_source = {
+        parameter.label: {
+            "macro": parameter.macro,
+            "values": f"{parameter.start}:{parameter.end}:{parameter.step}",
+        }
+        for parameter in ranges
     }
-    whole = {**given.model_dump(by_alias=True), "parameter": every}
-    return KernelMaker(path, as_model(path, OwnKernel, whole))
+    parameters = {
+        name: {**from_source.get(name, {}), **from_table.get(name, {})}
+        for name in {**from_table, **from_source}
+    }
+    merged = {**table.model_dump(by_alias=True), "parameter": parameters}
+    return KernelMaker(path, as_model(path, OwnKernel, merged))

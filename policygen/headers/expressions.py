@@ -1,11 +1,11 @@
-"""Integer expressions of the preprocessor and of axis values; what is unknown stays unknown."""
+"""Evaluates integer expressions of the preprocessor and of axis values; unknowns propagate."""
 
 import operator
 import re
 from collections.abc import Callable
 
 Lookup = Callable[[str], int | None]
-"""The value of a name; `defined X` asks for the name `defined X`."""
+"""Returns the value of a name; `defined X` is looked up as the name `defined X`."""
 
 MAX_PARTS = 400
 MAX_DEPTH = 40
@@ -21,7 +21,7 @@ _SHIFTS = 64
 
 
 def _divide(left: int, right: int) -> int | None:
-    """C++ rounds towards zero."""
+    """Divides as in C++, rounding towards zero."""
     if right == 0:
         return None
     quotient = abs(left) // abs(right)
@@ -63,11 +63,11 @@ _LOGIC = {"||": 1, "&&": 2}
 
 
 class _MalformedError(Exception):
-    """Not an expression that this module reads."""
+    """The text is no expression that this module reads."""
 
 
 def evaluate(text: str, lookup: Lookup) -> int | None:
-    """The value of an expression; None when it is unknown or no integer expression."""
+    """Evaluates an expression; None if it is unknown or no integer expression."""
     parts = _parts(text)
     if parts is None:
         return None
@@ -81,18 +81,18 @@ def evaluate(text: str, lookup: Lookup) -> int | None:
 
 def _parts(text: str) -> list[str] | None:
     parts: list[str] = []
-    at, text = 0, text.strip()
-    while at < len(text):
-        match = _PART.match(text, at)
+    offset, text = 0, text.strip()
+    while offset < len(text):
+        match = _PART.match(text, offset)
         if match is None or len(parts) == MAX_PARTS:
             return None
         parts.append(match.group().strip())
-        at = match.end()
+        offset = match.end()
     return parts
 
 
 class _ExpressionReader:
-    """Precedence climbing over the parts."""
+    """A precedence-climbing parser."""
 
     def __init__(self, parts: list[str], lookup: Lookup) -> None:
         self.parts = parts
@@ -147,7 +147,7 @@ class _ExpressionReader:
         return name
 
     def _skip_arguments(self) -> None:
-        """`F(a, >=, 12)` counts as its name, whatever the arguments."""
+        """Skips the arguments of `F(a, >=, 12)`, which evaluates to its name regardless."""
         if self.peek() not in {"(", "{"}:
             return
         depth = 0
@@ -173,7 +173,7 @@ def _negate(sign: str, value: int | None) -> int | None:
 
 
 def _logic(sign: str, left: int | None, right: int | None) -> int | None:
-    """Three-valued: `0 && unknown` is 0, `1 || unknown` is 1."""
+    """Evaluates three-valued logic: `0 && unknown` is 0, `1 || unknown` is 1."""
     decisive = sign == "||"
     if any(side is not None and bool(side) is decisive for side in (left, right)):
         return int(decisive)

@@ -1,7 +1,7 @@
-"""libclang's view of a header: which templates it declares, in which namespace, with what values.
+"""Reads a header with libclang (templates, namespaces, values) and cross-checks with tree-sitter.
 
-Includes are not followed, except those of neighbouring tuning headers, so that nothing else of CUB
-has to be readable; what clang cannot know is an error that it recovers from.
+Only includes of neighboring tuning headers are followed, so the rest of CUB need not be readable.
+clang recovers from errors about unknown names.
 """
 
 import ctypes
@@ -17,14 +17,14 @@ from policygen.model.records import Span
 
 # "#  include <cub/device/dispatch/tuning/common.cuh>"
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"][^\n]*', re.MULTILINE)
-# What could make clang open a file, or wait for one, and says nothing of tunings:
+# Directives that could make clang open a file or wait for one, and are irrelevant to tunings:
 # "#pragma GCC dependency "x"", "#line 271 "/dev/zero"", "# 1 "x""
-_ASIDE = re.compile(
+_OTHER_DIRECTIVE = re.compile(
     rb"^[ \t]*#[ \t]*(?:(?:pragma|line|ident|sccs)\b|\d)[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*",
     re.MULTILINE,
 )
-# "__has_include(<x>)" is 0 for who follows no includes
-_ASKS = re.compile(rb"\b__has_(?:include|include_next|embed)\s*\([^()\n]*\)")
+# "__has_include(<x>)" evaluates to 0 because includes are not followed
+_HAS_INCLUDE = re.compile(rb"\b__has_(?:include|include_next|embed)\s*\([^()\n]*\)")
 _FAMILY = re.compile(r"sm\d{2,3}_\w+")
 _ROOT = "/policygen"
 _ARGUMENTS = (
@@ -36,25 +36,25 @@ _INTEGER_RESULT = 1  # CXEval_Int
 
 @dataclass(slots=True)
 class Facts:
-    """What clang found; offsets into the file."""
+    """The facts that clang reports; offsets into the file."""
 
     namespaces: list[tuple[Span, str]] = field(default_factory=list)
     templates: dict[int, str] = field(default_factory=dict)
-    """Offset of the name of each `smNN_*` template → its name."""
+    """Offset of each `smNN_*` template's name → the name."""
     aggregates: set[int] = field(default_factory=set)
-    """Offset of the name of each `smNN_*` struct with fields: it only carries values."""
+    """Offset of the name of each `smNN_*` struct with fields, which only carries values."""
     constants: dict[int, int] = field(default_factory=dict)
-    """Offset of a member's name → the number that its initialiser is."""
+    """Offset of a member's name → the value of its initializer."""
     unclosed: str | None = None
-    """What is missing at the end: a macro such as `CUB_NAMESPACE_END` hides a brace."""
+    """What is missing at the end of the file: a macro such as `CUB_NAMESPACE_END` hides a brace."""
 
     def namespace(self, offset: int) -> str:
-        """The namespaces around an offset, as `cub::detail::scan`."""
+        """Returns the namespaces around an offset, such as `cub::detail::scan`."""
         return "::".join(name for span, name in self.namespaces if span.start <= offset < span.end)
 
 
 class Neighbours:
-    """The other headers of a folder, by the path with which they are included."""
+    """The other headers of a folder, by include path."""
 
     def __init__(self, headers: Mapping[str, bytes]) -> None:
         self._headers = headers
@@ -62,29 +62,35 @@ class Neighbours:
 
     @property
     def headers(self) -> Mapping[str, bytes]:
-        """All of them."""
+        """All of the headers."""
         return self._headers
 
     def reachable(self, data: bytes) -> dict[str, bytes]:
-        """What a header includes of them, directly or not."""
-        found: dict[str, bytes] = {}
-        waiting = self._included(data)
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found[name] = self._readable.setdefault(name, self.cut(self._headers[name]))
-                waiting += self._included(found[name])
-        return dict(sorted(found.items()))
+        """Returns the neighbors that a header includes, directly or transitively."""
+        reachable: dict[str, bytes] = {}
+        pending = self._included(data)
+        while pending:
+            name = pending.pop()
+            if name not in reachable:
+                reachable[name] = self._readable.setdefault(name, self.cut(self._headers[name]))
+                pending += self._included(reachable[name])
+        return dict(sorted(reachable.items()))
 
     def cut(self, data: bytes) -> bytes:
-        """The text without what leads to other files than these."""
-        far = [Span(*m.span()) for m in _INCLUDE.finditer(data) if _target(m) not in self._headers]
-        data = blank(data, far)
-        data = blank(data, [Span(*match.span()) for match in _ASIDE.finditer(data)])
-        return _ASKS.sub(lambda match: b"0".ljust(len(match[0])), data)
+        """Blanks everything in a header that leads to files other than these."""
+        outside = [
+            Span(*match.span())
+            for match in _INCLUDE.finditer(data)
+            if _target(match) not in self._headers
+        ]
+        data = blank(data, outside)
+        data = blank(data, [Span(*match.span()) for match in _OTHER_DIRECTIVE.finditer(data)])
+        return _HAS_INCLUDE.sub(lambda match: b"0".ljust(len(match[0])), data)
 
     def _included(self, data: bytes) -> list[str]:
-        return [name for m in _INCLUDE.finditer(data) if (name := _target(m)) in self._headers]
+        return [
+            name for match in _INCLUDE.finditer(data) if (name := _target(match)) in self._headers
+        ]
 
 
 def _target(include: re.Match[bytes]) -> str:
@@ -92,10 +98,12 @@ def _target(include: re.Match[bytes]) -> str:
 
 
 def parse(text: Text, neighbours: Neighbours, constants: Sequence[Span]) -> Facts:
-    """Parses one header; `constants` are the entries in which clang shall compute values."""
+    """Parses a header; `constants` are the entries whose values clang must compute."""
     import clang.cindex as ci
 
-    files = [(f"{_ROOT}/{n}", data) for n, data in neighbours.reachable(text.uncommented).items()]
+    files = [
+        (f"{_ROOT}/{path}", data) for path, data in neighbours.reachable(text.uncommented).items()
+    ]
     main = f"{_ROOT}/header.cuh"
     files += [(main, neighbours.cut(text.uncommented)), (f"{_ROOT}/prelude.h", _prelude())]
     options = ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES | ci.TranslationUnit.PARSE_INCOMPLETE
@@ -112,7 +120,7 @@ def _prelude() -> bytes:
 
 
 class _Walk:
-    """One pass over the declarations; function bodies and other files are not entered."""
+    """A pass over the declarations that skips function bodies and other files."""
 
     def __init__(self, ci: Any, main: str, end: int, constants: Sequence[Span]) -> None:
         self._ci = ci
@@ -131,7 +139,7 @@ class _Walk:
         self._variable = kind.VAR_DECL
         self._field = kind.FIELD_DECL
         self._namespace = kind.NAMESPACE
-        self._library = _typed(ci)
+        self._library = _typed_library(ci)
         self.facts = Facts()
 
     def walk(self, unit: Any) -> Facts:
@@ -140,27 +148,27 @@ class _Walk:
         return self.facts
 
     def _unclosed(self, unit: Any) -> str | None:
-        """The last words of clang about the syntax, if an end is missing.
+        """Returns clang's last syntax error if the end of the file is incomplete.
 
-        Its other complaints say nothing: an unknown name makes clang misread what follows.
+        Other errors are ignored: an unknown name makes clang misread what follows.
         """
         library = self._library
         for index in reversed(range(library.clang_getNumDiagnostics(unit))):
             diagnostic = self._ci.Diagnostic(library.clang_getDiagnostic(unit, index))
-            place = diagnostic.location
-            if place.file is None or place.file.name != self._main:
+            location = diagnostic.location
+            if location.file is None or location.file.name != self._main:
                 continue
-            at_end = place.offset >= self._end
+            at_end = location.offset >= self._end
             return diagnostic.spelling if at_end and "expected '}'" in diagnostic.spelling else None
         return None
 
     def _scope(self, cursor: Any) -> None:
-        waiting = [cursor]
-        while waiting:
-            waiting += reversed(list(self._declarations(waiting.pop())))
+        pending = [cursor]
+        while pending:
+            pending += reversed(list(self._declarations(pending.pop())))
 
     def _declarations(self, cursor: Any) -> Iterator[Any]:
-        """Takes note of what a scope declares, and gives the scopes in it."""
+        """Records the declarations of a scope, and yields its nested scopes."""
         for child in cursor.get_children():
             kind = child.kind
             if kind in self._records:
@@ -176,21 +184,21 @@ class _Walk:
         name = cursor.spelling
         if not _FAMILY.fullmatch(name) or not self._in_main_file(cursor):
             return
-        plain = cursor.kind in self._plain
-        if plain and not self._library.clang_getSpecializedCursorTemplate(cursor):
+        is_plain = cursor.kind in self._plain
+        if is_plain and not self._library.clang_getSpecializedCursorTemplate(cursor):
             if any(child.kind == self._field for child in cursor.get_children()):
                 self.facts.aggregates.add(cursor.location.offset)
             return
-        at = cursor.location.offset
-        self.facts.templates[at] = name
-        if any(span.start <= at < span.end for span in self._constants):
+        offset = cursor.location.offset
+        self.facts.templates[offset] = name
+        if any(span.start <= offset < span.end for span in self._constants):
             for child in cursor.get_children():
                 if child.kind == self._variable:
                     self._evaluate(child)
 
     def _evaluate(self, cursor: Any) -> None:
         if not any(_is_written(child) for child in cursor.get_children()):
-            return  # clang reads an initialiser with an unknown name as none, which would be 0
+            return  # clang drops an initializer with an unknown name, which would yield 0
         result = self._library.clang_Cursor_Evaluate(cursor)
         if not result:
             return
@@ -200,7 +208,7 @@ class _Walk:
         self._library.clang_EvalResult_dispose(result)
 
     def _expands_in_main_file(self, cursor: Any) -> bool:
-        """CUB opens its namespace with a macro, which is written elsewhere."""
+        """Tells whether a cursor expands here: a macro defined elsewhere opens CUB's namespace."""
         file = cursor.location.file
         return file is not None and file.name == self._main
 
@@ -214,8 +222,8 @@ def _is_written(cursor: Any) -> bool:
 
 
 @cache
-def _typed(ci: Any) -> Any:
-    """The library, told of the functions that clang.cindex leaves untyped."""
+def _typed_library(ci: Any) -> Any:
+    """Declares the signatures that clang.cindex leaves untyped."""
     library = ci.conf.lib
     library.clang_Cursor_Evaluate.argtypes = [ci.Cursor]
     library.clang_Cursor_Evaluate.restype = ctypes.c_void_p
@@ -228,11 +236,11 @@ def _typed(ci: Any) -> Any:
     return library
 
 
-# "CUB_NAMESPACE_BEGIN", "_CCCL_HOST_DEVICE_API": words that no grammar knows; not "CUB_MAX("
+# "CUB_NAMESPACE_BEGIN", "_CCCL_HOST_DEVICE_API": tokens outside of the grammar; not "CUB_MAX("
 _MACROS = re.compile(rb"\b_?(?:CUB|CCCL|THRUST)_[A-Z0-9_]+\b(?![ \t]*\()")
 # "sm90_tuning<int>", "detail::scan::sm90_tuning"
-_COUNT_FAMILY = re.compile(rb"(?:(?:\w+\s*)?::\s*)*(sm\d{2,3}_\w+)")
-_QUESTION = """
+_FAMILY_NAME = re.compile(rb"(?:(?:\w+\s*)?::\s*)*(sm\d{2,3}_\w+)")
+_QUERY = """
 (template_declaration (struct_specifier name: (_) @name))
 (template_declaration (class_specifier name: (_) @name))
 (template_declaration (union_specifier name: (_) @name))
@@ -242,38 +250,40 @@ _QUESTION = """
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What stands in a header; offsets into the file."""
+    """The contents of a header; offsets into the file."""
 
     families: tuple[Span, ...]
-    """The names of templates of families."""
+    """The names of family templates."""
     returns: tuple[int, ...]
 
 
-# A second look at a header, by tree-sitter: what it sees and our readers did not is refused.
+# The cross-check by tree-sitter, which rejects anything that only it sees
 #
-# It has its own lexer and its own grammar, needs no names to be known, and goes on behind errors.
+# It has its own lexer and grammar, needs no known names, and continues after errors.
 
 
 @lru_cache(maxsize=1)
 def look(data: bytes) -> Counted:
-    """What tree-sitter finds in a header; both checks ask for the same."""
+    """Parses a header with tree-sitter; cached, as both checks need it."""
     from tree_sitter import QueryCursor
 
-    parser, question = _parser()
+    parser, query = _parser()
     tree = parser.parse(_MACROS.sub(lambda match: b" " * len(match[0]), data))
-    found = QueryCursor(question).captures(tree.root_node)
-    returns = sorted(node.start_byte for node in found.get("return", []))
-    return Counted(_families(data, found.get("name", [])), tuple(returns))
+    captures = QueryCursor(query).captures(tree.root_node)
+    returns = sorted(node.start_byte for node in captures.get("return", []))
+    return Counted(_families(data, captures.get("name", [])), tuple(returns))
 
 
 def _families(data: bytes, nodes: Iterable[Any]) -> tuple[Span, ...]:
     names = ((node.start_byte, data[node.start_byte : node.end_byte]) for node in nodes)
-    found = ((at, match) for at, name in names if (match := _COUNT_FAMILY.match(name)))
-    return tuple(sorted(Span(at + match.start(1), at + match.end(1)) for at, match in found))
+    matches = ((start, match) for start, name in names if (match := _FAMILY_NAME.match(name)))
+    return tuple(
+        sorted(Span(start + match.start(1), start + match.end(1)) for start, match in matches)
+    )
 
 
 def check_families(text: Text, seen: Counted, names: Collection[int]) -> None:
-    """Raises at a template of a family that was not read; `names` are where those that were are."""
+    """Raises an error at a family template that was not read; `names` are the offsets that were."""
     for span in seen.families:
         if span.start not in names:
             name = text.data[span.start : span.end].decode()
@@ -281,15 +291,15 @@ def check_families(text: Text, seen: Counted, names: Collection[int]) -> None:
 
 
 def check_returns(text: Text, seen: Counted, bodies: Iterable[Span]) -> None:
-    """Raises at a return outside of the bodies of all functions that were found."""
+    """Raises an error at a return outside of all known function bodies."""
     spans = iter(sorted(bodies))
     body = next(spans, None)
-    for at in seen.returns:
-        while body is not None and body.end <= at:
+    for offset in seen.returns:
+        while body is not None and body.end <= offset:
             body = next(spans, None)
-        if body is None or at < body.start:
+        if body is None or offset < body.start:
             raise text.error(
-                at,
+                offset,
                 "a return of no function that can be read",
                 width=len("return"),
                 remedy="Expected: constexpr auto NAME(…) -> TYPE { … }",
@@ -302,4 +312,4 @@ def _parser() -> tuple[Any, Any]:
     import tree_sitter_cpp
 
     language = tree_sitter.Language(tree_sitter_cpp.language())
-    return tree_sitter.Parser(language), tree_sitter.Query(language, _QUESTION)
+    return tree_sitter.Parser(language), tree_sitter.Query(language, _QUERY)

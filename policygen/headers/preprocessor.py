@@ -1,7 +1,7 @@
-"""Joins a benchmark's source and the neighbours that it includes, as the preprocessor would.
+"""Joins a benchmark's source and the neighbors that it includes, as a preprocessor would.
 
-Conditions that the build decides are followed; the platform's are assumed and noted; of the rest
-every branch stays.
+Conditions that the build defines are evaluated. Conditions on the platform are evaluated, and
+noted as assumptions. For all other conditions, every branch is kept.
 """
 
 import os
@@ -16,7 +16,7 @@ from policygen.headers.search_space import Knowledge
 from policygen.headers.text import Text, read_bytes
 
 MAX_DEPTH = 32
-"""Includes within includes."""
+"""The deepest nesting of includes."""
 # "#  ifdef TUNE_T"
 _DIRECTIVE = re.compile(r"\s*#\s*(\w*)\s*(.*)", re.DOTALL)
 _CONTINUED = re.compile(r"\\\r?\n")
@@ -26,15 +26,15 @@ _FIRST_NAME = re.compile(r"\w+")
 
 @dataclass(slots=True)
 class _Group:
-    """An `#if` that is open."""
+    """An open `#if`."""
 
     opened: int
     outer: bool
     active: bool = False
     settled: bool = False
-    """An earlier branch is surely the one."""
+    """Whether an earlier branch is certainly taken."""
     noted: bool = False
-    """A condition of the group is worth a note."""
+    """Whether a condition of the group needs a note."""
     known: bool = True
     note: str = ""
     start: int = 0
@@ -42,7 +42,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """`parameters` is None for an object-like macro."""
+    """A macro; `parameters` is None if it is object-like."""
 
     name: str
     parameters: tuple[str, ...] | None
@@ -50,7 +50,7 @@ class Macro:
 
     @property
     def registers(self) -> bool:
-        """Whether a call of it registers a benchmark."""
+        """Whether a call of the macro registers a benchmark."""
         return self.parameters is not None and REGISTERS in self.body
 
 
@@ -62,33 +62,33 @@ class Region:
     end: int
     condition: str
     known: bool
-    """False when both branches were kept, as nobody knows the condition's value."""
+    """False if the condition is unknown and both branches were kept."""
 
 
 @dataclass(slots=True)
 class PreprocessedUnit:
-    """Text without comments, directives and branches not taken; `mask` has no literals either."""
+    """Text without comments, directives and inactive branches; `mask` has no literals, either."""
 
     text: str = ""
     mask: str = ""
     regions: tuple[Region, ...] = ()
     pieces: list[tuple[Text, int, bool]] = field(default_factory=list)
-    """Where a piece comes from; the flag says that its text is one place, not a copy."""
+    """The origin of each piece; the flag marks text that comes from one offset and is no copy."""
     starts: list[int] = field(default_factory=list)
 
     def origin(self, offset: int) -> tuple[Text, int]:
-        """The file and the place in it."""
+        """Returns the file and offset that an offset comes from."""
         index = bisect_right(self.starts, offset) - 1
         text, start, fixed = self.pieces[index]
         return text, start if fixed else start + offset - self.starts[index]
 
     def error(self, offset: int, message: str) -> SourceError:
-        """A failure at a place of the unit."""
-        text, at = self.origin(offset)
-        return text.error(at, message)
+        """Builds an error at an offset of the unit."""
+        text, position = self.origin(offset)
+        return text.error(position, message)
 
     def closing(self, opening: int) -> int:
-        """The place of the bracket that closes the one at `opening`."""
+        """Returns the offset of the bracket that closes the one at `opening`."""
         stack: list[int] = []
         for match in _UNIT_BRACKET.finditer(self.mask, opening):
             bracket = match.group()
@@ -103,34 +103,34 @@ class PreprocessedUnit:
         raise self.error(opening, f"{self.mask[opening]!r} is never closed")
 
     def passage(self, start: int, end: int) -> "Passage":
-        """A range of the unit without white space at its ends."""
+        """Returns a range of the unit without leading and trailing white space."""
         part = self.text[start:end]
-        lead = len(part) - len(part.lstrip())
-        return Passage(self, start + lead, max(start + lead, start + len(part.rstrip())))
+        leading = len(part) - len(part.lstrip())
+        return Passage(self, start + leading, max(start + leading, start + len(part.rstrip())))
 
 
 class Sources:
-    """The files that were read, or why they could not be."""
+    """Caches the files that were read, or the errors of reading them."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Path, Path], Text | SourceError] = {}
 
     def read(self, path: Path, root: Path) -> Text:
-        """The file, which lies inside of `root`, or the error that it gave the first time."""
+        """Reads a file below `root`, or raises the error of the first attempt again."""
         if (root, path) not in self._known:
             try:
                 self._known[root, path] = _read(path, root)
             except SourceError as error:
                 self._known[root, path] = error
-        known = self._known[root, path]
-        if isinstance(known, SourceError):
-            raise known
-        return known
+        text_or_error = self._known[root, path]
+        if isinstance(text_or_error, SourceError):
+            raise text_or_error
+        return text_or_error
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A range of a unit, so that its text and its place stay together."""
+    """A range of a unit."""
 
     unit: PreprocessedUnit
     start: int
@@ -138,49 +138,49 @@ class Passage:
 
     @property
     def text(self) -> str:
-        """As the unit has it."""
+        """The text as in the unit."""
         return self.unit.text[self.start : self.end]
 
     @property
     def spelling(self) -> str:
-        """On one line, for people."""
+        """The text on one line, for display."""
         text = " ".join(self.text.split())
         return text.encode("latin-1", "replace").decode("utf-8", "replace")
 
     def split(self, *, angles: bool = False) -> list["Passage"]:
-        """The parts between commas that no bracket encloses; empty ones are left out."""
-        found: list[Passage] = []
-        round_, angle, at = 0, 0, self.start
+        """Splits at top-level commas; empty parts are dropped."""
+        parts: list[Passage] = []
+        bracket_depth, angle_depth, part_start = 0, 0, self.start
         for match in _SIGN.finditer(self.unit.mask, self.start, self.end):
             sign = match.group()
             if sign in "<>":
-                # In round brackets these compare or shift.
-                angle += (1 if sign == "<" else -1) if angles and not round_ else 0
+                # Inside parentheses these are comparisons or shifts.
+                angle_depth += (1 if sign == "<" else -1) if angles and not bracket_depth else 0
             elif sign != ",":
-                round_ += 1 if sign in "({[" else -1
-            elif round_ == 0 and angle == 0:
-                found.append(self.unit.passage(at, match.start()))
-                at = match.end()
-        found.append(self.unit.passage(at, self.end))
-        return [part for part in found if part.start < part.end]
+                bracket_depth += 1 if sign in "({[" else -1
+            elif bracket_depth == 0 and angle_depth == 0:
+                parts.append(self.unit.passage(part_start, match.start()))
+                part_start = match.end()
+        parts.append(self.unit.passage(part_start, self.end))
+        return [part for part in parts if part.start < part.end]
 
     def template(self, begin: int) -> list["Passage"] | None:
-        """The template arguments whose `<` is just before the place `begin`, if it is closed."""
-        round_, angle, start = 0, 1, self.start + begin
+        """Returns the template arguments behind the `<` that ends at `begin`, if it is closed."""
+        bracket_depth, angle_depth, start = 0, 1, self.start + begin
         for match in _SIGN.finditer(self.unit.mask, start, self.end):
             sign = match.group()
-            if sign in "<>" and not round_:
-                angle += 1 if sign == "<" else -1
-                if angle == 0:
+            if sign in "<>" and not bracket_depth:
+                angle_depth += 1 if sign == "<" else -1
+                if angle_depth == 0:
                     return self.unit.passage(start, match.start()).split(angles=True)
             elif sign in "(){}[]":
-                round_ += 1 if sign in "({[" else -1
+                bracket_depth += 1 if sign in "({[" else -1
         return None
 
     def inside(self, opening: int) -> "Passage":
-        """What the bracket encloses that is `opening` characters into the passage."""
-        at = self.start + opening
-        return self.unit.passage(at + 1, self.unit.closing(at))
+        """Returns the text in the bracket that is `opening` characters into the passage."""
+        offset = self.start + opening
+        return self.unit.passage(offset + 1, self.unit.closing(offset))
 
 
 _SIGN = re.compile(r"[(){}\[\]<>,]")
@@ -190,12 +190,12 @@ _OPENS = {"(": ")", "{": "}", "[": "]"}
 
 @dataclass(slots=True)
 class Preprocessor:
-    """The state over all files of one unit."""
+    """Preprocesses all files of one unit."""
 
     sources: Sources
     facts: Knowledge
     root: Path
-    """The folder that all files lie in: an include that leads out of it is refused."""
+    """The folder that contains all files; includes that leave it are rejected."""
     macros: dict[str, Macro] = field(default_factory=dict)
     _text: list[str] = field(default_factory=list)
     _mask: list[str] = field(default_factory=list)
@@ -208,27 +208,32 @@ class Preprocessor:
     _values: dict[str, tuple[int | None, bool]] = field(default_factory=dict)
 
     def unit(self) -> PreprocessedUnit:
-        """What was joined so far."""
+        """Returns the text joined so far."""
         self._unit.text, self._unit.mask = "".join(self._text), "".join(self._mask)
         self._unit.regions = tuple(self._regions)
         return self._unit
 
     def add(self, path: Path, depth: int = 0) -> None:
-        """Takes a file in, and what it includes."""
+        """Adds a file and its includes."""
         text = self.sources.read(path, self.root)
         self._seen.add(path.resolve())
         self.take(text, path.parent, depth)
 
     def take(self, text: Text, folder: Path, depth: int = 0) -> None:
-        """Takes a text in, whose includes stand in `folder`."""
+        """Adds a text whose includes are relative to `folder`."""
         data, code = text.uncommented.decode("latin-1"), text.code.decode("latin-1")
         groups: list[_Group] = []
-        at = 0
+        end_of_directive = 0
         spans = text.directives
         for index, (start, end) in enumerate(spans):
             if not groups or groups[-1].active:
-                self._emit(text, at, data[at:start], code[at:start])
-            at = end
+                self._emit(
+                    text,
+                    end_of_directive,
+                    data[end_of_directive:start],
+                    code[end_of_directive:start],
+                )
+            end_of_directive = end
             match = _DIRECTIVE.match(_CONTINUED.sub(" ", data[start:end]))
             word, rest = match.groups() if match else ("", "")
             rest = rest.strip()
@@ -245,43 +250,50 @@ class Preprocessor:
                     self.add(path, depth + 1)
         if groups:
             raise text.error(groups[-1].opened, "#if without an #endif")
-        self._emit(text, at, data[at:], code[at:])
+        self._emit(text, end_of_directive, data[end_of_directive:], code[end_of_directive:])
 
     def _emit(self, text: Text, start: int, data: str, code: str) -> None:
-        """Adds a part of a file; macros that register benchmarks are expanded."""
-        done = 0
+        """Adds a part of a file, and expands macros that register benchmarks."""
+        emitted = 0
         calls = [name for name, macro in self.macros.items() if macro.registers]
         if calls:
             names = "|".join(map(re.escape, calls))
             for match in re.finditer(rf"\b({names})\s*\(", code):
-                if match.start() < done:
+                if match.start() < emitted:
                     continue
                 body, end = expand(self.macros[match.group(1)], data, code, match.end() - 1)
                 if end < 0:
                     raise text.error(start + match.end() - 1, "'(' is never closed")
                 self._append(
-                    text, start + done, data[done : match.start()], code[done : match.start()]
+                    text,
+                    start + emitted,
+                    data[emitted : match.start()],
+                    code[emitted : match.start()],
                 )
                 self._append(text, start + match.start(), body, mask_strings(body), fixed=True)
-                done = end
-        self._append(text, start + done, data[done:] + "\n", code[done:] + "\n")
+                emitted = end
+        self._append(text, start + emitted, data[emitted:] + "\n", code[emitted:] + "\n")
 
-    def _append(self, text: Text, at: int, data: str, code: str, *, fixed: bool = False) -> None:
-        self._unit.pieces.append((text, at, fixed))
+    def _append(
+        self, text: Text, offset: int, data: str, code: str, *, fixed: bool = False
+    ) -> None:
+        self._unit.pieces.append((text, offset, fixed))
         self._unit.starts.append(self._size)
         self._text.append(data)
         self._mask.append(code)
         self._size += len(data)
 
-    def _open(self, word: str, rest: str, at: int, groups: list[_Group], following: str) -> _Group:
-        group = _Group(at, outer=not groups or groups[-1].active)
+    def _open(
+        self, word: str, rest: str, offset: int, groups: list[_Group], following: str
+    ) -> _Group:
+        group = _Group(offset, outer=not groups or groups[-1].active)
         if word == "if":
             condition = rest
         else:
             name = _FIRST_NAME.match(rest)
             condition = f"{'!' * (word == 'ifndef')}defined({name.group() if name else ''})"
             if word == "ifndef" and name and _defines(following, name.group()):
-                # An include guard, or a default for what the includer may have set.
+                # An include guard, or a default for what the including file may define.
                 condition = str(int(name.group() not in self.macros))
         self._enter(group, condition)
         return group
@@ -297,17 +309,17 @@ class Preprocessor:
         group.settled = value is not None and value != 0
         group.known &= value is not None
         group.noted |= value is None or self._assumed
-        spelled = " ".join(condition.split())
-        group.note = spelled if group.active else f"!({spelled})"
+        spelling = " ".join(condition.split())
+        group.note = spelling if group.active else f"!({spelling})"
         group.start = self._size
 
     def _leave(self, group: _Group) -> None:
         if group.active and group.noted and self._size > group.start:
             self._regions.append(Region(group.start, self._size, group.note, group.known))
 
-    def _turn(self, text: Text, at: int, word: str, rest: str, groups: list[_Group]) -> None:
+    def _turn(self, text: Text, offset: int, word: str, rest: str, groups: list[_Group]) -> None:
         if not groups:
-            raise text.error(at, f"#{word} without an #if")
+            raise text.error(offset, f"#{word} without an #if")
         group = groups[-1]
         self._leave(group)
         if word == "endif":
@@ -321,7 +333,7 @@ class Preprocessor:
             group.start = self._size
 
     def _act(self, word: str, rest: str, folder: Path) -> Path | None:
-        """Takes note of a macro; of an include, returns the file that is still to be read."""
+        """Records a macro definition, or returns the file that an include adds."""
         if word == "define":
             self._values.clear()
             if macro := parse_macro(rest):
@@ -337,24 +349,24 @@ class Preprocessor:
         return None
 
     def _is_new(self, path: Path) -> bool:
-        """Whether a neighbour is there and not part of the unit: a cycle ends here."""
+        """Tells whether a neighbor exists and is not part of the unit yet, which breaks cycles."""
         try:
             return path.is_file() and path.resolve() not in self._seen
         except (OSError, RuntimeError, ValueError):
             return False
 
     def _lookup(self, name: str) -> int | None:
-        asked = name.startswith("defined ")
+        is_defined_query = name.startswith("defined ")
         name = name.removeprefix("defined ").removeprefix("::")
         if macro := self.macros.get(name):
-            return 1 if asked else self._value(macro)
+            return 1 if is_defined_query else self._value(macro)
         if name in self.facts.build.defined:
-            return 1 if asked else self.facts.build.defined[name]
+            return 1 if is_defined_query else self.facts.build.defined[name]
         if name in self.facts.platform:
             self._assumed = True
-            return 1 if asked else self.facts.platform[name]
-        gone = name.startswith(self.facts.build.undefined_prefixes)
-        return 0 if gone or name in self.facts.build.undefined else None
+            return 1 if is_defined_query else self.facts.platform[name]
+        has_undefined_prefix = name.startswith(self.facts.build.undefined_prefixes)
+        return 0 if has_undefined_prefix or name in self.facts.build.undefined else None
 
     def _value(self, macro: Macro) -> int | None:
         if macro.name in self._busy or len(self._busy) > MAX_DEPTH:
@@ -370,7 +382,7 @@ class Preprocessor:
         return value
 
     def condition(self, text: str) -> tuple[int | None, bool]:
-        """The value of a condition in code, and whether it was assumed."""
+        """Evaluates a condition in code, and tells whether it depends on assumptions."""
         self._assumed = False
         return evaluate(text, self._lookup), self._assumed
 
@@ -391,30 +403,34 @@ REGISTERS = "NVBENCH_BENCH"
 MAX_BODY = 20_000
 
 
-# `#define`: values for conditions, and function-like macros that register benchmarks.
+# Macros: values for conditions, and function-like ones that register benchmarks
 
 
 def parse_macro(text: str) -> Macro | None:
-    """What follows `#define`."""
+    """Parses the text behind `#define`."""
     match = _DEFINE.match(text)
     if match is None or len(text) > MAX_BODY:
         return None
-    given = match["parameters"]
-    parameters = None if given is None else tuple(p.strip() for p in given.split(","))
+    parameter_list = match["parameters"]
+    parameters = (
+        None
+        if parameter_list is None
+        else tuple(parameter.strip() for parameter in parameter_list.split(","))
+    )
     return Macro(match["name"], parameters, match["body"].strip())
 
 
 def expand(macro: Macro, data: str, mask: str, opening: int) -> tuple[str, int]:
-    """The macro's body for the call whose bracket is at `opening`, and where the call ends."""
+    """Expands the call whose bracket is at `opening`; returns the text and the end of the call."""
     arguments: list[str] = []
-    depth, at = 0, opening + 1
+    depth, argument_start = 0, opening + 1
     for match in _BRACKET.finditer(mask, opening):
         sign = match.group()
         if sign != ",":
             depth += 1 if sign in "({[" else -1
         if depth == 0 or (sign == "," and depth == 1):
-            arguments.append(data[at : match.start()].strip())
-            at = match.end()
+            arguments.append(data[argument_start : match.start()].strip())
+            argument_start = match.end()
         if depth == 0:
             return _substitute(macro, arguments), match.end()
     return "", -1
@@ -443,15 +459,12 @@ def _quoted(text: str) -> str:
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
-# A benchmark as the compiler sees it: one text out of several files, with places kept.
-
-
 def mask_strings(text: str) -> str:
-    """The same text with spaces for string literals."""
-    return _STRING.sub(lambda m: " " * len(m.group()), text)
+    """Replaces string literals with spaces."""
+    return _STRING.sub(lambda match: " " * len(match.group()), text)
 
 
-# Reads files, each once, and refuses what cannot be a benchmark source.
+# Reading files
 
 
 def _read(path: Path, root: Path) -> Text:
@@ -461,7 +474,7 @@ def _read(path: Path, root: Path) -> Text:
 
 
 def read_text(path: Path, root: Path) -> Text:
-    """A file inside of `root` that holds text."""
+    """Reads a text file below `root`."""
     text = Text(path.as_posix(), read_bytes(path, root))
     text.check_bytes()
     return text

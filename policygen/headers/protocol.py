@@ -1,4 +1,4 @@
-"""What a dialect does: all else asks this, and never how an entry is spelled."""
+"""The dialect interface: all other code goes through it and never sees how entries are spelled."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,14 +26,14 @@ from policygen.model.tuning import Entry, Family, TuningHeader, Value, spell
 from policygen.model.workload import Point
 
 Tell = Callable[[Sequence[Point], str], Mapping[Point, Selected]]
-"""What the compiler selects for workloads on an architecture."""
+"""Queries the compiler: the selection for each workload on an architecture."""
 TypeName = int | str
-"""One of the types that a workload is told from others by: an argument, or what names a type."""
+"""A type that distinguishes workloads: a template argument index, or the name of a type trait."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningTree:
-    """A tree: what its headers hold, and their bytes."""
+    """A CUB tree: its tunings by header, and the header bytes."""
 
     cub: Cub
     headers: Mapping[str, TuningHeader]
@@ -42,176 +42,176 @@ class TuningTree:
 
 @dataclass(frozen=True, slots=True)
 class Spot(ABC):
-    """Where the values of a workload go: the entry that has it, or one that is to be added."""
+    """The place for a workload's values: its current entry, or a new one."""
 
     told: Selected
 
     @property
     @abstractmethod
     def target(self) -> Target:
-        """The entry that decides the workload, now or afterwards."""
+        """The entry that serves the workload, now or after the change."""
 
     @property
     @abstractmethod
     def header(self) -> str:
-        """Where it is written."""
+        """The header that holds the entry."""
 
     @property
     @abstractmethod
     def entry(self) -> Entry | None:
-        """The one whose values change; none where one is added."""
+        """The entry whose values change, or None if one is added."""
 
     @property
     @abstractmethod
     def place(self) -> object:
-        """What is the same for all workloads of one entry."""
+        """A key that is equal for all workloads of one entry."""
 
     @property
     def types(self) -> Mapping[TypeName, str]:
-        """The types by which the workload can be told from others."""
+        """The types that can distinguish the workload from others."""
         return {}
 
     def naming(self, name: TypeName) -> "Spot":
-        """Of an entry for one of its types alone."""
+        """Restricts the entry to one type of the workload."""
         raise NotImplementedError(name)
 
     @property
     def named(self) -> str:
-        """The type that its entry names, besides what it names anyway."""
+        """The type that the entry names in addition to its usual arguments."""
         return ""
 
     @property
     def general(self) -> "Spot":
-        """The same where nothing needs to be written for one of the types."""
+        """The same spot without a type named for one workload alone."""
         return self
 
     @property
     def narrower(self) -> "Spot | None":
-        """Of an entry that names its types, where the one that it has decides others, too."""
+        """A spot that names the types, where the current entry serves other workloads, too."""
         return None
 
     @property
     def ahead(self) -> bool:
-        """Whether what is added comes before what decides now, and takes all that it not names."""
+        """Whether a new entry precedes the current one and takes all workloads that it matches."""
         return False
 
     @property
     def unsure(self) -> bool:
-        """Whether a header with what is added may not compile."""
+        """Whether the header may fail to compile with the new entry."""
         return self.ahead
 
     @property
     def too_broad(self) -> str | None:
-        """Why no entry can be added: it would take others, too."""
+        """Why no entry can be added, if it would serve other workloads, too."""
         return None
 
     @property
     def alone(self) -> bool:
-        """Whether a reason needs no names of the others that its entry decides."""
+        """Whether a reason can omit the other workloads that the entry serves."""
         return False
 
     @abstractmethod
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
-        """The values of an entry for a variant of the benchmark as it was measured."""
+        """Returns an entry's values for a variant, under the benchmark's parameters as measured."""
 
     @abstractmethod
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
-        """What the policy shows with these values."""
+        """Returns the values that the policy reports with these members."""
 
     def unsaid(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, Value]:
-        """The values of a variant that the policy shows, and no member of an entry says."""
+        """Returns the variant's values that the policy reports but no entry member states."""
         del measured, variant
         return {}
 
-    def saying(self, measured: BenchmarkBinding, shown: Values) -> "Spot | None":
-        """The same with an entry that says more of a variant; none where none can.
+    def saying(self, measured: BenchmarkBinding, reported: Values) -> "Spot | None":
+        """Returns a spot whose entry states more of a variant's values, or None.
 
-        `shown` has by value what the policy gives an entry that does not say it.
+        `reported` maps values to what the policy uses for entries that do not state them.
         """
-        del measured, shown
+        del measured, reported
         return None
 
-    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
-        """What the policy shows when it has the values that are wanted."""
-        return {**self.told.values, **wanted}
+    def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the values that the policy reports after the change."""
+        return {**self.told.values, **changed}
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
-        """What an entry with these values holds."""
+        """Builds the content of an entry with these values."""
         return Content("values", members, label=label)
 
     def kept(self, name: str) -> Content:
-        """What gives the workload what it has now, where a broader entry would take it."""
+        """Builds content that keeps the workload's values where a broader entry would take over."""
         raise InputError(f"no entry can keep what {name} has")
 
     def takes(self, other: "Spot") -> bool:
-        """Whether what is written here decides another workload, or may."""
+        """Tells whether this spot's entry serves, or may serve, another workload."""
         return other.place == self.place
 
-    def lost(self, found: str) -> str:
-        """That the workload does not get what is written for it, but what was found."""
-        return f"would have {found}"
+    def lost(self, outcome: str) -> str:
+        """Describes what the workload gets instead of the values written for it."""
+        return f"would have {outcome}"
 
 
 @dataclass(frozen=True, slots=True)
 class EntryWrite:
-    """One entry to write, and the workloads that it is for."""
+    """An entry to write and the workloads that it is for."""
 
     spots: tuple[Spot, ...]
     content: Content
     reason: str
     points: frozenset[Point] = frozenset()
-    """The workloads that were measured."""
+    """The measured workloads."""
 
     @property
     def header(self) -> str:
-        """Where it is written."""
+        """The header that holds the entry."""
         return self.spots[0].header
 
 
 @dataclass(slots=True)
 class HeaderEdits:
-    """What changes in one header."""
+    """The changes to one header."""
 
     edits: list[Edit] = field(default_factory=list)
     policies: list[str] = field(default_factory=list)
 
 
 class Dialect(Protocol):
-    """One way to spell tunings, in the headers of one tree and for one architecture."""
+    """A notation for tunings in one tree's headers, for one architecture."""
 
     @staticmethod
     def read(header: TuningHeader) -> tuple[Family, ...]:
-        """The entries of a header that are spelled so, by family."""
+        """Reads the entries of a header in this notation, by family."""
 
     @staticmethod
     def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
-        """A copy of a header in which each entry can be recognised; `members` carry the marks."""
+        """Marks each entry in a copy of a header; `members` names the members that carry marks."""
 
     def check(self, benchmark: BenchmarkBinding) -> None:
-        """Refuses a benchmark that has no place, whatever is selected for its workloads."""
+        """Refuses a benchmark whose workloads can have no place, whatever is selected for them."""
 
-    def place(self, benchmark: BenchmarkBinding, told: Selected) -> Spot:
-        """The entry of a workload, or where one goes."""
+    def place(self, benchmark: BenchmarkBinding, selected: Selected) -> Spot:
+        """Finds the entry of a workload, or the place for a new one."""
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
-        """The same where later architectures do not get to it; none where there is no such."""
+        """Returns the spot with an upper bound on architectures, or None if there is none."""
 
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
-        """Entries as edits of a header; those for one place are one edit."""
+        """Turns entries into edits of a header; writes to one place form one edit."""
 
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
-        """Entries that keep for later architectures what a change would take; refused or none."""
+        """Builds entries that shield later architectures from a change; all or NotKeptError."""
 
 
 class NotKeptError(Exception):
-    """Workloads that no entry can keep as they are for later architectures, and why not each."""
+    """Workloads that cannot keep their values on later architectures, each with the reason."""
 
-    def __init__(self, told: Sequence[tuple[DeltaRow[Values], str]]) -> None:
-        super().__init__(told[0][1])
-        self.told = told
+    def __init__(self, reasons: Sequence[tuple[DeltaRow[Values], str]]) -> None:
+        super().__init__(reasons[0][1])
+        self.told = reasons
 
 
-# What is the same for entries of all families of a tree: parameters become members and values.
+# Spots in families
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,27 +221,27 @@ class FamilySpot(Spot, ABC):
     site: Site
     binding: FamilyBinding
     family: Family
-    """In the header; for a new one the family that it is made after."""
+    """The family in the header; for a new family, the one it is modeled on."""
     name: str
     """`sm120_tuning`."""
     unsaid_members: Mapping[str, MemberRule] = field(default_factory=dict, kw_only=True)
-    """What later families say, and this one leaves to its policy: the load modifier of sm90."""
+    """Members of newer families that this one leaves to its policy: sm90's load modifier."""
     added: Mapping[str, AddedMember] = field(default_factory=dict, kw_only=True)
-    """Members that entries are made to say, and that the policy does not read yet."""
+    """Members that entries gain and that the policy does not read yet."""
 
     @property
     def header(self) -> str:
-        """Where it is written."""
+        """The header that holds the family."""
         return self.family.header
 
     @property
     @abstractmethod
     def slots(self) -> tuple[Slot, ...]:
-        """What an entry that is added asks for."""
+        """The arguments or conditions of an added entry."""
 
     @property
     def target(self) -> Target:
-        """The entry that decides the workload, now or afterwards."""
+        """The entry that serves the workload, now or after the change."""
         entry = self.entry
         return Target(
             header=self.family.header,
@@ -253,51 +253,61 @@ class FamilySpot(Spot, ABC):
 
     @property
     def place(self) -> object:
-        """What is the same for all workloads of one entry."""
+        """A key that is equal for all workloads of one entry."""
         entry = self.entry
         return *self.in_family, entry.span if entry else self.slots
 
     @property
     def in_family(self) -> tuple[str, str, str]:
-        """What is the same for all entries of the family."""
+        """A key that is equal for all entries of the family."""
         return self.family.header, self.family.namespace, self.name
 
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
-        """The values of an entry for a variant of the benchmark as it was measured."""
+        """Returns an entry's values for a variant, under the benchmark's parameters as measured."""
         rules = (*self.unsaid_members.values(), *self.binding.members.values())
-        said = {name for rule in rules for name in rule.parameters}
-        if lost := [name for name in variant if name not in said and name not in measured.fixed]:
-            raise InputError(f"{self.header} has no place for {', '.join(lost)}")
+        represented = {name for rule in rules for name in rule.parameters}
+        if unrepresented := [
+            name for name in variant if name not in represented and name not in measured.fixed
+        ]:
+            raise InputError(f"{self.header} has no place for {', '.join(unrepresented)}")
         for name, value in measured.fixed.items():
-            if name not in said and variant.get(name, value) != value:
+            if name not in represented and variant.get(name, value) != value:
                 raise InputError(
                     f"{self.header} has no place for {name}, and stands for {name}_{value}"
                 )
         return member_values(self.binding, measured, variant, self.told.sizes)
 
     def unsaid(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, Value]:
-        """The values of a variant that the policy shows, and no member of an entry says."""
-        rules = {m: r for m, r in self.unsaid_members.items() if r.parameters <= variant.keys()}
-        like = self.binding.model_copy(update={"members": rules})
-        members = member_values(like, measured, variant, self.told.sizes)
-        wanted = {
-            **measured.always,
-            **expected_values(self.site, like, members, self.told.sizes),
+        """Returns the variant's values that the policy reports but no entry member states."""
+        rules = {
+            member: rule
+            for member, rule in self.unsaid_members.items()
+            if rule.parameters <= variant.keys()
         }
-        said = {value_name(self.site, *rule) for rule in self.binding.members.items()}
-        return {n: v for n, v in wanted.items() if n in self.told.values and n not in said}
+        binding = self.binding.model_copy(update={"members": rules})
+        members = member_values(binding, measured, variant, self.told.sizes)
+        values = {
+            **measured.always,
+            **expected_values(self.site, binding, members, self.told.sizes),
+        }
+        represented = {value_name(self.site, *rule) for rule in self.binding.members.items()}
+        return {
+            name: value
+            for name, value in values.items()
+            if name in self.told.values and name not in represented
+        }
 
-    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
-        """Without the values of another algorithm than the one that is wanted."""
-        found = {**self.told.values, **wanted}
-        used = self.site.used_by.get(str(wanted.get(words().values.algorithm)))
+    def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """Drops the values that the chosen algorithm does not use."""
+        values = {**self.told.values, **changed}
+        used = self.site.used_by.get(str(changed.get(words().values.algorithm)))
         if used is None:
-            return found
-        others = {name for names in self.site.used_by.values() for name in names} - {*used}
-        return {name: value for name, value in found.items() if name not in others}
+            return values
+        unused = {name for names in self.site.used_by.values() for name in names} - {*used}
+        return {name: value for name, value in values.items() if name not in unused}
 
     def rule_for(self, measured: BenchmarkBinding, name: str) -> tuple[str, MemberRule | None]:
-        """How an entry says a value that its family leaves to the policy, and by which member."""
+        """Returns the member and rule by which an entry can state a value left to the policy."""
         for member, rule in self.unsaid_members.items():
             if value_name(self.site, member, rule) == name:
                 return member, rule
@@ -305,76 +315,70 @@ class FamilySpot(Spot, ABC):
         return name, None if constant is None else MemberRule(constant=spell(constant))
 
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
-        """What the policy shows with these values."""
+        """Returns the values that the policy reports with these members."""
         return expected_values(self.site, self.binding, members, self.told.sizes)
 
 
 ANY_OTHER = "other"
-"""The type of all that CUB has no name for."""
-
-
-# Types that entries can name.
+"""The type trait of types that CUB has no name for."""
 
 
 def can_name(arg: str) -> bool:
-    """Whether an entry can name a type that the compiler prints."""
-    known = type_name(arg) in by_print() or arg.replace(" ", "").isidentifier()
-    return known and arg != ANY_OTHER
+    """Tells whether an entry can name a type that the compiler printed."""
+    is_nameable = type_name(arg) in by_print() or arg.replace(" ", "").isidentifier()
+    return is_nameable and arg != ANY_OTHER
 
 
 Insertion = tuple[int, str, str]
-"""Where it goes, what, and why."""
+"""An insertion: offset, text and reason."""
 
 
-# Text that goes to one place of a header as one edit.
+# Merging of insertions
 
 
 def with_insertions(edits: Iterable[Edit], insertions: Iterable[Insertion]) -> list[Edit]:
-    """Edits with what is inserted besides, in the order of the header."""
-    found = list(edits)
+    """Merges insertions into the edits, in header order."""
+    merged = list(edits)
     added: dict[int, list[tuple[str, str]]] = {}
-    for at, text, reason in insertions:
-        added.setdefault(at, []).append((text, reason))
-    for at, texts in added.items():
-        # The label that an update puts above its entry stands behind a new entry at that place.
-        there = [edit for edit in found if edit.span == (at, at)]
-        found = [edit for edit in found if edit not in there]
-        for edit in there:
-            _add(texts, edit)
-        joined = _joined([text for text, _ in texts])
+    for offset, text, reason in insertions:
+        added.setdefault(offset, []).append((text, reason))
+    for offset, texts in added.items():
+        # A label that an update adds above its entry goes behind a new entry at that place.
+        edits_there = [edit for edit in merged if edit.span == (offset, offset)]
+        merged = [edit for edit in merged if edit not in edits_there]
+        for edit in edits_there:
+            _add_edit(texts, edit)
+        joined = _join([text for text, _ in texts])
         reason = "; ".join(dict.fromkeys(reason for _, reason in texts))
-        found.append(Edit(span=Span(at, at), old="", new=joined, reason=reason))
-    return sorted(found, key=lambda edit: edit.span)
+        merged.append(Edit(span=Span(offset, offset), old="", new=joined, reason=reason))
+    return sorted(merged, key=lambda edit: edit.span)
 
 
-def _add(texts: list[tuple[str, str]], edit: Edit) -> None:
-    """What an edit puts to the place of insertions; a blank line that they have is not doubled."""
+def _add_edit(texts: list[tuple[str, str]], edit: Edit) -> None:
+    """Adds an edit's text to the insertions at its offset without doubling a blank line."""
     first, last = texts[0][0], texts[-1][0]
     blank = not edit.new.strip()
     if blank and (first.startswith(edit.new * 2) or last.endswith(edit.new * 2)):
         return
-    at = 0 if blank and first.startswith(edit.new) else len(texts)
-    texts.insert(at, (edit.new, edit.reason))
+    index = 0 if blank and first.startswith(edit.new) else len(texts)
+    texts.insert(index, (edit.new, edit.reason))
 
 
-def _joined(texts: Iterable[str]) -> str:
-    """One behind the other; the blank line between two is not doubled."""
-    found = ""
+def _join(texts: Iterable[str]) -> str:
+    """Concatenates texts without doubling the blank line between two."""
+    joined = ""
     for text in texts:
-        line = "\r\n" if text.startswith("\r\n") else "\n"
-        if text.startswith(line * 2) and found.endswith(line):
-            found = found.removesuffix(line)
-        found += text
-    return found
-
-
-# Where CUB decides a benchmark's workloads, in each dialect.
+        newline = "\r\n" if text.startswith("\r\n") else "\n"
+        if text.startswith(newline * 2) and joined.endswith(newline):
+            joined = joined.removesuffix(newline)
+        joined += text
+    return joined
 
 
 def site_of(
     benchmark: BenchmarkBinding, version: str, dialect: trees_Dialect
 ) -> tuple[Bound, Site]:
-    """The site in a dialect, and the algorithm that it is of."""
+    """Returns the benchmark's site in a dialect, and its algorithm."""
     for algorithm in bound(version):
         if benchmark in algorithm.benchmarks:
             site = algorithm.site(benchmark.site, dialect)

@@ -1,4 +1,4 @@
-"""One tuning header: bytes to families, entries and policy chains."""
+"""Reads a tuning header into families, entries and policy chains."""
 
 from collections.abc import Mapping
 
@@ -24,11 +24,11 @@ def read_header(
     check_limits(text)
     neighbours = neighbours or Neighbours({})
     if holds_configs(data):
-        return _configs(text, guards, name, neighbours)
+        return _read_config_header(text, guards, name, neighbours)
     tunings, returns = holds_tunings(data), holds_selectors(data)
-    beside = neighbours.reachable(text.uncommented) if tunings or returns else {}
+    reachable = neighbours.reachable(text.uncommented) if tunings or returns else {}
     if tunings or returns:
-        check_hidden(text, beside)
+        check_hidden(text, reachable)
     source = SourceFile(text, guards, Comments(text), format_off_regions(text))
     selectors = read_selectors(source, name) if returns else ()
     families, chains = read_families(source, name, neighbours) if tunings else ((), ())
@@ -38,11 +38,13 @@ def read_header(
         chains=chains,
         selectors=selectors,
         format_off=source.format_off if tunings else (),
-        aggregates=_aggregates(text, beside) if returns else {},
+        aggregates=_aggregates(text, reachable) if returns else {},
     )
 
 
-def _configs(text: Text, guards: Guards, name: str, neighbours: Neighbours) -> TuningHeader:
+def _read_config_header(
+    text: Text, guards: Guards, name: str, neighbours: Neighbours
+) -> TuningHeader:
     check_hidden(text, {})
     source = SourceFile(text, guards, Comments(text), format_off_regions(text))
     families, aggregates, needed = read_configs(source, name, neighbours.headers)
@@ -56,14 +58,16 @@ def _configs(text: Text, guards: Guards, name: str, neighbours: Neighbours) -> T
     )
 
 
-def _aggregates(text: Text, beside: Mapping[str, bytes]) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The fields of all structs, of those in the headers that it includes, too."""
-    found: dict[str, Struct] = {}
-    for name, data in beside.items():
-        found |= find_structs(Text(name, data).code)
-    found |= find_structs(text.code)
+def _aggregates(
+    text: Text, neighbours: Mapping[str, bytes]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Returns the fields of all structs, including those of included neighbors."""
+    structs: dict[str, Struct] = {}
+    for name, data in neighbours.items():
+        structs |= find_structs(Text(name, data).code)
+    structs |= find_structs(text.code)
     return {
         name: tuple(zip(struct.fields, struct.types, strict=True))
-        for name, struct in sorted(found.items())
+        for name, struct in sorted(structs.items())
         if struct.fields
     }

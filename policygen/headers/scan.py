@@ -1,4 +1,4 @@
-"""All tuning headers of a folder, in parallel, each read once for its content."""
+"""Scans a folder's tuning headers in parallel, with a cache keyed by content."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ from policygen.rocprim.structs import declaring
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What could be read, and what could not."""
+    """The headers that could be read, and the errors of the others."""
 
     headers: tuple[TuningHeader, ...]
     errors: tuple[SourceError, ...]
@@ -38,59 +38,61 @@ def scan_headers(
     cached: bool = True,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Scanned:
-    """Reads headers; one that is broken does not keep the others from being read."""
+    """Reads headers; a broken header does not affect the others."""
     neighbours, included = _neighbours(paths), Included(frozenset(paths))
-    known = [_known(path, neighbours, included, cached=cached) for path in paths]
-    asked = read_all([one for one in known if isinstance(one, Request)])
+    cached_or_requests = [
+        _cached_or_request(path, neighbours, included, cached=cached) for path in paths
+    ]
+    read_results = read_all([item for item in cached_or_requests if isinstance(item, Request)])
     results: list[TuningHeader | SourceError] = []
-    for index, (path, one) in enumerate(zip(paths, known, strict=True)):
-        result = next(asked) if isinstance(one, Request) else one
-        if cached and isinstance(one, Request) and isinstance(result, TuningHeader):
-            store(_key(one), result)
+    for index, (path, item) in enumerate(zip(paths, cached_or_requests, strict=True)):
+        result = next(read_results) if isinstance(item, Request) else item
+        if cached and isinstance(item, Request) and isinstance(result, TuningHeader):
+            store(_key(item), result)
         results.append(result)
         if progress:
             progress(index + 1, len(paths), path.name)
     return Scanned(
-        tuple(r for r in results if isinstance(r, TuningHeader)),
-        tuple(r for r in results if isinstance(r, SourceError)),
+        tuple(result for result in results if isinstance(result, TuningHeader)),
+        tuple(result for result in results if isinstance(result, SourceError)),
     )
 
 
 @dataclass(slots=True)
 class Included:
-    """What the files of a tree hold and include, each looked at once and told once."""
+    """Tracks the files that a tree's headers include, and checks each of them once."""
 
     read: Collection[Path]
-    """The headers that are read for themselves."""
+    """The headers that are scanned themselves."""
     _seen: set[Path] = field(default_factory=set)
 
     def check(self, path: Path, data: bytes) -> None:
-        """Raises at the include of a header that leads to tunings which nobody reads."""
+        """Raises an error if an include leads to a file with tunings that is never scanned."""
         root = tree_around(path)
-        for match in _includes(data):
-            waiting = list(_found(path, root, match))
-            while waiting:
-                file = waiting.pop()
+        for include in _includes(data):
+            pending = list(_include_candidates(path, root, include))
+            while pending:
+                file = pending.pop()
                 if file in self._seen or file in self.read or file.match(_NAME):
                     continue
                 self._seen.add(file)
-                holds, inner = _look(file, root)
-                if holds:
+                has_tunings, included = _inspect(file, root)
+                if has_tunings:
                     shown = file.relative_to(root) if file.is_relative_to(root) else file
                     raise Text(str(path), data).error(
-                        match.start(2),
+                        include.start(2),
                         f"{shown.as_posix()} holds tunings, and is no tuning header: they are not"
                         " read",
-                        width=len(match[2]),
+                        width=len(include[2]),
                         remedy=f"Write them into a header that is called {_NAME}.",
                     )
-                waiting += inner
+                pending += included
 
 
-def _known(
+def _cached_or_request(
     path: Path, neighbours: Neighbours, included: Included, *, cached: bool
 ) -> TuningHeader | SourceError | Request:
-    """A header as it was read before; else what has to be asked for."""
+    """Returns a cached header, or the request to read it."""
     try:
         data = read_bytes(path)
         included.check(path, data)
@@ -101,8 +103,8 @@ def _known(
 
 
 def _request(path: Path, data: bytes, neighbours: Neighbours) -> Request:
-    beside = {**neighbours.reachable(data), **declaring(path)}
-    return Request(path.name, str(path), data, beside)
+    readable = {**neighbours.reachable(data), **declaring(path)}
+    return Request(path.name, str(path), data, readable)
 
 
 def _key(request: Request) -> str:
@@ -110,15 +112,15 @@ def _key(request: Request) -> str:
 
 
 def read_changed(path: Path, data: bytes) -> TuningHeader:
-    """A header of a tree with other content than the file has."""
-    (found,) = read_all([_request(path, data, _neighbours([path]))])
-    if isinstance(found, SourceError):
-        raise found
-    return found
+    """Reads a header of a tree with content that differs from the file's."""
+    (header,) = read_all([_request(path, data, _neighbours([path]))])
+    if isinstance(header, SourceError):
+        raise header
+    return header
 
 
 def _neighbours(paths: Sequence[Path]) -> Neighbours:
-    """What the headers share: those beside them that hold no tunings of their own."""
+    """Collects the headers beside the scanned ones that hold no tunings of their own."""
     folders = sorted({path.parent for path in paths})
     headers: dict[str, bytes] = {}
     for folder in folders:
@@ -126,7 +128,7 @@ def _neighbours(paths: Sequence[Path]) -> Neighbours:
             try:
                 data = read_bytes(path)
             except SourceError:
-                continue  # told when it is read for itself; others can be read without it
+                continue  # reported by its own scan; others do not need it
             if not holds_tunings(data):
                 headers[f"{FOLDER}/{path.name}"] = data
     return Neighbours(headers)
@@ -135,12 +137,12 @@ def _neighbours(paths: Sequence[Path]) -> Neighbours:
 KIND = "scan"
 
 
-# What was read of a header, kept under the content that it was read from.
+# Header cache
 
 
 @cache
 def _fingerprint() -> bytes:
-    """The readers themselves: a change of theirs makes old results worthless."""
+    """Hashes the readers' sources, so that changes to them invalidate cached results."""
     package = Path(__file__).resolve().parent
     folders = (package, package.parent / "rocprim")
     sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
@@ -151,21 +153,21 @@ def _fingerprint() -> bytes:
 
 
 def key(name: str, *contents: bytes) -> str:
-    """Names what a header reads as: its bytes, those that it includes, and the readers'."""
+    """Computes the cache key of a header: its bytes, those of its includes, and the readers'."""
     return digest(_fingerprint(), name, *contents)
 
 
 def load(name: str) -> TuningHeader | None:
-    """A header that was read before; a damaged file counts as none."""
+    """Loads a cached header; a damaged file counts as missing."""
     data = kept(KIND, name)
     try:
         return None if data is None else TuningHeader.model_validate_json(data)
-    except ValidationError:  # of another Pydantic
+    except ValidationError:  # written by another version of Pydantic
         return None
 
 
 def store(name: str, header: TuningHeader) -> None:
-    """Keeps a header; a folder that cannot be written costs speed, nothing else."""
+    """Caches a header; an unwritable cache folder only costs speed."""
     with suppress(OSError):
         keep(KIND, name, header.model_dump_json().encode())
 
@@ -176,20 +178,20 @@ _NAME = "tuning_*.cuh"
 _FOLLOWED = "cub"
 
 
-# Files that tuning headers include: one that holds tunings itself would not be read.
+# Included files, which must not hold tunings themselves
 #
-# The headers of Thrust and libcu++ are looked at where a tuning header names them, not further.
+# Headers of Thrust and libcu++ are checked if a tuning header names them, but not followed.
 
 
 @cache
-def _worth_a_look() -> re.Pattern[bytes]:
-    """What begins with letters is searched fast."""
+def _quick_filter() -> re.Pattern[bytes]:
+    """A prefilter; patterns that start with letters are fast to search."""
     return re.compile(rb"sm\d{2,3}_|" + words().selectors.name.encode())
 
 
 @cache
-def _tunings() -> re.Pattern[bytes]:
-    """`struct sm90_tuning<`, `get_sm90_tuning(`, `struct policy_selector {`."""
+def _tuning_declaration() -> re.Pattern[bytes]:
+    """Matches `struct sm90_tuning<`, `get_sm90_tuning(`, `struct policy_selector {`."""
     return re.compile(
         rb"\b(?:struct|class)\b[^;{}<>=,()]*"
         rb"\b(?:sm\d{2,3}_\w+\s*[<{:]|%b\s*[{:])"
@@ -198,46 +200,56 @@ def _tunings() -> re.Pattern[bytes]:
     )
 
 
-def _look(file: Path, root: Path) -> tuple[bool, tuple[Path, ...]]:
-    """Whether a file holds tunings, and what it includes of CUB."""
+def _inspect(file: Path, root: Path) -> tuple[bool, tuple[Path, ...]]:
+    """Tells whether a file holds tunings, and lists the CUB files that it includes."""
     try:
         data = read_inside(root, file)
     except OSError:
         return False, ()  # the compiler would not find it either
     except NotOpenedError as error:
         if not file.is_relative_to(root / _FOLLOWED):
-            return False, ()  # a library may be kept elsewhere
+            return False, ()  # the library may live elsewhere
         raise SourceError(str(file), 1, 1, error.reason, remedy=error.remedy) from error
-    holds = bool(_worth_a_look().search(data) and _tunings().search(Text("", data).code))
+    has_tunings = bool(
+        _quick_filter().search(data) and _tuning_declaration().search(Text("", data).code)
+    )
     if not file.is_relative_to(root / _FOLLOWED):
-        return holds, ()
-    own = (m for m in _includes(data) if m[1] == b'"' or m[2].startswith(b"cub/"))
-    return holds, tuple(found for match in own for found in _found(file, root, match))
+        return has_tunings, ()
+    cub_includes = (
+        include
+        for include in _includes(data)
+        if include[1] == b'"' or include[2].startswith(b"cub/")
+    )
+    return has_tunings, tuple(
+        candidate
+        for include in cub_includes
+        for candidate in _include_candidates(file, root, include)
+    )
 
 
 def _includes(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Those that stand on a line of their own, not in a comment behind something."""
+    """Yields includes on a line of their own, not in trailing comments."""
     for match in _INCLUDE.finditer(data):
         if not data[data.rfind(b"\n", 0, match.start()) + 1 : match.start()].strip():
             yield match
 
 
-def _found(file: Path, root: Path, include: re.Match[bytes]) -> Iterator[Path]:
-    """Where an include is looked for; a file that is not there is passed over later."""
+def _include_candidates(file: Path, root: Path, include: re.Match[bytes]) -> Iterator[Path]:
+    """Yields the files that an include may refer to; missing ones are skipped later."""
     name = include[2].decode("utf-8", "surrogateescape")
     if include[1] == b'"':
-        beside = file.parent / name
-        if beside.exists():
-            yield beside
+        sibling = file.parent / name
+        if sibling.exists():
+            yield sibling
             return
     yield root / name
 
 
-# Which families and entries of a scan a user asked for.
+# Family filters
 
 
 def algorithm(header: str) -> str:
-    """`tuning_radix_sort.cuh` tunes `radix_sort`."""
+    """Returns the algorithm of a header: `radix_sort` of `tuning_radix_sort.cuh`."""
     return header.removeprefix("tuning_").partition(".")[0]
 
 
@@ -249,9 +261,9 @@ def select_families(
     *,
     selectors: bool = False,
 ) -> tuple[Family, ...]:
-    """The families that match, with those entries that have the asked arguments.
+    """Selects matching families, with only those entries that have the requested arguments.
 
-    Of a branch those are facts that it asks for: `key_size == 1`.
+    Arguments of a branch are its conditions: `key_size == 1`.
     """
     return tuple(
         family.model_copy(update={"entries": entries})
@@ -259,27 +271,27 @@ def select_families(
         for family in (*header.families, *(header.selectors if selectors else ()))
         if (not archs or archs & {family.arch, arch_and_gpu(family.arch)[0]})
         and matches(pattern, family)
-        and (entries := tuple(e for e in family.entries if _has(family, e, args)))
+        and (entries := tuple(entry for entry in family.entries if _has_args(family, entry, args)))
     )
 
 
 def matches(pattern: re.Pattern[str], owner: Family | PolicyChain) -> bool:
-    """Whether the algorithm, its benchmark or the qualified name begins with a match."""
+    """Tells whether the algorithm, its benchmark or the qualified name starts with a match."""
     name = algorithm(owner.header)
-    last = owner.name if isinstance(owner, Family) else owner.hub
+    qualified_by = owner.name if isinstance(owner, Family) else owner.hub
     return any(
         pattern.match(text)
         for text in (
             name,
             f"{words().benchmarks.prefix}{name}",
             owner.header,
-            f"{owner.namespace}::{last}",
+            f"{owner.namespace}::{qualified_by}",
         )
     )
 
 
-def _has(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) -> bool:
-    """Whether an entry's arguments are the asked ones; a primary template has none to ask."""
+def _has_args(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) -> bool:
+    """Tells whether an entry has the requested arguments; primary templates never do."""
     if not args:
         return True
     if entry.kind == "branch":
@@ -287,9 +299,9 @@ def _has(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) -> bo
             any(f"{name} == {value}" in entry.args for value in values)
             for name, values in args.items()
         )
-    names = [p.label for p in family.parameters]
+    names = [parameter.label for parameter in family.parameters]
     if len(names) != len(entry.args):
         # A disabled entry may have the argument list of an older family.
         return all(not values.isdisjoint(entry.args) for values in args.values())
-    given = dict(zip(names, entry.args, strict=True))
-    return all(given.get(name) in values for name, values in args.items())
+    arg_by_name = dict(zip(names, entry.args, strict=True))
+    return all(arg_by_name.get(name) in values for name, values in args.items())

@@ -1,4 +1,4 @@
-"""`%RANGE%` lines: the search space that a benchmark declares, as CMake reads it."""
+"""Reads `%RANGE%` lines, which declare a benchmark's search space, as CMake does."""
 
 import re
 import tomllib
@@ -17,34 +17,34 @@ from policygen.rendering import folder
 FORM = "the form is: // %RANGE% MACRO label start:end:step"
 # // %RANGE% TUNE_ITEMS_PER_THREAD ipt 7:24:1
 _LINE = re.compile(rb"//[ ]+%RANGE%[ ]+([^ \n]+)[ ]+([^ \n]+)[ ]+([^\n]*)")
-# CMake passes over what the pattern above does not match; such a line was meant, though.
-_BEGUN = re.compile(rb"//[ ]+%RANGE%(?=[ \r\n]|\Z)[^\n]*")
+# CMake ignores lines that the pattern above does not match; such a line is a mistake.
+_STARTED = re.compile(rb"//[ ]+%RANGE%(?=[ \r\n]|\Z)[^\n]*")
 _MACRO = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL = re.compile(IDENTIFIER)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 def read_ranges(text: Text) -> tuple[tuple[ParameterRange, ...], tuple[SourceError, ...]]:
-    """The parameters in the order of their lines, and the lines that are wrong."""
-    found: list[ParameterRange] = []
+    """Returns the parameters in line order, and the errors of invalid lines."""
+    parameters: list[ParameterRange] = []
     errors: list[SourceError] = []
-    for line in _BEGUN.finditer(text.data):
+    for line in _STARTED.finditer(text.data):
         match = _LINE.match(text.data, line.start())
         try:
             if match is None:
                 width = len(line.group().rstrip())
                 raise text.error(line.start(), "incomplete %RANGE%", width=width, remedy=FORM)
             macro, label, bounds = (decode(part).strip() for part in match.groups())
-            one = parse_range(text, match.start(3), macro, label, bounds)
-            check_new(text, match.start(2), one, found)
-            found.append(one)
+            parameter = parse_range(text, match.start(3), macro, label, bounds)
+            check_new(text, match.start(2), parameter, parameters)
+            parameters.append(parameter)
         except SourceError as error:
             errors.append(error)
-    return tuple(found), tuple(errors)
+    return tuple(parameters), tuple(errors)
 
 
 def parse_range(text: Text, offset: int, macro: str, label: str, bounds: str) -> ParameterRange:
-    """`start:end:step`, which stands at `offset`."""
+    """Parses `start:end:step`, which stands at `offset`."""
     width = max(1, len(bounds))
     if not _MACRO.fullmatch(macro):
         raise text.error(offset, f"{macro!r} is no macro name", width=width, remedy=FORM)
@@ -66,15 +66,17 @@ def parse_range(text: Text, offset: int, macro: str, label: str, bounds: str) ->
     return ParameterRange(macro=macro, label=label, start=start, end=end, step=step)
 
 
-def check_new(text: Text, offset: int, one: ParameterRange, earlier: list[ParameterRange]) -> None:
-    """A label names one parameter, and so does a macro."""
-    width = len(one.label)
+def check_new(
+    text: Text, offset: int, parameter: ParameterRange, earlier: list[ParameterRange]
+) -> None:
+    """Checks that the label and the macro are not used by another parameter."""
+    width = len(parameter.label)
     if len(earlier) == MOST:
         raise text.error(offset, f"more than {MOST} parameters", width=width)
-    if any(one.label == other.label for other in earlier):
-        raise text.error(offset, f"the label {one.label!r} is used twice", width=width)
-    if any(one.macro == other.macro for other in earlier):
-        raise text.error(offset, f"the macro {one.macro} is used twice", width=width)
+    if any(parameter.label == earlier_parameter.label for earlier_parameter in earlier):
+        raise text.error(offset, f"the label {parameter.label!r} is used twice", width=width)
+    if any(parameter.macro == earlier_parameter.macro for earlier_parameter in earlier):
+        raise text.error(offset, f"the macro {parameter.macro} is used twice", width=width)
 
 
 # ctk_version,13.0.88
@@ -88,7 +90,7 @@ META_FORM = "the form is: NAME,MACRO|label=start:end:step,..."
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """One file; what is wrong in it stands in `errors`."""
+    """A search space file; `errors` holds its invalid lines."""
 
     ctk: str | None
     cccl: str | None
@@ -96,20 +98,20 @@ class Meta:
     errors: tuple[SourceError, ...]
 
 
-# `cccl_meta_bench.csv`: the search space as CMake wrote it for a tuning build.
+# `cccl_meta_bench.csv`: the search space as CMake wrote it for a tuning build
 
 
 def is_meta(data: bytes) -> bool:
-    """Whether a file is a search space, by its first line."""
+    """Tells whether a file is a search space, by its first line."""
     return bool(_HEAD.match(data) or _ROW.match(data))
 
 
 def read_meta(text: Text) -> Meta:
-    """All lines that can be read."""
+    """Reads all valid lines."""
     heads: dict[str, str] = {}
-    found: dict[str, Benchmark] = {}
+    benchmarks: dict[str, Benchmark] = {}
     errors: list[SourceError] = []
-    at = 0
+    offset = 0
     for line in text.data.split(b"\n"):
         row = decode(line).strip().lstrip("\ufeff")
         key, _, value = row.partition(",")
@@ -117,40 +119,45 @@ def read_meta(text: Text) -> Meta:
             if key in {"ctk_version", "cccl_revision"}:
                 heads[key] = value.strip()
             elif row:
-                one = _benchmark(text, at, key, line)
-                if one.name in found:
-                    raise text.error(at, f"{one.name} stands here twice", width=len(one.name))
-                found[one.name] = one
+                benchmark = _benchmark(text, offset, key, line)
+                if benchmark.name in benchmarks:
+                    raise text.error(
+                        offset, f"{benchmark.name} stands here twice", width=len(benchmark.name)
+                    )
+                benchmarks[benchmark.name] = benchmark
         except SourceError as error:
             errors.append(error)
-        at += len(line) + 1
+        offset += len(line) + 1
     return Meta(
-        heads.get("ctk_version"), heads.get("cccl_revision"), tuple(found.values()), tuple(errors)
+        heads.get("ctk_version"),
+        heads.get("cccl_revision"),
+        tuple(benchmarks.values()),
+        tuple(errors),
     )
 
 
-def _benchmark(text: Text, at: int, name: str, line: bytes) -> Benchmark:
+def _benchmark(text: Text, line_start: int, name: str, line: bytes) -> Benchmark:
     if not _NAME.fullmatch(name):
         raise text.error(
-            at, f"{name!r} is no benchmark name", width=max(1, len(name)), remedy=META_FORM
+            line_start, f"{name!r} is no benchmark name", width=max(1, len(name)), remedy=META_FORM
         )
     parameters: list[ParameterRange] = []
     _, comma, rest = line.partition(b",")
-    offset = at + len(line) - len(rest)
+    offset = line_start + len(line) - len(rest)
     for part in rest.split(b",") if comma and rest.strip() else ():
         match = _PARAMETER.fullmatch(decode(part).strip())
         if match is None:
             message = f"{decode(part).strip()!r} is no parameter"
             raise text.error(offset, message, width=max(1, len(part.strip())), remedy=META_FORM)
-        one = parse_range(text, offset + part.index(b"=") + 1, *match.groups())
-        check_new(text, offset + part.index(b"|") + 1, one, parameters)
-        parameters.append(one)
+        parameter = parse_range(text, offset + part.index(b"=") + 1, *match.groups())
+        check_new(text, offset + part.index(b"|") + 1, parameter, parameters)
+        parameters.append(parameter)
         offset += len(part) + 1
     return Benchmark(name=name, source=text.path, parameters=tuple(parameters))
 
 
 class Files(Record):
-    """Where things stand in a checkout."""
+    """Paths in a checkout."""
 
     folders: tuple[str, ...]
     version: str
@@ -159,7 +166,7 @@ class Files(Record):
 
 
 class Build(Record):
-    """The macros that the build itself sets, and those that it leaves out."""
+    """The macros that the build defines, and those that it leaves undefined."""
 
     defined: dict[str, int]
     undefined: frozenset[str]
@@ -167,7 +174,7 @@ class Build(Record):
 
 
 class Lists(Record):
-    """The templates that make type lists, by what they do."""
+    """The templates that make type lists, by operation."""
 
     plain: frozenset[str]
     values: frozenset[str]
@@ -185,14 +192,14 @@ class TypeStrings(Record):
 
 
 class Helper(Record):
-    """The predefined lists of CUB versions below `below` (0: of all later ones)."""
+    """The predefined lists of CUB versions before `below` (0: all later versions)."""
 
     below: int
     source: str
 
 
 class WrittenFill(Record):
-    """How a vector of a source gets its contents."""
+    """How generated sources fill a vector."""
 
     call: str
     """The generator as bindings call it: `uniform({0})`."""
@@ -200,11 +207,11 @@ class WrittenFill(Record):
     then: tuple[str, ...] = ()
     includes: tuple[str, ...] = ()
     entropy: int | None = None
-    """Which argument is one."""
+    """The index of the entropy argument."""
 
 
 class WrittenNames(Record):
-    """What sources that are written call things."""
+    """Names in generated sources."""
 
     types: dict[str, str]
     words: dict[str, str]
@@ -223,18 +230,18 @@ class Knowledge(Record):
     written: WrittenNames
 
     def helper(self, version: int | None) -> Helper:
-        """The predefined lists of a CUB version; of the newest when that is unknown."""
+        """Returns the predefined lists of a CUB version, or of the newest if unknown."""
         for helper in self.helpers:
             if version is not None and version < helper.below:
                 return helper
         return self.helpers[-1]
 
 
-# What `schemas/benchmarks.toml` says about CCCL, NVBench and the build.
+# `schemas/benchmarks.toml`: facts about CCCL, NVBench and the build
 
 
 @cache
 def knowledge() -> Knowledge:
-    """Read once."""
+    """Loads the file once."""
     path = folder("schemas") / "benchmarks.toml"
     return Knowledge.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""How a header spells things: the qualifiers it uses, the names of its parameters, its columns."""
+"""Spells code as a header does: its qualifiers, parameter names and columns."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, Member, spell
 
 WIDTH = 120
-"""Columns that CUB's clang-format allows."""
+"""The column limit of CUB's clang-format."""
 _INDENT = "  "
 # "detail::" of "detail::fixed_delay_constructor_t<350, 450>"
 _QUALIFIER = re.compile(r"(?:::)?(?:\w+::)*")
@@ -21,17 +21,17 @@ _PLAIN = re.compile(r"(?!true$|false$)[A-Za-z_]\w*(?:<.*>)?")
 _SHIFT = re.compile(r"1\s*<<\s*\d+")
 
 
-def like(old: str, new: str) -> str:
-    """A new value in the manner of an old one: its namespaces, its `1 << n`."""
-    if _SHIFT.fullmatch(old) and new.isdigit() and (number := int(new)).bit_count() == 1:
+def like(old: str, value: str) -> str:
+    """Spells a new value like an old one, with its namespaces or its `1 << n`."""
+    if _SHIFT.fullmatch(old) and value.isdigit() and (number := int(value)).bit_count() == 1:
         return f"1 << {number.bit_length() - 1}"
-    if not _PLAIN.fullmatch(new):
-        return new
-    return _qualifier(old) + new
+    if not _PLAIN.fullmatch(value):
+        return value
+    return _qualifier(old) + value
 
 
 def same(old: Member, new: str) -> bool:
-    """Whether a member has a value already."""
+    """Tells whether a member already has a value."""
     value = old.spelling if old.value is None else spell(old.value)
     return new in {old.spelling, value} or _bare(value) == _bare(new)
 
@@ -49,15 +49,15 @@ def _qualifier(text: str) -> str:
 def parameters(
     family: Family, key: Sequence[Slot], sibling: Entry | None
 ) -> tuple[list[str], list[str]]:
-    """The declarations of an entry's own parameters, and its arguments."""
-    known = sibling.own_parameters if sibling else {}
+    """Returns the declarations of an entry's own parameters, and its arguments."""
+    declarations_by_name = sibling.own_parameters if sibling else {}
     declared, args = [], []
     for position, slot in enumerate(key):
         if slot is not None:
             args.append(slot)
             continue
         name = sibling.args[position] if sibling else ""
-        text = known.get(name)
+        text = declarations_by_name.get(name)
         if text is None or name in args:
             parameter = family.parameters[position]
             name, text = parameter.name, f"{parameter.type} {parameter.name}"
@@ -72,199 +72,215 @@ def parameters(
 
 
 def head(name: str, args: Sequence[str], *, lead: int) -> str:
-    """`sm90_tuning<…>`, on one line where it fits, else an argument a line.
+    """Writes `sm90_tuning<…>` on one line if it fits, else one argument per line.
 
-    CUB's clang-format weighs a break like one and a half columns too many: a head with seven
+    CUB's clang-format weighs a break like one and a half excess columns: a head with seven
     arguments stays on one line of 124.
     """
-    one = f"{name}<{', '.join(args)}>"
-    if lead + len(one) <= WIDTH + 3 * (len(args) - 1) // 2:
-        return one
-    gap = ",\n" + " " * (lead + len(name) + 1)
-    return f"{name}<{gap.join(args)}>"
+    single_line = f"{name}<{', '.join(args)}>"
+    if lead + len(single_line) <= WIDTH + 3 * (len(args) - 1) // 2:
+        return single_line
+    separator = ",\n" + " " * (lead + len(name) + 1)
+    return f"{name}<{separator.join(args)}>"
 
 
 def columns(entries: Sequence[Entry], args: Sequence[str]) -> str:
-    """A list of arguments in the columns of entries on one line, the closest of them first."""
+    """Aligns arguments with those of one-line entries, given closest first."""
     if not args:
         return ""
-    found = args[0]
+    row = args[0]
     for position, (before, arg) in enumerate(pairwise(args), 1):
-        found += f",{' ' * _gap(entries, position, len(before), len(arg))}{arg}"
-    return found
+        row += f",{' ' * _gap(entries, position, len(before), len(arg))}{arg}"
+    return row
 
 
-def _gap(entries: Sequence[Entry], position: int, before: int, wide: int) -> int:
-    """The spaces before an argument: as before one as wide, else ending where others end."""
-    shown = []
+def _gap(entries: Sequence[Entry], position: int, before: int, width: int) -> int:
+    """Returns the gap before an argument: that of one of equal width, else right-aligned."""
+    gaps = []
     for entry in entries:
         if entry.layout == "line" and position < len(entry.arg_spans):
-            left, right = entry.arg_spans[position - 1 : position + 1]
-            shown.append(
-                (left.end - left.start, right.end - right.start, right.start - left.end - 1)
+            left_span, right_span = entry.arg_spans[position - 1 : position + 1]
+            gaps.append(
+                (
+                    left_span.end - left_span.start,
+                    right_span.end - right_span.start,
+                    right_span.start - left_span.end - 1,
+                )
             )
-    for left_wide, right_wide, gap in shown:
-        if (left_wide, right_wide) == (before, wide):
+    for left_width, right_width, gap in gaps:
+        if (left_width, right_width) == (before, width):
             return gap
-    for _, right_wide, gap in shown:
-        if right_wide == wide:
+    for _, right_width, gap in gaps:
+        if right_width == width:
             return gap
-    return max(1, shown[0][1] + shown[0][2] - wide) if shown else 1
+    return max(1, gaps[0][1] + gaps[0][2] - width) if gaps else 1
 
 
 def declarations(
     values: Mapping[str, str], types: Mapping[str, tuple[str, str]], *, aligned: bool
 ) -> list[str]:
-    """Members as they are declared; `types` holds each one's type and a value to take after."""
+    """Declares members; `types` maps each to its type and an example value."""
     rows = []
     for name, value in values.items():
-        kind, old = types[name]
-        left = f"using {name}" if kind == "using" else f"static constexpr {kind} {name}"
-        rows.append((left, like(old, value)))
-    wide = widths([(_INDENT + left, value) for left, value in rows]) if aligned else [0] * len(rows)
+        type_name, example = types[name]
+        left_side = (
+            f"using {name}" if type_name == "using" else f"static constexpr {type_name} {name}"
+        )
+        rows.append((left_side, like(example, value)))
+    column_widths = (
+        widths([(_INDENT + left_side, value) for left_side, value in rows])
+        if aligned
+        else [0] * len(rows)
+    )
     return [
-        f"{left.ljust(width - len(_INDENT))} = {value};"
-        for (left, value), width in zip(rows, wide, strict=True)
+        f"{left_side.ljust(width - len(_INDENT))} = {value};"
+        for (left_side, value), width in zip(rows, column_widths, strict=True)
     ]
 
 
 def widths(rows: Sequence[tuple[str, str]]) -> list[int]:
-    """How wide the left sides of members are as clang-format aligns them: in runs that fit."""
-    found: list[int] = []
+    """Returns the column widths with which clang-format aligns members, in runs that fit."""
+    result: list[int] = []
     run: list[tuple[str, str]] = []
     for row in rows:
-        if run and not _fits([*run, row]):
-            found += [_width(run)] * len(run)
+        if run and not _run_fits([*run, row]):
+            result += [_run_width(run)] * len(run)
             run = []
         run.append(row)
-    return found + [_width(run)] * len(run)
+    return result + [_run_width(run)] * len(run)
 
 
-def _fits(run: Sequence[tuple[str, str]]) -> bool:
-    return all(_width(run) + len(f" = {value};") <= WIDTH for _, value in run)
+def _run_fits(run: Sequence[tuple[str, str]]) -> bool:
+    return all(_run_width(run) + len(f" = {value};") <= WIDTH for _, value in run)
 
 
-def _width(run: Sequence[tuple[str, str]]) -> int:
+def _run_width(run: Sequence[tuple[str, str]]) -> int:
     return max((len(left) for left, _ in run), default=0)
 
 
 def spelled_as(code: bytes, spans: Iterable[Span], name: str) -> list[Span]:
-    """The parts of a list that are a name, whatever qualifies it: `cub::LOAD_LDG`."""
-    return [s for s in spans if _last(code[s.start : s.end]) == name]
+    """Returns the spans that spell a name, with any qualifier: `cub::LOAD_LDG`."""
+    return [span for span in spans if _unqualified(code[span.start : span.end]) == name]
 
 
-def _last(value: bytes) -> str:
+def _unqualified(value: bytes) -> str:
     return value.decode(errors="replace").strip().rpartition("::")[2]
 
 
 def newline(data: bytes) -> str:
-    """The line ending of most of a header's lines."""
+    """Returns the line ending of most lines."""
     return "\r\n" if 2 * data.count(b"\r\n") > data.count(b"\n") else "\n"
 
 
 def indent_of(data: bytes, offset: int) -> str:
-    """What stands before a place on its line, when that is white space."""
+    """Returns the white space before an offset, or nothing if other text precedes it."""
     text = data[line_start(data, offset) : offset]
     return "" if text.strip() else text.decode()
 
 
 def line_end(data: bytes, offset: int) -> int:
-    """Where the line of a place ends, before its line ending."""
+    """Returns the end of an offset's line, before its line ending."""
     end = data.find(b"\n", offset)
     end = len(data) if end < 0 else end
     return end - data.endswith(b"\r", 0, end)
 
 
 def line_start(data: bytes, offset: int) -> int:
-    """Where the line of a place begins."""
+    """Returns the start of an offset's line."""
     return data.rfind(b"\n", 0, offset) + 1
 
 
 def text_of(data: bytes, span: Span) -> str:
-    """What a span holds."""
+    """Returns the text of a span."""
     return data[span.start : span.end].decode()
 
 
 Change = tuple[Span, str]
-"""A place of the original, and what the copy has there."""
+"""A span of the original, and its replacement in the copy."""
 # "    using SingleTilePolicy = ReducePolicy;", "  static constexpr int items = 4;"
 _ASSIGNMENT = re.compile(r"(\s*)((?:using|static constexpr)\s.*?\S)\s* = (.*;)")
 
 
-# Copies of a stretch of a header with other words in some places, laid out as clang-format does.
+# Copies of header text with replacements, laid out as by clang-format
 #
-# A copy ends its lines as Python does, whatever the header does.
+# Copies use LF line endings, whatever the header uses.
 
 
 def copy(text: Text, span: Span, changes: Sequence[Change] = ()) -> str:
-    """A stretch with changes; what stood in line below an opened bracket still does."""
-    parts, at = [], span.start
-    for place, new in sorted([*changes, *_realigned(text, span, changes)]):
-        parts += [decode(text.data[at : place.start]), new]
-        at = place.end
-    parts.append(decode(text.data[at : span.end]))
+    """Copies a span with changes; text aligned with an opening bracket stays aligned."""
+    parts, end = [], span.start
+    for changed_span, replacement in sorted([*changes, *_realigned(text, span, changes)]):
+        parts += [decode(text.data[end : changed_span.start]), replacement]
+        end = changed_span.end
+    parts.append(decode(text.data[end : span.end]))
     return wrap("".join(parts).replace("\r\n", "\n"))
 
 
 def wrap(text: str) -> str:
-    """Members that are too long for a line, broken behind their `=`."""
-    return "\n".join(_wrapped(line) for line in text.split("\n"))
+    """Breaks members that are too long behind their `=`."""
+    return "\n".join(_wrapped_line(line) for line in text.split("\n"))
 
 
 def align(text: str) -> str:
-    """Members on consecutive lines, with their `=` below each other."""
+    """Aligns the `=` signs of members on consecutive lines."""
     lines = text.split("\n")
-    found = [_ASSIGNMENT.fullmatch(line) for line in lines]
-    for i, match in enumerate(found):
-        if match is None or (i and found[i - 1]):
+    matches = [_ASSIGNMENT.fullmatch(line) for line in lines]
+    for index, match in enumerate(matches):
+        if match is None or (index and matches[index - 1]):
             continue
-        run = [m for m in found[i : _run_end(found, i)] if m]
-        width = max(len(m[2]) for m in run)
-        lines[i : i + len(run)] = [f"{m[1]}{m[2].ljust(width)} = {m[3]}" for m in run]
+        run = [match for match in matches[index : _run_end(matches, index)] if match]
+        width = max(len(match[2]) for match in run)
+        lines[index : index + len(run)] = [
+            f"{match[1]}{match[2].ljust(width)} = {match[3]}" for match in run
+        ]
     return wrap("\n".join(lines))
 
 
-def indent(text: str, by: str) -> str:
-    """Every line that holds something, further to the right."""
-    return re.sub(r"(?m)^(?=.)", by, text)
+def indent(text: str, indentation: str) -> str:
+    """Indents all nonempty lines."""
+    return re.sub(r"(?m)^(?=.)", indentation, text)
 
 
-def dedent(text: str, by: str) -> str:
-    """Lines without what stood before all of them."""
-    return re.sub(rf"(?m)^{by}", "", text)
+def dedent(text: str, indentation: str) -> str:
+    """Removes a common indentation."""
+    return re.sub(rf"(?m)^{indentation}", "", text)
 
 
-def _run_end(found: Sequence[re.Match[str] | None], at: int) -> int:
-    return next((i for i in range(at, len(found)) if found[i] is None), len(found))
+def _run_end(matches: Sequence[re.Match[str] | None], start: int) -> int:
+    return next(
+        (index for index in range(start, len(matches)) if matches[index] is None), len(matches)
+    )
 
 
-def _wrapped(line: str) -> str:
+def _wrapped_line(line: str) -> str:
     match = _ASSIGNMENT.fullmatch(line) if len(line) > WIDTH else None
     return f"{match[1]}{match[2]} =\n{match[1]}  {match[3]}" if match else line
 
 
 def _realigned(text: Text, span: Span, changes: Sequence[Change]) -> list[Change]:
-    """Other indentations for the lines below a bracket that has moved."""
+    """Returns the indentation changes of lines aligned with a bracket that moves."""
     data = text.data
     lines = [line_start(data, span.start)]
-    lines += [m.end() for m in re.finditer(rb"\n", data[: span.end]) if m.end() > span.start]
-    moved: dict[int, int] = {}
-    found: list[Change] = []
+    lines += [
+        match.end() for match in re.finditer(rb"\n", data[: span.end]) if match.end() > span.start
+    ]
+    shift_by_line: dict[int, int] = {}
+    realigned: list[Change] = []
     for number, start in enumerate(lines[1:], 1):
         width = _indentation(data, start)
         bracket = _bracket(data, lines[:number], width)
-        if bracket is None or any(c.start < start <= c.end for c, _ in changes):
+        if bracket is None or any(changed.start < start <= changed.end for changed, _ in changes):
             continue
-        line, at = bracket
-        by = moved.get(line, 0) + sum(
-            len(new) - (place.end - place.start)
-            for place, new in changes
-            if line <= place.start and place.end <= at
+        line, column = bracket
+        shift = shift_by_line.get(line, 0) + sum(
+            len(replacement) - (changed_span.end - changed_span.start)
+            for changed_span, replacement in changes
+            if line <= changed_span.start and changed_span.end <= column
         )
-        moved[start] = by
-        if by:
-            found.append((Span(start, start + width), " " * (width + by)))
-    return found
+        shift_by_line[start] = shift
+        if shift:
+            realigned.append((Span(start, start + width), " " * (width + shift)))
+    return realigned
 
 
 def _indentation(data: bytes, start: int) -> int:
@@ -273,22 +289,22 @@ def _indentation(data: bytes, start: int) -> int:
 
 
 def _bracket(data: bytes, lines: Sequence[int], width: int) -> tuple[int, int] | None:
-    """The line, and the place on it, of the bracket that an indentation is in line with."""
+    """Returns the line and offset of the bracket that an indentation is aligned with."""
     for start in reversed(lines):
         end = data.find(b"\n", start)
-        at = start + width - 1
-        if start <= at < end and data[at : at + 1] in {b"<", b"("}:
-            return start, at
+        offset = start + width - 1
+        if start <= offset < end and data[offset : offset + 1] in {b"<", b"("}:
+            return start, offset
         if _indentation(data, start) < width:
             break
     return None
 
 
-# Edits to bytes: checked for what they expect and for overlap, then spliced once.
+# Byte edits, checked for expected content and overlap
 
 
-def edit_at(data: bytes, span: Span, new: str, reason: str) -> Edit:
-    """An edit of what a place holds now."""
+def edit_at(data: bytes, span: Span, replacement: str, reason: str) -> Edit:
+    """Builds an edit that replaces the current content of a span."""
     try:
         old = data[span.start : span.end].decode()
     except UnicodeDecodeError as error:
@@ -296,18 +312,18 @@ def edit_at(data: bytes, span: Span, new: str, reason: str) -> Edit:
             f"byte {span.start + error.start} of a comment that is to be replaced is not UTF-8",
             "Save the header as UTF-8; a plan can then hold what it replaces.",
         ) from error
-    return Edit(span=span, old=old, new=new, reason=reason)
+    return Edit(span=span, old=old, new=replacement, reason=reason)
 
 
 def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:
-    """The bytes with all edits done; nothing else moves."""
+    """Applies all edits at once."""
     parts: list[bytes] = []
-    at = 0
+    end_of_last = 0
     before: Span | None = None
     for edit in sorted(edits, key=lambda edit: edit.span):
         start, end = edit.span
-        # Two insertions at one place have no order; one behind what is replaced has.
-        if start < at or edit.span == before:
+        # Two insertions at one offset have no order; an insertion behind a replacement does.
+        if start < end_of_last or edit.span == before:
             raise InputError(f"{path}: two edits meet at byte {start}", edit.reason)
         if end > len(data) or data[start:end] != edit.old.encode():
             raise Text(path, data).error(
@@ -315,14 +331,14 @@ def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:
                 f"the header is not what the plan was made for: expected {edit.old!r} here",
                 remedy="Make the plan again.",
             )
-        parts += [data[at:start], edit.new.encode()]
-        at, before = end, edit.span
-    parts.append(data[at:])
+        parts += [data[end_of_last:start], edit.new.encode()]
+        end_of_last, before = end, edit.span
+    parts.append(data[end_of_last:])
     return b"".join(parts)
 
 
 def replaced(data: bytes, changes: Iterable[tuple[Span, str]]) -> bytes:
-    """A copy with other text at some places, whatever stands there."""
+    """Replaces spans unconditionally."""
     for span, text in sorted(changes, reverse=True):
         data = data[: span.start] + text.encode() + data[span.end :]
     return data

@@ -1,4 +1,4 @@
-"""Brackets of C++ code: whether they match, where one closes, where a list splits."""
+"""Handles C++ syntax: brackets, lists, preprocessor guards and members of a struct."""
 
 import re
 from bisect import bisect_right
@@ -10,21 +10,21 @@ from policygen.model.records import Span
 from policygen.model.tuning import Member, Value
 
 DEEPEST = 200
-"""Brackets within each other; clang's own limit is 256."""
+"""The deepest nesting of brackets; clang's own limit is 256."""
 _BRACKETS = re.compile(rb"[(){}\[\]]")
 _INNER = re.compile(rb"[(\[]")
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
-_CLOSES = {b")": b"(", b"}": b"{", b"]": b"["}
-_CLOSER = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
+_OPENING = {b")": b"(", b"}": b"{", b"]": b"["}
+_CLOSING = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
 _BRACES = re.compile(rb"[{}]")
 _LISTS = re.compile(rb"[(){}]")
-# What counts inside `template <…>`: shifts, arrows and comparisons with `=` close nothing.
+# Tokens inside `template <…>`: shifts, arrows and comparisons with `=` close nothing
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=>?|>>?=|[<>(){}\[\],;]")
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The conditions around a place, innermost last, and the line of the innermost."""
+    """The conditions around an offset, innermost last, and the line of the innermost."""
 
     conditions: tuple[str, ...]
     span: Span | None
@@ -34,25 +34,29 @@ class Guard:
         """All conditions as one expression."""
         if len(self.conditions) < 2:
             return self.conditions[0] if self.conditions else None
-        return " && ".join(c if _is_plain(c) else f"({c})" for c in self.conditions)
+        return " && ".join(
+            condition if _is_plain(condition) else f"({condition})" for condition in self.conditions
+        )
 
     @property
     def never(self) -> bool:
-        """Whether no compiler ever sees what is inside."""
+        """Whether no compiler ever sees the code inside."""
         return any(_is_false(condition) for condition in self.conditions)
 
 
 class Guards:
-    """The conditions of one file, by offset."""
+    """The conditions of a file, by offset."""
 
     def __init__(self, text: Text) -> None:
-        self.conditionals = [c for s in text.directives if (c := _conditional(text, s))]
+        self.conditionals = [
+            conditional for span in text.directives if (conditional := _conditional(text, span))
+        ]
         self._starts: list[int] = [0]
         self._guards: list[Guard] = [Guard((), None)]
         self._walk(text)
 
     def at(self, offset: int) -> Guard:
-        """The conditions around an offset."""
+        """Returns the conditions around an offset."""
         return self._guards[bisect_right(self._starts, offset) - 1]
 
     def _walk(self, text: Text) -> None:
@@ -80,22 +84,22 @@ class Guards:
 
 
 def check_brackets(text: Text, guards: Guards) -> None:
-    """Raises at the bracket that has no partner; of `#if … #else`, each branch counts alone."""
+    """Raises an error at an unmatched bracket; each branch of `#if … #else` counts separately."""
     stack: list[int] = []
     saved: list[list[int]] = []
     conditionals = iter(guards.conditionals)
     conditional = next(conditionals, None)
     for match in _BRACKETS.finditer(text.code):
-        at = match.start()
-        while conditional is not None and conditional.span.start < at:
-            stack = _at_conditional(conditional.kind, stack, saved)
+        offset = match.start()
+        while conditional is not None and conditional.span.start < offset:
+            stack = _stack_after_conditional(conditional.kind, stack, saved)
             conditional = next(conditionals, None)
-        _push_or_pop(text, match.group(), at, stack)
+        _push_or_pop(text, match.group(), offset, stack)
     if stack:
-        raise text.error(stack[-1], f"{_char(text, stack[-1])!r} is never closed")
+        raise text.error(stack[-1], f"{_bracket_at(text, stack[-1])!r} is never closed")
 
 
-def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
+def _stack_after_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
     if kind.startswith("if"):
         saved.append(list(stack))
     elif kind == "endif":
@@ -105,51 +109,53 @@ def _at_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list
     return stack
 
 
-def _push_or_pop(text: Text, bracket: bytes, at: int, stack: list[int]) -> None:
-    if bracket not in _CLOSES:
-        stack.append(at)
+def _push_or_pop(text: Text, bracket: bytes, offset: int, stack: list[int]) -> None:
+    if bracket not in _OPENING:
+        stack.append(offset)
         if len(stack) > DEEPEST:
-            raise text.error(at, f"more than {DEEPEST} brackets within each other")
+            raise text.error(offset, f"more than {DEEPEST} brackets within each other")
         return
     if not stack:
-        raise text.error(at, f"{bracket.decode()!r} closes nothing")
-    opened = stack.pop()
-    if _char(text, opened).encode() != _CLOSES[bracket]:
-        line = text.line(opened)
+        raise text.error(offset, f"{bracket.decode()!r} closes nothing")
+    opening = stack.pop()
+    if _bracket_at(text, opening).encode() != _OPENING[bracket]:
+        line = text.line(opening)
         raise text.error(
-            at, f"{bracket.decode()!r} does not close the {_char(text, opened)!r} of line {line}"
+            offset,
+            f"{bracket.decode()!r} does not close the {_bracket_at(text, opening)!r}"
+            f" of line {line}",
         )
 
 
-def _char(text: Text, at: int) -> str:
-    return text.code[at : at + 1].decode()
+def _bracket_at(text: Text, offset: int) -> str:
+    return text.code[offset : offset + 1].decode()
 
 
-def closing_brace(code: bytes, opened: int) -> int | None:
-    """The offset of the `}` that belongs to the `{` at `opened`."""
+def closing_brace(code: bytes, opening: int) -> int | None:
+    """Returns the offset of the `}` that matches the `{` at `opening`."""
     depth = 0
-    for match in _BRACES.finditer(code, opened):
+    for match in _BRACES.finditer(code, opening):
         depth += 1 if match.group() == b"{" else -1
         if depth == 0:
             return match.start()
     return None
 
 
-def closing_bracket(code: bytes, opened: int) -> int | None:
-    """The offset of the bracket that belongs to the one at `opened`, of any kind but angles."""
+def closing_bracket(code: bytes, opening: int) -> int | None:
+    """Returns the offset of the bracket that matches the one at `opening`, except for angles."""
     depth = 0
-    for match in _BRACKETS.finditer(code, opened):
-        depth += -1 if match.group() in _CLOSES else 1
+    for match in _BRACKETS.finditer(code, opening):
+        depth += -1 if match.group() in _OPENING else 1
         if depth == 0:
             return match.start()
     return None
 
 
-def opening_bracket(code: bytes, start: int, at: int) -> int | None:
-    """The offset of the brace or parenthesis around a place, not before `start`."""
+def opening_bracket(code: bytes, start: int, offset: int) -> int | None:
+    """Returns the offset of the brace or parenthesis around an offset, not before `start`."""
     depth = 0
-    for match in reversed(list(_LISTS.finditer(code, start, at))):
-        if match.group() in _CLOSES:
+    for match in reversed(list(_LISTS.finditer(code, start, offset))):
+        if match.group() in _OPENING:
             depth += 1
         elif not depth:
             return match.start()
@@ -158,88 +164,92 @@ def opening_bracket(code: bytes, start: int, at: int) -> int | None:
     return None
 
 
-def closing_angle(code: bytes, opened: int) -> int | None:
-    """The offset of the `>` that belongs to the `<` at `opened`, if that is a template list.
+def closing_angle(code: bytes, opening: int) -> int | None:
+    """Returns the offset of the `>` that matches the `<` at `opening`, if it is a template list.
 
-    Inside other brackets `<` and `>` are operators, or pair up without meaning for the list.
+    Inside other brackets, `<` and `>` are operators or irrelevant pairs.
     """
-    pairs: list[bytes] = []
-    for match in _TEMPLATE_TOKENS.finditer(code, opened):
+    open_brackets: list[bytes] = []
+    for match in _TEMPLATE_TOKENS.finditer(code, opening):
         token = match.group()
-        if token in _CLOSES.values() or (token == b"<" and (not pairs or pairs[-1] == b"<")):
-            pairs.append(token)
+        if token in _OPENING.values() or (
+            token == b"<" and (not open_brackets or open_brackets[-1] == b"<")
+        ):
+            open_brackets.append(token)
         elif token == b">":
-            if pairs[-1] == b"<":
-                pairs.pop()
+            if open_brackets[-1] == b"<":
+                open_brackets.pop()
         elif token in {b")", b"}", b"]"}:
-            if pairs.pop() != _CLOSES[token]:
+            if open_brackets.pop() != _OPENING[token]:
                 return None
-        elif token == b";" and b"{" not in pairs:
+        elif token == b";" and b"{" not in open_brackets:
             return None
-        if not pairs:
+        if not open_brackets:
             return match.start()
     return None
 
 
 def split_list(code: bytes, start: int, end: int) -> list[Span]:
-    """The parts between the commas of a template list, without white space around them."""
+    """Splits a template list at its commas, and trims the parts."""
     parts: list[Span] = []
-    pairs: list[bytes] = []
-    at = start
+    open_brackets: list[bytes] = []
+    part_start = start
     for match in _TEMPLATE_TOKENS.finditer(code, start, end):
         token = match.group()
-        if token in _CLOSES.values() or (token == b"<" and (not pairs or pairs[-1] == b"<")):
-            pairs.append(token)
-        elif pairs and token == _CLOSER[pairs[-1]]:
-            pairs.pop()
-        elif token == b"," and not pairs:
-            parts.append(trim(code, at, match.start()))
-            at = match.end()
-    last = trim(code, at, end)
+        if token in _OPENING.values() or (
+            token == b"<" and (not open_brackets or open_brackets[-1] == b"<")
+        ):
+            open_brackets.append(token)
+        elif open_brackets and token == _CLOSING[open_brackets[-1]]:
+            open_brackets.pop()
+        elif token == b"," and not open_brackets:
+            parts.append(trim(code, part_start, match.start()))
+            part_start = match.end()
+    last = trim(code, part_start, end)
     return [*parts, last] if parts or last.start < last.end else parts
 
 
 def trim(code: bytes, start: int, end: int) -> Span:
-    """The span without the white space at its ends."""
+    """Returns the span without leading and trailing white space."""
     part = code[start:end].lstrip()
     start = end - len(part)
     return Span(start, start + len(part.rstrip()))
 
 
 def flattened(head: bytes) -> bytes:
-    """The same bytes with nothing but space in brackets and in lists of template parameters."""
-    made = bytearray(head)
-    listed: re.Match[bytes] | None
-    at = 0
-    while opened := _INNER.search(head, at):
+    """Blanks the contents of brackets and of template parameter lists."""
+    flat = bytearray(head)
+    template: re.Match[bytes] | None
+    end = 0
+    while opened := _INNER.search(head, end):
         close = closing_bracket(head, opened.start())
-        at = len(head) if close is None else close + 1
-        inner = slice(opened.end(), at - 1)
-        made[inner] = b" " * len(made[inner])
-    at = 0
-    while listed := _TEMPLATE.search(bytes(made), at):
-        close = closing_angle(head, listed.end() - 1)
-        at = listed.end() if close is None else close + 1
-        made[listed.start() : at] = b" " * (at - listed.start())
-    return bytes(made)
+        end = len(head) if close is None else close + 1
+        inner = slice(opened.end(), end - 1)
+        flat[inner] = b" " * len(flat[inner])
+    end = 0
+    while template := _TEMPLATE.search(bytes(flat), end):
+        close = closing_angle(head, template.end() - 1)
+        end = template.end() if close is None else close + 1
+        flat[template.start() : end] = b" " * (end - template.start())
+    return bytes(flat)
 
 
 # "#  elif defined(X)"
 _CONDITIONAL = re.compile(rb"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
 DEEPEST_GUARD = 100
-"""Conditions that hold at one place; each tells all of them."""
+"""The maximum nesting depth of `#if`, and number of branches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """One directive that opens, continues or closes a condition."""
+    """A directive that opens, continues or closes a condition."""
 
     kind: str
     condition: str
     span: Span
 
 
-# Preprocessor conditions: which `#if` stands around a place, and whether they are closed.
+# Preprocessor conditions
 
 
 def _conditional(text: Text, span: Span) -> Conditional | None:
@@ -260,14 +270,14 @@ def _guard(text: Text, stack: list[tuple[str, list[str], Span]]) -> Guard:
     for condition, earlier, span in stack:
         if not earlier and _is_include_guard(text, condition, span):
             continue
-        conditions += [f"!({before})" for before in earlier]
+        conditions += [f"!({earlier_condition})" for earlier_condition in earlier]
         if condition:
             conditions.append(condition)
     return Guard(tuple(conditions), stack[-1][2] if conditions else None)
 
 
 def _is_include_guard(text: Text, condition: str, span: Span) -> bool:
-    """`#ifndef X_H` and `#define X_H` as the first words of a header say nothing about entries."""
+    """Recognizes `#ifndef X_H` and `#define X_H` at the start of a header."""
     macro = re.fullmatch(r"!\s*defined\s*\(?\s*(\w+)\s*\)?", condition)
     if macro is None or text.code[: span.start].strip():
         return False
@@ -276,7 +286,7 @@ def _is_include_guard(text: Text, condition: str, span: Span) -> bool:
 
 
 def _is_false(condition: str) -> bool:
-    """Whether a condition holds nowhere, as `0`, `(0) && X` and the `#else` of `#if 1`."""
+    """Tells whether a condition never holds, such as `0`, `(0) && X` and the `#else` of `#if 1`."""
     if condition in {"!(1)", "!(true)"}:
         return True
     parts = [] if re.search(r"[|?]|!\s*\(", condition) else condition.split("&&")
@@ -303,7 +313,7 @@ _ASSIGNS = re.compile(
     rb"(?!.*\boperator\b)[^={]*[^=!<>]=(?!=)\s*+(?!default\b|delete\b|0\s*\Z)", re.DOTALL
 )
 _MAY_ASSIGN = re.compile(rb"(?:struct|class|union|friend|template|static_assert|using)\b|\Z")
-# What carries no value of the tuning: a function has a parenthesis before any `=`.
+# Statements without values; a function has a parenthesis before any `=`
 _NO_MEMBER = re.compile(
     rb"(?:struct|class|union|friend|template|static_assert)\b|using\s+namespace\b"
     rb"|using\s+[^=]*::|(?!enum\b|typedef\b)[^=({]*\(|\Z"
@@ -311,25 +321,25 @@ _NO_MEMBER = re.compile(
 _ENDED = re.compile(rb"\s*;")
 _TOKENS = re.compile(rb"[(){}\[\];]")
 _INTEGER = re.compile(r"[+-]?\s*(0[xX][0-9a-fA-F']+|0[bB][01']+|[0-9][0-9']*)[uUlLzZ]*")
-_WIDEST = 128
+_MAX_BITS = 128
 _NUMERIC_TYPE = re.compile(
     r"(?:(?:unsigned|signed|long|short|int|char|bool|auto|(?:\w*::)*(?:u?int\d+_t|size_t))\s*)+"
 )
 
 
-# The members of an entry: `static constexpr` values and `using` aliases.
+# Members of an entry: `static constexpr` values and `using` aliases
 
 
 def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
-    """The members of a body, in order; functions and nested types are passed over."""
+    """Yields the members of a body, in order; functions and nested types are skipped."""
     names: set[str] = set()
     for statement in _statements(code, body):
         source = code[statement.start : statement.end]
         match = _VALUE.match(source) or _ALIAS.match(source)
         if match is None and _NO_MEMBER.match(source) and not _is_value(source):
             continue
-        ends = _ENDED.match(code, statement.end, body.end)
-        member = match and ends and _member(text.data, code, statement, match)
+        semicolon = _ENDED.match(code, statement.end, body.end)
+        member = match and semicolon and _member(text.data, code, statement, match)
         if member is None or len(split_list(code, *member.value_span)) > 1:
             raise text.error(
                 statement.start,
@@ -343,29 +353,29 @@ def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
 
 
 def _is_value(statement: bytes) -> bool:
-    """Whether a statement with parentheses before its `=` gives a value all the same."""
+    """Tells whether a statement with parentheses before its `=` is a value nevertheless."""
     return not _MAY_ASSIGN.match(statement) and bool(_ASSIGNS.match(flattened(statement)))
 
 
 def _member(data: bytes, code: bytes, statement: Span, match: re.Match[bytes]) -> Member:
     group = "value" if match["value"] is not None else "braced"
-    value = trim(code, *(statement.start + at for at in match.span(group)))
+    value = trim(code, *(statement.start + offset for offset in match.span(group)))
     spelling = squeeze(data[value.start : value.end])
     alias = match.re is _ALIAS
-    kind = "using" if alias else squeeze(match["type"])
+    type_name = "using" if alias else squeeze(match["type"])
     return Member(
         name=match["name"].decode(),
         kind="alias" if alias else "value",
-        type=kind,
+        type=type_name,
         spelling=spelling,
-        value=spelling if alias else literal(kind, spelling),
+        value=spelling if alias else literal(type_name, spelling),
         span=Span(statement.start, statement.end + 1),
         value_span=value,
     )
 
 
 def literal(kind: str, spelling: str) -> Value | None:
-    """The constant that needs no compiler: a number, a truth value, an enumerator's name."""
+    """Evaluates a constant that needs no compiler: a number, a Boolean or an enumerator's name."""
     if spelling in {"true", "false"}:
         return spelling == "true"
     if is_literal(spelling):
@@ -373,7 +383,7 @@ def literal(kind: str, spelling: str) -> Value | None:
             number = int(re.sub(r"[uUlLzZ' ]", "", _decimal(spelling)), 0)
         except ValueError:  # 089, or thousands of digits
             return None
-        if number.bit_length() > _WIDEST:
+        if number.bit_length() > _MAX_BITS:
             return None
         return bool(number) if kind == "bool" else number
     if is_numeric(kind):
@@ -382,23 +392,23 @@ def literal(kind: str, spelling: str) -> Value | None:
 
 
 def is_literal(spelling: str) -> bool:
-    """Whether this is an integer that is written out."""
+    """Tells whether a spelling is an integer literal."""
     return _INTEGER.fullmatch(spelling) is not None
 
 
 def is_numeric(kind: str) -> bool:
-    """Whether a member of this type has a number for its value, and no enumerator's name."""
+    """Tells whether a member of this type has a numeric value rather than an enumerator."""
     return _NUMERIC_TYPE.fullmatch(kind) is not None
 
 
 def _decimal(spelling: str) -> str:
-    # C++ octal `017` is no Python literal.
+    # C++ octal `017` is not a Python literal.
     return re.sub(r"^([+-]?\s*)0(?=[0-7])", r"\g<1>0o", spelling)
 
 
 def _statements(code: bytes, body: Span) -> Iterator[Span]:
-    """What stands before each `;` of a body, and not inside brackets; and what has no `;`."""
-    at, depth = body.start, 0
+    """Yields the text before each top-level `;` of a body, and statements without a `;`."""
+    statement_start, depth = body.start, 0
     for match in _TOKENS.finditer(code, body.start, body.end):
         token = match.group()
         if token in b"({[":
@@ -406,28 +416,30 @@ def _statements(code: bytes, body: Span) -> Iterator[Span]:
         elif token in b")}]":
             depth -= 1
             if token == b"}" and depth == 0 and not _continues(code, match.end(), body.end):
-                at = match.end()
+                statement_start = match.end()
         elif depth == 0:
-            yield _statement(code, at, match.start())
-            at = match.end()
-    yield _statement(code, at, body.end)
+            yield _statement(code, statement_start, match.start())
+            statement_start = match.end()
+    yield _statement(code, statement_start, body.end)
 
 
 def _statement(code: bytes, start: int, end: int) -> Span:
-    """A statement without `public:` and attributes before it."""
+    """Strips access specifiers and attributes in front of a statement."""
     span = trim(code, start, end)
-    before = _BEFORE.match(code, span.start, span.end)
-    return Span(before.end(), span.end) if before else span
+    prefix = _BEFORE.match(code, span.start, span.end)
+    return Span(prefix.end(), span.end) if prefix else span
 
 
 _CONTINUES = re.compile(rb"\s*[;,.)]")
 
 
 def _continues(code: bytes, at: int, end: int) -> bool:
-    """After `int x{1}` comes a `;`, after a function's body the next statement."""
+    """Tells whether a statement goes on: a `;` follows `int x{1}`, but not a function body."""
     return _CONTINUES.match(code, at, end) is not None
 
 
 def member_values(members: tuple[Member, ...]) -> dict[str, Value]:
-    """Values by name; what is no constant is given as it is spelled."""
-    return {m.name: m.spelling if m.value is None else m.value for m in members}
+    """Returns values by name; those that are not constant as spelled."""
+    return {
+        member.name: member.spelling if member.value is None else member.value for member in members
+    }

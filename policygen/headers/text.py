@@ -1,6 +1,6 @@
-"""One C++ file as bytes, with views in which comments, strings or directives are blanked.
+"""A C++ file as bytes, with views in which comments, strings or directives are blanked.
 
-All views have the length of the file, so that an offset means the same place in each of them.
+All views have the length of the file, so that offsets are equal in all of them.
 """
 
 import re
@@ -19,8 +19,8 @@ from policygen.model.records import Span
 from policygen.opening import NotOpenedError, read_inside
 
 BOM = b"\xef\xbb\xbf"
-# One character that can begin a comment or a literal, then what follows it; beginning with a set
-# of characters lets the search skip all others. The group that matches names what it is.
+# One character that can start a comment or a literal, then the rest of it. Starting with a
+# character set lets the search skip all other text. The matching group names the kind of lexeme.
 _LEXEMES = re.compile(
     rb"""
     [/"'\#](?:
@@ -45,7 +45,7 @@ _OPEN_QUOTE = re.compile(rb"[\"'](?:(?<=\")|(?<![0-9A-Fa-f]'))")
 
 @dataclass(frozen=True)
 class Text:
-    """A file's bytes and its views."""
+    """The bytes of a file and views of them."""
 
     path: str
     data: bytes
@@ -56,7 +56,7 @@ class Text:
         literals: list[Span] = []
         unended: int | None = None
         for match in _LEXEMES.finditer(self.data):
-            kind = match.lastgroup  # the outermost group, as it closes last
+            kind = match.lastgroup  # the outermost group, which closes last
             if kind in {"line", "block"}:
                 comments.append(Span(*match.span()))
             elif kind in {"raw", "string", "char", "open"}:
@@ -67,57 +67,57 @@ class Text:
 
     @property
     def comments(self) -> list[Span]:
-        """Every comment, in order."""
+        """All comments, in order."""
         return self._lexemes[0]
 
     @cached_property
     def uncommented(self) -> bytes:
-        """The file without comments and byte-order mark: what a compiler can be given."""
+        """The file without comments and byte-order mark, as passed to a compiler."""
         text = blank(self.data, self.comments)
         return text if not text.startswith(BOM) else b"   " + text[3:]
 
     @cached_property
     def directives(self) -> list[Span]:
-        """Every preprocessor directive, in order, with its continuation lines."""
+        """All preprocessor directives, in order, with their continuation lines."""
         text = self.uncommented
-        found: list[Span] = []
+        directives: list[Span] = []
         for match in _DIRECTIVE.finditer(text):
-            line = text.rfind(b"\n", 0, match.start()) + 1
-            if not text[line : match.start()].strip():
-                found.append(Span(line, match.end()))
-        return found
+            line_start = text.rfind(b"\n", 0, match.start()) + 1
+            if not text[line_start : match.start()].strip():
+                directives.append(Span(line_start, match.end()))
+        return directives
 
     @cached_property
     def code(self) -> bytes:
-        """The file without comments, directives and text: brackets and names are real.
+        """The file without comments, directives and text: brackets and names are real code.
 
-        A literal is as many zeros, so that it still is a value.
+        Literals are replaced with zeros, so that they remain values.
         """
         return blank(blank(self.uncommented, self._lexemes[1], b"0"), self.directives)
 
     @cached_property
     def _newlines(self) -> list[int]:
-        return [m.start() for m in re.finditer(b"\n", self.data)]
+        return [match.start() for match in re.finditer(b"\n", self.data)]
 
     def line(self, offset: int) -> int:
-        """The line that an offset is on, from 1."""
+        """Returns the line of an offset, from 1."""
         return bisect_right(self._newlines, offset - 1) + 1
 
     def error(
         self, offset: int, message: str, *, width: int = 1, remedy: str | None = None
     ) -> SourceError:
-        """A failure at a place, with the line and a caret."""
+        """Builds an error at an offset, with the line and a caret."""
         line, column, text = self.place(offset)
         return SourceError(self.path, line, column, message, text, width, remedy)
 
     def place(self, offset: int) -> tuple[int, int, str]:
-        """Line, column (in characters, from 1) and the line's text."""
+        """Returns line and column (in characters), both from 1, and the line's text."""
         offset = min(offset, len(self.data))
         start = self.data.rfind(b"\n", 0, offset) + 1
         end = self.data.find(b"\n", offset)
         row = self.data[start : end if end >= 0 else None].rstrip(b"\r\n")
         if len(row) > 400:
-            # One endless line: show the part around the place.
+            # In an overlong line, show only the part around the offset.
             start = max(start, offset - 60)
             row = self.data[start : start + 120]
         column = len(decode(self.data[start:offset].removeprefix(BOM))) + 1
@@ -128,46 +128,46 @@ class Text:
         )
 
     def check(self) -> None:
-        """Raises at the first place where this cannot be a whole C++ file."""
+        """Raises an error at the first place that cannot be part of a complete C++ file."""
         self.check_bytes()
         self.check_ends()
-        if left := _OPEN_QUOTE.search(self.code):
-            name = "string" if left.group() == b'"' else "character literal"
-            raise self.error(left.start(), f"{name} without an end")
+        if open_quote := _OPEN_QUOTE.search(self.code):
+            name = "string" if open_quote.group() == b'"' else "character literal"
+            raise self.error(open_quote.start(), f"{name} without an end")
         try:
-            # Comments and strings may hold any bytes, as compilers accept them.
+            # Compilers accept any bytes in comments and strings.
             _ = self.code.isascii() or self.code.decode()
         except UnicodeDecodeError as error:
             raise self.error(error.start, "byte outside a comment that is not UTF-8") from error
 
     def check_bytes(self) -> None:
-        """Raises when this is no text."""
+        """Raises an error if this is a binary file."""
         if (nul := self.data.find(b"\0")) >= 0:
             raise self.error(nul, "NUL byte: this is no text file (UTF-16 perhaps?)")
 
     def check_ends(self) -> None:
-        """Raises when a comment or a raw string never ends."""
+        """Raises an error if a comment or a raw string never ends."""
         if (start := self._lexemes[2]) is not None:
             name = "comment" if self.data.startswith(b"/*", start) else "raw string"
             raise self.error(start, f"{name} without an end", width=2)
 
 
 def blank(data: bytes, spans: list[Span], fill: bytes = b" ") -> bytes:
-    """The same bytes with spaces in the spans; line ends stay."""
+    """Fills the spans with spaces, except for line ends."""
     if not spans:
         return data
     parts: list[bytes] = []
-    at = 0
+    end_of_last = 0
     for start, end in spans:
-        parts.append(data[at:start])
+        parts.append(data[end_of_last:start])
         parts.append(_NOT_NEWLINE.sub(fill, data[start:end]))
-        at = end
-    parts.append(data[at:])
+        end_of_last = end
+    parts.append(data[end_of_last:])
     return b"".join(parts)
 
 
 def decode(data: bytes) -> str:
-    """Text for people: UTF-8, else Latin-1, which takes any byte."""
+    """Decodes text for display: UTF-8, else Latin-1, which accepts any byte."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -175,21 +175,21 @@ def decode(data: bytes) -> str:
 
 
 def squeeze(data: bytes) -> str:
-    """A spelling on one line: any run of white space is one space, a break behind `<` none."""
+    """Collapses white space to single spaces, and drops a line break behind `<`."""
     if b"\n" in data:
         data = _BREAK_IN_LIST.sub(b"<", data)
     return " ".join(decode(data).split())
 
 
 FOLDER = "cub/device/dispatch/tuning"
-"""Where tuning headers are, below the include folder of a tree."""
+"""The folder of tuning headers below a tree's include folder."""
 
 
-# Reads source files, and refuses what cannot be one.
+# Reading files
 
 
 def read_bytes(path: Path, root: Path | None = None) -> bytes:
-    """The bytes of a source file of the tree at `root`; of a header, the tree around it."""
+    """Reads a file of the tree at `root`, or by default of the tree around a tuning header."""
     name = path.as_posix()
     try:
         return read_inside(root or tree_around(path), path)
@@ -200,59 +200,59 @@ def read_bytes(path: Path, root: Path | None = None) -> bytes:
 
 
 def tree_around(header: Path) -> Path:
-    """The include folder that a tuning header belongs to; one that lies by itself has its own."""
+    """Returns the include folder of a tuning header, or the folder of a standalone header."""
     folder = header.absolute().parent
     parts = Path(FOLDER).parts
     return folder.parents[len(parts) - 1] if folder.parts[-len(parts) :] == parts else folder
 
 
-# clang calls itself once for each operator of an expression, until its stack is used up.
+# clang recurses once per operator of an expression, until it overflows its stack.
 _OPERATORS = re.compile(rb"[-!~+*/%&|^<?=]")
-_MOST_OPERATORS = 1500
+_MAX_OPERATORS = 1500
 _STATEMENT_ENDS = re.compile(rb"[;{}]")
-# "struct A B A B": clang tries anew to make sense of the rest at each of the words.
+# "struct A B A B": clang reparses the rest at each of the words.
 _WORDS = re.compile(rb"\w++(?:\s++\w++)+")
-_MOST_WORDS = 100
+_MAX_WORDS = 100
 
 
-# What no header of CUB comes near, and what clang cannot take or takes too long for.
+# Limits far beyond any CUB header, which protect clang
 
 
 def check_limits(text: Text) -> None:
-    """Raises at what would end the process inside clang, or keep it busy for minutes."""
-    at = 0
-    for stretch in _STATEMENT_ENDS.split(text.uncommented):
-        if len(stretch) > _MOST_OPERATORS < len(_OPERATORS.findall(stretch)):
-            raise text.error(at, "an expression with too many operators to be read")
-        at += len(stretch) + 1
+    """Raises an error at code that would crash clang, or keep it busy for minutes."""
+    offset = 0
+    for statement in _STATEMENT_ENDS.split(text.uncommented):
+        if len(statement) > _MAX_OPERATORS < len(_OPERATORS.findall(statement)):
+            raise text.error(offset, "an expression with too many operators to be read")
+        offset += len(statement) + 1
     for words in _WORDS.finditer(text.code):
-        if len(words[0]) > 2 * _MOST_WORDS and len(words[0].split()) > _MOST_WORDS:
-            raise text.error(words.start(), f"more than {_MOST_WORDS} words without a sign between")
+        if len(words[0]) > 2 * _MAX_WORDS and len(words[0].split()) > _MAX_WORDS:
+            raise text.error(words.start(), f"more than {_MAX_WORDS} words without a sign between")
 
 
 SECONDS = 3.0
-"""Processor time for one file; the largest of CUB takes a tenth of a second."""
+"""Processor time per file; the largest header of CUB takes a tenth of a second."""
 
 
-# A limit of processor time for readers of our own, which run in this process.
+# A limit of processor time for readers in this process
 
 
 def too_long(seconds: float) -> str:
-    """Why a file is refused that took all of its time."""
+    """Returns the message for a file that exceeded its time."""
     return f"it takes more than {seconds:g} seconds of processor time to read"
 
 
 @contextmanager
 def limited(path: str, seconds: float = SECONDS) -> Iterator[None]:
-    """Ends the block with a refusal of the file when it takes longer.
+    """Refuses a file if reading it in this block takes too long.
 
-    Signals go to the main thread alone: beside it nothing is limited.
+    Signals only reach the main thread: other threads are not limited.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(_signal: int, _frame: FrameType | None) -> None:
+    def refuse(_signal: int, _frame: FrameType | None) -> None:
         raise SourceError(
             path,
             1,
@@ -261,18 +261,18 @@ def limited(path: str, seconds: float = SECONDS) -> Iterator[None]:
             remedy="No source of CUB is like this.",
         )
 
-    before = signal.signal(signal.SIGVTALRM, end)
+    previous_handler = signal.signal(signal.SIGVTALRM, refuse)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.signal(signal.SIGVTALRM, previous_handler)
 
 
 # "\\u00e9" is part of a name, "\\" at the end of a line joins two
 _BACKSLASH = re.compile(rb"\\(u|U|\r?\n|)")
-_JOINED = re.compile(rb"\\\r?\n")
+_LINE_CONTINUATION = re.compile(rb"\\\r?\n")
 # "<%", "%:": other spellings of "{" and "#"; but "<::" begins the name of a type
 _DIGRAPH = re.compile(rb"<%|%>|%:|<:(?!:(?![:>]))|(?<!:):>")
 # "#  define TUNED(x) {x, 256}"
@@ -283,32 +283,36 @@ _NAMED = re.compile(rb"<[^<>\n]+>|\"[^\"\n]+\"")
 _NUMBER = re.compile(rb"(?:[-+*/%()<>&|^~!\s]|\\|\b\d[\w']*)*")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _BRACE = re.compile(rb"[{}]|\bCUB_NAMESPACE_(?:BEGIN|END)\b")
-_PLAIN = "Write it out: policygen reads what stands in the header."
+_REMEDY = "Write it out: policygen reads what stands in the header."
 
 
-# Spellings that hide code from a reader that does not preprocess: refused where they stand.
+# Spellings that hide code from a reader without a preprocessor
 
 
-def check_hidden(text: Text, beside: Mapping[str, bytes]) -> None:
-    """Raises at the first place where the compiler sees something else than what stands there.
+def check_hidden(text: Text, neighbours: Mapping[str, bytes]) -> None:
+    """Raises an error at the first code that a compiler sees differently.
 
-    `beside` are the neighbours that the header includes, whose macros reach into it.
+    `neighbours` are the included headers, whose macros are visible here.
     """
     for match in _BACKSLASH.finditer(text.code):
-        what = "a name with a universal character" if match[1] in b"uU" and match[1] else None
-        what = what or ("a line that goes on in the next" if match[1] else "a stray backslash")
-        raise text.error(match.start(), f"{what}: cannot be read", remedy=_PLAIN)
-    if sign := _DIGRAPH.search(text.code):
-        words = f"{sign[0].decode()!r} stands for another sign: cannot be read"
-        raise text.error(sign.start(), words, width=len(sign[0]), remedy=_PLAIN)
-    _check_macros(text, beside)
+        description = (
+            "a name with a universal character" if match[1] in b"uU" and match[1] else None
+        )
+        description = description or (
+            "a line that goes on in the next" if match[1] else "a stray backslash"
+        )
+        raise text.error(match.start(), f"{description}: cannot be read", remedy=_REMEDY)
+    if digraph := _DIGRAPH.search(text.code):
+        words = f"{digraph[0].decode()!r} stands for another sign: cannot be read"
+        raise text.error(digraph.start(), words, width=len(digraph[0]), remedy=_REMEDY)
+    _check_macros(text, neighbours)
     _check_includes(text)
 
 
-def _check_macros(text: Text, beside: Mapping[str, bytes]) -> None:
-    """A macro that stands for more than a number may be defined, but not be used in code."""
+def _check_macros(text: Text, neighbours: Mapping[str, bytes]) -> None:
+    """Rejects uses of macros that expand to more than a number; definitions are allowed."""
     macros = {name: f"line {line}" for name, line in _macros(text)}
-    for path, data in beside.items():
+    for path, data in neighbours.items():
         macros |= {name: f"{path}:{line}" for name, line in _macros(Text(path, data))}
     if not macros:
         return
@@ -319,42 +323,46 @@ def _check_macros(text: Text, beside: Mapping[str, bytes]) -> None:
                 word.start(),
                 f"{name} is a macro of {macros[word[0]]}: cannot read what it expands to",
                 width=len(word[0]),
-                remedy=_PLAIN,
+                remedy=_REMEDY,
             )
 
 
 def _macros(text: Text) -> Iterator[tuple[bytes, int]]:
     for span in text.directives:
-        match = _DEFINE.fullmatch(_joined(text, span))
+        match = _DEFINE.fullmatch(_joined_lines(text, span))
         if match and (match[2] or not _NUMBER.fullmatch(match[3])):
             yield match[1], text.line(span.start)
 
 
 def _check_includes(text: Text) -> None:
-    """Code may come from another file only where nothing is open, and that file must be named."""
-    depth, at = 0, 0
+    """Rejects includes inside a declaration, and includes without a literal name."""
+    depth, end_of_last = 0, 0
     for span in text.directives:
-        match = _INCLUDE.fullmatch(_joined(text, span))
+        match = _INCLUDE.fullmatch(_joined_lines(text, span))
         if match is None:
             continue
-        depth += sum(_opens(brace[0]) for brace in _BRACE.finditer(text.code, at, span.start))
-        at = span.end
+        depth += sum(
+            _depth_change(brace[0]) for brace in _BRACE.finditer(text.code, end_of_last, span.start)
+        )
+        end_of_last = span.end
         if match[1] != b"include" or not _NAMED.fullmatch(match[2].strip()):
-            raise text.error(_word(span, text), "cannot tell what this includes", remedy=_PLAIN)
+            raise text.error(
+                _directive_start(span, text), "cannot tell what this includes", remedy=_REMEDY
+            )
         if depth > 0:
             words = "an include inside of a declaration: cannot read what it adds"
-            raise text.error(_word(span, text), words, remedy=_PLAIN)
+            raise text.error(_directive_start(span, text), words, remedy=_REMEDY)
 
 
-def _joined(text: Text, directive: Span) -> bytes:
-    """A directive on one line, as the preprocessor joins it."""
-    return _JOINED.sub(b"", text.uncommented[directive.start : directive.end])
+def _joined_lines(text: Text, directive: Span) -> bytes:
+    """Returns a directive with its continuation lines joined."""
+    return _LINE_CONTINUATION.sub(b"", text.uncommented[directive.start : directive.end])
 
 
-def _opens(brace: bytes) -> int:
+def _depth_change(brace: bytes) -> int:
     return -1 if brace in {b"}", b"CUB_NAMESPACE_END"} else 1
 
 
-def _word(span: Span, text: Text) -> int:
-    """Where the `#` of a directive is."""
+def _directive_start(span: Span, text: Text) -> int:
+    """Returns the offset of a directive's `#`."""
     return text.uncommented.index(b"#", span.start)

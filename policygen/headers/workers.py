@@ -1,4 +1,4 @@
-"""The near side of the processes that read headers; one that dies or is too slow is replaced."""
+"""Runs the processes that read headers, and replaces those that crash or time out."""
 
 import atexit
 import faulthandler
@@ -23,13 +23,13 @@ from policygen.model.tuning import TuningHeader
 from policygen.process import GRACE, for_child, module
 
 WALL = 15.0
-"""Seconds for one header on a busy machine; the limit is the processor time of the other side."""
+"""Wall time per header on a busy machine; the actual limit is the worker's processor time."""
 TASKS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A header to be read, and those beside it that it includes."""
+    """A header to read, with the neighbors that it includes."""
 
     name: str
     path: str
@@ -38,22 +38,22 @@ class Request:
 
 
 class Worker:
-    """One process and the line to it."""
+    """A process and the socket to it."""
 
     def __init__(self) -> None:
-        self._line, theirs = socketpair()
-        with theirs:
-            self._pid = _fork(theirs) if _alone() else _spawn(theirs)
+        self._line, child_end = socketpair()
+        with child_end:
+            self._pid = _fork(child_end) if _is_single_threaded() else _spawn(child_end)
         self._line.settimeout(WALL)
 
     def ask(self, request: Request) -> TuningHeader | SourceError:
-        """The header, or why it is not read; a worker that could not say is of no more use."""
+        """Reads a header or returns its error; raises EndedError if the worker is unusable."""
         path = request.path.encode("utf-8", "surrogateescape")
-        beside = [
+        neighbour_parts = [
             part for name, data in request.neighbours.items() for part in (name.encode(), data)
         ]
         try:
-            send(self._line, request.name.encode(), path, request.data, *beside, b"")
+            send(self._line, request.name.encode(), path, request.data, *neighbour_parts, b"")
             answer = receive(self._line)
         except TimeoutError:
             raise EndedError(f"it takes more than {WALL:g} seconds to read") from None
@@ -61,23 +61,23 @@ class Worker:
             answer = None
         if not answer:
             raise EndedError(self._last_words())
-        return _told(request.path, answer)
+        return _parse_answer(request.path, answer)
 
     def close(self) -> int:
-        """Ends the process; how it ended."""
+        """Kills the process and returns its exit status."""
         self._line.close()
         if not self._pid:
             return 0
         pid, self._pid = self._pid, 0
-        return _killed(pid)
+        return _kill(pid)
 
     def _last_words(self) -> str:
-        """Of a process that has ended, or is about to; one that is not is killed."""
+        """Explains how the process ended; kills it if it does not end."""
         pid, self._pid = self._pid, 0
-        last = time.monotonic() + GRACE
-        while (status := _awaited(pid, os.WNOHANG)) is None:
-            if time.monotonic() > last:
-                status = _killed(pid)
+        deadline = time.monotonic() + GRACE
+        while (status := _wait_for(pid, os.WNOHANG)) is None:
+            if time.monotonic() > deadline:
+                status = _kill(pid)
                 break
             time.sleep(0.01)
         if status == -signal.SIGPROF:
@@ -86,36 +86,36 @@ class Worker:
 
 
 class EndedError(Exception):
-    """A worker that did not answer, and what is known of it."""
+    """A worker that did not answer, with the reason."""
 
 
-def _killed(pid: int) -> int:
-    """How a process ended that need not end by itself."""
+def _kill(pid: int) -> int:
+    """Kills a process and returns its exit status."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    return _awaited(pid) or 0
+    return _wait_for(pid) or 0
 
 
-def _awaited(pid: int, how: int = 0) -> int | None:
-    """How a process ended; none where it runs still, and is not waited for."""
+def _wait_for(pid: int, options: int = 0) -> int | None:
+    """Waits for a process and returns its exit status; None if it is running and not waited for."""
     try:
-        found, status = os.waitpid(pid, how)
+        ended_pid, status = os.waitpid(pid, options)
     except ChildProcessError:  # somebody else has waited for it
         return 0
-    return os.waitstatus_to_exitcode(status) if found else None
+    return os.waitstatus_to_exitcode(status) if ended_pid else None
 
 
-def _told(path: str, answer: bytes) -> TuningHeader | SourceError:
-    kind, body = answer[:1], answer[1:]
-    if kind == b"+":
-        return TuningHeader.model_validate_json(body)
-    if kind == b"-":
-        return SourceError(path, *json.loads(body))
-    raise RuntimeError(f"{path}: {body.decode()}")
+def _parse_answer(path: str, answer: bytes) -> TuningHeader | SourceError:
+    status, payload = answer[:1], answer[1:]
+    if status == b"+":
+        return TuningHeader.model_validate_json(payload)
+    if status == b"-":
+        return SourceError(path, *json.loads(payload))
+    raise RuntimeError(f"{path}: {payload.decode()}")
 
 
-def _alone() -> bool:
-    """Whether this process has one thread, as only such a one is copied whole."""
+def _is_single_threaded() -> bool:
+    """Tells whether this process has one thread: only then is `fork` safe."""
     try:
         return len(list(TASKS.iterdir())) == 1
     except OSError:
@@ -123,13 +123,13 @@ def _alone() -> bool:
 
 
 def _fork(line: socket) -> int:
-    """A copy of this process, which has loaded already what the work needs."""
+    """Forks this process, which has already loaded what the worker needs."""
     if pid := os.fork():
         return pid
     status = 1
     try:
         faulthandler.disable()
-        os.setpgid(0, 0)  # an interrupt of the keyboard is for the other side
+        os.setpgid(0, 0)  # the parent handles keyboard interrupts
         number = os.dup2(line.fileno(), 0)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         serve(socket(fileno=number))
@@ -139,21 +139,21 @@ def _fork(line: socket) -> int:
 
 
 def _spawn(line: socket) -> int:
-    """The same as a program of its own, where threads forbid a copy."""
+    """Starts the worker as a new program, where threads rule out `fork`."""
     actions = [(os.POSIX_SPAWN_DUP2, line.fileno(), 0)]
-    told = for_child(Path(gettempdir()))
+    environment = for_child(Path(gettempdir()))
     command = module("policygen.headers.worker")
-    return os.posix_spawn(sys.executable, command, told, file_actions=actions, setpgroup=0)
+    return os.posix_spawn(sys.executable, command, environment, file_actions=actions, setpgroup=0)
 
 
 _idle: list[Worker] = []
-_guard = threading.Lock()
+_idle_lock = threading.Lock()
 
 
 def read_all(requests: "list[Request]") -> "Iterator[TuningHeader | SourceError]":
-    """What the headers hold, in their order; as many at once as there are processors."""
+    """Reads headers in order, in as many workers as there are processors."""
     count = min(len(requests), 4, os.cpu_count() or 1)
-    _ready(count)  # before there are threads
+    _start_workers(count)  # before threads start
     if count == 1:
         yield from map(_read, requests)
         return
@@ -161,32 +161,32 @@ def read_all(requests: "list[Request]") -> "Iterator[TuningHeader | SourceError]
         yield from pool.map(_read, requests)
 
 
-def _ready(count: int) -> None:
-    with _guard:
+def _start_workers(count: int) -> None:
+    with _idle_lock:
         while len(_idle) < count:
             _idle.append(Worker())
 
 
 def _read(request: Request) -> TuningHeader | SourceError:
-    with _guard:
-        one = _idle.pop() if _idle else None
-    one = one or Worker()
+    with _idle_lock:
+        worker = _idle.pop() if _idle else None
+    worker = worker or Worker()
     try:
-        found = one.ask(request)
+        result = worker.ask(request)
     except EndedError as error:
-        one.close()
+        worker.close()
         return SourceError(request.path, 1, 1, str(error), remedy="No header of CUB is like this.")
     except BaseException:
-        one.close()
+        worker.close()
         raise
-    with _guard:
-        _idle.append(one)
-    return found
+    with _idle_lock:
+        _idle.append(worker)
+    return result
 
 
 @atexit.register
 def close_all() -> None:
-    """Ends the processes that wait for work."""
-    with _guard:
+    """Ends the idle workers."""
+    with _idle_lock:
         while _idle:
             _idle.pop().close()

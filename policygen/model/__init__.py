@@ -1,1 +1,1 @@
-"""The vocabulary: CUB's words as frozen values; no I/O."""
+"""CUB's vocabulary as immutable records; no I/O."""

@@ -1,6 +1,6 @@
-"""GPU architectures: `sm90`, `sm_90`, `90` and `9.0` name the same one; AMD's are `gfx942`.
+"""GPU architectures: `sm90`, `sm_90`, `90` and `9.0` are the same; AMD's are `gfx942`.
 
-One of AMD's GPUs is told from others of its architecture by a name behind it: `gfx942:mi300x`.
+A suffix distinguishes AMD GPUs of the same architecture: `gfx942:mi300x`.
 """
 
 import re
@@ -15,13 +15,13 @@ _SPELLING = re.compile(r"(?i)(?:sm_?|compute_?)?(?:(\d+)\.(\d)|(\d{2,3}))([af]?)
 _AMD = re.compile(r"(?i)gfx([0-9a-f]{3,4})(:[a-z]\w{0,15})?")
 _GPU_BYTES = 16
 UNKNOWN = "unknown"
-"""What rocPRIM calls an architecture that none of its configs is for."""
+"""rocPRIM's architecture for which there is no config."""
 
-_CALLED = re.compile(r"sm(\d+)_")
+_ARCH_PREFIX = re.compile(r"sm(\d+)_")
 
 
 def parse_arch(text: str) -> str:
-    """The one spelling of an architecture: `sm90`, `gfx942`."""
+    """Normalizes the spelling of an architecture: `sm90`, `gfx942`."""
     text = text.strip()
     if amd := _AMD.fullmatch(text):
         return amd[0].lower()
@@ -38,7 +38,7 @@ def parse_arch(text: str) -> str:
 
 @cache
 def arch_number(arch: str) -> int:
-    """`sm90` as 90; AMD's stand in no line of descent, theirs are for sorting alone."""
+    """Returns 90 for `sm90`; numbers of AMD's architectures only serve for sorting."""
     arch = parse_arch(arch)
     if arch == UNKNOWN:
         return 0
@@ -49,25 +49,25 @@ def arch_number(arch: str) -> int:
 
 
 def arch_and_gpu(arch: str) -> tuple[str, str]:
-    """`gfx942:mi300x` as its architecture and its GPU, which is empty where it names none."""
+    """Splits `gfx942:mi300x` into architecture and GPU, which may be empty."""
     plain, _, gpu = arch.partition(":")
     return plain, gpu
 
 
 def is_amd(arch: str) -> bool:
-    """Whether an architecture is AMD's."""
+    """Returns whether an architecture is AMD's."""
     return arch.startswith("gfx") or arch == UNKNOWN
 
 
 @cache
 def family_arch(name: str) -> int:
-    """`sm90_small_key_tuning` as 90; 0 for a name with no architecture."""
-    match = _CALLED.match(name)
+    """Returns 90 for `sm90_small_key_tuning`; 0 for a name without an architecture."""
+    match = _ARCH_PREFIX.match(name)
     return int(match[1]) if match else 0
 
 
 def ptx_version_to_arch(number: int) -> str:
-    """CUB's policies count in tens: `Policy900` serves `sm90`."""
+    """Converts the number in a policy's name: `Policy900` is for `sm90`."""
     return f"sm{number // 10}"
 
 

@@ -1,4 +1,4 @@
-"""Which workloads are tuned for which architectures."""
+"""Coverage of workloads and architectures by tunings, and other audits."""
 
 from collections import Counter
 from typing import Literal, get_args
@@ -12,11 +12,11 @@ from policygen.model.trees import Cub
 from policygen.model.workload import OnArch
 
 CellStatus = Literal["tuned", "inherited", "default", "disabled", "unreachable"]
-"""How CUB comes to the values of a workload on an architecture.
+"""How CUB determines the values of a workload on an architecture.
 
-`tuned`: by an entry for it. `inherited`: by one for an earlier architecture. `default`: by none.
-`disabled`: there is an entry for it that is commented out. `unreachable`: there is a live one with
-its key, and the compiler does not take it. In the last two cases `since` says what it gets instead.
+`tuned`: by an entry for it. `inherited`: by an entry for an earlier architecture. `default`: by
+none. `disabled`: its entry is commented out. `unreachable`: a live entry has its key, but the
+compiler does not select it. In the last two cases `since` says what it gets instead.
 """
 STATUSES: tuple[CellStatus, ...] = get_args(CellStatus)
 
@@ -43,7 +43,7 @@ class Share(Record):
     counts: dict[CellStatus, int]
 
     def percent(self, statuses: tuple[CellStatus, ...]) -> float:
-        """The share of some statuses."""
+        """Returns the percentage of workloads with some statuses."""
         return 100 * sum(self.counts[status] for status in statuses) / self.workloads
 
 
@@ -64,7 +64,7 @@ class Unfilled(Fillable):
 
 TurnedKind = Literal["lost", "gained", "other", "only before", "only after"]
 TURNED: tuple[TurnedKind, ...] = get_args(TurnedKind)
-"""In the order in which a release manager wants to see them."""
+"""In order of importance to a release manager."""
 
 
 class Turned(OnArch):
@@ -75,7 +75,7 @@ class Turned(OnArch):
 
     @property
     def kind(self) -> TurnedKind:
-        """What became of it; a workload that one tree lacks was neither gained nor lost."""
+        """The kind of change; a workload that one tree lacks is neither gained nor lost."""
         if self.before is None or self.after is None:
             return "only after" if self.before is None else "only before"
         if self.before == "tuned":
@@ -91,21 +91,23 @@ class Compared(Record):
 
     @property
     def ordered(self) -> list[Turned]:
-        """What matters most first."""
-        return sorted(self.turned, key=lambda one: TURNED.index(one.kind))
+        """The changes, most important first."""
+        return sorted(self.turned, key=lambda turned: TURNED.index(turned.kind))
 
     @property
     def in_words(self) -> str:
-        """`14 gained, 2 lost; tuned workloads that one tree alone has: 4 before`."""
-        counts = Counter(one.kind for one in self.turned)
-        found = f"{counts['gained']:,} gained, {counts['lost']:,} lost"
+        """A summary: `14 gained, 2 lost; tuned workloads that one tree alone has: 4 before`."""
+        counts = Counter(turned.kind for turned in self.turned)
+        text = f"{counts['gained']:,} gained, {counts['lost']:,} lost"
         if counts["other"]:
-            found += f", {counts['other']:,} other changes"
-        alone = [(counts["only before"], "before"), (counts["only after"], "now")]
-        if any(count for count, _ in alone):
-            told = ", ".join(f"{count:,} {when}" for count, when in alone if count)
-            found += f"; tuned workloads that one tree alone has: {told}"
-        return found
+            text += f", {counts['other']:,} other changes"
+        single_tree_counts = [(counts["only before"], "before"), (counts["only after"], "now")]
+        if any(count for count, _ in single_tree_counts):
+            counts_by_tree = ", ".join(
+                f"{count:,} {when}" for count, when in single_tree_counts if count
+            )
+            text += f"; tuned workloads that one tree alone has: {counts_by_tree}"
+        return text
 
 
 class Coverage(Document):
@@ -129,11 +131,11 @@ class Coverage(Document):
 
     @property
     def totals(self) -> dict[str, Share]:
-        """The shares of all benchmarks, by architecture."""
+        """The shares of all benchmarks by architecture."""
         return {share.arch: share for share in self.shares if share.benchmark is None}
 
 
-# Entries that no workload can select, and why.
+# Entries that no workload can select
 
 Cause = Literal[
     "gate",
@@ -147,11 +149,11 @@ Cause = Literal[
 ]
 """Why an entry is never selected.
 
-`gate`: the key leads to it, and the policy does not ask the family there. `missing member`: the
-selection names a member that it lacks. `inherits without`: so does what it inherits from. `empty`:
-it has no member at all, which keeps its key from being tuned. `shadowed`: another entry takes its
-keys. `argument`: one of its arguments is always something else. `key`: no workload gives its
-arguments together. `condition`: no workload comes to a guarded return.
+`gate`: the key leads to it, but the policy does not consult the family there. `missing member`: it
+lacks a member that the selection names. `inherits without`: what it inherits from lacks it, too.
+`empty`: it has no members at all, which keeps its key from being tuned. `shadowed`: another entry
+takes its keys. `argument`: one of its arguments never has this value. `key`: no workload has this
+combination of arguments. `condition`: no workload reaches a guarded return.
 """
 
 
@@ -191,7 +193,7 @@ class Reach(Document):
     problems: tuple[Problem, ...] = ()
 
 
-# What `policygen audit lint` finds: values of tuning entries that cannot be what was meant.
+# `policygen audit lint`: values of tuning entries that cannot be intended
 
 RuleName = Literal[
     "duplicate-key",
@@ -206,7 +208,7 @@ RuleName = Literal[
     "threads-over-limit",
 ]
 Severity = Literal["error", "warning", "note"]
-"""It cannot work; it is not what was meant; it is not needed."""
+"""Does not work; not intended; unnecessary."""
 
 
 class Finding(Record):
@@ -228,7 +230,7 @@ class Finding(Record):
 
     @property
     def where(self) -> str:
-        """The place, and what is found there."""
+        """The place and the finding."""
         return f"{self.path}:{self.line}: {self.message}"
 
 
@@ -250,7 +252,7 @@ class LintReport(Document):
     problems: tuple[Problem, ...] = ()
 
 
-# Where benchmark sources and the bindings disagree.
+# Differences between benchmark sources and bindings
 
 Kind = Literal[
     "unbound benchmark",
@@ -262,7 +264,7 @@ Kind = Literal[
     "missing axis",
     "axis values",
 ]
-"""Unbound: the binding does not know it. Missing: the source does not have it."""
+"""Unbound: missing in the binding. Missing: missing in the source."""
 
 
 class BenchDifference(Record):

@@ -1,4 +1,4 @@
-"""What a benchmark offers to tune, and on which workloads."""
+"""A benchmark's tuning parameters and workloads."""
 
 from math import prod
 from typing import Literal
@@ -41,7 +41,7 @@ class Axis(Record):
 
     @property
     def compile_time(self) -> bool:
-        """Whether each value is a binary of its own."""
+        """Whether each value needs its own binary."""
         return "{ct}" in self.name
 
 
@@ -68,7 +68,9 @@ class Benchmark(Derived):
     @property
     def variants(self) -> int:
         """The size of the search space: how many variants there are, base not counted."""
-        return prod(len(p.values) for p in self.parameters) if self.parameters else 0
+        return (
+            prod(len(parameter.values) for parameter in self.parameters) if self.parameters else 0
+        )
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -84,24 +86,24 @@ class Benchmark(Derived):
 
     @property
     def workloads(self) -> int:
-        """The points of the compile-time axes."""
+        """The number of points of the compile-time axes."""
         return prod(len(values) for values in self.ct_axes.values())
 
     @property
     def runtime_workloads(self) -> int:
-        """The points of the runtime axes, of all sub-benchmarks together."""
+        """The number of points of the runtime axes in all sub-benchmarks."""
         return sum(
             prod(len(axis.values) for axis in sub.axes if not axis.compile_time)
             for sub in self.subbenches
         )
 
     def _axes(self, *, compile_time: bool) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        values_by_axis: dict[str, tuple[str, ...]] = {}
         for sub in self.subbenches:
             for axis in sub.axes:
                 if axis.compile_time is compile_time:
-                    found.setdefault(axis.name, axis.values)
-        return found
+                    values_by_axis.setdefault(axis.name, axis.values)
+        return values_by_axis
 
 
 class BenchmarkList(Document):

@@ -1,4 +1,4 @@
-"""How a benchmark's workloads and parameters map to CUB's tunings: `schemas/bindings/*.toml`."""
+"""Maps benchmarks' workloads and parameters to CUB's tunings: `schemas/bindings/*.toml`."""
 
 from typing import Annotated, Literal, Self
 
@@ -9,7 +9,7 @@ from policygen.model.records import Record
 from policygen.model.trees import NAMESPACES, OF_FUNCTIONS, Dialect, Library, Versioned, numbers
 
 NOMINAL = 4
-"""The bytes of the elements that scaled counts are for."""
+"""Element size in bytes to which scaled counts refer."""
 # "7:24:1", "-16:16:4"
 Range = Annotated[str, Field(pattern=r"^-?[0-9]{1,9}:-?[0-9]{1,9}:[1-9][0-9]{0,8}$")]
 
@@ -46,9 +46,9 @@ class DelayConstructor(Record):
     """`ns`, `l2w`, or a constant."""
 
     def spelled(self, ns: object, l2w: object) -> str:
-        """`fixed_delay_constructor_t<350, 450>`."""
-        given = {"ns": str(ns), "l2w": str(l2w)}
-        return f"{self.type}<{', '.join(given.get(arg, arg) for arg in self.args)}>"
+        """Returns a spelling such as `fixed_delay_constructor_t<350, 450>`."""
+        value_by_name = {"ns": str(ns), "l2w": str(l2w)}
+        return f"{self.type}<{', '.join(value_by_name.get(arg, arg) for arg in self.args)}>"
 
 
 class Scaling(Record):
@@ -63,7 +63,7 @@ class Scaling(Record):
     """CUB's own, of policy selectors; threads and items come from one that is bounded."""
 
     def items(self, count: int, size: int) -> int:
-        """The items of a thread for elements of a size; there is one at least."""
+        """Returns the items per thread for elements of a size, at least one."""
         return max(1, min(count * NOMINAL // size, count * self.most))
 
 
@@ -74,7 +74,7 @@ class Group(Versioned):
     values: tuple[str, ...]
 
 
-# What values of an entry can be, whatever was measured.
+# Limits of values
 
 
 class Limit(Record):
@@ -87,7 +87,7 @@ class Limit(Record):
     reason: str
 
     def allows(self, value: int) -> bool:
-        """Whether a count is possible."""
+        """Returns whether a count is possible."""
         return value >= self.least and (self.most is None or value <= self.most)
 
 
@@ -145,11 +145,11 @@ class MemberRule(Record):
 
     @property
     def parameters(self) -> frozenset[str]:
-        """The labels that it is made of."""
+        """The labels of its parameters."""
         return frozenset(self.delay or filter(None, [self.parameter]))
 
     @model_validator(mode="after")
-    def _one_form(self) -> Self:
+    def _check_single_form(self) -> Self:
         if sum(form is not None for form in (self.parameter, self.delay, self.constant)) != 1:
             raise ValueError("needs exactly one of parameter, delay and constant")
         of_a_parameter = (
@@ -208,8 +208,8 @@ class Alias(Record):
 
     @property
     def arguments(self) -> str:
-        """What the template is given: `<T, IndexT>`."""
-        names = ", ".join(one.split()[-1] for one in self.parameters)
+        """The template arguments: `<T, IndexT>`."""
+        names = ", ".join(parameter.split()[-1] for parameter in self.parameters)
         return f"<{names}>" if names else ""
 
 
@@ -246,7 +246,7 @@ class SelectorBinding(Versioned):
     aliases: tuple[Alias, ...] = ()
 
 
-# What a header asks for before it holds anything.
+# Conditions of a header
 
 
 class Opening(Record):
@@ -307,12 +307,12 @@ class Site(Versioned):
 
     @property
     def inherits(self) -> bool:
-        """Whether an architecture gets what an earlier one has, where it has nothing itself."""
+        """Whether an architecture without its own values gets those of an earlier one."""
         return self.dialect != "configs"
 
     @property
     def scope(self) -> str:
-        """The namespace as headers have it: `cub::detail::scan`."""
+        """The fully qualified namespace: `cub::detail::scan`."""
         return f"{NAMESPACES.get(self.dialect, 'cub')}::{self.namespace}"
 
 
@@ -380,18 +380,18 @@ class BenchmarkBinding(Call):
     note: str | None = None
 
     def values(self, label: str) -> range:
-        """What a parameter was searched over; the end belongs to it."""
+        """Returns the search range of a parameter, including its end."""
         start, end, step = (int(part) for part in self.parameters[label].split(":"))
         return range(start, end + 1, step)
 
     @model_validator(mode="after")
-    def _says_what_to_edit(self) -> Self:
+    def _check_edit(self) -> Self:
         if not self.writable and not self.edit:
             raise ValueError("a benchmark that is not writable says what would have to be edited")
         return self
 
 
-# How a benchmark gives a policy to CUB 2.8 to 3.4: the tables `[[hub]]` of bindings.
+# Passing of a policy to CUB 2.8 to 3.4: the `[[hub]]` tables of bindings
 
 
 class DispatchBinding(Versioned):
@@ -412,9 +412,9 @@ class DispatchBinding(Versioned):
     """A member's call, in terms of `storage`, `bytes` and `stream`: `Dispatch(storage, …)`."""
 
     def serves(self, benchmark: str, values: dict[str, str]) -> bool:
-        """Whether it runs a workload of a benchmark."""
+        """Returns whether it runs a workload of a benchmark."""
         return benchmark in self.benchmarks and all(
-            values.get(axis) in known for axis, known in self.workload.items()
+            values.get(axis) in accepted for axis, accepted in self.workload.items()
         )
 
 
@@ -433,7 +433,7 @@ class HubBinding(Versioned):
     dispatches: tuple[DispatchBinding, ...] = Field(alias="dispatch")
 
 
-# How benchmarks run on a GPU: the tables `[[run]]` of bindings.
+# Runs of benchmarks on a GPU: the `[[run]]` tables of bindings
 
 
 class BufferBinding(Record):
@@ -461,7 +461,7 @@ class BufferBinding(Record):
     """Whether a run changes what it reads: its contents are made anew before each."""
 
     @model_validator(mode="after")
-    def _fits_its_result(self) -> Self:
+    def _check_result_kind(self) -> Self:
         if (self.result == "close") != (self.tolerance > 0):
             raise ValueError("a tolerance belongs to a result that is close")
         if (self.group or self.beside) and self.result != "set":
@@ -514,7 +514,7 @@ class RunBinding(Versioned):
     """The environment that is given, in terms of `env`; else the stream, in terms of `stream`."""
 
     def form_in(self, version: str) -> Form:
-        """What a version's call takes besides its arguments."""
+        """Returns what a version's call takes besides its arguments."""
         if self.storage_below and numbers(version) < numbers(self.storage_below):
             return "storage"
         if self.stream_below and numbers(version) < numbers(self.stream_below):
@@ -523,15 +523,15 @@ class RunBinding(Versioned):
 
     @property
     def every_subbench(self) -> tuple[str, ...]:
-        """The sub-benchmarks that run so."""
+        """The sub-benchmarks with this run."""
         return tuple(self.variations) or self.subbenches or (self.subbench,)
 
     def of(self, subbench: str) -> Self:
-        """Say how one of its sub-benchmarks runs."""
-        own = self.variations.get(subbench, "")
-        support = "\n".join(filter(None, [own.strip(), self.support.strip()]))
-        alone = {"subbench": subbench, "subbenches": (), "variations": {}}
-        return self.model_copy(update={**alone, "support": support})
+        """Returns the run of one of its sub-benchmarks."""
+        own_support = self.variations.get(subbench, "")
+        support = "\n".join(filter(None, [own_support.strip(), self.support.strip()]))
+        single_subbench = {"subbench": subbench, "subbenches": (), "variations": {}}
+        return self.model_copy(update={**single_subbench, "support": support})
 
 
 class Binding(Record):
@@ -555,7 +555,7 @@ class Binding(Record):
     """Values of axes besides those of `types.toml`."""
 
 
-# `schemas/bindings/LIBRARY/types.toml`: what the axes of another library than CUB have.
+# `schemas/bindings/LIBRARY/types.toml`: axis types of a library other than CUB
 
 
 class LibraryTypes(Record):

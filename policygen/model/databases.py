@@ -1,4 +1,4 @@
-"""What two runs, or two GPUs, say of the same variants."""
+"""Comparison of two runs, or two GPUs, on the same variants; and imports."""
 
 from typing import Literal
 
@@ -8,15 +8,15 @@ from policygen.model.results import Choice, DataWarning, Rules, RunKey, Verdict
 from policygen.model.workload import Variant
 
 Says = Literal["holds", "not confirmed", "contradicts", "not measured"]
-"""What one side's data says of the other one's choice.
+"""What one side's data says about the other side's choice.
 
-`not confirmed` is what the rules would not take with both at hand, and noise can explain;
-`contradicts` is slower than base beyond noise, or a runtime workload that loses too much.
+`not confirmed`: the rules would not choose it from both sides' data, but noise can explain that;
+`contradicts`: it is slower than base beyond noise, or a runtime workload loses too much.
 """
 Agreement = Literal[
     "same variant", "both keep base", "holds", "not confirmed", "contradicts", "not measured"
 ]
-"""Whether both choose alike; where not, the worst that either says of the other one's choice."""
+"""Whether both sides choose alike; if not, the worse statement about the other's choice."""
 
 
 class Winner(Record):
@@ -157,7 +157,7 @@ class DbCompare(Document):
     warnings: tuple[DataWarning, ...] = ()
 
 
-# What an import brought in, and what it could not.
+# Imports
 
 
 class ImportedParameter(Record):

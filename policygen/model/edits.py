@@ -1,4 +1,4 @@
-"""Changes to a header: what stands where now, and what shall stand there."""
+"""Changes to a header: present and new text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,29 +18,29 @@ class Edit(Record):
     reason: str
 
 
-# What an entry that is to be written shall be, before it is spelled.
+# Entries to write, before they are spelled
 
 Slot = str | None
-"""An argument as the header spells it; none where the entry takes any."""
+"""An argument as the header spells it; `None` if the entry accepts any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What an entry gives: values, those of another entry, or none so that CUB falls back."""
+    """An entry's contents: values, another entry's values, or none so that CUB falls back."""
 
     kind: Literal["values", "inherits", "empty"]
     values: dict[str, str] = field(default_factory=dict)
-    """Member → its value, as C++ spells it without namespaces."""
+    """Member → value as spelled in C++ without namespaces."""
     base: str | None = None
     label: str | None = None
-    """Its comment: the variant with its scores, or why there is an entry without values."""
+    """Its comment: the variant with its scores, or the reason for an entry without values."""
     types: Mapping[str, str] = field(default_factory=dict)
-    """Member → its type as the compiler knows it; `using` for an alias."""
+    """Member → type according to the compiler; `using` for an alias."""
     added: Mapping[str, "AddedMember"] = field(default_factory=dict)
-    """Members among its values that the family's entries do not have yet."""
+    """Members with values that the family's entries do not have yet."""
 
     def __post_init__(self) -> None:
-        """Whatever a label is made of, it is one line of a comment."""
+        """Reduces a label to one line that is safe in a comment."""
         if self.label is not None:
             object.__setattr__(self, "label", comment(self.label))
 
@@ -52,7 +52,7 @@ class AddedMember:
     type: str
     """`CacheLoadModifier`; `using` for an alias."""
     default: str
-    """What the policy has for entries without it."""
+    """The policy's value for entries without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,11 @@ class NewEntry:
     """The key of an entry for the unsigned type, which inherits from this one."""
 
 
-# Values before and after a change, in words.
+# Values before and after a change
 
 
 def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> list[str]:
-    """`items 4 → 7` for each value that differs; one that only one side has is told, too."""
+    """Describes each value that differs, including those that only one side has: `items 4 → 7`."""
     names = [*after, *(name for name in before if name not in after)]
     return [
         f"{name} {spell(before.get(name, 'nothing'))} → {spell(after.get(name, 'nothing'))}"
@@ -80,21 +80,21 @@ def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> list[str
 
 
 STEP = 4096
-"""More than what any scaling by a type's size divides by."""
+"""Larger than any divisor in scaling by a type's size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The copy; the number of an entry is its place in `entries`."""
+    """The copy; an entry's number is its index in `entries`."""
 
     header: TuningHeader
     data: bytes
     entries: tuple[tuple[Family, Entry], ...]
     traits: tuple[str, ...] = ()
-    """What a policy selector knows of its types: its members, which the copy tells."""
+    """A policy selector's facts about its types: the members that the copy reports."""
 
     def entry(self, items: object) -> int | None:
-        """Which entry a count of items in a selected policy comes from, if it is a mark."""
+        """Returns the index of the entry that a policy's item count marks, if it is a mark."""
         if not isinstance(items, int) or items < STEP // 16:
             return None
         while items % 2 == 0:
@@ -103,9 +103,9 @@ class Marked:
         return number if number < len(self.entries) else None
 
 
-# A copy of a tuning header in which every entry can be recognised by what is selected.
+# A copy of a tuning header in which each entry is recognizable in the selected policy
 
 
 def mark(number: int) -> int:
-    """An odd multiple of a power of two: what is odd survives a scaling by a type's size."""
+    """Returns an odd multiple of a power of two; its odd factor survives scaling by a size."""
     return STEP * (2 * number + 1)

@@ -1,4 +1,4 @@
-"""Policy selectors of a user's own, and what became of each workload of the databases."""
+"""A user's own policy selectors, and the decision for each workload of the databases."""
 
 from typing import Literal
 
@@ -12,10 +12,10 @@ from policygen.model.trees import Cub
 from policygen.model.workload import Variant, in_words
 
 EmitDecision = Literal["write", "keep", "fallback", "reject"]
-"""What happens to a workload.
+"""The decision for a workload.
 
-`write`: the selector returns a policy for it. `keep`: CUB's own has these values already.
-`fallback`: no variant is better than base. `reject`: it cannot be expressed, for the reason told.
+`write`: the selector returns a policy for it. `keep`: CUB's own policy has these values already.
+`fallback`: no variant is better than base. `reject`: it cannot be expressed, for the stated reason.
 """
 
 
@@ -37,7 +37,7 @@ class EmitAction(RunKey):
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The workload in words."""
         return in_words(self.benchmark, self.workload)
 
 
@@ -94,7 +94,7 @@ class Emitted(Document):
     """The header."""
 
 
-# What became of the policy header of a kernel of one's own.
+# The policy header of a user's kernel
 
 
 class KernelHeader(Record):
@@ -114,17 +114,17 @@ class KernelHeader(Record):
 
     @property
     def changed(self) -> bool:
-        """Whether something is written."""
-        return bool(self.diff) and any(one.written for one in self.actions)
+        """Whether anything is written."""
+        return bool(self.diff) and any(action.written for action in self.actions)
 
     @property
     def has_already(self) -> bool:
-        """Whether what is faster stands in it: nothing is written then."""
-        kept = any(one.decision == "keep" and one.variant for one in self.actions)
-        return not self.is_new and not self.changed and kept
+        """Whether it already has the faster values, so that nothing is written."""
+        is_kept = any(action.decision == "keep" and action.variant for action in self.actions)
+        return not self.is_new and not self.changed and is_kept
 
 
-# What tuning for a program found: the search, and the header that was made of it.
+# The result of tuning a program: the search, and the header made from it
 
 
 class TunedProgram(Document):

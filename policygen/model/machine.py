@@ -1,4 +1,4 @@
-"""What is here of what policygen works with."""
+"""The machine's tools, and the state of trees and applies."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from policygen.model.records import Document, Record
 from policygen.model.trees import Cub
 
 CheckState = Literal["fine", "optional", "missing", "broken"]
-"""`optional`: not here, and no command fails for it that was not asked for it."""
+"""`optional`: missing, but only commands that explicitly need it fail."""
 
 
 class Check(Record):
@@ -25,7 +25,7 @@ class Check(Record):
 
     @property
     def is_problem(self) -> bool:
-        """Whether some command fails for it."""
+        """Whether some command fails because of it."""
         return self.state in ("missing", "broken")
 
 
@@ -40,11 +40,11 @@ class Doctor(Document):
 
     @property
     def problems(self) -> tuple[Check, ...]:
-        """What some command fails for."""
+        """The checks because of which some command fails."""
         return tuple(check for check in self.checks if check.is_problem)
 
 
-# Where a tree stands: what was written to it, what was proved of that, what is left to do.
+# The state of a tree: what was written to it and proved, and the next steps
 
 
 class AppliedState(Record):
@@ -100,7 +100,7 @@ class Status(Document):
     next: tuple[NextStep, ...]
 
 
-# Applies that were taken back.
+# Undone applies
 
 
 class UndoneApply(Record):

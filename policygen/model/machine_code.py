@@ -1,4 +1,4 @@
-"""Machine code of kernels, and what a change of the headers does to it."""
+"""Machine code of kernels, and how a change of the headers affects it."""
 
 from typing import Literal
 
@@ -33,7 +33,7 @@ class Kernel(Record):
 
     @property
     def registers(self) -> int:
-        """Of each thread."""
+        """Registers per thread."""
         return self.resources.get("REG", 0)
 
 
@@ -72,7 +72,7 @@ class KernelPlace(Record):
 
     @property
     def where(self) -> str:
-        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
+        """The place in words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
         return f"{in_words(self.benchmark, self.workload)} on {self.arch}"
 
 
@@ -178,12 +178,16 @@ class VerifySass(Document):
 
     @property
     def unmeant(self) -> tuple[Different, ...]:
-        """Kernels that differ, and for whose workload nothing else was written."""
-        return tuple(one for one in self.different if not one.as_written)
+        """Kernels that differ although nothing was written for their workload."""
+        return tuple(kernel for kernel in self.different if not kernel.as_written)
 
     @property
     def changed(self) -> bool:
-        """Whether anything is not as it was, and was not written so."""
-        found = [one for one in self.different if one.kind == "different" or not self.allow_moved]
-        places = (*found, *self.only_before, *self.only_after)
-        return any(not one.as_written for one in places)
+        """Whether anything changed that was not written."""
+        relevant = [
+            kernel
+            for kernel in self.different
+            if kernel.kind == "different" or not self.allow_moved
+        ]
+        places = (*relevant, *self.only_before, *self.only_after)
+        return any(not place.as_written for place in places)

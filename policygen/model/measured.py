@@ -1,4 +1,4 @@
-"""What was measured on a GPU: named variants beside base, with intervals and the noise."""
+"""Measurements on a GPU: named variants against base, with intervals and noise."""
 
 from typing import Literal
 
@@ -11,13 +11,13 @@ from policygen.model.trees import Cub
 from policygen.model.workload import OnArch, Variant
 
 MeasuredVerdict = Literal["faster", "slower", "equal"]
-"""`equal`: the interval holds 1."""
+"""`equal`: the interval contains 1."""
 FailureKind = Literal[
     "invalid", "base", "compile", "wrong", "crash", "hang", "memory", "error", "untimed"
 ]
-"""Why there is no score: the space forbids it, it comes to base's own policy, nvcc refuses it, its
-results are not base's, it ends or blocks the process, asks for too much memory, or CUDA refuses
-it."""
+"""Why there is no score: the search space forbids it, it has base's own policy, nvcc rejects it,
+its results differ from base's, it ends or blocks the process, it needs too much memory, or CUDA
+rejects it."""
 Method = Literal["events", "nvbench"]
 
 
@@ -121,17 +121,17 @@ class MeasuredVariants(Document):
 
     @property
     def is_fine(self) -> bool:
-        """Whether every variant was measured and is right."""
+        """Whether all variants were measured and correct."""
         return not any(
-            workload.problem or any(one.failed for one in workload.variants)
+            workload.problem or any(variant.failed for variant in workload.variants)
             for workload in self.workloads
         )
 
 
-# What `policygen measure --compile-only` prints: which variants there are, and which compile.
+# `policygen measure --compile-only`: variants, and which of them compile
 
 How = Literal["policies", "headers"]
-"""What a variant is: a policy that the algorithm is given, or a change of CUB's own header."""
+"""What a variant is: a policy passed to the algorithm, or a change of CUB's own header."""
 
 
 class FailedVariant(Record):
@@ -182,14 +182,14 @@ class MeasureCompile(Document):
 
     @property
     def is_fine(self) -> bool:
-        """Whether all that was asked for compiles."""
-        return not self.unmeasured and not any(one.failed for one in self.workloads)
+        """Whether everything that was requested compiles."""
+        return not self.unmeasured and not any(workload.failed for workload in self.workloads)
 
 
-# Strategies of a kernel against sizes: who wins where, by how much, and what it takes.
+# Strategies of a kernel by size: the fastest ones, their lead and their resources
 
 MatrixVerdict = Literal["best", "close", "slower", "not known"]
-"""`close`: its interval reaches the best one's time. `not known`: there are too few processes."""
+"""`close`: its interval reaches the best time. `not known`: there are too few processes."""
 
 
 class KernelUse(Record):
@@ -245,9 +245,9 @@ class KernelMatrix(Record):
     """Bytes in a second that a copy reads and writes."""
 
     def cell(self, strategy: str, size: str) -> MatrixCell | None:
-        """What was measured of a strategy at a size."""
-        found = (one for one in self.cells if (one.strategy, one.size) == (strategy, size))
-        return next(found, None)
+        """Returns the measurement of a strategy at a size."""
+        matches = (cell for cell in self.cells if (cell.strategy, cell.size) == (strategy, size))
+        return next(matches, None)
 
 
 class StrategyMatrix(Document):

@@ -1,4 +1,4 @@
-"""A workload of one's own: the file that `policygen tune` takes."""
+"""A user's workload or kernel: the files that `policygen tune` takes."""
 
 import re
 from collections.abc import Iterator
@@ -13,15 +13,15 @@ from policygen.model.expression import ExpressionText
 from policygen.model.records import Record
 from policygen.model.trees import Versioned
 
-# A name, with template arguments: no statement, no call, no text.
+# A name, possibly with template arguments: no statement, call or literal.
 _CPP = re.compile(r"(?:::)?[A-Za-z_]\w*(?:[\w:<>,* ]*[\w>*])?", re.ASCII)
 ENTROPIES = ("1.000", "0.811", "0.544", "0.337", "0.201", "0.000")
-"""As CCCL's benchmarks draw numbers."""
+"""The entropies of CCCL's benchmarks."""
 NAMED = {"generator": "generator", "file": "file", "entropy": "entropy"}
-"""How inputs look → the key that says more of it."""
+"""Kind of input → the key that specifies it."""
 
 
-def _beside(path: str) -> str:
+def _relative_path(path: str) -> str:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
         raise ValueError("it is no path of a file below the folder of the workload")
@@ -36,8 +36,8 @@ def _type_name(text: str) -> str:
 
 CppType = Annotated[str, Field(max_length=400), AfterValidator(_type_name)]
 """The name of a type: `float`, `I32`, `sim::Particle`, `sim::Vec<float, 3>`."""
-Beside = Annotated[str, Field(pattern=r"^[\w./+ -]{1,200}$"), AfterValidator(_beside)]
-"""A file, seen from the workload's."""
+Beside = Annotated[str, Field(pattern=r"^[\w./+ -]{1,200}$"), AfterValidator(_relative_path)]
+"""A file, relative to the workload's."""
 
 
 class WorkloadSize(Record):
@@ -62,7 +62,7 @@ class WorkloadInput(Record):
     most: float | None = Field(default=None, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _has_both_ends(self) -> Self:
+    def _check_bounds(self) -> Self:
         if (self.least is None) != (self.most is None):
             raise ValueError("least and most are said together")
         if self.least is not None and self.most is not None:
@@ -73,11 +73,11 @@ class WorkloadInput(Record):
         return self
 
     @model_validator(mode="after")
-    def _says_it_once(self) -> Self:
-        wanted = NAMED.get(self.how)
+    def _check_key_of_kind(self) -> Self:
+        required_key = NAMED.get(self.how)
         for key in NAMED.values():
-            given = getattr(self, key) is not None
-            if given != (key == wanted):
+            is_given = getattr(self, key) is not None
+            if is_given != (key == required_key):
                 raise ValueError(f'{key} is said with how = "{key}", and only then')
         return self
 
@@ -91,7 +91,7 @@ class WorkloadResult(Record):
     """A functor of two elements that says whether they are the same."""
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_comparison(self) -> Self:
         if self.tolerance and self.same:
             raise ValueError("tolerance and same exclude each other")
         return self
@@ -116,8 +116,8 @@ class OwnWorkload(Record):
     result: WorkloadResult = WorkloadResult()
 
     @model_validator(mode="after")
-    def _sizes_differ(self) -> Self:
-        counts = [one.elements for one in self.size]
+    def _check_distinct_sizes(self) -> Self:
+        counts = [size.elements for size in self.size]
         if len({*counts}) < len(counts):
             raise ValueError("the same number of elements is there twice")
         return self
@@ -159,18 +159,18 @@ class OwnCallBinding(Versioned):
 
 
 MOST = 1_000_000
-"""Variants of a kernel: constraints are asked about each."""
+"""Maximum number of variants of a kernel: constraints are evaluated for each."""
 ELEMENTS = "elements"
-"""What expressions call the size."""
+"""The name of the size in expressions."""
 STRATEGY = "strategy"
-"""The parameter that says which of the strategies runs."""
+"""The parameter that selects a strategy."""
 AT_LAUNCH = frozenset({"sms", "resident", "best_block"})
-"""What the GPU says: its multiprocessors, the blocks that fit on all of them at once, and the
-threads of a block with which most of them are busy."""
+"""Properties of the GPU: its multiprocessors, the blocks that are resident on all of them at once,
+and the number of threads per block that keeps most of them busy."""
 RESERVED = frozenset(
     {ELEMENTS, STRATEGY, "arena", "block", "buffers", "facts", "grid", "shared", "sizes", "stream"}
 )
-"""What units call something else."""
+"""Names that have another meaning in units."""
 Memory = Literal["device", "managed", "pinned"]
 # 32:1024:32, -2:2:1
 _RANGE = re.compile(r"(-?[0-9]{1,10}):(-?[0-9]{1,10}):([1-9][0-9]{0,9})")
@@ -179,8 +179,8 @@ _POWERS = re.compile(r"powers ([0-9]{1,9}):([0-9]{1,9})")
 _NUMBER = re.compile(
     r"-?[0-9]+(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU]|(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)[fFlL]?)"
 )
-# Of C++20, and what means an operator.
-_WORDS = """
+# Keywords and alternative operators of C++20
+_KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
 char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
 constinit continue decltype default delete do double dynamic_cast else enum explicit export
@@ -192,18 +192,18 @@ xor xor_eq
 """
 
 
-# A kernel of one's own: the file that `policygen tune` takes.
+# A user's kernel
 
 
-def _no_word(name: str) -> str:
-    if name in _WORDS.split():
+def _no_keyword(name: str) -> str:
+    if name in _KEYWORDS.split():
         raise ValueError(f"{name} is a word of C++ and can be no name")
     return name
 
 
 Plain = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,60}$")]
-Name = Annotated[Plain, AfterValidator(_no_word)]
-"""What C++ calls something, too."""
+Name = Annotated[Plain, AfterValidator(_no_keyword)]
+"""A name that is valid in C++."""
 
 
 def _constant(text: str) -> str:
@@ -224,21 +224,23 @@ class KernelParameter(Record):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Names in C++, which results count from 0; none where values are numbers."""
+        """The values as C++ names, which results number from 0; empty if values are numbers."""
         if isinstance(self.values, str):
             return ()
-        return tuple(one for one in self.values if isinstance(one, str))
+        return tuple(value for value in self.values if isinstance(value, str))
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The values, as labels have them."""
+        """The values as in labels."""
         if isinstance(self.values, str):
-            return _spread("32:1024:32" if self.values == "warps" else self.values)
-        return tuple(range(len(self.words))) or tuple(n for n in self.values if isinstance(n, int))
+            return _range_values("32:1024:32" if self.values == "warps" else self.values)
+        return tuple(range(len(self.words))) or tuple(
+            value for value in self.values if isinstance(value, int)
+        )
 
     @property
     def start(self) -> int:
-        """What it is today, as labels have it."""
+        """The current value as in labels."""
         if self.default is None:
             return self.numbers[0]
         if isinstance(self.default, str):
@@ -246,27 +248,27 @@ class KernelParameter(Record):
         return self.default
 
     @model_validator(mode="after")
-    def _has_values(self) -> Self:
+    def _check_values(self) -> Self:
         if not self.numbers:
             raise ValueError("it has no value")
         if len({*self.numbers}) < len(self.numbers) or len({*self.words}) < len(self.words):
             raise ValueError("a value is there twice")
-        if any(abs(one) >= 1 << 31 for one in self.numbers):
+        if any(abs(number) >= 1 << 31 for number in self.numbers):
             raise ValueError("a value is no int")
         if self.default is not None and self.default not in (self.words or self.numbers):
             raise ValueError(f"default: {self.default} is none of its values")
         return self
 
 
-def _spread(text: str) -> tuple[int, ...]:
+def _range_values(text: str) -> tuple[int, ...]:
     if match := _RANGE.fullmatch(text):
         start, end, step = map(int, match.groups())
         if (end - start) // step >= MOST:
             raise ValueError("it has too many values")
         return tuple(range(start, end + 1, step))
     if match := _POWERS.fullmatch(text):
-        least, most = map(int, match.groups())
-        return tuple(1 << n for n in range(31) if least <= 1 << n <= most)
+        minimum, maximum = map(int, match.groups())
+        return tuple(1 << exponent for exponent in range(31) if minimum <= 1 << exponent <= maximum)
     raise ValueError(f"{text!r} is none of 32:1024:32, powers 32:1024, warps")
 
 
@@ -287,7 +289,7 @@ class KernelBuffer(Record):
     """Whether the kernel reads it and writes to it."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check_roles(self) -> Self:
         if (self.tolerance or self.same) and not self.result:
             raise ValueError("tolerance and same are said of a result")
         if self.tolerance and self.same:
@@ -357,60 +359,64 @@ class OwnKernel(Record):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes of sizes, the smallest first; one, where none is named."""
-        ordered = sorted(self.size, key=lambda one: one.elements)
-        return tuple(dict.fromkeys(one.of or "all" for one in ordered))
+        """The size classes from the smallest up; a single one if none is named."""
+        ordered = sorted(self.size, key=lambda size: size.elements)
+        return tuple(dict.fromkeys(size.of or "all" for size in ordered))
 
     @property
     def every_parameter(self) -> dict[str, KernelParameter]:
-        """Parameters, and which strategy runs where there are several."""
+        """All parameters, including the strategy if there are several."""
         if len(self.strategy) < 2:
             return dict(self.parameter)
-        names = tuple(one.name for one in self.strategy)
+        names = tuple(strategy.name for strategy in self.strategy)
         return {STRATEGY: KernelParameter(values=names), **self.parameter}
 
     @property
     def ways(self) -> tuple[KernelStrategy, ...]:
-        """The strategies with all that they say; the kernel itself, where it names none."""
-        plain = {key: getattr(self, key) for key in ("function", "grid", "block", "shared")}
-        plain["memory"] = self.memory
+        """The strategies with defaults filled in; the kernel itself if it has none."""
+        defaults = {key: getattr(self, key) for key in ("function", "grid", "block", "shared")}
+        defaults["memory"] = self.memory
         return tuple(
-            one.model_copy(
-                update={key: value for key, value in plain.items() if getattr(one, key) is None}
+            strategy.model_copy(
+                update={
+                    key: value for key, value in defaults.items() if getattr(strategy, key) is None
+                }
             )
-            for one in self.strategy or (KernelStrategy(name="kernel"),)
+            for strategy in self.strategy or (KernelStrategy(name="kernel"),)
         )
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Self:
+    def _check_consistency(self) -> Self:
         for problem in self._problems():
             raise ValueError(problem)
         return self
 
     def _problems(self) -> Iterator[str]:
-        if prod(len(one.numbers) for one in self.every_parameter.values()) > MOST:
+        if prod(len(parameter.numbers) for parameter in self.every_parameter.values()) > MOST:
             yield f"it has more than {MOST:,} variants"
-        if any(one.function is None for one in self.ways):
+        if any(strategy.function is None for strategy in self.ways):
             yield "function is missing"
-        if not any(one.result for one in self.buffer.values()):
+        if not any(buffer.result for buffer in self.buffer.values()):
             yield "no buffer is a result: nothing could be compared"
-        every = [*self.parameter, *self.buffer, *self.scalar, *RESERVED, *AT_LAUNCH]
-        every += [one.macro for one in self.parameter.values() if one.macro]
-        if twice := {one for one in every if every.count(one) > 1}:
-            yield f"{min(twice)} is several things"
-        given = {*self.buffer, *self.scalar, ELEMENTS}
-        if unknown := [one for one in self.arguments if one not in given]:
+        names_in_use = [*self.parameter, *self.buffer, *self.scalar, *RESERVED, *AT_LAUNCH]
+        names_in_use += [
+            parameter.macro for parameter in self.parameter.values() if parameter.macro
+        ]
+        if ambiguous := {name for name in names_in_use if names_in_use.count(name) > 1}:
+            yield f"{min(ambiguous)} is several things"
+        argument_names = {*self.buffer, *self.scalar, ELEMENTS}
+        if unknown := [name for name in self.arguments if name not in argument_names]:
             yield f"arguments: {unknown[0]} is neither a buffer nor a scalar, nor {ELEMENTS}"
-        yield from self._about_sizes()
-        names = [one.name for one in self.strategy]
-        if len({*names}) < len(names):
+        yield from self._size_problems()
+        strategy_names = [strategy.name for strategy in self.strategy]
+        if len({*strategy_names}) < len(strategy_names):
             yield "a strategy is there twice"
 
-    def _about_sizes(self) -> Iterator[str]:
-        counts = [one.elements for one in self.size]
+    def _size_problems(self) -> Iterator[str]:
+        counts = [size.elements for size in self.size]
         if len({*counts}) < len(counts):
             yield "the same number of elements is there twice"
-        ordered = [one.of or "all" for one in sorted(self.size, key=lambda one: one.elements)]
+        ordered = [size.of or "all" for size in sorted(self.size, key=lambda size: size.elements)]
         changes = 1 + sum(left != right for left, right in pairwise(ordered))
         if changes != len({*ordered}):
             yield "size: sizes of a class stand between those of another one"

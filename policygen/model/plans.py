@@ -1,4 +1,4 @@
-"""What would change in a tree for the results of a database, and why."""
+"""Planned changes of a tree for the results of a database, with reasons."""
 
 from typing import Literal
 
@@ -14,18 +14,18 @@ from policygen.model.tuning import Value
 from policygen.model.workload import Point, Variant, point_of
 
 PlanDecision = Literal["update", "add", "fallback", "keep", "reject"]
-"""What happens to a workload.
+"""The decision for a workload.
 
 `update`: its entry gets other values. `add`: it gets an entry. `fallback`: no variant is better
-than base, and it gets what it had. `keep`: its values are these already. `reject`: it stays as it
-is, for the reason that is told.
+than base, so it keeps what it had. `keep`: it has these values already. `reject`: it stays as it
+is, for the stated reason.
 """
 Reach = Literal["only", "later"]
-"""Whether later architectures keep what they had, or get what they inherit."""
+"""Whether later architectures keep their values, or inherit the new ones."""
 Collisions = Literal["best-worst", "split"]
 Provenance = Literal["scores", "full"]
 Legacy = Literal["leave", "warn", "update"]
-"""What becomes of struct families that stand beside policy selectors."""
+"""What to do with struct families beside policy selectors."""
 
 
 class Target(Record):
@@ -51,7 +51,7 @@ class NextBest(Record):
 
     @property
     def costs(self) -> float:
-        """By how much its score is less: 0.011 is 1.1 %."""
+        """The loss in score: 0.011 is 1.1 %."""
         return 1 - self.scores[0] / self.best_score if self.best_score > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What every record that crosses a file or an API has in common."""
+"""The base classes of records in files and APIs."""
 
 from typing import Any, NamedTuple, Self
 
@@ -37,11 +37,11 @@ class Document(Record):
     """A record that is written to a file or to standard output; `format` names its version."""
 
     def to_json(self, **options: Any) -> str:
-        """The document as JSON text, in the order of its fields; it names no path of a machine."""
+        """Returns the document as JSON in field order, without machine-specific paths."""
         return json_text(portable(self).model_dump_json(indent=1, **options))
 
     def to_line(self) -> str:
-        """The same in one line, where documents follow each other."""
+        """Like `to_json`, on one line, for files of several documents."""
         return json_text(portable(self).model_dump_json())
 
 
@@ -55,5 +55,5 @@ class Problem(Record):
 
     @classmethod
     def of(cls, error: SourceError) -> Self:
-        """The place and the words of a failure."""
+        """Converts an error to its place and message."""
         return cls(path=error.path, line=error.line, column=error.column, message=error.message)

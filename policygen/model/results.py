@@ -1,4 +1,4 @@
-"""What tuning databases hold, how good each variant is, and which one is chosen."""
+"""The contents of tuning databases, scores of variants, and choices among them."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ from policygen.model.records import Derived, Document, Record
 Verdict = Literal["better", "worse", "too close to call", "mixed"]
 Decision = Literal["use", "keep base"]
 ScoreOrigin = Literal["shrunken", "confirmed"]
-"""A search's score without what is likely luck, or that of a run that the choice did not see."""
+"""A search's score corrected for likely luck, or that of a run that the choice did not use."""
 
 
 class Interval(Record):

@@ -1,4 +1,4 @@
-"""What a change of tuning headers means, as a reviewer wants to read it."""
+"""A review of changes to tuning headers."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -33,12 +33,12 @@ class Evidence(RunKey):
 
     @property
     def point(self) -> Point:
-        """What was measured."""
+        """The workload as a key."""
         return point_of(self.benchmark, self.workload)
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The workload in words."""
         return in_words(self.benchmark, self.workload)
 
 
@@ -69,10 +69,10 @@ class ReviewedEntry(Record):
     findings: tuple[Finding, ...] = ()
     unreachable: Unreachable | None = None
 
-    def gives(self, one: OnArch) -> bool:
-        """Whether a workload gets other values by it, as programs ask for them today."""
-        there = ((row.point, row.arch) for row in self.reached if not row.legacy)
-        return (one.point, one.arch) in there
+    def gives(self, workload: OnArch) -> bool:
+        """Returns whether it changes a workload's values, as current programs select them."""
+        keys = ((row.point, row.arch) for row in self.reached if not row.legacy)
+        return (workload.point, workload.arch) in keys
 
 
 class Uncovered(Record):
@@ -84,7 +84,7 @@ class Uncovered(Record):
 
     @property
     def where(self) -> str:
-        """In words, with the place."""
+        """The place and what is uncovered."""
         return f"{self.header}:{self.line}: {self.what}"
 
 
@@ -132,32 +132,36 @@ class Review(Document):
 
     @property
     def merged(self) -> Merged:
-        """What is known of workloads as the change is merged, of those that were measured so."""
-        found = self.performance.workloads if self.performance else ()
-        return {(one.point, one.arch): one for one in found if one.ratio is not None}
+        """Measured performance of the merged change by workload and architecture."""
+        workloads = self.performance.workloads if self.performance else ()
+        return {
+            (workload.point, workload.arch): workload
+            for workload in workloads
+            if workload.ratio is not None
+        }
 
-    def entry_of(self, one: WorkloadPerformance) -> ReviewedEntry | None:
-        """The entry by which a workload gets other values."""
-        return next((entry for entry in self.entries if entry.gives(one)), None)
+    def entry_of(self, workload: WorkloadPerformance) -> ReviewedEntry | None:
+        """Returns the entry that changes a workload's values."""
+        return next((entry for entry in self.entries if entry.gives(workload)), None)
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What must not be merged, in words."""
-        found = [f"not proven: {one.where}" for one in self.uncovered]
-        found += [finding.where for finding in self.unprovable]
+        """Descriptions of everything that prevents a merge."""
+        failures = [f"not proven: {uncovered.where}" for uncovered in self.uncovered]
+        failures += [finding.where for finding in self.unprovable]
         if self.effect is not None and self.effect.wrong:
-            found.append(f"{len(self.effect.wrong)} workloads do not resolve as planned")
+            failures.append(f"{len(self.effect.wrong)} workloads do not resolve as planned")
         if self.sass is not None and self.sass.changed:
-            found.append("machine code differs where it should not")
+            failures.append("machine code differs where it should not")
         if self.performance is not None:
-            found += self.performance.failures
+            failures += self.performance.failures
         for entry in self.entries:
             where = f"{entry.place.header}:{entry.place.line}"
             if entry.unreachable is not None:
-                found.append(f"{where} is never selected: {entry.unreachable.reason}")
-            found += [
+                failures.append(f"{where} is never selected: {entry.unreachable.reason}")
+            failures += [
                 f"{where}: {finding.message}"
                 for finding in entry.findings
                 if finding.severity == "error"
             ]
-        return tuple(found)
+        return tuple(failures)

@@ -1,4 +1,4 @@
-"""What a page tells of a search: what it found, how sure that is, how it got there, what failed."""
+"""The report on a search: its result, confidence, course and failures."""
 
 from typing import Literal
 
@@ -10,12 +10,12 @@ from policygen.model.searches import Ended, RungName
 from policygen.model.workload import Variant
 
 QUANTILES = (0.01, *(step / 20 for step in range(1, 20)), 0.99)
-"""Where base's times are set beside a variant's."""
+"""Quantiles at which base's times are compared with a variant's."""
 Origin = Literal["search", "measure", "import", "rows"]
-"""What is known of how it came about: a search's own tables, those of `policygen measure`, those of
-an import, or rows of results and nothing besides."""
+"""The source of what is known: a search's own tables, those of `policygen measure`, those of an
+import, or rows of results without further information."""
 FailedKind = FailureKind | Literal["build", "run"]
-"""`build` and `run` are of CCCL's logs, which name a code and no reason."""
+"""`build` and `run` are from CCCL's logs, which have a code and no reason."""
 
 
 class StepTime(Record):

@@ -1,4 +1,4 @@
-"""What a search on a GPU found, and what it tells while it goes on."""
+"""The result of a search on a GPU, and its progress events."""
 
 from typing import Literal
 
@@ -16,11 +16,11 @@ from policygen.model.trees import Cub
 from policygen.model.workload import Variant
 
 RungName = Literal["screening", "sharper", "last"]
-"""Few samples of all; more of those that can still win; the finalists beside base, in fresh
+"""Few samples of all variants; more of those that can still win; the finalists against base, in new
 processes."""
 Ended = Literal["exhausted", "budget", "count", "stopped"]
-"""Why no more variants are tried: all were, there is no time left, as many as were asked for were,
-or somebody stopped it."""
+"""Why no more variants are tried: all were tried, time or the requested count is used up, or the
+user stopped it."""
 
 
 class SearchFailure(Record):
@@ -106,8 +106,11 @@ class Searched(Document):
 
     @property
     def is_fine(self) -> bool:
-        """Whether every workload was searched, and nothing computed what base does not."""
-        return not any(one.problem or (one.counts and one.counts.wrong) for one in self.workloads)
+        """Whether all workloads were searched and all results agree with base's."""
+        return not any(
+            workload.problem or (workload.counts and workload.counts.wrong)
+            for workload in self.workloads
+        )
 
 
 class SearchEvent(Document):
@@ -133,7 +136,7 @@ class SearchEvent(Document):
     """Seconds of the budget."""
 
 
-# What `policygen search --replay` prints: how soon a strategy finds the best of whole spaces.
+# `policygen search --replay`: how soon a strategy finds the best variants of fully measured spaces
 
 
 class BestVariant(Record):

@@ -1,4 +1,4 @@
-"""What CUB selects for workloads on architectures, and what differs between two selections."""
+"""CUB's selections for workloads on architectures, and differences between two of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,45 +17,45 @@ Spot = tuple[Point, str]
 """A workload on an architecture."""
 Values = Mapping[str, Value]
 WHOLE = "policy"
-"""What the type of a policy is called, where its arguments are its values."""
+"""The name of a policy's type where its arguments are its values."""
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyKey:
-    """The arguments with which a policy asks a family, and the entry that they lead to."""
+    """The arguments with which a policy uses a family, and the entry that they select."""
 
     args: tuple[str, ...]
     """As the compiler prints them."""
     entry: tuple[Family, Entry] | None = None
-    """None where the family only declares itself."""
+    """`None` if the family is only declared."""
     number: int = -1
-    """The entry's, in a marked header."""
+    """The entry's number in a marked header."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFields:
-    """All that a policy holds, also what no binding names."""
+    """All fields of a policy, including those that no binding names."""
 
     values: Values
-    """Path → number, of an aggregate; of other policies their type with its arguments."""
+    """Path → number for an aggregate; the type with its arguments for other policies."""
     shown: frozenset[str]
-    """Those that values of a binding show."""
+    """The fields that a binding shows as values."""
 
     def unlike(self, other: "PolicyFields") -> tuple[str, ...]:
-        """The fields of both that differ, but for those that do so as what a binding shows.
+        """Returns the fields that differ, except as a field that a binding shows does.
 
-        CUB gives several parts of a policy the same: `single_tile` has what `multi_tile` has.
+        CUB repeats values in several parts of a policy, such as `single_tile` and `multi_tile`.
         """
-        both = [name for name in self.values if name in other.values]
-        pairs = {name: (self.values[name], other.values[name]) for name in both}
+        common = [name for name in self.values if name in other.values]
+        pairs = {name: (self.values[name], other.values[name]) for name in common}
         differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-        known = {(_last(name), pair) for name, pair in differ.items() if name in self.shown}
-        return tuple(name for name, pair in differ.items() if (_last(name), pair) not in known)
+        explained = {(_last(name), pair) for name, pair in differ.items() if name in self.shown}
+        return tuple(name for name, pair in differ.items() if (_last(name), pair) not in explained)
 
 
 def is_named(field: str) -> bool:
-    """Whether it is known what a field is called."""
+    """Returns whether the name of a field is known."""
     return field != WHOLE and "[" not in field
 
 
@@ -65,52 +65,52 @@ def _last(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """What one workload gets on one architecture."""
+    """The policy of one workload on one architecture."""
 
     values: Values
-    """Empty where they were not asked for, or where their unit does not compile."""
+    """Empty if they were not requested, or if their translation unit does not compile."""
     entry: tuple[Family, Entry] | None = None
-    """The entry that shows in the policy, where entries were asked for."""
+    """The entry that shows in the policy, if entries were requested."""
     keys: Mapping[str, FamilyKey] = field(default_factory=dict)
     """By family."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Role → bytes, of the roles whose sizes scale a count."""
+    """Role → bytes for the roles whose sizes scale a count."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """Value → the type that a member with it has, where entries declare members."""
+    """Value → type of its member, where entries declare members."""
     traits: Values = field(default_factory=dict)
-    """Of a policy selector: what it knows of the workload's types."""
+    """For a policy selector, its facts about the workload's types."""
     number: int | None = None
-    """That of the entry, in a marked header."""
+    """The entry's number in a marked header."""
     since: str | None = None
-    """Where a policy is a return: the arch since which it is the same; none for defaults."""
+    """For a return, the architecture since which the policy is the same; `None` for defaults."""
     fields: PolicyFields | None = None
-    """All of the policy; none where it was not asked for, or cannot be taken apart."""
+    """The whole policy; `None` if it was not requested or cannot be decomposed."""
 
 
 def differs(before: Selected, after: Selected) -> bool:
-    """Whether two policies differ in anything."""
+    """Returns whether two policies differ in anything."""
     return in_full(before, after) != (before.values, before.values)
 
 
 def in_full(before: Selected, after: Selected) -> tuple[Values, Values]:
-    """The values of both, with those fields that differ and that no binding names."""
+    """Returns the values of both, with the differing fields that no binding names."""
     return with_unnamed(before.values, before.fields, after.values, after.fields)
 
 
 def with_unnamed(
     old: Values, before: PolicyFields | None, new: Values, after: PolicyFields | None
 ) -> tuple[Values, Values]:
-    """The same of values and fields that are kept apart."""
+    """Like `in_full`, for values and fields that are stored separately."""
     if before is None or after is None:
         return old, new
     names = [name for name in before.unlike(after) if is_named(name) or old == new]
-    first = {**old, **{name: before.values[name] for name in names}}
-    return first, {**new, **{name: after.values[name] for name in names}}
+    old_with_unnamed = {**old, **{name: before.values[name] for name in names}}
+    return old_with_unnamed, {**new, **{name: after.values[name] for name in names}}
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaRow(Generic[Row]):
-    """What two selections say of a workload on an architecture."""
+    """The results of two selections for a workload on an architecture."""
 
     benchmark: str
     workload: tuple[tuple[str, str], ...]
@@ -125,20 +125,20 @@ class DeltaRow(Generic[Row]):
 
     @property
     def point(self) -> Point:
-        """What changes."""
+        """The workload as a key."""
         return self.benchmark, self.workload
 
 
 @dataclass(frozen=True, slots=True)
 class Delta(Generic[Row]):
-    """What differs between two selections."""
+    """Differences between two selections."""
 
     archs: tuple[str, ...]
     compared: int
     """Workloads times architectures."""
     changes: tuple[DeltaRow[Row], ...]
     between: frozenset[str] = frozenset()
-    """Those of the architectures that stand for an interval in which no GPU is known."""
+    """The architectures that stand for an interval without known GPUs."""
 
 
 def delta(
@@ -148,19 +148,19 @@ def delta(
     absent: Row,
     between: frozenset[str] = frozenset(),
 ) -> Delta[Row]:
-    """Compares two selections, in the order of the later; `absent` stands for what one lacks."""
+    """Compares two selections in the order of the later one; `absent` stands for a missing row."""
     changes = []
-    spots = {**after, **before}
-    for spot in spots:
-        was, now = before.get(spot, absent), after.get(spot, absent)
-        if unlike(was, now):
+    all_spots = {**after, **before}
+    for spot in all_spots:
+        row_before, row_after = before.get(spot, absent), after.get(spot, absent)
+        if unlike(row_before, row_after):
             (benchmark, workload), arch = spot
-            changes.append(DeltaRow(benchmark, workload, arch, was, now))
-    archs = sorted({arch for _, arch in spots}, key=arch_number)
-    return Delta(tuple(archs), len(spots), tuple(changes), between & {*archs})
+            changes.append(DeltaRow(benchmark, workload, arch, row_before, row_after))
+    archs = sorted({arch for _, arch in all_spots}, key=arch_number)
+    return Delta(tuple(archs), len(all_spots), tuple(changes), between & {*archs})
 
 
-# Which values CUB selects for a workload on an architecture, and where they come from.
+# Selected values and where they come from
 
 Status = Literal["tuned", "inherited", "default"]
 
@@ -176,19 +176,19 @@ class EntryPlace(Record):
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The entry's name."""
         return entry_name(self.family, self.args)
 
     @classmethod
-    def of(cls, family: Family, entry: Entry, **more: Any) -> Self:
-        """The place of an entry; `more` is what a kind of it tells besides."""
+    def of(cls, family: Family, entry: Entry, **extra: Any) -> Self:
+        """Returns the place of an entry; `extra` are the fields of a subclass."""
         return cls(
             header=family.header,
             namespace=family.namespace,
             family=family.name,
             args=entry.args,
             line=entry.line,
-            **more,
+            **extra,
         )
 
 
@@ -200,7 +200,7 @@ class DisabledEntry(EntryPlace):
 
     @property
     def place(self) -> EntryPlace:
-        """Where it stands."""
+        """The place without the fields of the subclass."""
         return EntryPlace(**self.model_dump(include=set(EntryPlace.model_fields)))
 
 
@@ -276,13 +276,13 @@ class Comparison(Document):
     unresolved: tuple[Unresolved, ...] = ()
 
 
-# What a change of the headers does to what CUB selects.
+# Effects of a change of the headers
 
 Role = Literal["written", "shared", "later"]
 """Why a workload may change.
 
-`written`: it is one that was tuned. `shared`: the same entry decides it. `later`: it inherits, and
-was allowed to.
+`written`: it was tuned. `shared`: the same entry decides it. `later`: it inherits, and was allowed
+to.
 """
 
 
@@ -308,8 +308,8 @@ class Wrong(OnArch):
     @property
     def name(self) -> str:
         """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32 on sm90`."""
-        by = " by struct families" if self.legacy else ""
-        return f"{super().name} on {self.arch}{by}"
+        suffix = " by struct families" if self.legacy else ""
+        return f"{super().name} on {self.arch}{suffix}"
 
 
 class Effect(Document):
@@ -331,7 +331,7 @@ class Effect(Document):
 
     @property
     def covered(self) -> str:
-        """The architectures in words: one by one, where nothing lies between them."""
+        """The architectures in words: listed unless there are others between them."""
         if not self.between:
             return ", ".join(self.archs)
         first, *_, last = (arch for arch in self.archs if arch not in self.between)

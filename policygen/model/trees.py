@@ -1,4 +1,4 @@
-"""A tree of CUB, or of rocPRIM: where it is, which version, and how its tunings are written."""
+"""A tree of CUB or rocPRIM: its location, version and dialect."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,27 +12,31 @@ from policygen.untrusted import json_text
 Dialect = Literal["specializations", "selectors", "configs"]
 Library = Literal["cub", "rocprim"]
 OTHERS: Mapping[Dialect, Library] = {"configs": "rocprim"}
-"""Whose headers are written in a dialect; in all others CUB's are."""
+"""Libraries other than CUB by dialect."""
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NAMESPACES: Mapping[Dialect, str] = {"configs": "rocprim"}
-"""The outermost namespace of a dialect's headers, where it is not CUB's."""
+"""The outermost namespace of a dialect's headers if it is not CUB's."""
 OF_FUNCTIONS: frozenset[Dialect] = frozenset({"selectors"})
-"""Where an entry is a return of a policy selector; elsewhere it belongs to a family."""
+"""Dialects whose entries are returns of a policy selector; elsewhere they belong to families."""
 OF_TYPES: frozenset[Dialect] = frozenset({"configs"})
-"""Where an entry with a condition is for types; elsewhere it is a return of a function."""
+"""Dialects whose conditional entries are for types; elsewhere they are returns of a function."""
 COMPILED: frozenset[Library] = frozenset({"cub"})
-"""Whose kernels policygen compiles for GPUs, and runs on them."""
+"""Libraries whose kernels policygen compiles for GPUs and runs."""
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
 UNKNOWN = "unknown"
-"""The version of a tree that does not say it."""
+"""The version of a tree that does not state it."""
 FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
-"""Places that are looked at when nobody names a tree: what stands there serves other programs."""
+"""Places that are searched if no tree is named; trees there belong to other programs."""
 
 
 def side_by_side(dialect: Dialect) -> tuple[Dialect, ...]:
-    """The dialects in which entries of the same library are written."""
-    own = OTHERS.get(dialect)
-    return tuple(one for one in DIALECTS if OTHERS.get(one) == own)
+    """Returns the dialects in which a library's entries are written."""
+    library = OTHERS.get(dialect)
+    return tuple(
+        dialect_of_library
+        for dialect_of_library in DIALECTS
+        if OTHERS.get(dialect_of_library) == library
+    )
 
 
 class Cub(Record):
@@ -52,32 +56,32 @@ class Cub(Record):
 
     @property
     def bindings(self) -> str:
-        """Which bindings hold: those of its version, unless its headers say otherwise.
+        """The version whose bindings apply, which may be followed by rows that override it.
 
-        Of another library than CUB its name comes first: `rocprim@4.2.0`.
+        For a library other than CUB, its name comes first: `rocprim@4.2.0`.
         """
-        own = OTHERS.get(self.dialect)
+        library = OTHERS.get(self.dialect)
         version = self.read_as or self.version
-        return f"{own}@{version}" if own else version
+        return f"{library}@{version}" if library else version
 
     @property
     def release(self) -> str:
-        """Its version as results have it: of another library than CUB with its name."""
+        """The version as in results: preceded by the library's name unless it is CUB."""
         return self.bindings.partition("+")[0]
 
     @property
     def library(self) -> Library:
-        """Whose tree it is."""
+        """The tree's library."""
         return OTHERS.get(self.dialect, "cub")
 
     @property
     def dialects(self) -> tuple[Dialect, ...]:
-        """Those in which entries of its library are written, which a tree may have side by side."""
+        """The dialects of its library's entries, which a tree may mix."""
         return side_by_side(self.dialect)
 
     @property
     def called(self) -> str:
-        """What people call the library: `CUB`."""
+        """The library's usual name: `CUB`."""
         return CALLED[self.library]
 
     @property
@@ -87,27 +91,27 @@ class Cub(Record):
 
     @property
     def has_selectors(self) -> bool:
-        """Whether policy selectors decide in it."""
+        """Whether policy selectors make the decisions."""
         return self.dialect in OF_FUNCTIONS
 
     @property
     def has_returns(self) -> bool:
-        """Whether its entries with conditions are returns of functions."""
+        """Whether its conditional entries are returns of functions."""
         return self.dialect not in OF_TYPES
 
     @property
     def has_machine_code(self) -> bool:
-        """Whether policygen compiles what it selects for GPUs, and compares that."""
+        """Whether policygen compiles its kernels for GPUs and compares their machine code."""
         return self.library in COMPILED
 
     @property
     def is_named(self) -> bool:
-        """Whether a person named it, or stands in it: else it is not written to."""
+        """Whether a person named it or is inside it; other trees are never written to."""
         return self.found not in FOUND_BY_ITSELF
 
     @property
     def include_folders(self) -> tuple[str, ...]:
-        """The same where nobody looked for more than the root."""
+        """The include folders; only the root if no others are known."""
         return self.includes or (self.root,)
 
 
@@ -118,35 +122,35 @@ class Versioned(Record):
     below: str | None = None
 
     def covers(self, version: tuple[int, ...]) -> bool:
-        """Whether a version lies in the range."""
+        """Returns whether a version lies in the range."""
         return not (self.since and version < numbers(self.since)) and not (
             self.below and version >= numbers(self.below)
         )
 
 
-# Versions of CUB, and what holds for a range of them.
+# Versions and ranges of versions
 
 
 @lru_cache(maxsize=256)
 def numbers(version: str) -> tuple[int, ...]:
-    """`3.2.0` as (3, 2, 0): versions compare part by part."""
+    """Parses `3.2.0` to (3, 2, 0) for comparison."""
     return tuple(int(part) for part in plain(version).split("."))
 
 
 def plain(version: str) -> str:
-    """A version without the rows that hold instead of its own, and without the library's name.
+    """Strips the overriding rows and the library's name from a version.
 
-    `3.6.0+topk/…=1` is 3.6.0, `rocprim@4.2.0` is 4.2.0.
+    `3.6.0+topk/…=1` becomes 3.6.0, `rocprim@4.2.0` becomes 4.2.0.
     """
     return version.partition("+")[0].rpartition("@")[2]
 
 
 def library_of(version: str) -> str:
-    """The library of a version, CUB where it names none."""
+    """Returns the library of a version, CUB by default."""
     return version.partition("@")[0] if "@" in version else "cub"
 
 
-# The trees that can be had and those that are here.
+# Available and fetched trees
 
 State = Literal["fetched", "current", "absent"]
 
@@ -180,5 +184,5 @@ class Headers(Document):
     """The tree that the command names; for `list`, the one that other commands would use here."""
 
     def to_json(self, **options: Any) -> str:
-        """As JSON text, with the paths as they are: where trees are is what is asked."""
+        """Returns the document as JSON text with absolute paths, which are its purpose."""
         return json_text(self.model_dump_json(indent=1, **options))

@@ -1,4 +1,4 @@
-"""What a tuning header holds: families, entries, members, provenance, policy chains."""
+"""The contents of a tuning header: families, entries, members, provenance, policy chains."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,30 +13,32 @@ from policygen.model.records import Document, Problem, Record, Span
 from policygen.model.trees import Cub
 from policygen.model.workload import Point
 
-# "class T", "typename... Ts", "int Size = 4"; not "class" alone
-_DECLARED = re.compile(r".*[\s.>*&](\w+)\s*(?:=.*)?$", re.DOTALL)
+# "class T", "typename... Ts", "int Size = 4"; not an unnamed "class"
+_PARAMETER_DECLARATION = re.compile(r".*[\s.>*&](\w+)\s*(?:=.*)?$", re.DOTALL)
 Value = bool | int | str
-"""A constant where the header's text has one, else the spelling of an enumerator or a type."""
+"""A constant if the header's text has one, else the spelling of an enumerator or a type."""
 
 
 def spell(value: Value) -> str:
-    """A value as C++ spells it."""
+    """Spells a value in C++."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def conjunction(facts: tuple[str, ...]) -> str:
-    """What a branch asks for as one condition."""
-    told = (f"({f})" if "||" in f and not f.startswith("(") else f for f in facts)
-    return " && ".join(told) or "otherwise"
+    """Joins the conditions of a branch."""
+    conditions = (
+        f"({fact})" if "||" in fact and not fact.startswith("(") else fact for fact in facts
+    )
+    return " && ".join(conditions) or "otherwise"
 
 
 def asks_more(facts: tuple[str, ...]) -> bool:
-    """Whether a branch asks for more than a compute capability; else it is a default."""
+    """Returns whether a branch, unlike a default, depends on more than a compute capability."""
     return any(not fact.startswith("cc ") for fact in facts)
 
 
 def entry_name(family: str, args: tuple[str, ...]) -> str:
-    """`sm90_tuning<float, …>`, or a function with what its return asks for."""
+    """Returns `sm90_tuning<float, …>`, or a function with the condition of its return."""
     if family.startswith("sm"):
         return f"{family}<{', '.join(args)}>"
     return f"{family}: {conjunction(args)}"
@@ -57,7 +59,7 @@ class TemplateParameter(Record):
 
     @property
     def label(self) -> str:
-        """What to call it: CUB leaves some parameters unnamed, as in `<class InputT, flagged>`."""
+        """The name, or the type if CUB leaves it unnamed, as in `<class InputT, flagged>`."""
         return self.name or self.type
 
 
@@ -120,20 +122,20 @@ class Entry(Record):
 
     @property
     def own_parameters(self) -> dict[str, str]:
-        """Its template parameters by name, each as it is declared."""
-        found = ((_DECLARED.match(text), text) for text in self.template_parameters)
-        return {match[1]: text for match, text in found if match}
+        """Its template parameters' declarations by name."""
+        matches = ((_PARAMETER_DECLARATION.match(text), text) for text in self.template_parameters)
+        return {match[1]: text for match, text in matches if match}
 
     @property
     def specific(self) -> bool:
-        """Whether a branch asks for more than a compute capability; others are entries anyway."""
+        """Whether a branch depends on more than a compute capability; true for other entries."""
         return self.kind != "branch" or asks_more(self.args)
 
     @property
     def slots(self) -> tuple[str | None, ...]:
-        """Its arguments, none for its own parameters: what a key must have to be its."""
-        own = self.own_parameters
-        return tuple(None if arg in own else arg for arg in self.args)
+        """The arguments that a key must match; `None` for its own parameters, which match any."""
+        own_parameters = self.own_parameters
+        return tuple(None if arg in own_parameters else arg for arg in self.args)
 
 
 class Family(Record):
@@ -151,8 +153,10 @@ class Family(Record):
 
     @property
     def specializations(self) -> tuple[Entry, ...]:
-        """The live explicit and partial specializations: what CUB can select."""
-        return tuple(e for e in self.entries if e.kind != "primary" and not e.disabled)
+        """The live explicit and partial specializations, which CUB can select."""
+        return tuple(
+            entry for entry in self.entries if entry.kind != "primary" and not entry.disabled
+        )
 
 
 class FamilyUse(Record):
@@ -222,18 +226,18 @@ class Scan(Document):
 # "cc < ::cuda::compute_capability{11, 0}"
 _BELOW = re.compile(r"cc\s*<\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
 ALWAYS = 1 << 16
-"""A number that no architecture has."""
+"""A number greater than any architecture's."""
 
 
-# For which architectures the returns of policy selectors are.
+# Architecture ranges of the returns of policy selectors
 
 
 def ends(families: Iterable[Family]) -> dict[int, int]:
-    """Where the returns that are for an architecture end: before which one, by number.
+    """Maps the first architecture of returns to the first one that they no longer apply to.
 
-    A function such as `get_sm107_tuning` has its bound where it is called.
+    The bound of a function such as `get_sm107_tuning` is at its call.
     """
-    found: dict[int, int] = {}
+    end_by_start: dict[int, int] = {}
     for family in families:
         start = arch_number(family.arch)
         bounds = [
@@ -242,45 +246,45 @@ def ends(families: Iterable[Family]) -> dict[int, int]:
             for fact in entry.args
             if (match := _BELOW.fullmatch(fact))
         ]
-        above = [bound for bound in bounds if bound > start]
-        found[start] = max([*above, found.get(start, 0)])
-    return {start: end or ALWAYS for start, end in found.items()}
+        later_bounds = [bound for bound in bounds if bound > start]
+        end_by_start[start] = max([*later_bounds, end_by_start.get(start, 0)])
+    return {start: end or ALWAYS for start, end in end_by_start.items()}
 
 
 def steps(families: Iterable[Family]) -> set[str]:
-    """The architectures at which another return may decide."""
-    found = ends(families)
-    return {f"sm{number}" for number in {*found, *found.values()} if number != ALWAYS}
+    """Returns the architectures at which another return may apply."""
+    end_by_start = ends(families)
+    return {f"sm{number}" for number in {*end_by_start, *end_by_start.values()} if number != ALWAYS}
 
 
 def own(number: int, families: Iterable[Family], target: int) -> bool:
-    """Whether a later architecture has returns besides those of an earlier one."""
+    """Returns whether a later architecture has its own returns besides those of an earlier one."""
     return any(target < start <= number < end for start, end in ends(families).items())
 
 
-# Whole policies, as the compiler tells them: every field of what a selector returns.
+# Whole policies according to the compiler: all fields of a selector's result
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a selector for the workloads of one benchmark."""
+    """A query to a policy selector for the workloads of one benchmark."""
 
     site: Site
     benchmark: BenchmarkBinding
     selector: str
     """The policy selector, in terms of the workload's roles."""
     fields: tuple[str, ...]
-    """Paths in the policy: `multi_tile.items_per_thread`."""
+    """Paths in the policy, such as `multi_tile.items_per_thread`."""
     roles: tuple[str, ...] = ()
-    """Those whose types or values are told, too."""
+    """Roles whose types or values to return, too."""
     sized: tuple[str, ...] = ()
-    """Those whose sizes are told."""
+    """Roles whose sizes to return."""
     includes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What a selector returns for a workload on an architecture, spelled as in C++."""
+    """A selector's result for a workload on an architecture, spelled as in C++."""
 
     fields: Mapping[str, str]
     roles: Mapping[str, str]

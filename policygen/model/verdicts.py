@@ -1,4 +1,4 @@
-"""What a change is worth on a GPU, as it is merged: each workload before and after it."""
+"""The performance of a merged change on a GPU, for each workload before and after it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
@@ -14,10 +14,10 @@ from policygen.model.trees import Cub
 from policygen.model.workload import OnArch
 
 PerformanceVerdict = Literal["faster", "equal", "slower", "undecided", "same-code"]
-"""`equal`: the interval holds 1, and is as narrow as was asked for. `undecided`: not narrow enough,
-or there was no time. `same-code`: the machine code did not change; nothing was measured."""
+"""`equal`: the interval contains 1 and is as narrow as requested. `undecided`: it is too wide, or
+time ran out. `same-code`: the machine code is unchanged, so nothing was measured."""
 MEASURED = frozenset({"faster", "equal", "slower"})
-"""Verdicts that an interval tells."""
+"""Verdicts that follow from an interval."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Size = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -68,25 +68,25 @@ class WorkloadPerformance(OnArch):
     """Why it cannot be measured."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
-        """A verdict rests on an interval, a claim says what it must be at least."""
+    def _check_interval_and_claim(self) -> Self:
+        """Checks that verdicts have an interval, and claims their threshold."""
         for names in (("low", "high"), ("claimed", "least", "holds")):
             missing = [name for name in names if getattr(self, name) is None]
             if missing and len(missing) < len(names):
                 raise ValueError(f"{', '.join(names)} stand together: no {', '.join(missing)}")
-        known = self.ratio is not None and self.low is not None
-        if not known and (self.claimed is not None or self.verdict in MEASURED):
+        has_interval = self.ratio is not None and self.low is not None
+        if not has_interval and (self.claimed is not None or self.verdict in MEASURED):
             raise ValueError(f"it is {self.verdict}, and has no ratio with an interval")
         return self
 
     @property
     def open(self) -> bool:
-        """Whether it was measured, and more processes are needed to tell."""
+        """Whether more processes are needed for a verdict."""
         return self.verdict == "undecided" and not self.failed and not self.problem
 
     @property
     def within(self) -> float | None:
-        """By which share both sides differ at most."""
+        """The maximum relative difference between both sides."""
         if self.low is None or self.high is None:
             return None
         return max(self.high - 1, 1 - self.low)
@@ -163,46 +163,52 @@ class VerifyPerformance(Document):
     seconds: Size = 0.0
 
     @model_validator(mode="after")
-    def _at_quantiles(self) -> Self:
-        for one in self.workloads:
-            if any(len(row.quantiles) not in {0, len(self.quantiles)} for row in one.runtime):
-                raise ValueError(f"{one.name}: other quantiles than the document has")
+    def _check_quantiles(self) -> Self:
+        for workload in self.workloads:
+            if any(len(row.quantiles) not in {0, len(self.quantiles)} for row in workload.runtime):
+                raise ValueError(f"{workload.name}: other quantiles than the document has")
         return self
 
-    def too_slow(self, one: RuntimePerformance | WorkloadPerformance) -> bool:
-        """Whether something is slower by more than it may be."""
-        if one.verdict != "slower" or one.ratio is None:
+    def too_slow(self, performance: RuntimePerformance | WorkloadPerformance) -> bool:
+        """Returns whether something is slower than the tolerance allows."""
+        if performance.verdict != "slower" or performance.ratio is None:
             return False
-        return self.tolerance is None or one.ratio < 1 - self.tolerance
+        return self.tolerance is None or performance.ratio < 1 - self.tolerance
 
-    def slowed(self, one: WorkloadPerformance) -> bool:
-        """Whether a workload, or one of its runtime workloads, is slower than it may be."""
-        return self.too_slow(one) or any(self.too_slow(row) for row in one.runtime)
+    def slowed(self, workload: WorkloadPerformance) -> bool:
+        """Returns whether a workload, or one of its runtime workloads, is too slow."""
+        return self.too_slow(workload) or any(self.too_slow(row) for row in workload.runtime)
 
-    def _in_part(self, one: WorkloadPerformance) -> bool:
-        return self.slowed(one) and not self.too_slow(one)
+    def _is_partly_too_slow(self, workload: WorkloadPerformance) -> bool:
+        return self.slowed(workload) and not self.too_slow(workload)
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What must be known, or be otherwise, in words."""
-        every = self.workloads
-        lots = (
-            ("slower", [one for one in every if self.too_slow(one)]),
-            ("slower in part", [one for one in every if self._in_part(one)]),
-            ("less than was claimed", [one for one in every if one.holds is False]),
-            ("does not run as before", [one for one in every if one.failed]),
-            ("not measured", [one for one in every if one.problem]),
-            ("not decided", [one for one in every if one.open]),
+        """Descriptions of everything that is unknown or wrong."""
+        workloads = self.workloads
+        groups = (
+            ("slower", [workload for workload in workloads if self.too_slow(workload)]),
+            (
+                "slower in part",
+                [workload for workload in workloads if self._is_partly_too_slow(workload)],
+            ),
+            (
+                "less than was claimed",
+                [workload for workload in workloads if workload.holds is False],
+            ),
+            ("does not run as before", [workload for workload in workloads if workload.failed]),
+            ("not measured", [workload for workload in workloads if workload.problem]),
+            ("not decided", [workload for workload in workloads if workload.open]),
         )
-        return tuple(f"{what}: {_first_of(lot)}" for what, lot in lots if lot)
+        return tuple(f"{label}: {_first_and_count(group)}" for label, group in groups if group)
 
     @property
     def passes(self) -> bool:
-        """Whether all is known, nothing is too slow, and what was claimed holds."""
+        """Whether everything is known, nothing is too slow, and all claims hold."""
         return not self.failures
 
 
-def _first_of(lot: Sequence[WorkloadPerformance]) -> str:
-    more = len(lot) - 1
-    rest = f", and {more} more workload{'s' * (more > 1)}" if more else ""
-    return f"{lot[0].name} on {lot[0].arch}{rest}"
+def _first_and_count(workloads: Sequence[WorkloadPerformance]) -> str:
+    hidden = len(workloads) - 1
+    suffix = f", and {hidden} more workload{'s' * (hidden > 1)}" if hidden else ""
+    return f"{workloads[0].name} on {workloads[0].arch}{suffix}"

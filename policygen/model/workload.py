@@ -1,4 +1,4 @@
-"""A point of a benchmark's compile-time axes: as a key, and in words."""
+"""A point of a benchmark's compile-time axes, as a key and in words; and variant labels."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -12,40 +12,44 @@ from policygen.untrusted import visible
 
 V = TypeVar("V")
 Point = tuple[str, tuple[tuple[str, str], ...]]
-"""A benchmark, and a value for each axis in the benchmark's order."""
+"""A benchmark with a value for each axis, in the benchmark's order."""
 
 
 def point_of(benchmark: str, workload: Mapping[str, str]) -> Point:
-    """A workload as a key."""
+    """Converts a workload to a key."""
     return benchmark, tuple(workload.items())
 
 
 def axis_name(axis: str) -> str:
-    """`T{ct}`, an axis in a database, as `T`."""
+    """Returns the plain name of an axis in a database: `T` for `T{ct}`."""
     return axis.partition("{")[0]
 
 
 def plain(workload: Mapping[str, str]) -> dict[str, str]:
-    """Values by the plain names of their axes."""
+    """Returns values by the plain names of their axes."""
     return {axis_name(axis): value for axis, value in workload.items()}
 
 
-def spelled(chosen: Mapping[str, V], known: Collection[str]) -> dict[str, V]:
-    """Chosen axes as they are called: `T` is `T{ct}` where that is known; others stay."""
-    found: dict[str, V] = {}
+def spelled(chosen: Mapping[str, V], known_names: Collection[str]) -> dict[str, V]:
+    """Spells chosen axes like known ones, such as `T{ct}` for `T`; others are unchanged."""
+    spelled_axes: dict[str, V] = {}
     for name, values in chosen.items():
-        same = [one for one in known if axis_name(one) == axis_name(name)]
-        found |= dict.fromkeys([name] if name in known or not same else same, values)
-    return found
+        matching = [
+            known_name for known_name in known_names if axis_name(known_name) == axis_name(name)
+        ]
+        spelled_axes |= dict.fromkeys(
+            [name] if name in known_names or not matching else matching, values
+        )
+    return spelled_axes
 
 
 def axes(workload: Mapping[str, str]) -> list[str]:
-    """`T=I8`, `OffsetT=I32`."""
+    """Formats axes: `T=I8`, `OffsetT=I32`."""
     return [f"{axis}={value}" for axis, value in workload.items()]
 
 
 def in_words(benchmark: str, workload: Mapping[str, str]) -> str:
-    """`cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+    """Formats a workload: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
     return " ".join([benchmark, *axes(workload)])
 
 
@@ -69,38 +73,38 @@ class OnArch(Record):
 
 BASE = "base"
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
-"""What a parameter can be called."""
+"""The pattern of parameter names."""
 LIMIT = 1 << 31
-"""A value fits an `int` of C++."""
+"""Values fit an `int` in C++."""
 MOST = 64
-"""Parameters of a benchmark."""
-# "lbs_-2", "ipt_19": values can be negative, names can hold underscores
+"""Maximum number of parameters of a benchmark."""
+# "lbs_-2", "ipt_19": values may be negative, names may contain underscores
 _PART = re.compile(rf"({IDENTIFIER})_(0|-?[1-9][0-9]{{0,9}})")
 
 
-# Variant labels: `ipt_19.tpb_512` is two parameters with their values; `base` is none.
+# Variant labels: `ipt_19.tpb_512` sets two parameters, `base` none
 
 
 def parse_label(label: str) -> dict[str, int] | None:
-    """The parameters by name; none for what is no variant label, as base is none.
+    """Parses a label to values by parameter; `None` for anything else, including `base`.
 
-    A label is `name_value` joined by dots; no name twice, no value with a zero before it.
+    A label consists of `name_value` parts joined by dots, without repeated names or leading zeros.
     """
     parts = label.split(".", MOST)
-    found = [match for part in parts if (match := _PART.fullmatch(part))]
-    values = {match[1]: int(match[2]) for match in found}
+    matches = [match for part in parts if (match := _PART.fullmatch(part))]
+    values = {match[1]: int(match[2]) for match in matches}
     if len(values) != len(parts) or len(parts) > MOST:
         return None
     return values if all(-LIMIT <= value < LIMIT for value in values.values()) else None
 
 
 def as_label(values: Mapping[str, int]) -> str:
-    """`ipt_19.tpb_512`: what parses as these values."""
+    """Formats the label for these values: `ipt_19.tpb_512`."""
     return ".".join(f"{name}_{value}" for name, value in values.items())
 
 
 def is_label(text: str) -> bool:
-    """Whether something is the name of a variant, or of base."""
+    """Returns whether a text is a variant label or `base`."""
     return text == BASE or parse_label(text) is not None
 
 
@@ -111,10 +115,10 @@ def _checked(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """What is no label, in quotes, as far as it fits a message."""
-    shown = visible(text[:60])
-    return f"'{shown}{'…' if len(text) > 60 else ''}'"
+    """Quotes a text, shortened to fit a message."""
+    prefix = visible(text[:60])
+    return f"'{prefix}{'…' if len(text) > 60 else ''}'"
 
 
 Variant = Annotated[str, AfterValidator(_checked)]
-"""The label of a variant, in what is read from a file."""
+"""A variant label that is read from a file."""

@@ -1,1 +1,1 @@
-"""Results, bindings and what is in the tree, to a plan."""
+"""Plans edits from results, bindings, and the contents of a tree."""

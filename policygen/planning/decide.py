@@ -1,4 +1,4 @@
-"""What to write for the workloads of one entry: one variant for all, or one for each type."""
+"""Decides what to write for the workloads of one entry: one variant for all, or one per type."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,47 +18,47 @@ from policygen.results.choice import Can
 from policygen.results.together import Together
 
 ChooseTogether = Callable[[Sequence[PlacedResult]], Together]
-# "int32", "uint8": what a selector calls them
+# "int32", "uint8": names that a selector uses
 _INTEGER = re.compile(r"u?int\d+")
 INTEGERS = ("int", "long", "short", "signed char")
 
 
 @dataclass(slots=True)
 class Decided:
-    """What becomes of some cases."""
+    """Actions and entries for some cases."""
 
     actions: list[Action] = field(default_factory=list)
     writes: list[EntryWrite] = field(default_factory=list)
 
     def add(self, other: "Decided") -> None:
-        """What becomes of other cases, too."""
+        """Adds the actions and entries of other cases."""
         self.actions += other.actions
         self.writes += other.writes
 
 
 @dataclass(frozen=True, slots=True)
 class SameValues:
-    """Workloads that get the same: one variant, or what they have."""
+    """Workloads that get the same values: one variant, or what they have."""
 
     cases: tuple[PlacedResult, ...]
     variants: tuple[ScoredVariant, ...] = ()
-    """In the order of the cases; none where no variant is better than base."""
+    """In the order of the cases; empty if no variant is better than base."""
     members: Mapping[str, str] | None = None
-    """What the variants mean for an entry."""
+    """The members of an entry for these variants."""
     reasons: tuple[str, ...] = ()
     instead: Mapping[Point, NextBest] = field(default_factory=dict)
-    """Those for which the best variant cannot be said."""
+    """The replacements for best variants that an entry cannot express."""
 
 
 ChooseNext = Callable[[Sequence[PlacedResult], Can], Together]
-"""The best variant for workloads of one entry among those that can be said, by the same rules."""
+"""Chooses the best variant, by the same rules, among those that an entry can express."""
 
 
-# The best variant that an entry can say, where it cannot say the best one of all.
+# The best variant that an entry can express, if it cannot express the overall best.
 
 
 def none_other(cases: Sequence[PlacedResult], can: Can) -> Together:
-    """Where no results are at hand to look through."""
+    """Finds no alternative, for callers that have no results to search."""
     del cases, can
     return Together((), "no other variant is known")
 
@@ -69,29 +69,31 @@ def decide(
     together: ChooseTogether,
     choose_next: ChooseNext = none_other,
 ) -> Decided:
-    """The actions for all cases of one entry, and what to write for them.
+    """Decides the actions for all cases of one entry, and what to write for them.
 
-    What is next best counts only where nothing can be written without it.
+    The next best variant is used only if nothing can be written without it.
     """
-    best = _decided(cases, options, _Choose(together))
+    best = _try_deciding(cases, options, _Choose(together))
     if isinstance(best, Decided):
         return best
-    other = _decided(cases, options, _Choose(together, choose_next))
-    if isinstance(other, str):
+    fallback = _try_deciding(cases, options, _Choose(together, choose_next))
+    if isinstance(fallback, str):
         return _conflict(cases, best)
-    return other if options.next_best else _conflict(cases, best, other.actions)
+    return fallback if options.next_best else _conflict(cases, best, fallback.actions)
 
 
 @dataclass(frozen=True, slots=True)
 class _Choose:
-    """How variants are chosen for several workloads, and where an entry cannot say the best."""
+    """How to choose a variant for several workloads, and one to fall back to."""
 
     together: ChooseTogether
     next_best: ChooseNext = none_other
 
 
-def _decided(cases: Sequence[PlacedResult], options: Options, choose: _Choose) -> Decided | str:
-    """What becomes of them, or why nothing can be written."""
+def _try_deciding(
+    cases: Sequence[PlacedResult], options: Options, choose: _Choose
+) -> Decided | str:
+    """Returns the decision, or the reason why nothing can be written."""
     try:
         return _by_options(cases, options, choose)
     except InputError as error:
@@ -100,149 +102,167 @@ def _decided(cases: Sequence[PlacedResult], options: Options, choose: _Choose) -
 
 def _by_options(cases: Sequence[PlacedResult], options: Options, choose: _Choose) -> Decided | str:
     split = options.collisions == "split"
-    one = _part(cases, replace(choose, together=_not_asked) if split else choose)
-    if isinstance(one, SameValues):
-        return _written(one, options)
+    combined = _variant_for_all(
+        cases, replace(choose, together=_different_variants) if split else choose
+    )
+    if isinstance(combined, SameValues):
+        return _decide_part(combined, options)
     if not split and not options.narrow:
-        return one
-    separate = _separate(cases, choose)
+        return combined
+    separate = _split_by_type(cases, choose)
     if not isinstance(separate, str):
-        return _by_type(*separate, options)
-    last = _part(cases, choose) if split else one
-    return _written(last, options) if isinstance(last, SameValues) else f"{separate}, and {last}"
+        return _decide_by_type(*separate, options)
+    final = _variant_for_all(cases, choose) if split else combined
+    return (
+        _decide_part(final, options)
+        if isinstance(final, SameValues)
+        else f"{separate}, and {final}"
+    )
 
 
-def _not_asked(cases: Sequence[PlacedResult]) -> Together:
+def _different_variants(cases: Sequence[PlacedResult]) -> Together:
     return Together((), f"{len(cases)} workloads want different variants")
 
 
-def _part(cases: Sequence[PlacedResult], choose: _Choose) -> SameValues | str:
-    """What suits all of them, or why nothing does."""
+def _variant_for_all(cases: Sequence[PlacedResult], choose: _Choose) -> SameValues | str:
+    """Returns the values that suit all cases, or the reason why none do."""
     if not any(case.used for case in cases):
         return SameValues(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
     chosen = tuple(variant for case in cases if (variant := case.measurement.chosen))
     reasons = tuple(case.choice.reason for case in cases)
     if len(chosen) < len(cases) or len({variant.variant for variant in chosen}) > 1:
-        found = choose.together(cases)
-        if not found.variants:
-            return found.reason
-        chosen, reasons = found.variants, (found.reason,) * len(cases)
+        joint = choose.together(cases)
+        if not joint.variants:
+            return joint.reason
+        chosen, reasons = joint.variants, (joint.reason,) * len(cases)
     try:
-        members = said(cases, [one.variant for one in chosen])
+        members = said(cases, [scored.variant for scored in chosen])
     except InputError as error:
         return _next_best(cases, chosen, choose, error.in_line)
     return SameValues(tuple(cases), chosen, members, reasons)
 
 
 def _next_best(
-    cases: Sequence[PlacedResult], best: Sequence[ScoredVariant], choose: _Choose, why: str
+    cases: Sequence[PlacedResult], best: Sequence[ScoredVariant], choose: _Choose, reason: str
 ) -> SameValues | str:
-    """What suits all of them besides the best, or why that cannot be said."""
-    found = next_best(cases, best, choose.next_best)
-    if found is None:
-        return why
-    members = said(cases, [one.variant for one in found.variants])
-    instead = [in_place_of(*pair) for pair in zip(best, found.variants, strict=True)]
-    reasons = tuple(written(one, why, found.reason) for one in instead)
+    """Returns the next best values that suit all cases, or why the best cannot be expressed."""
+    joint = next_best(cases, best, choose.next_best)
+    if joint is None:
+        return reason
+    members = said(cases, [scored.variant for scored in joint.variants])
+    replacements = [in_place_of(*pair) for pair in zip(best, joint.variants, strict=True)]
+    reasons = tuple(written(replacement, reason, joint.reason) for replacement in replacements)
     points = (case.measurement.point for case in cases)
-    by_point = dict(zip(points, instead, strict=True))
-    return SameValues(tuple(cases), found.variants, members, reasons, by_point)
+    by_point = dict(zip(points, replacements, strict=True))
+    return SameValues(tuple(cases), joint.variants, members, reasons, by_point)
 
 
-def _written(part: SameValues, options: Options, *, pinned: bool = False) -> Decided:
-    """A part in its entry, or in one that names its type; `pinned` where that must be written."""
+def _decide_part(part: SameValues, options: Options, *, pinned: bool = False) -> Decided:
+    """Writes a part into its entry.
+
+    If `pinned`, the entry is written even if the values are unchanged: a broader entry would take
+    the workloads otherwise.
+    """
     if part.members is None:
-        return _kept(part, pinned=pinned)
+        return _keep_base(part, pinned=pinned)
     cases, members, spot = part.cases, dict(part.members), part.cases[0].spot
-    same = all(c.has(members, v.variant) for c, v in zip(cases, part.variants, strict=True))
-    if same and not pinned:
+    unchanged = all(
+        case.has(members, variant.variant)
+        for case, variant in zip(cases, part.variants, strict=True)
+    )
+    if unchanged and not pinned:
         return Decided(_actions(part, "keep", ["the values are these already"] * len(cases)))
     if reason := spot.too_broad:
         return _conflict(cases, reason)
-    worst = min(range(len(cases)), key=lambda i: part.variants[i].score)
-    content = spot.content(members, label(part.variants[worst], cases[worst], options))
-    write = _write(part, content, part.variants[worst].variant)
-    if same:
+    lowest = min(range(len(cases)), key=lambda index: part.variants[index].score)
+    content = spot.content(members, label(part.variants[lowest], cases[lowest], options))
+    write = _entry_write(part, content, part.variants[lowest].variant)
+    if unchanged:
         keeps = f"the values are these already; an entry for {spot.named} keeps them"
         return Decided(_actions(part, "keep", [keeps] * len(cases), own=True), [write])
     decision: PlanDecision = "update" if spot.entry else "add"
     return Decided(_actions(part, decision, part.reasons, own=True), [write])
 
 
-def _write(part: SameValues, content: Content, reason: str) -> EntryWrite:
+def _entry_write(part: SameValues, content: Content, reason: str) -> EntryWrite:
     points = frozenset(case.measurement.point for case in part.cases)
     return EntryWrite(tuple(case.spot for case in part.cases), content, reason, points)
 
 
-def _kept(part: SameValues, *, pinned: bool) -> Decided:
-    """No variant is better than base: nothing to write where no broader entry takes them."""
+def _keep_base(part: SameValues, *, pinned: bool) -> Decided:
+    """Keeps base: writes an entry only if a broader one would take the workloads."""
     if not pinned:
         return Decided(_actions(part, "fallback", part.reasons))
     first = part.cases[0]
-    keeps = f"an entry for {first.spot.named} keeps what it had"
-    write = _write(part, first.spot.kept(first.measurement.name), keeps)
-    reasons = [f"{reason}; {keeps}" for reason in part.reasons]
+    reason_kept = f"an entry for {first.spot.named} keeps what it had"
+    write = _entry_write(part, first.spot.kept(first.measurement.name), reason_kept)
+    reasons = [f"{reason}; {reason_kept}" for reason in part.reasons]
     return Decided(_actions(part, "fallback", reasons, own=True), [write])
 
 
-def _separate(
+def _split_by_type(
     cases: Sequence[PlacedResult], choose: _Choose
 ) -> tuple[list[SameValues], TypeName] | str:
-    """Parts by one of the types, so that each has one variant, or why there are none.
+    """Splits the cases by one of their types so that each part has one variant.
 
-    The first part can stay general.
+    The first part can stay general. Returns the reason if no type allows it.
     """
     reason = "no type that an entry can name tells them apart"
-    for place in cases[0].spot.types:
+    for type_position in cases[0].spot.types:
         by_type: dict[str, list[PlacedResult]] = {}
         for case in cases:
-            by_type.setdefault(case.spot.types[place], []).append(case)
+            by_type.setdefault(case.spot.types[type_position], []).append(case)
         names = sorted(by_type, key=_rank)
         if len(names) < 2 or not all(can_name(name) for name in names[1:]):
             continue
-        found: list[SameValues] = []
+        parts: list[SameValues] = []
         for name in names:
-            part = _part(by_type[name], choose)
+            part = _variant_for_all(by_type[name], choose)
             if isinstance(part, str):
                 reason = f"an entry for {type_name(name)} alone does not help ({part})"
                 break
-            found.append(part)
+            parts.append(part)
         else:
-            return found, place
+            return parts, type_position
     return reason
 
 
-def _by_type(parts: Sequence[SameValues], place: TypeName, options: Options) -> Decided:
-    """An entry for each type; that of the first one stays general, for all that want the same."""
+def _decide_by_type(
+    parts: Sequence[SameValues], type_position: TypeName, options: Options
+) -> Decided:
+    """Writes an entry per type; the first stays general and serves all parts with equal values."""
     general = parts[0]
-    alike = [part for part in parts if part.members == general.members]
+    general_parts = [part for part in parts if part.members == general.members]
     if general.cases[0].spot.ahead and any(part.members is None for part in parts):
-        # It takes all that it does not name: what shall keep its own is left to that.
-        alike = [part for part in parts if part.members is None]
+        # The general entry takes all that it does not name, so leave it the parts that keep base.
+        general_parts = [part for part in parts if part.members is None]
     outcome = Decided()
-    outcome.add(_written(_joined(alike), options))
-    written = bool(outcome.writes)
+    outcome.add(_decide_part(_merge_parts(general_parts), options))
+    general_written = bool(outcome.writes)
     for part in parts:
-        if part in alike:
+        if part in general_parts:
             continue
-        named = tuple(case.naming(place) for case in part.cases)
-        outcome.add(_written(replace(part, cases=named), options, pinned=written))
+        named_cases = tuple(case.naming(type_position) for case in part.cases)
+        outcome.add(_decide_part(replace(part, cases=named_cases), options, pinned=general_written))
     return outcome
 
 
-def _joined(parts: Sequence[SameValues]) -> SameValues:
-    """One part of several that get the same."""
+def _merge_parts(parts: Sequence[SameValues]) -> SameValues:
+    """Merges parts that get the same values."""
     return SameValues(
         tuple(case for part in parts for case in part.cases),
         tuple(variant for part in parts for variant in part.variants),
         parts[0].members,
         tuple(reason for part in parts for reason in part.reasons),
-        {point: one for part in parts for point, one in part.instead.items()},
+        {point: alternative for part in parts for point, alternative in part.instead.items()},
     )
 
 
 def _rank(arg: str) -> tuple[int, int]:
-    """What cannot be named first, then integers: CUB names `float`, and leaves the rest general."""
+    """Sort key: types that cannot be named, then integers, then the rest.
+
+    CUB names `float` and leaves the integers general.
+    """
     name = type_name(arg)
     if name in INTEGERS:
         return 1, INTEGERS.index(name)
@@ -251,21 +271,25 @@ def _rank(arg: str) -> tuple[int, int]:
     return (2 if can_name(arg) else 0), 0
 
 
-def _conflict(cases: Sequence[PlacedResult], reason: str, other: Sequence[Action] = ()) -> Decided:
-    """Nothing is written; where there are several, the reason names who wants what.
+def _conflict(
+    cases: Sequence[PlacedResult], reason: str, alternatives: Sequence[Action] = ()
+) -> Decided:
+    """Writes nothing; for several workloads, the reason tells which variant each wants.
 
-    `other` is what would be written with the next best variants.
+    `alternatives` are the actions that the next best variants would give.
     """
-    wants = ", ".join(
+    wanted_variants = ", ".join(
         f"{short(case, cases)} wants {case.choice.variant or 'base'}" for case in cases
     )
     text = reason
     if len(cases) > 1 and not cases[0].spot.alone:
-        text = f"one entry decides {len(cases)} workloads, and {reason}; {wants}"
-    would = {one.point: one for one in other if one.written}
+        text = f"one entry decides {len(cases)} workloads, and {reason}; {wanted_variants}"
+    alternative_by_point = {
+        alternative.point: alternative for alternative in alternatives if alternative.written
+    }
     return Decided(
         [
-            _rejected(case, text, would.get(case.measurement.point))
+            _rejected(case, text, alternative_by_point.get(case.measurement.point))
             if case.used
             else _action(case, "fallback", case.choice.reason)
             for case in cases
@@ -274,29 +298,32 @@ def _conflict(cases: Sequence[PlacedResult], reason: str, other: Sequence[Action
 
 
 def settled_without(case: PlacedResult, reason: str) -> Action:
-    """A case that gets no entry, because another benchmark's result is better for its call."""
+    """Leaves a case without an entry because another benchmark's result is better for its call."""
     return case.rejected(reason) if case.used else _action(case, "fallback", reason)
 
 
-def _rejected(case: PlacedResult, reason: str, other: Action | None) -> Action:
-    if other is None:
+def _rejected(case: PlacedResult, reason: str, alternative: Action | None) -> Action:
+    if alternative is None:
         return case.rejected(reason)
-    if other.next_best is None:
+    if alternative.next_best is None:
         return case.rejected(then(reason, "--next-best takes it"))
-    found = case.rejected(then(reason, proposed(other.next_best)))
-    return found.model_copy(update={"next_best": other.next_best})
+    rejection = case.rejected(then(reason, proposed(alternative.next_best)))
+    return rejection.model_copy(update={"next_best": alternative.next_best})
 
 
 def _actions(
     part: SameValues, decision: PlanDecision, reasons: Sequence[str], *, own: bool = False
 ) -> list[Action]:
-    """What becomes of each; `own` where it gets an entry for its type alone."""
+    """Returns an action per case; `own` if the entry names the case's type."""
     variants = part.variants or (None,) * len(part.cases)
-    found = [
+    actions = [
         _action(case, decision, reason, variant, part.members, own=own)
         for case, variant, reason in zip(part.cases, variants, reasons, strict=True)
     ]
-    return [one.model_copy(update={"next_best": part.instead.get(one.point)}) for one in found]
+    return [
+        planned.model_copy(update={"next_best": part.instead.get(planned.point)})
+        for planned in actions
+    ]
 
 
 def _action(
@@ -309,7 +336,7 @@ def _action(
     own: bool = False,
 ) -> Action:
     before = dict(case.spot.told.values)
-    wanted = case.expected(members, variant.variant) if members and variant else {}
+    expected = case.expected(members, variant.variant) if members and variant else {}
     return action(
         case.measurement,
         decision=decision,
@@ -317,22 +344,24 @@ def _action(
         **in_scores(variant),
         target=(case.spot if own else case.spot.general).target,
         before=before,
-        after=case.spot.afterwards(wanted),
+        after=case.spot.afterwards(expected),
     )
 
 
-# Where values come from, as the comment of an entry says it.
+# Provenance, for the comment of an entry.
 
 
 def label(variant: ScoredVariant, case: PlacedResult, options: Options) -> str:
-    """The variant with its scores, and what was measured where that is asked for."""
+    """Returns the variant with its scores and, if requested, where they were measured."""
     text = labelled(variant.variant, numbers(variant))
     if options.provenance == "scores":
         return text
     scored = case.measurement.scored
     choice = case.measurement.choice
-    told = choice.origin if choice.variant == variant.variant else None
-    score = {"shrunken": "score without luck", "confirmed": "score confirmed", None: None}[told]
+    score_origin = choice.origin if choice.variant == variant.variant else None
+    score = {"shrunken": "score without luck", "confirmed": "score confirmed", None: None}[
+        score_origin
+    ]
     tool, cccl = f"CUDA {scored.ctk}", f"CCCL {scored.cccl}"
     origin = (gpu_name(scored.gpu), tool, cccl, options.date, score)
     return f"{text}  ({', '.join(part for part in origin if part)})"
@@ -342,39 +371,42 @@ Members = Mapping[str, str]
 
 
 def said(cases: Sequence[PlacedResult], labels: Sequence[str]) -> Members:
-    """What variants mean for the one entry of some workloads; refused where it cannot say them."""
-    found: list[Members] = []
+    """Returns the members of the one entry that the variants give.
+
+    Raises InputError if the entry cannot express them, or if they differ.
+    """
+    members_by_case: list[Members] = []
     for case, label in zip(cases, labels, strict=True):
         try:
-            found.append(case.members(label))
+            members_by_case.append(case.members(label))
         except InputError as error:
             if case.spot.alone:
                 raise
-            where = f"{short(case, cases)}: " if len(cases) > 1 else ""
-            raise InputError(f"{where}{label}: {error.message}", error.remedy) from error
-    if any(other != found[0] for other in found):
+            prefix = f"{short(case, cases)}: " if len(cases) > 1 else ""
+            raise InputError(f"{prefix}{label}: {error.message}", error.remedy) from error
+    if any(members != members_by_case[0] for members in members_by_case):
         raise InputError("one variant means different values for each of them")
-    return found[0]
+    return members_by_case[0]
 
 
 def next_best(
     cases: Sequence[PlacedResult], best: Sequence[ScoredVariant], choose: ChooseNext
 ) -> Together | None:
-    """What is best without all that the entry cannot say; none where the best has no meaning.
+    """Returns the best variants among those that the entry can express; None if there are none.
 
-    A label that is none of its benchmark is no result, and says nothing for those beside it.
+    Nor is there a fallback for a label that is no variant of its benchmark: it is no result.
     """
     try:
-        for case, one in zip(cases, best, strict=True):
-            case.measurement.parameters(one.variant)
+        for case, scored in zip(cases, best, strict=True):
+            case.measurement.parameters(scored.variant)
     except InputError:
         return None
-    found = choose(cases, lambda label: can_say(cases, label))
-    return found if found.variants else None
+    joint = choose(cases, lambda label: can_say(cases, label))
+    return joint if joint.variants else None
 
 
 def can_say(cases: Sequence[PlacedResult], label: str) -> bool:
-    """Whether the entry can say a variant, and says the same for all of the workloads."""
+    """Whether the entry can express a variant, with the same members for all workloads."""
     try:
         said(cases, [label] * len(cases))
     except InputError:
@@ -382,37 +414,43 @@ def can_say(cases: Sequence[PlacedResult], label: str) -> bool:
     return True
 
 
-def in_place_of(best: ScoredVariant, other: ScoredVariant) -> NextBest:
-    """The one variant in place of the other."""
+def in_place_of(best: ScoredVariant, chosen: ScoredVariant) -> NextBest:
+    """Records the chosen variant as a replacement for the best."""
     return NextBest(
-        variant=other.variant, scores=numbers(other), best=best.variant, best_score=best.score
+        variant=chosen.variant, scores=numbers(chosen), best=best.variant, best_score=best.score
     )
 
 
-def written(one: NextBest, why: str, claim: str) -> str:
-    """Why it is written; `claim` is what the rules say of it, where nothing better can be."""
-    own = claim.removeprefix("best ")
-    return then(why, f"next best that can be said, {_cost(one)}; {own}")
+def written(alternative: NextBest, reason: str, claim: str) -> str:
+    """Says why the alternative is written; `claim` is the rules' reason for choosing it."""
+    claim_text = claim.removeprefix("best ")
+    return then(reason, f"next best that can be said, {_cost(alternative)}; {claim_text}")
 
 
-def proposed(one: NextBest) -> str:
-    """That it can be written, and what it costs."""
-    return f"next best that can be said: {one.variant}, {_cost(one)}; --next-best takes it"
+def proposed(alternative: NextBest) -> str:
+    """Says that an alternative could be written, and what it costs."""
+    return (
+        f"next best that can be said: {alternative.variant}, {_cost(alternative)};"
+        " --next-best takes it"
+    )
 
 
-def then(reason: str, more: str) -> str:
-    """A reason, and more behind it."""
-    return f"{reason.removesuffix('.')}; {more}"
+def then(reason: str, addition: str) -> str:
+    """Appends to a reason."""
+    return f"{reason.removesuffix('.')}; {addition}"
 
 
 def short(case: PlacedResult, among: Sequence[PlacedResult]) -> str:
-    """A workload in words, without the benchmark where all are of one."""
+    """Names a workload, without its benchmark if all are of the same one."""
     name = case.measurement.name
-    alone = len({one.measurement.benchmark.name for one in among}) == 1
+    alone = len({another.measurement.benchmark.name for another in among}) == 1
     return name.removeprefix(f"{case.measurement.benchmark.name} ") if alone else name
 
 
-def _cost(one: NextBest) -> str:
-    share = one.costs
-    more = "more" if share < 0 else "less"
-    return f"{one.scores[0]:.6f} instead of {one.best_score:.6f}, {abs(share):.1%} {more}"
+def _cost(alternative: NextBest) -> str:
+    share = alternative.costs
+    comparison = "more" if share < 0 else "less"
+    return (
+        f"{alternative.scores[0]:.6f} instead of {alternative.best_score:.6f},"
+        f" {abs(share):.1%} {comparison}"
+    )

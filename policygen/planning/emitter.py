@@ -1,4 +1,4 @@
-"""From results to selectors: asks the compiler for CUB's own policies, and changes those."""
+"""Makes selectors from results: asks the compiler for CUB's own policies, and changes those."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,19 +27,19 @@ from policygen.planning.places import PlacedResult, by_entry
 from policygen.results.together import Together
 
 ChooseForAll = Callable[[Sequence[ScoredWorkload]], Together]
-"""One variant for several workloads."""
+"""Chooses one variant for several workloads."""
 
 
 class PolicyOracle(Protocol):
-    """What is asked of a compiler; `policygen.proof` answers."""
+    """The compiler interface; `policygen.proof` implements it."""
 
     def __call__(self, questions: Sequence[Question]) -> Policies:
-        """What selectors return, on all architectures."""
+        """Returns the policies of selectors on all architectures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emitter:
-    """What is known of a tree, and how its compiler is asked."""
+    """Makes tuned selectors for one version of a tree."""
 
     version: str
     arch: str
@@ -49,65 +49,80 @@ class Emitter:
     force: bool = False
     spaces: Spaces = field(default_factory=dict)
     refused: list[EmitAction] = field(default_factory=list)
-    """Workloads that were rejected before anything was asked."""
+    """Workloads that were rejected before the compiler was asked."""
 
     def emit(self, scored: Sequence[ScoredWorkload]) -> list[TunedSelector]:
-        """The selectors for all that was measured."""
-        found, refused = measurements(
+        """Makes the selectors for all results."""
+        measured, refused = measurements(
             scored, self.version, self.arch, force=self.force, spaces=self.spaces
         )
         self.refused.extend(_emitted(action) for _, action in refused)
         by_name: dict[str, list[tuple[PublicSelector, Measurement]]] = {}
-        for measurement in found:
+        for measurement in measured:
             try:
-                one = selector_for(measurement.benchmark, self.version)
+                selector = selector_for(measurement.benchmark, self.version)
             except InputError as error:
                 self.refused.append(_emitted(measurement.rejected(error.in_line)))
                 continue
-            by_name.setdefault(one.selector.name, []).append((one, measurement))
-        serves = {name: tuple(selectors_named(name, self.version)) for name in by_name}
-        told_of = self.ask(
-            [question(one, self.structs) for each in serves.values() for one in each]
+            by_name.setdefault(selector.selector.name, []).append((selector, measurement))
+        served_by_name = {name: tuple(selectors_named(name, self.version)) for name in by_name}
+        policies = self.ask(
+            [
+                question(served, self.structs)
+                for group in served_by_name.values()
+                for served in group
+            ]
         )
-        return [self._tuned(serves[name], given, told_of) for name, given in by_name.items()]
+        return [
+            self._tuned(served_by_name[name], results, policies)
+            for name, results in by_name.items()
+        ]
 
     def _tuned(
         self,
         serves: tuple[PublicSelector, ...],
-        given: Sequence[tuple[PublicSelector, Measurement]],
-        told_of: Policies,
+        results: Sequence[tuple[PublicSelector, Measurement]],
+        all_policies: Policies,
     ) -> TunedSelector:
         fields = read_aggregate(self.structs, serves[0].selector.policy)
-        by_benchmark = {one.benchmark.name: one for one in serves}
-        policies = {place: whole for place, whole in told_of.items() if place[0][0] in by_benchmark}
-        known = {
-            point: arguments(by_benchmark[point[0]], dict(point[1]), whole, self.version)
-            for (point, arch), whole in policies.items()
+        by_benchmark = {selector.benchmark.name: selector for selector in serves}
+        policies = {
+            place: policy for place, policy in all_policies.items() if place[0][0] in by_benchmark
+        }
+        arguments_by_point = {
+            point: arguments(by_benchmark[point[0]], dict(point[1]), policy, self.version)
+            for (point, arch), policy in policies.items()
             if arch == self.arch
         }
         cases: list[PlacedResult] = []
         options = Options(arch=self.arch)
-        for one, measurement in given:
-            told_by = known[measurement.point]
-            if not told_by.nameable:
+        for selector, measurement in results:
+            template_arguments = arguments_by_point[measurement.point]
+            if not template_arguments.nameable:
                 reason = "it was measured with types or an operator that no header can name"
                 self.refused.append(_emitted(measurement.rejected(reason)))
                 continue
             base = policies[measurement.point, self.arch]
-            now = Selected(as_policy(fields, base.fields), None, {}, base.sizes)
-            cases.append(PlacedResult(UserReturn(now, one, fields, base, told_by), measurement))
+            current = Selected(as_policy(fields, base.fields), None, {}, base.sizes)
+            cases.append(
+                PlacedResult(
+                    UserReturn(current, selector, fields, base, template_arguments), measurement
+                )
+            )
         parts = tuple(part_of(group, self.together, options) for group in by_entry(cases))
-        return TunedSelector(serves, fields, parts, policies, known)
+        return TunedSelector(serves, fields, parts, policies, arguments_by_point)
 
 
 def part_of(cases: Sequence[PlacedResult], choose: ChooseForAll, options: Options) -> TunedReturn:
-    """What all workloads with the same template arguments get."""
+    """Decides the policy of workloads with the same template arguments."""
 
-    def together(wanted: Sequence[PlacedResult]) -> Together:
-        found = choose([case.measurement.scored for case in wanted])
-        names = ", ".join(f"{c.measurement.name} {c.choice.variant or 'base'}" for c in wanted)
-        reason = f"these have the same template arguments, and {found.reason}: {names}"
-        return found if found.variants else Together((), reason)
+    def together(subset: Sequence[PlacedResult]) -> Together:
+        joint = choose([case.measurement.scored for case in subset])
+        names = ", ".join(
+            f"{case.measurement.name} {case.choice.variant or 'base'}" for case in subset
+        )
+        reason = f"these have the same template arguments, and {joint.reason}: {names}"
+        return joint if joint.variants else Together((), reason)
 
     outcome = decide(cases, options, together)
     spots = tuple(case.spot for case in cases if isinstance(case.spot, UserReturn))
@@ -116,11 +131,11 @@ def part_of(cases: Sequence[PlacedResult], choose: ChooseForAll, options: Option
 
 
 def _emitted(action: Action) -> EmitAction:
-    """The same of a selector: what it does not return stays as it is."""
-    told = action.model_dump(include=set(EmitAction.model_fields))
+    """Converts an action; a workload that the selector does not tune keeps CUB's policy."""
+    action_fields = action.model_dump(include=set(EmitAction.model_fields))
     return EmitAction.model_validate(
         {
-            **told,
+            **action_fields,
             "decision": "write" if action.written else action.decision,
             "selector": action.target and action.target.family,
             "after": action.after or action.before,
@@ -131,54 +146,57 @@ def _emitted(action: Action) -> EmitAction:
 Wrong = list[str]
 
 
-# Whether a header does what it says: what was tuned gets its policy, all else what CUB has.
+# Checks that tuned workloads get their policy, and that all others get CUB's.
 
 
 def questions(tuned: Sequence[TunedSelector], namespace: str, include: str) -> list[Question]:
-    """The same workloads again, of the header's selectors."""
+    """Asks about the same workloads, through the header's selectors."""
     return [
         Question(
-            one.site,
-            one.benchmark,
-            f"::{namespace}::{each.name}{_arguments(one)}",
-            tuple(path for path, _ in leaves(each.fields)),
+            selector.site,
+            selector.benchmark,
+            f"::{namespace}::{tuned_selector.name}{_arguments(selector)}",
+            tuple(path for path, _ in leaves(tuned_selector.fields)),
             includes=(include,),
         )
-        for each in tuned
-        for one in each.serves
+        for tuned_selector in tuned
+        for selector in tuned_selector.serves
     ]
 
 
-def _arguments(one: PublicSelector) -> str:
-    return f"<{', '.join(one.roles)}>" if one.roles else ""
+def _arguments(selector: PublicSelector) -> str:
+    return f"<{', '.join(selector.roles)}>" if selector.roles else ""
 
 
-def judge(tuned: Sequence[TunedSelector], told: Policies, arch: str) -> tuple[EmitProof, Wrong]:
-    """What the compiler says of the header's selectors, and what of that should be otherwise."""
+def judge(
+    tuned: Sequence[TunedSelector], selected_policies: Policies, arch: str
+) -> tuple[EmitProof, Wrong]:
+    """Compares what the header's selectors return with what they should return."""
     wrong: Wrong = []
     changed, compared = 0, 0
     archs: set[str] = set()
-    for each in tuned:
-        wanted = each.wanted
-        for (point, on), whole in each.policies.items():
-            own = as_policy(each.fields, whole.fields)
-            key = each.arguments[point].key
-            expected = wanted.get(key, own) if on == arch else own
-            got = told[point, on].fields
+    for selector in tuned:
+        expected_by_key = selector.wanted
+        for (point, row_arch), policy in selector.policies.items():
+            default = as_policy(selector.fields, policy.fields)
+            key = selector.arguments[point].key
+            expected = expected_by_key.get(key, default) if row_arch == arch else default
+            selected = selected_policies[point, row_arch].fields
             compared += 1
-            archs.add(on)
-            changed += got != own
-            if got != expected:
+            archs.add(row_arch)
+            changed += selected != default
+            if selected != expected:
                 wrong.append(
-                    f"{in_words(point[0], dict(point[1]))} on {on}: {_differs(got, expected)}"
+                    f"{in_words(point[0], dict(point[1]))} on {row_arch}:"
+                    f" {_differs(selected, expected)}"
                 )
     ordered = tuple(sorted(archs, key=arch_number))
     return EmitProof(archs=ordered, compared=compared, changed=changed), wrong
 
 
-def _differs(got: Mapping[str, str], expected: Mapping[str, str]) -> str:
+def _differs(selected: Mapping[str, str], expected: Mapping[str, str]) -> str:
     return ", ".join(
-        f"{path} is {got.get(path)} and not {value}"
+        f"{path} is {selected.get(path)} and not {value}"
         for path, value in expected.items()
-        if got.get(path) != value
+        if selected.get(path) != value
     )

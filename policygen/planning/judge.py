@@ -1,4 +1,4 @@
-"""Whether a change has the effect that its plan says, and no other."""
+"""Checks that a change has exactly the effect that its plan says."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -24,22 +24,22 @@ Place = tuple[Point, str]
 
 
 def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
-    """Every workload that was written gets its values; every other one has what it had."""
+    """Checks that each written workload gets its values and that no other workload changes."""
     arch = plan.options.arch
     written = {action.point: action for action in plan.actions if action.written}
     allowed = _allowed(plan)
-    found = {(change.point, change.arch): change for change in compared.changes}
+    change_by_place = {(change.point, change.arch): change for change in compared.changes}
     changed: list[Changed] = []
     wrong: list[Wrong] = []
     for point, action in written.items():
-        change = found.pop((point, arch), None)
+        change = change_by_place.pop((point, arch), None)
         after = change.after if change else action.before or {}
         if differing := differs(after, action.after or {}):
             reason = f"it gets {differing}: {why_not(point, arch)}"
             wrong.append(_wrong(point, arch, reason, action.before, after))
         elif change:
             changed.append(_changed(change, "written"))
-    for place, change in found.items():
+    for place, change in change_by_place.items():
         role = allowed.get(place)
         if role is None:
             wrong.append(_wrong(*place, _unplanned(change, arch), change.before, change.after))
@@ -50,18 +50,18 @@ def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
         toolchain=plan.toolchain,
         headers=tuple(file.path for file in plan.files),
         archs=compared.archs,
-        between=tuple(one for one in compared.archs if one in compared.between),
+        between=tuple(arch_name for arch_name in compared.archs if arch_name in compared.between),
         compared=compared.compared,
         changed=tuple(changed),
         wrong=tuple(wrong),
     )
 
 
-def differs(after: Mapping[str, Value], wanted: Mapping[str, Value]) -> str:
-    """The values that are not those that were wanted, in words; nothing when all are."""
+def differs(after: Mapping[str, Value], expected: Mapping[str, Value]) -> str:
+    """Describes the values that differ from the expected ones; empty if none do."""
     rows = [
         f"{name} {spell(after[name]) if name in after else 'nothing'} and not {spell(value)}"
-        for name, value in wanted.items()
+        for name, value in expected.items()
         if after.get(name) != value
     ]
     return ", ".join(rows)
@@ -70,9 +70,9 @@ def differs(after: Mapping[str, Value], wanted: Mapping[str, Value]) -> str:
 def _allowed(plan: Plan) -> dict[Place, Role]:
     arch = plan.options.arch
     return {
-        (one.point, one.arch): "shared" if one.arch == arch else "later"
-        for one in plan.reached
-        if not one.kept
+        (reached.point, reached.arch): "shared" if reached.arch == arch else "later"
+        for reached in plan.reached
+        if not reached.kept
     }
 
 
@@ -111,21 +111,21 @@ def _wrong(
     )
 
 
-# What planning asks of a compiler; `policygen.proof` answers.
+# The compiler interface that planning uses; `policygen.proof` implements it.
 
 
 class Oracle(Protocol):
-    """Answers about one tree, as it is or with some of its headers changed."""
+    """Answers questions about one tree, as it is or with some of its headers changed."""
 
     @property
     def toolchain(self) -> str:
-        """The compiler in words."""
+        """The name of the compiler."""
 
     def tell(self, points: Sequence[Point], arch: str) -> Mapping[Point, Selected]:
-        """What is selected for workloads on an architecture, and where their keys lead."""
+        """Returns what workloads select on an architecture, and where their keys lead."""
 
     def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
-        """All workloads of these headers on all architectures, before and after."""
+        """Compares all workloads of the changed headers on all architectures, before and after."""
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
-        """Why a workload does not get what its entry in a changed header says."""
+        """Explains why a workload does not get what its entry in a changed header says."""

@@ -1,4 +1,4 @@
-"""Struct families that stand beside policy selectors, for the older dispatchers."""
+"""Plans the struct families beside policy selectors, which older dispatchers read."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -16,30 +16,30 @@ from policygen.planning.memory import planned_file
 
 
 def headers_beside(benchmarks: Iterable[str], cub: Cub, headers: Headers) -> set[str]:
-    """The headers with such families of some benchmarks."""
-    found = (beside(name, cub, headers) for name in dict.fromkeys(benchmarks))
-    return {site.header for site in found if site}
+    """Returns the headers that have such families for the benchmarks."""
+    sites = (beside(name, cub, headers) for name in dict.fromkeys(benchmarks))
+    return {site.header for site in sites if site}
 
 
 def unread(plan: Plan, headers: Headers) -> list[str]:
-    """That the families of some headers cannot be asked about."""
+    """Reports the headers whose families no policy reads."""
     benchmarks = dict.fromkeys(action.benchmark for action in plan.actions)
     sites = [site for name in benchmarks if (site := beside(name, plan.cub, headers))]
     names = {site.header for site in sites if not is_read(site, headers)}
     if not names:
         return []
-    told = "no policy reads the struct families of"
-    return [f"{told} {', '.join(sorted(names))}: what they do cannot be proved, and they stay"]
+    prefix = "no policy reads the struct families of"
+    return [f"{prefix} {', '.join(sorted(names))}: what they do cannot be proved, and they stay"]
 
 
 def left(names: Collection[str]) -> list[str]:
-    """That the families of some headers stay as they are."""
-    told = "the struct families of the older dispatchers are left as they are"
-    return [f"{told} ({', '.join(sorted(names))})"] if names else []
+    """Reports the headers whose families are left unchanged."""
+    prefix = "the struct families of the older dispatchers are left as they are"
+    return [f"{prefix} ({', '.join(sorted(names))})"] if names else []
 
 
 def returned(plan: Plan, headers: Headers) -> list[Action]:
-    """What the returns say of workloads that families decide, too; their fallbacks aside."""
+    """Returns the actions on returns for workloads that families decide, too, without fallbacks."""
     return [
         action
         for action in plan.actions
@@ -52,87 +52,106 @@ def returned(plan: Plan, headers: Headers) -> list[Action]:
 def results_for(
     plan: Plan, scored: Sequence[ScoredWorkload], headers: Headers
 ) -> tuple[list[ScoredWorkload], dict[Point, str]]:
-    """The results that concern families, and of those the workloads whose returns stay."""
+    """Returns the results that concern families, and those workloads whose returns stay."""
     options = plan.options
-    known, _ = measurements(scored, plan.cub.version, options.arch, force=options.force)
-    sites = {one.point: beside(one.benchmark.name, plan.cub, headers) for one in known}
-    mine = [one for one in known if is_read(sites[one.point], headers)]
-    reasons = {a.point: a.reason for a in plan.actions if a.decision == "reject"}
-    held = {
-        one.point: f"its return stays as it is: {reasons[one.point]}"
-        for one in mine
-        if one.point in reasons
+    measured, _ = measurements(scored, plan.cub.version, options.arch, force=options.force)
+    sites = {
+        measurement.point: beside(measurement.benchmark.name, plan.cub, headers)
+        for measurement in measured
     }
-    return [one.scored for one in mine], held
+    selected = [
+        measurement for measurement in measured if is_read(sites[measurement.point], headers)
+    ]
+    reasons = {
+        action.point: action.reason for action in plan.actions if action.decision == "reject"
+    }
+    held = {
+        measurement.point: f"its return stays as it is: {reasons[measurement.point]}"
+        for measurement in selected
+        if measurement.point in reasons
+    }
+    return [measurement.scored for measurement in selected], held
 
 
 def joined(own: Plan, families: Plan, held: Collection[Point], data: Mapping[str, bytes]) -> Plan:
-    """One plan for the returns and for the families of a tree."""
+    """Merges the plans for a tree's returns and families."""
     edits = sorted((*own.edits, *families.edits), key=lambda edit: (edit.path, edit.span))
     files = []
     for name in sorted({edit.path for edit in edits}):
-        mine = [edit for edit in edits if edit.path == name]
-        after = splice(name, data[name], mine)
-        files.append(planned_file(name, len(mine), data[name], after))
-    mark = {"legacy": True}
-    told = (action for action in families.actions if action.point not in held)
+        file_edits = [edit for edit in edits if edit.path == name]
+        after = splice(name, data[name], file_edits)
+        files.append(planned_file(name, len(file_edits), data[name], after))
+    as_legacy = {"legacy": True}
+    legacy_actions = (action for action in families.actions if action.point not in held)
     return own.model_copy(
         update={
-            "actions": (*own.actions, *(action.model_copy(update=mark) for action in told)),
-            "reached": (*own.reached, *(r.model_copy(update=mark) for r in families.reached)),
+            "actions": (
+                *own.actions,
+                *(action.model_copy(update=as_legacy) for action in legacy_actions),
+            ),
+            "reached": (
+                *own.reached,
+                *(row.model_copy(update=as_legacy) for row in families.reached),
+            ),
             "files": tuple(files),
             "edits": tuple(edits),
             "policies": (*own.policies, *families.policies),
-            "joint": (*own.joint, *(one for one in families.joint if one not in own.joint)),
-            "instead": (*own.instead, *(i.model_copy(update=mark) for i in families.instead)),
-            "unsaid": (*own.unsaid, *(one.model_copy(update=mark) for one in families.unsaid)),
-            "held": (*own.held, *(one.model_copy(update=mark) for one in families.held)),
+            "joint": (*own.joint, *(joint for joint in families.joint if joint not in own.joint)),
+            "instead": (
+                *own.instead,
+                *(row.model_copy(update=as_legacy) for row in families.instead),
+            ),
+            "unsaid": (*own.unsaid, *(row.model_copy(update=as_legacy) for row in families.unsaid)),
+            "held": (*own.held, *(row.model_copy(update=as_legacy) for row in families.held)),
         }
     )
 
 
 def part(plan: Plan, *, legacy: bool) -> Plan:
-    """What a plan says of the returns, or of the families."""
+    """Returns the part of a plan that concerns the returns, or the families."""
     return plan.model_copy(
         update={
             "actions": tuple(action for action in plan.actions if action.legacy == legacy),
-            "reached": tuple(one for one in plan.reached if one.legacy == legacy),
-            "instead": tuple(one for one in plan.instead if one.legacy == legacy),
-            "unsaid": tuple(one for one in plan.unsaid if one.legacy == legacy),
-            "held": tuple(one for one in plan.held if one.legacy == legacy),
+            "reached": tuple(row for row in plan.reached if row.legacy == legacy),
+            "instead": tuple(row for row in plan.instead if row.legacy == legacy),
+            "unsaid": tuple(row for row in plan.unsaid if row.legacy == legacy),
+            "held": tuple(row for row in plan.held if row.legacy == legacy),
             "bounded": () if legacy else plan.bounded,
         }
     )
 
 
 def both(own: Effect, families: Effect) -> Effect:
-    """One effect of what the returns give, and of what the families give."""
-    mark = {"legacy": True}
+    """Merges the effects of the returns and of the families."""
+    as_legacy = {"legacy": True}
     return own.model_copy(
         update={
             "archs": tuple(sorted({*own.archs, *families.archs}, key=arch_number)),
             "between": tuple(sorted({*own.between, *families.between}, key=arch_number)),
             "compared": own.compared + families.compared,
-            "changed": (*own.changed, *(c.model_copy(update=mark) for c in families.changed)),
-            "wrong": (*own.wrong, *(w.model_copy(update=mark) for w in families.wrong)),
+            "changed": (
+                *own.changed,
+                *(row.model_copy(update=as_legacy) for row in families.changed),
+            ),
+            "wrong": (*own.wrong, *(row.model_copy(update=as_legacy) for row in families.wrong)),
         }
     )
 
 
 Given = tuple[str, Mapping[str, Value]]
-"""Where a workload's values come from, in words, and the values."""
+"""The source of a workload's values, in words, and the values."""
 
 
-def shown(told: Selected) -> Given:
-    """What families give a workload now."""
-    if told.entry is None:
-        return "the policy of the struct families, which no entry decides", told.values
-    family, entry = told.entry
-    return f"{family.header}:{entry.line} {entry_name(family.name, entry.args)}", told.values
+def shown(selected: Selected) -> Given:
+    """Returns what the families give a workload now."""
+    if selected.entry is None:
+        return "the policy of the struct families, which no entry decides", selected.values
+    family, entry = selected.entry
+    return f"{family.header}:{entry.line} {entry_name(family.name, entry.args)}", selected.values
 
 
 def given(action: Action) -> Given:
-    """What families give a workload by their plan."""
+    """Returns what the families give a workload according to their plan."""
     values = (action.after if action.written else action.before) or {}
     target = action.target
     if target is None:
@@ -141,17 +160,17 @@ def given(action: Action) -> Given:
 
 
 def unlike(actions: Sequence[Action], families: Mapping[Point, Given]) -> list[str]:
-    """The entries of families that say something else than the returns, each with a workload."""
-    found: dict[tuple[str, str], list[Action]] = {}
+    """Reports the families' entries that differ from the returns, each with a workload."""
+    actions_by_difference: dict[tuple[str, str], list[Action]] = {}
     for action in actions:
         if action.point not in families:
             continue
         place, values = families[action.point]
         if pairs := ", ".join(_pairs(action.after or {}, values)):
-            found.setdefault((place, pairs), []).append(action)
+            actions_by_difference.setdefault((place, pairs), []).append(action)
     return [
         f"{place} says something else than what is returned for {_names(group)}: {pairs}"
-        for (place, pairs), group in found.items()
+        for (place, pairs), group in actions_by_difference.items()
     ]
 
 

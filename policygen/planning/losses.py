@@ -1,4 +1,4 @@
-"""Workloads that do not get what was written for them, and those that lose what they had."""
+"""Finds workloads that miss their planned values, and unmeasured workloads that would change."""
 
 import re
 from collections.abc import Sequence
@@ -23,65 +23,73 @@ def not_as_written(
     arch: str,
     why_not: WhyNot,
 ) -> dict[Point, str]:
-    """Workloads that do not get what was written for them, and why."""
-    changes = {c.point: c for c in compared.changes if c.arch == arch}
-    of_point = {case.measurement.point: case for case in cases}
-    lost: dict[Point, str] = {}
+    """Returns the workloads that do not get what was written for them, with the reasons."""
+    changes = {change.point: change for change in compared.changes if change.arch == arch}
+    case_by_point = {case.measurement.point: case for case in cases}
+    reasons: dict[Point, str] = {}
     for action in outcome.actions:
         if not action.written:
             continue
         change = changes.get(action.point)
         after = change.after if change else action.before or {}
-        if found := differs(after, action.after or {}):
-            why = why_not(action.point, arch)
-            lost[action.point] = f"{of_point[action.point].spot.lost(found)}: {why}"
-    return lost
+        if mismatches := differs(after, action.after or {}):
+            reason = why_not(action.point, arch)
+            reasons[action.point] = f"{case_by_point[action.point].spot.lost(mismatches)}: {reason}"
+    return reasons
 
 
 def harmed(
     cases: Sequence[PlacedResult], outcome: Decided, compared: Delta[Values], arch: str
 ) -> dict[Point, str]:
-    """Workloads whose entry would take others that are to stay as they are.
+    """Returns written workloads whose entry would also change workloads that must stay the same.
 
-    What a benchmark of another algorithm says of its call is no reason for it to stay.
+    A workload may change when another algorithm's benchmark chose what its call gets.
     """
     written = {action.point for action in outcome.actions if action.written}
     chosen = [case for case in cases if case.measurement.point in written]
-    stays = {c.measurement.point: c for c in cases if c.measurement.point not in written}
-    found: dict[Point, str] = {}
+    unwritten = {
+        case.measurement.point: case for case in cases if case.measurement.point not in written
+    }
+    reasons: dict[Point, str] = {}
     for change in compared.changes:
-        if change.arch != arch or change.point not in stays:
+        if change.arch != arch or change.point not in unwritten:
             continue
-        case, itself = stays[change.point], {change.point}
-        if _another_algorithm(case, change.after, chosen):
+        case, own_point = unwritten[change.point], {change.point}
+        if _chosen_by_other_algorithm(case, change.after, chosen):
             continue
-        header = [write for write in outcome.writes if write.header == case.spot.header]
-        takers = [write for write in header if write.spots[0].takes(case.spot)] or header
-        others = points_of(takers) - itself or points_of(header) - itself or itself
+        header_writes = [write for write in outcome.writes if write.header == case.spot.header]
+        takers = [
+            write for write in header_writes if write.spots[0].takes(case.spot)
+        ] or header_writes
+        affected = (
+            points_of(takers) - own_point or points_of(header_writes) - own_point or own_point
+        )
         pairs = ", ".join(told_changes(change.before, change.after))
-        found |= dict.fromkeys(others, f"would change {change.name}, which stays: {pairs}")
-    return found
+        reasons |= dict.fromkeys(affected, f"would change {change.name}, which stays: {pairs}")
+    return reasons
 
 
 def strayed(outcome: Decided, compared: Delta[Values], arch: str) -> dict[Point, str]:
-    """Workloads whose entry would change devices that have nothing to do with its target."""
-    found: dict[Point, str] = {}
+    """Returns written workloads whose entry would change devices unrelated to the target."""
+    reasons: dict[Point, str] = {}
     for change in changed_elsewhere(compared, arch):
         writes = [write for write in outcome.writes if change.point in write.points]
         pairs = ", ".join(told_changes(change.before, change.after))
         reason = f"would change {change.name} on {change.arch}: {pairs}"
-        found |= dict.fromkeys(points_of(writes or outcome.writes), reason)
-    return found
+        reasons |= dict.fromkeys(points_of(writes or outcome.writes), reason)
+    return reasons
 
 
-def _another_algorithm(case: PlacedResult, after: Values, chosen: Sequence[PlacedResult]) -> bool:
-    """Whether its call gets what another benchmark chose, of which its own says nothing."""
-    other = contradicts(case.measurement.benchmark.always, after)
-    return other and any(other_algorithm(case, one) for one in chosen)
+def _chosen_by_other_algorithm(
+    case: PlacedResult, after: Values, chosen: Sequence[PlacedResult]
+) -> bool:
+    """Whether the call gets an algorithm that only another benchmark measures and chose."""
+    contradicted = contradicts(case.measurement.benchmark.always, after)
+    return contradicted and any(other_algorithm(case, chosen_case) for chosen_case in chosen)
 
 
 def points_of(writes: Sequence[EntryWrite]) -> set[Point]:
-    """The measured workloads that entries are written for."""
+    """Returns the measured workloads that the entries are written for."""
     return {point for write in writes for point in write.points}
 
 
@@ -90,74 +98,73 @@ Cases = Sequence[PlacedResult]
 Call = tuple[object, ...]
 
 
-# Results of benchmarks that run different algorithms for the same call: one of them counts.
+# Benchmarks that run different algorithms for the same call: only one of them counts.
 #
 # `encode` and `encode.lookahead` of run-length encoding have the same base, which is what CUB
-# selects
-# for the call today. So their scores compare, and what is better for all calls of an entry
-# counts.
+# selects for the call today. Their scores are therefore comparable, and the algorithm that is
+# better over all calls of an entry wins.
 
 
 def outranked(cases: Cases) -> dict[Point, str]:
-    """Workloads that do not count, because another algorithm is better for the calls; and why."""
-    found: dict[Point, str] = {}
+    """Returns the workloads for which another algorithm is better, with the reasons."""
+    reasons: dict[Point, str] = {}
     groups = by_entry(cases)
     while groups:
-        one = _connected(groups.pop(0), groups)
-        groups = [group for group in groups if group not in one]
-        found |= _settled([case for group in one for case in group])
-    return found
+        component = _connected(groups.pop(0), groups)
+        groups = [group for group in groups if group not in component]
+        reasons |= _resolve_competition([case for group in component for case in group])
+    return reasons
 
 
-def other_algorithm(one: PlacedResult, two: PlacedResult) -> bool:
-    """Whether the benchmarks of both always run something else: neither tells of the other."""
-    return contradicts(one.measurement.benchmark.always, two.measurement.benchmark.always)
+def other_algorithm(first: PlacedResult, second: PlacedResult) -> bool:
+    """Whether two benchmarks always run different algorithms: neither measures the other's."""
+    return contradicts(first.measurement.benchmark.always, second.measurement.benchmark.always)
 
 
-def contradicts(fixed: Values, values: Values) -> bool:
-    """Whether some values are not what a benchmark fixes."""
-    return any(values.get(name, value) != value for name, value in fixed.items())
+def contradicts(always: Values, values: Values) -> bool:
+    """Whether any of the values contradicts one that a benchmark fixes."""
+    return any(values.get(name, value) != value for name, value in always.items())
 
 
-def _connected(start: Cases, others: Sequence[Cases]) -> list[Cases]:
-    """An entry's workloads, and those of all entries that other algorithms have for their calls."""
-    found, left = [start], list(others)
-    for group in found:
-        near = [other for other in left if _compete(group, other)]
-        left = [other for other in left if other not in near]
-        found += near
-    return found
+def _connected(start: Cases, groups: Sequence[Cases]) -> list[Cases]:
+    """Returns an entry's workloads, and those of all entries that compete for the same calls."""
+    component, remaining = [start], list(groups)
+    for group in component:
+        neighbors = [candidate for candidate in remaining if _compete(group, candidate)]
+        remaining = [candidate for candidate in remaining if candidate not in neighbors]
+        component += neighbors
+    return component
 
 
-def _compete(group: Cases, other: Cases) -> bool:
-    if not other_algorithm(group[0], other[0]):
+def _compete(group: Cases, other_group: Cases) -> bool:
+    if not other_algorithm(group[0], other_group[0]):
         return False
     calls = {_call(case) for case in group}
-    return any(_call(case) in calls for case in other)
+    return any(_call(case) in calls for case in other_group)
 
 
-def _settled(cases: Cases) -> dict[Point, str]:
-    """Of workloads whose calls one algorithm gets: those of the others, and why."""
+def _resolve_competition(cases: Cases) -> dict[Point, str]:
+    """Returns the workloads that lose to the best algorithm for their calls, with the reasons."""
     sides: list[list[PlacedResult]] = []
     for case in cases:
-        side = next((one for one in sides if not other_algorithm(one[0], case)), None)
+        side = next((members for members in sides if not other_algorithm(members[0], case)), None)
         if side is None:
             sides.append([case])
         else:
             side.append(case)
-    wanted = [side for side in sides if any(case.used for case in side)]
-    if len(sides) < 2 or not wanted:
+    contenders = [side for side in sides if any(case.used for case in side)]
+    if len(sides) < 2 or not contenders:
         return {}
-    if len(wanted) > 1 and len({_base(case) for side in wanted for case in side}) > 1:
+    if len(contenders) > 1 and len({_base(case) for side in contenders for case in side}) > 1:
         return {
-            case.measurement.point: _other_base(wanted)
-            for side in wanted
+            case.measurement.point: _incomparable_reason(contenders)
+            for side in contenders
             for case in side
             if case.used
         }
-    best = max(wanted, key=lambda side: (_gain(side, sides), _as_today(side)))
+    best = max(contenders, key=lambda side: (_gain(side, sides), _is_current_algorithm(side)))
     return {
-        case.measurement.point: _worse(case, best)
+        case.measurement.point: _outranked_reason(case, best)
         for side in sides
         if side is not best
         for case in side
@@ -165,35 +172,35 @@ def _settled(cases: Cases) -> dict[Point, str]:
 
 
 def _gain(side: Cases, sides: Sequence[Cases]) -> float:
-    """How much better it is than base, for the calls that all sides measured."""
-    shared = set.intersection(*({_call(case) for case in one} for one in sides))
+    """Returns the mean log speedup over base, for the calls that all sides measured."""
+    shared = set.intersection(*({_call(case) for case in side_cases} for side_cases in sides))
     gains = [log(_score(case)) for case in side if _call(case) in shared]
     return sum(gains) / len(gains)
 
 
-def _as_today(side: Cases) -> bool:
-    """Of equals that counts which the calls have today: nothing changes without a gain."""
-    fixed, now = side[0].measurement.benchmark.always, side[0].spot.told.values
-    return all(now.get(name) == value for name, value in fixed.items())
+def _is_current_algorithm(side: Cases) -> bool:
+    """Whether the calls run this algorithm today. It wins ties: nothing changes without a gain."""
+    always, current = side[0].measurement.benchmark.always, side[0].spot.told.values
+    return all(current.get(name) == value for name, value in always.items())
 
 
 def _call(case: PlacedResult) -> Call:
-    """What is called, and with which types."""
-    one = case.measurement
+    """Returns what is called, and with which types."""
+    measurement = case.measurement
     roles = {
-        role: _AXIS.sub(lambda axis: one.workload.get(axis[1], axis[0]), text)
-        for role, text in one.benchmark.roles.items()
+        role: _AXIS.sub(lambda axis: measurement.workload.get(axis[1], axis[0]), text)
+        for role, text in measurement.benchmark.roles.items()
     }
-    return case.spot.header, one.benchmark.site, *sorted(roles.items())
+    return case.spot.header, measurement.benchmark.site, *sorted(roles.items())
 
 
 def _base(case: PlacedResult) -> tuple[str, ...]:
-    """What its score compares with."""
-    one = case.measurement.scored
-    return one.gpu, one.ctk, version_of(one.cccl)
+    """Returns what the score was measured against."""
+    scored = case.measurement.scored
+    return scored.gpu, scored.ctk, version_of(scored.cccl)
 
 
-def _other_base(sides: Sequence[Cases]) -> str:
+def _incomparable_reason(sides: Sequence[Cases]) -> str:
     names = " and ".join(sorted(side[0].measurement.benchmark.name for side in sides))
     return (
         f"{names} were measured for the same calls on different GPUs or with different versions, "
@@ -205,52 +212,70 @@ def _score(case: PlacedResult) -> float:
     return (case.choice.score or 1.0) if case.used else 1.0
 
 
-def _worse(case: PlacedResult, best: Cases) -> str:
-    """Why a workload does not count beside what its call, or its entry's other calls, get."""
-    same = [one for one in best if _call(one) == _call(case)]
+def _outranked_reason(case: PlacedResult, best: Cases) -> str:
+    """Says why a workload loses to the algorithm that its entry's calls get."""
+    same_call = [candidate for candidate in best if _call(candidate) == _call(case)]
     name = best[0].measurement.benchmark.name
     if not case.used:
         return f"{case.choice.reason}; its call gets what {name} found"
-    if not same:
+    if not same_call:
         return f"{name} is better for other calls of this entry"
-    other = max(same, key=_score)
-    scores = f"{_score(other):.4f} against {_score(case):.4f}"
+    best_case = max(same_call, key=_score)
+    scores = f"{_score(best_case):.4f} against {_score(case):.4f}"
     better = f"{name} is better for the calls of this entry"
-    return f"{better}; for this one {other.choice.variant or 'base'} has {scores}"
+    return f"{better}; for this one {best_case.choice.variant or 'base'} has {scores}"
 
 
-# What a change reaches besides what was measured: this architecture, and later ones.
+# Changes beyond the measured workloads: on this architecture, and on later ones.
 
 
 def changed_later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """What changes on later architectures of which there are GPUs."""
-    return [c for c in _behind(compared, arch) if c.arch not in compared.between]
+    """Returns the changes on later architectures for which GPUs exist."""
+    return [
+        change
+        for change in _inherited_changes(compared, arch)
+        if change.arch not in compared.between
+    ]
 
 
 def changed_between(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """What changes on later ones of which none is known: no policy can keep what they had."""
-    return [c for c in _behind(compared, arch) if c.arch in compared.between]
+    """Returns the changes on later, unknown architectures: no policy can preserve their values."""
+    return [
+        change for change in _inherited_changes(compared, arch) if change.arch in compared.between
+    ]
 
 
 def changed_elsewhere(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """What changes on others of AMD's, and not as devices do that share a target with this one."""
+    """Returns the changes on other AMD devices, except those that share a target with this one."""
     if not is_amd(arch):
         return []
-    shared = {id(change) for change in _behind(compared, arch)}
-    return [c for c in compared.changes if c.arch != arch and id(c) not in shared]
+    shared = {id(change) for change in _inherited_changes(compared, arch)}
+    return [
+        change for change in compared.changes if change.arch != arch and id(change) not in shared
+    ]
 
 
-def _behind(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
+def _inherited_changes(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
     if not is_amd(arch):
-        return [c for c in compared.changes if arch_number(c.arch) > arch_number(arch)]
-    # None comes after another: a device without a target of its own has what another one has.
-    mine = {c.point: (c.before, c.after) for c in compared.changes if c.arch == arch}
-    others = (c for c in compared.changes if c.arch != arch)
-    return [c for c in others if mine.get(c.point) == (c.before, c.after)]
+        return [
+            change for change in compared.changes if arch_number(change.arch) > arch_number(arch)
+        ]
+    # AMD architectures have no order: a device without a target of its own shares another's.
+    own_changes = {
+        change.point: (change.before, change.after)
+        for change in compared.changes
+        if change.arch == arch
+    }
+    other_changes = (change for change in compared.changes if change.arch != arch)
+    return [
+        change
+        for change in other_changes
+        if own_changes.get(change.point) == (change.before, change.after)
+    ]
 
 
 def in_spite(change: DeltaRow[Values]) -> str:
-    """That entries do not keep what they are for."""
+    """Says that the pinning entries do not preserve what they are meant to."""
     pairs = ", ".join(told_changes(change.before, change.after))
     return (
         f"{change.name} on {change.arch} would change in spite of the entries that are to"
@@ -259,7 +284,7 @@ def in_spite(change: DeltaRow[Values]) -> str:
 
 
 def as_reached(change: DeltaRow[Values], *, kept: bool = False, between: bool = False) -> Reached:
-    """A change that was not measured."""
+    """Records a change to a workload that was not measured."""
     return Reached(
         benchmark=change.benchmark,
         workload=dict(change.workload),

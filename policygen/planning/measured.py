@@ -1,4 +1,4 @@
-"""Results of databases as workloads of a tree: what was measured, in the tree's words."""
+"""Maps results in databases to workloads of a tree, named as the tree names them."""
 
 import re
 import shlex
@@ -20,65 +20,65 @@ from policygen.model.workload import Point, axis_name, in_words, point_of
 from policygen.planning.judge import Oracle
 
 Spaces = Mapping[str, Sequence[ParameterRange]]
-"""Benchmark → what was searched."""
+"""Benchmark → the searched parameter ranges."""
 Refused = tuple[ScoredWorkload, Action]
-"""A workload that cannot be planned with, and what becomes of it."""
+"""A workload that cannot be planned, and its action."""
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc, 3.2.0-rc1, 13.0.88
 _RELEASE = re.compile(
     r"v?([0-9]{1,9}(?:\.[0-9]{1,9})*)(?:[-.](dev|rc)([0-9]{0,9}))?(?:-([0-9]{1,9})-g)?"
 )
 _STAGES = {"dev": 0, "rc": 1, None: 2}
 RUN = ("gpu", "ctk", "cccl", "databases")
-"""What tells the run of a result from others of its workload."""
+"""The fields that tell one run of a workload from another."""
 MINORS = 100
-"""More than a major version of CCCL has minor ones."""
+"""An upper bound on the number of minor versions in a major version of CCCL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One workload of a database that the tree has."""
+    """One workload of a database that the tree has, too."""
 
     scored: ScoredWorkload
     recorded: Recorded
     benchmark: BenchmarkBinding
-    """As the tree's version has it."""
+    """The binding for the tree's version."""
     workload: dict[str, str]
     space: Sequence[ParameterRange] = ()
-    """What the user says that was searched, where that is known."""
+    """The searched parameter ranges that the user gave, if any."""
 
     def parameters(self, label: str) -> dict[str, int]:
-        """What a variant's label says, as far as the benchmark that was measured can mean it."""
+        """Returns the parameters in a variant's label, as the measured benchmark defines them."""
         return variant_parameters(self.recorded.benchmark, label, self.space)
 
     @property
     def point(self) -> Point:
-        """What it is a measurement of."""
+        """The workload that was measured."""
         return point_of(self.benchmark.name, self.workload)
 
     @property
     def name(self) -> str:
-        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+        """The workload in words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
         return in_words(self.benchmark.name, self.workload)
 
     @property
     def choice(self) -> Choice:
-        """What the rules say of its variants."""
+        """The variant that the rules choose."""
         choice = self.scored.choice
         assert choice is not None
         return choice
 
     @property
     def chosen(self) -> ScoredVariant | None:
-        """The scores of the variant that is chosen; none where base is kept."""
-        found = self.variant(self.choice.variant)
-        if found is None or self.choice.score is None or self.choice.raw_score is None:
-            return found
-        # What is written is what is expected, not what luck made of it.
-        return found.model_copy(update={"score": self.choice.score})
+        """The scores of the chosen variant; None if base is kept."""
+        variant = self.variant(self.choice.variant)
+        if variant is None or self.choice.score is None or self.choice.raw_score is None:
+            return variant
+        # Plan with the expected score, not with the raw score, which includes luck.
+        return variant.model_copy(update={"score": self.choice.score})
 
     def variant(self, label: str | None) -> ScoredVariant | None:
-        """The scores of one of its variants."""
-        return next((v for v in self.scored.variants if v.variant == label), None)
+        """Returns the scores of one of its variants."""
+        return next((variant for variant in self.scored.variants if variant.variant == label), None)
 
     def rejected(
         self,
@@ -86,9 +86,11 @@ class Measurement:
         target: Target | None = None,
         before: Mapping[str, Value] | None = None,
     ) -> Action:
-        """What becomes of it when it cannot be used."""
-        now = None if before is None else dict(before)
-        return _rejected(self.scored, self.workload, reason, self.chosen, target=target, before=now)
+        """Returns the action for a workload that cannot be used."""
+        current = None if before is None else dict(before)
+        return _rejected(
+            self.scored, self.workload, reason, self.chosen, target=target, before=current
+        )
 
 
 def measurements(
@@ -99,53 +101,60 @@ def measurements(
     force: bool,
     spaces: Spaces | None = None,
 ) -> tuple[list[Measurement], list[Refused]]:
-    """What can be planned with, and what cannot; a GPU of another architecture is an error."""
+    """Returns the workloads to plan with, and those that are refused.
+
+    It is an error if no result is from a GPU of the requested architecture.
+    """
     if not force:
-        _check_gpus(scored, arch)
-    found: dict[Point, Measurement] = {}
+        _check_archs(scored, arch)
+    best_by_point: dict[Point, Measurement] = {}
     refused: list[Refused] = []
-    for one in sorted(scored, key=lambda one: _worth(one, version, arch), reverse=True):
-        if reason := _useless(one, arch, force=force):
-            refused.append((one, rejected(one, reason)))
+    for workload in sorted(
+        scored, key=lambda workload: _preference(workload, version, arch), reverse=True
+    ):
+        if reason := _unusable_reason(workload, arch, force=force):
+            refused.append((workload, rejected(workload, reason)))
             continue
         try:
-            space = (spaces or {}).get(one.algorithm, ())
-            measurement = _measurement(one, version, space)
+            space = (spaces or {}).get(workload.algorithm, ())
+            measurement = _measurement(workload, version, space)
         except InputError as error:
-            refused.append((one, rejected(one, error.in_line)))
+            refused.append((workload, rejected(workload, error.in_line)))
             continue
-        better = found.setdefault(measurement.point, measurement)
-        if better is not measurement:
-            same = one.base_differs and not better.scored.base_differs
-            base = ", whose base has the tree's values" if same else ""
-            reason = f"measured again {_how(better.scored, one)}{base}: that counts"
-            refused.append((one, measurement.rejected(reason)))
-    order = {id(one): position for position, one in enumerate(scored)}
-    return sorted(found.values(), key=lambda m: order[id(m.scored)]), refused
+        best = best_by_point.setdefault(measurement.point, measurement)
+        if best is not measurement:
+            base_only = workload.base_differs and not best.scored.base_differs
+            base = ", whose base has the tree's values" if base_only else ""
+            reason = f"measured again {_describe_run(best.scored, workload)}{base}: that counts"
+            refused.append((workload, measurement.rejected(reason)))
+    order = {id(workload): position for position, workload in enumerate(scored)}
+    return sorted(best_by_point.values(), key=lambda item: order[id(item.scored)]), refused
 
 
 def of_versions(
     scored: Sequence[ScoredWorkload], version: str
 ) -> Mapping[Point, Sequence[ScoredWorkload]]:
-    """The workloads that several versions of CCCL were measured for, as the tree calls them."""
-    found: dict[Point, list[ScoredWorkload]] = {}
-    for one in scored:
-        with suppress(InputError):  # it is rejected for that
-            found.setdefault(_measurement(one, version, ()).point, []).append(one)
+    """Returns the workloads that were measured for several versions, under the tree's names."""
+    workloads_by_point: dict[Point, list[ScoredWorkload]] = {}
+    for workload in scored:
+        with suppress(InputError):  # the workload is rejected for this later
+            workloads_by_point.setdefault(_measurement(workload, version, ()).point, []).append(
+                workload
+            )
     return {
-        point: each
-        for point, each in found.items()
-        if len({version_of(one.cccl) for one in each}) > 1
+        point: workloads
+        for point, workloads in workloads_by_point.items()
+        if len({version_of(workload.cccl) for workload in workloads}) > 1
     }
 
 
 def related(
-    asked: Sequence[ScoredWorkload], left_out: Sequence[ScoredWorkload], version: str
+    selected: Sequence[ScoredWorkload], left_out: Sequence[ScoredWorkload], version: str
 ) -> tuple[ScoredWorkload, ...]:
-    """What was left out and may share an entry with what is asked for."""
-    names = {one.algorithm for one in asked}
-    sites = {s for name in names for s in _sites(name, version)}
-    return tuple(one for one in left_out if sites & _sites(one.algorithm, version))
+    """Returns the omitted workloads that may share an entry with the selected ones."""
+    names = {workload.algorithm for workload in selected}
+    sites = {site for name in names for site in _sites(name, version)}
+    return tuple(workload for workload in left_out if sites & _sites(workload.algorithm, version))
 
 
 def _sites(name: str, version: str) -> set[str]:
@@ -160,21 +169,27 @@ def _sites(name: str, version: str) -> set[str]:
 def others(
     measurement: Measurement, written: str, instead: NextBest | None = None
 ) -> tuple[RejectedVariant, ...]:
-    """The best variants besides the one that was written, and why it is none of them."""
-    found = [one for one in measurement.choice.rejected if one.variant != written]
+    """Returns the best variants that were not written, and why they were not."""
+    rejected_variants = [
+        rejected_variant
+        for rejected_variant in measurement.choice.rejected
+        if rejected_variant.variant != written
+    ]
     best = measurement.chosen
     if best is not None and best.variant != written:
-        unsaid = instead is not None and instead.best == best.variant
-        reason = "the entry cannot say it" if unsaid else "best for this workload alone"
-        found.insert(0, RejectedVariant(variant=best.variant, score=best.score, reason=reason))
-    return tuple(found)
+        cannot_express = instead is not None and instead.best == best.variant
+        reason = "the entry cannot say it" if cannot_express else "best for this workload alone"
+        rejected_variants.insert(
+            0, RejectedVariant(variant=best.variant, score=best.score, reason=reason)
+        )
+    return tuple(rejected_variants)
 
 
 def rejected(scored: ScoredWorkload, reason: str) -> Action:
-    """A workload that the tree does not have, in the database's words."""
+    """Rejects a workload that the tree does not have, under the database's names."""
     workload = {axis_name(axis): value for axis, value in scored.workload.items()}
     label = scored.choice.variant if scored.choice else None
-    variant = next((v for v in scored.variants if v.variant == label), None)
+    variant = next((variant for variant in scored.variants if variant.variant == label), None)
     return _rejected(scored, workload, reason, variant)
 
 
@@ -183,56 +198,58 @@ def _rejected(
     workload: dict[str, str],
     reason: str,
     variant: ScoredVariant | None,
-    **more: object,
+    **fields: object,
 ) -> Action:
-    told = {"decision": "reject", "reason": reason, **in_scores(variant), **more}
-    return _action(scored, workload, **told)
+    action_fields = {"decision": "reject", "reason": reason, **in_scores(variant), **fields}
+    return _action(scored, workload, **action_fields)
 
 
-def action(measurement: Measurement, **more: object) -> Action:
-    """What becomes of a measured workload."""
-    return _action(measurement.scored, measurement.workload, **more)
+def action(measurement: Measurement, **fields: object) -> Action:
+    """Returns the action for a measured workload."""
+    return _action(measurement.scored, measurement.workload, **fields)
 
 
 def in_scores(variant: ScoredVariant | None) -> dict[str, object]:
-    """A variant and its scores, as actions have them."""
+    """Returns a variant and its scores as fields of an action."""
     return {"variant": variant.variant, "scores": numbers(variant)} if variant else {}
 
 
-def _action(scored: ScoredWorkload, workload: Mapping[str, str], **more: object) -> Action:
+def _action(scored: ScoredWorkload, workload: Mapping[str, str], **fields: object) -> Action:
     origin = {name: getattr(scored, name) for name in RUN}
     return Action.model_validate(
-        {"benchmark": scored.algorithm, "workload": workload, **origin, **more}
+        {"benchmark": scored.algorithm, "workload": workload, **origin, **fields}
     )
 
 
 def numbers(variant: ScoredVariant) -> tuple[float, ...]:
-    """Score, minimum, mean and maximum, in the order in which CUB's comments have them."""
+    """Returns score, minimum, mean and maximum, in the order of CUB's comments."""
     return variant.score, variant.min, variant.mean, variant.max
 
 
 def arch_of(scored: Measured) -> str | None:
-    """The architecture that was measured: as the database or the user says, else as it is known."""
+    """Returns the measured architecture: as recorded or given, else from the table of GPUs."""
     return scored.arch or gpu_arch(scored.gpu)
 
 
 def gpu_name(gpu: str) -> str:
-    """`H200 (6144, 132, eccon)` without its numbers."""
+    """Returns `H200 (6144, 132, eccon)` without its numbers."""
     return gpu.partition("(")[0].strip()
 
 
 def _measurement(
     scored: ScoredWorkload, version: str, space: Sequence[ParameterRange]
 ) -> Measurement:
-    then = recorded(scored.algorithm, scored.workload, scored.cccl)
+    as_recorded = recorded(scored.algorithm, scored.workload, scored.cccl)
     benchmark = benchmark_of(scored.algorithm, version)
-    return Measurement(scored, then, benchmark, today(then, version), space)
+    return Measurement(scored, as_recorded, benchmark, today(as_recorded, version), space)
 
 
-def _check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
-    gpus = {one.gpu: arch_of(one) for one in scored}
+def _check_archs(scored: Sequence[ScoredWorkload], arch: str) -> None:
+    gpus = {workload.gpu: arch_of(workload) for workload in scored}
     if gpus and arch not in gpus.values():
-        unknown = [gpu_name(gpu) for gpu, of in sorted(gpus.items()) if of is None]
+        unknown = [
+            gpu_name(gpu) for gpu, gpu_arch_name in sorted(gpus.items()) if gpu_arch_name is None
+        ]
         remedy = "Name the architecture that was measured, or say --any-gpu."
         raise InputError(
             f"the results are from {told_gpus(gpus)}, and --arch is {arch}",
@@ -241,17 +258,19 @@ def _check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
 
 
 def told_gpus(gpus: Mapping[str, str | None]) -> str:
-    """`H200 (sm90), Pretend GPU 1 (not known)`."""
-    return ", ".join(f"{gpu_name(g)} ({of or 'not known'})" for g, of in sorted(gpus.items()))
+    """Lists GPUs: `H200 (sm90), Pretend GPU 1 (not known)`."""
+    return ", ".join(
+        f"{gpu_name(gpu)} ({arch or 'not known'})" for gpu, arch in sorted(gpus.items())
+    )
 
 
 def say_arch(name: str, arch: str) -> str:
-    """How the user tells what neither a database nor the table of GPUs knows."""
+    """Tells how to name the architecture of a GPU that neither the database nor the table has."""
     return f"If {name} is {arch}, say so: --gpu-arch {shlex.quote(f'{name}={arch}')}"
 
 
-def _useless(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
-    """Why results say nothing, whatever they are."""
+def _unusable_reason(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
+    """Returns why results cannot be used, whatever their scores are; None if they can."""
     if scored.choice is None:
         return "no variant was chosen: its samples were not looked at"
     measured, name = arch_of(scored), gpu_name(scored.gpu)
@@ -262,17 +281,23 @@ def _useless(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
     return None
 
 
-def _worth(scored: ScoredWorkload, version: str, arch: str) -> tuple[object, ...]:
-    """A GPU that fits counts more than one that is forced; then the same base; then the nearest."""
-    fits, near = arch_of(scored) == arch, -_apart(scored.cccl, version)
+def _preference(scored: ScoredWorkload, version: str, arch: str) -> tuple[object, ...]:
+    """Sort key for results of the same workload; the highest is used.
+
+    A GPU of the right architecture comes before a forced one, then a matching base, then the
+    nearest version.
+    """
+    arch_matches, nearness = arch_of(scored) == arch, -_version_distance(scored.cccl, version)
     ages = _age(scored.cccl), _age(scored.ctk)
-    return fits, not scored.base_differs, near, *ages, scored.gpu
+    return arch_matches, not scored.base_differs, nearness, *ages, scored.gpu
 
 
-def _apart(cccl: str, version: str) -> int:
-    """Minor versions between what was measured and the tree; patches are none."""
-    (major, minor, *_), (other, second, *_) = ((*_parts(v), 0, 0) for v in (cccl, version))
-    return abs((major - other) * MINORS + minor - second)
+def _version_distance(cccl: str, version: str) -> int:
+    """Counts the minor versions between the measured version and the tree; patches do not count."""
+    (major, minor, *_), (tree_major, tree_minor, *_) = (
+        (*_parts(text), 0, 0) for text in (cccl, version)
+    )
+    return abs((major - tree_major) * MINORS + minor - tree_minor)
 
 
 def _parts(version: str) -> tuple[int, ...]:
@@ -281,7 +306,7 @@ def _parts(version: str) -> tuple[int, ...]:
 
 
 def _age(version: str) -> tuple[object, ...]:
-    """A release comes after what led to it, and commits after a release come after that."""
+    """Sort key for versions: dev < rc < release < commits after that release."""
     match = _RELEASE.match(version)
     if match is None:
         return (), 0, 0, 0
@@ -290,131 +315,156 @@ def _age(version: str) -> tuple[object, ...]:
     return parts, _STAGES[stage], int(number or 0), int(commits or 0)
 
 
-def _how(counts: ScoredWorkload, other: ScoredWorkload) -> str:
-    """What is different about the results that count."""
-    runs = [(one.gpu, one.ctk, one.cccl) for one in (counts, other)]
+def _describe_run(counts: ScoredWorkload, dropped: ScoredWorkload) -> str:
+    """Describes how the preferred run differs from the other."""
+    runs = [(workload.gpu, workload.ctk, workload.cccl) for workload in (counts, dropped)]
     if runs[0] == runs[1]:
         return f"in {counts.database}"
     return f"with {counts.cccl}, CUDA {counts.ctk}, {gpu_name(counts.gpu)}"
 
 
-# Whether what was measured as base is what the tree selects now.
+# Whether the measured base is what the tree selects now.
 
 
 def base_remarks(plan: Plan, version: str, bases: Mapping[str, Oracle]) -> list[str]:
-    """What differs between the measured bases and the tree, or that it could not be compared."""
-    found: list[str] = []
-    for measured, actions in _by_version(plan).items():
-        if measured in bases:
-            found += _differences(actions, version, measured, bases[measured], plan.options.arch)
-        elif measured != version:
-            found.append(
-                f"the results are of CCCL {measured}, and the tree is CUB {version}: whether their"
-                " base is the same is not known; --measured-on TREE compares them"
+    """Reports where the measured base differs from the tree, or why they could not be compared."""
+    remarks: list[str] = []
+    for measured_version, actions in _by_version(plan).items():
+        if measured_version in bases:
+            remarks += _differences(
+                actions, version, measured_version, bases[measured_version], plan.options.arch
             )
-    return found
+        elif measured_version != version:
+            remarks.append(
+                f"the results are of CCCL {measured_version}, and the tree is CUB {version}:"
+                " whether their base is the same is not known; --measured-on TREE compares them"
+            )
+    return remarks
 
 
 def with_bases(
     scored: Sequence[ScoredWorkload],
-    now: Oracle,
+    current: Oracle,
     version: str,
     bases: Mapping[str, Oracle],
     arch: str,
 ) -> tuple[ScoredWorkload, ...]:
-    """The results, which say where base had other values than the tree has.
+    """Marks the results whose base had other values than the tree has.
 
-    Asked are workloads of several versions alone, where the tree of one is at hand.
+    Only workloads that were measured for several versions are compared, if the tree of one is
+    available.
     """
-    several = of_versions(scored, version)
+    by_point = of_versions(scored, version)
     differ: set[int] = set()
-    for measured in sorted(bases):
-        rows = {
-            point: [one for one in each if version_of(one.cccl) == measured]
-            for point, each in several.items()
+    for measured_version in sorted(bases):
+        measured_workloads = {
+            point: [
+                workload
+                for workload in all_workloads
+                if version_of(workload.cccl) == measured_version
+            ]
+            for point, all_workloads in by_point.items()
         }
-        named = {point: _point(*point, version, measured) for point, ones in rows.items() if ones}
-        olds = {point: old for point, old in named.items() if old is not None}
-        if not olds:
+        old_points = {
+            point: _point(*point, version, measured_version)
+            for point, workloads in measured_workloads.items()
+            if workloads
+        }
+        known_points = {
+            point: old_point for point, old_point in old_points.items() if old_point is not None
+        }
+        if not known_points:
             continue
         try:
-            then, here = bases[measured].tell([*olds.values()], arch), now.tell([*olds], arch)
+            measured_rows, current_rows = (
+                bases[measured_version].tell([*known_points.values()], arch),
+                current.tell([*known_points], arch),
+            )
         except PolicygenError:
-            continue  # what is said of the plan's bases tells why
-        for point, old in olds.items():
-            if old in then and point in here and _others(then[old].values, here[point].values):
-                differ |= {id(one) for one in rows[point]}
+            continue  # base_remarks reports the error
+        for point, old_point in known_points.items():
+            if (
+                old_point in measured_rows
+                and point in current_rows
+                and _changed_names(measured_rows[old_point].values, current_rows[point].values)
+            ):
+                differ |= {id(workload) for workload in measured_workloads[point]}
     return tuple(
-        one.model_copy(update={"base_differs": True}) if id(one) in differ else one
-        for one in scored
+        workload.model_copy(update={"base_differs": True}) if id(workload) in differ else workload
+        for workload in scored
     )
 
 
-def _others(then: Mapping[str, Value], now: Mapping[str, Value]) -> list[str]:
-    """The names of values that both versions have, and that differ."""
-    return [name for name, value in then.items() if name in now and now[name] != value]
+def _changed_names(measured: Mapping[str, Value], current: Mapping[str, Value]) -> list[str]:
+    """Returns the names of values that both versions have and that differ."""
+    return [name for name, value in measured.items() if name in current and current[name] != value]
 
 
 def _by_version(plan: Plan) -> Mapping[str, list[Action]]:
-    """The workloads that the tree was asked about, by the version that was measured."""
-    found: dict[str, list[Action]] = {}
+    """Groups the workloads whose current values are known by the measured version."""
+    actions_by_version: dict[str, list[Action]] = {}
     for action in plan.actions:
         if action.before is not None:
-            found.setdefault(version_of(action.cccl), []).append(action)
-    return dict(sorted(found.items()))
+            actions_by_version.setdefault(version_of(action.cccl), []).append(action)
+    return dict(sorted(actions_by_version.items()))
 
 
 def _differences(
-    actions: Sequence[Action], version: str, measured: str, oracle: Oracle, arch: str
+    actions: Sequence[Action], version: str, measured_version: str, oracle: Oracle, arch: str
 ) -> Iterator[str]:
-    points = [_point(action.benchmark, action.point[1], version, measured) for action in actions]
+    points = [
+        _point(action.benchmark, action.point[1], version, measured_version) for action in actions
+    ]
     try:
-        told = oracle.tell([point for point in points if point], arch)
+        rows = oracle.tell([point for point in points if point], arch)
     except PolicygenError as error:
         reason = str(error).partition("\n")[0]
-        yield f"whether base is the same as in CUB {measured} could not be asked: {reason}"
+        yield f"whether base is the same as in CUB {measured_version} could not be asked: {reason}"
         return
-    silent = 0
+    unknown = 0
     for action, point in zip(actions, points, strict=True):
-        then = told.get(point) if point else None
+        row = rows.get(point) if point else None
         before = action.before
         assert before is not None
-        if then is None:
-            silent += 1
+        if row is None:
+            unknown += 1
             continue
-        if names := _others(then.values, before):
+        if names := _changed_names(row.values, before):
             pairs = ", ".join(
-                f"{n} {spell(then.values[n])}, here {spell(before[n])}" for n in names
+                f"{key} {spell(row.values[key])}, here {spell(before[key])}" for key in names
             )
             name = in_words(action.benchmark, action.workload)
-            yield f"{name}: base was measured with other values ({measured}: {pairs})"
-    if silent:
+            yield f"{name}: base was measured with other values ({measured_version}: {pairs})"
+    if unknown:
         yield (
-            f"whether base is the same as in CUB {measured} is not known for {silent} of"
+            f"whether base is the same as in CUB {measured_version} is not known for {unknown} of"
             f" {len(actions)} workloads"
         )
 
 
 def _point(
-    name: str, workload: Iterable[tuple[str, str]], version: str, measured: str
+    name: str, workload: Iterable[tuple[str, str]], version: str, measured_version: str
 ) -> Point | None:
-    """A workload as the measured version calls it: complex<float> was `C64` once."""
+    """Returns a workload under the measured version's name: complex<float> was `C64` once."""
     try:
         benchmark = benchmark_of(name, version)
-        then = today(Recorded(benchmark, version, dict(workload)), measured)
+        measured_workload = today(Recorded(benchmark, version, dict(workload)), measured_version)
     except InputError:
         return None
-    return point_of(name, then)
+    return point_of(name, measured_workload)
 
 
 def several(written: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """That results of several releases are written, which is no tuning that was measured whole.
+    """Reports that the written results come from several releases.
 
-    Of each that is written: its workload, and what it was measured on.
+    Such a tuning was never measured as a whole. `written` has the name of each written workload and
+    the version it was measured on.
     """
-    found: dict[str, set[str]] = {}
+    names_by_version: dict[str, set[str]] = {}
     for name, cccl in written:
-        found.setdefault(version_of(cccl), set()).add(name)
-    if len(found) > 1:
-        told = ", ".join(f"{version} ({len(names)})" for version, names in sorted(found.items()))
-        yield f"results of several versions of CCCL are written, by workloads: {told}"
+        names_by_version.setdefault(version_of(cccl), set()).add(name)
+    if len(names_by_version) > 1:
+        counts = ", ".join(
+            f"{version} ({len(names)})" for version, names in sorted(names_by_version.items())
+        )
+        yield f"results of several versions of CCCL are written, by workloads: {counts}"

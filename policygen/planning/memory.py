@@ -1,4 +1,4 @@
-"""What was chosen from databases, kept so that a plan can be made again without them."""
+"""Remembers what was chosen from databases, so that a plan can be remade without them."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,85 +19,93 @@ AnyJoint = TypeVar("AnyJoint", bound=Joint)
 
 
 class Memory:
-    """Chooses variants for several workloads, and remembers which."""
+    """Chooses variants for several workloads, and remembers the choices."""
 
     def __init__(self, choose: ChooseTogether, choose_next: ChooseNext) -> None:
         self._choose, self._choose_next = choose, choose_next
-        self._told: dict[Points, Together] = {}
-        self._next: dict[Points, Together] = {}
+        self._choices: dict[Points, Together] = {}
+        self._next_choices: dict[Points, Together] = {}
 
     def __call__(self, cases: Sequence[PlacedResult]) -> Together:
-        """The same answer to the same question."""
+        """Returns the same choice whenever the same workloads are given."""
         points = _points(cases)
-        if points not in self._told:
-            self._told[points] = self._choose(cases)
-        return self._told[points]
+        if points not in self._choices:
+            self._choices[points] = self._choose(cases)
+        return self._choices[points]
 
     def next_best(self, cases: Sequence[PlacedResult], can: Can) -> Together:
-        """The same of those that can be said, as long as they can."""
+        """Returns the next best choice; chooses again if a remembered one cannot be expressed."""
         points = _points(cases)
-        known = self._next.get(points)
-        if known is None or not all(can(one.variant) for one in known.variants):
-            known = self._next[points] = self._choose_next(cases, can)
-        return known
+        choice = self._next_choices.get(points)
+        if choice is None or not all(can(variant.variant) for variant in choice.variants):
+            choice = self._next_choices[points] = self._choose_next(cases, can)
+        return choice
 
     @property
     def joint(self) -> tuple[Joint, ...]:
-        """What was asked and answered, in that order."""
-        return tuple(_joint(Joint, *each) for each in self._told.items())
+        """The choices, in the order in which they were made."""
+        return tuple(_joint(Joint, *item) for item in self._choices.items())
 
     @property
     def instead(self) -> tuple[Instead, ...]:
-        """What is next best, where there is such."""
-        return tuple(_joint(Instead, *each) for each in self._next.items() if each[1].variants)
+        """The next best choices, where there are any."""
+        return tuple(
+            _joint(Instead, *item) for item in self._next_choices.items() if item[1].variants
+        )
 
 
 def remembered_next(instead: Iterable[Instead]) -> ChooseNext:
-    """Answers as was answered before; what cannot be said any more is no answer."""
-    known = {tuple(named.point for named in one.workloads): one for one in instead}
+    """Repeats a plan's next best choices, unless an entry can no longer express them."""
+    instead_by_points = {
+        tuple(named.point for named in record.workloads): record for record in instead
+    }
 
     def choose(cases: Sequence[PlacedResult], can: Can) -> Together:
-        one = known.get(_points(cases))
-        if one is None or len(one.variants) != len(cases):
+        record = instead_by_points.get(_points(cases))
+        if record is None or len(record.variants) != len(cases):
             return Together((), "the plan knows no other variant")
-        if not all(can(variant.variant) for variant in one.variants):
+        if not all(can(variant.variant) for variant in record.variants):
             return Together((), "the plan's other variant cannot be said")
-        return Together(one.variants, one.reason)
+        return Together(record.variants, record.reason)
 
     return choose
 
 
 def remembered(joint: Iterable[Joint]) -> ChooseTogether:
-    """Answers as was answered before."""
-    known = {tuple(named.point for named in one.workloads): one for one in joint}
+    """Repeats a plan's choices."""
+    joint_by_points = {tuple(named.point for named in record.workloads): record for record in joint}
 
     def choose(cases: Sequence[PlacedResult]) -> Together:
-        one = known.get(_points(cases))
-        if one is None or len(one.variants) not in {0, len(cases)}:
+        record = joint_by_points.get(_points(cases))
+        if record is None or len(record.variants) not in {0, len(cases)}:
             raise InputError("the plan does not say which variant serves all of them")
-        return Together(one.variants, one.reason)
+        return Together(record.variants, record.reason)
 
     return choose
 
 
 def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
-    """A workload's results with the variant that was chosen, without all others."""
+    """Returns a workload's results with only the chosen variant."""
     choice = scored.choice
     label = choice.variant if choice else None
     return scored.model_copy(
         update={
             "choice": choice.model_copy(update={"rejected": ()}) if choice else None,
             "reasoning": None,
-            "variants": tuple(_scores(v) for v in scored.variants if v.variant == label),
+            "variants": tuple(
+                _scores(variant) for variant in scored.variants if variant.variant == label
+            ),
         }
     )
 
 
-def _joint(kind: type[AnyJoint], points: Points, told: Together) -> AnyJoint:
+def _joint(kind: type[AnyJoint], points: Points, choice: Together) -> AnyJoint:
     return kind(
-        workloads=tuple(Named(benchmark=b, workload=dict(w)) for b, w in points),
-        variants=tuple(map(_scores, told.variants)),
-        reason=told.reason,
+        workloads=tuple(
+            Named(benchmark=benchmark, workload=dict(workload)) for benchmark, workload in points
+        ),
+        variants=tuple(map(_scores, choice.variants)),
+        reason=choice.reason,
     )
 
 
@@ -110,11 +118,11 @@ def _points(cases: Sequence[PlacedResult]) -> Points:
     return tuple(case.measurement.point for case in cases)
 
 
-# The headers that a plan changes: what they hold, and what they are to hold.
+# The headers that a plan changes, before and after.
 
 
 def planned_file(path: str, edits: int, before: bytes, after: bytes) -> PlannedFile:
-    """A header with the digests of what it holds and is to hold."""
+    """Describes a changed header by its digests before and after."""
     return PlannedFile(
         path=path,
         edits=edits,
@@ -124,7 +132,7 @@ def planned_file(path: str, edits: int, before: bytes, after: bytes) -> PlannedF
 
 
 def check_tree(plan: Plan, data: Mapping[str, bytes]) -> None:
-    """An error where headers are not those that the plan was made for."""
+    """Raises if headers are not those that the plan was made for."""
     errors: list[PolicygenError] = []
     for file in plan.files:
         before = data.get(file.path)
@@ -140,7 +148,7 @@ def check_tree(plan: Plan, data: Mapping[str, bytes]) -> None:
 
 
 def changed_headers(plan: Plan, data: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The headers after a plan that was made for them."""
+    """Applies a plan to the headers it was made for."""
     return {
         file.path: splice(
             file.path, data[file.path], [edit for edit in plan.edits if edit.path == file.path]

@@ -18,7 +18,7 @@ from policygen.planning.measured import Measurement
 
 
 class Left(NamedTuple):
-    """What a policy has, and that no entry can say otherwise."""
+    """Values of a policy that no entry can change."""
 
     shown: Values
     reason: str
@@ -31,56 +31,60 @@ class PlacedResult:
     spot: Spot
     measurement: Measurement
     left: Left | None = None
-    """What a variant has to be, as the compiler told."""
+    """Values that a usable variant must have, as reported by the compiler."""
 
     @property
     def choice(self) -> Choice:
-        """What the rules say of its variants."""
+        """The variant that the rules choose."""
         return self.measurement.choice
 
     @property
     def used(self) -> bool:
-        """Whether a variant of it is to be written."""
+        """Whether a variant is to be written for it."""
         return self.choice.decision == "use"
 
     def naming(self, name: TypeName) -> "PlacedResult":
-        """With an entry for one of its types alone."""
+        """Returns the same result with an entry for one of its types alone."""
         return replace(self, spot=self.spot.naming(name))
 
     def rejected(self, reason: str) -> Action:
-        """It stays as it is."""
+        """Returns the action that leaves the workload as it is."""
         spot = self.spot
         return self.measurement.rejected(reason, spot.general.target, spot.told.values)
 
     def members(self, label: str) -> dict[str, str]:
-        """The values of an entry for one of the variants; refused where it cannot say them."""
-        measured = self.measurement.recorded.benchmark
-        members = self.spot.members(measured, self.measurement.parameters(label))
-        if self.left and (other := differs(self.left.shown, self._beside(self.left.shown, label))):
-            raise InputError(f"{self.left.reason}: it has {other}")
+        """Returns an entry's members for a variant; raises if the entry cannot express it."""
+        benchmark = self.measurement.recorded.benchmark
+        members = self.spot.members(benchmark, self.measurement.parameters(label))
+        if self.left and (
+            mismatches := differs(self.left.shown, self._beside(self.left.shown, label))
+        ):
+            raise InputError(f"{self.left.reason}: it has {mismatches}")
         return members
 
     def _beside(self, shown: Values, label: str) -> dict[str, Value]:
-        """Of some values those that a variant wants, and no member says."""
+        """Returns the variant's values, limited to these names, that no member expresses."""
         return {name: value for name, value in self.unsaid(label).items() if name in shown}
 
     def expected(self, members: Mapping[str, str], label: str) -> dict[str, Value]:
-        """What its policy shows when it takes these values, and is what was measured."""
+        """Returns what the policy shows if the entry takes effect."""
         return {**self.unsaid(label), **self.spot.expected(members)}
 
     def unsaid(self, label: str) -> dict[str, Value]:
-        """The values of a variant that its policy shows, and no member of an entry says."""
-        measured = self.measurement.recorded.benchmark
-        return self.spot.unsaid(measured, self.measurement.parameters(label))
+        """Returns a variant's values that the policy shows but no member expresses."""
+        benchmark = self.measurement.recorded.benchmark
+        return self.spot.unsaid(benchmark, self.measurement.parameters(label))
 
     def has(self, members: Mapping[str, str], label: str) -> bool:
-        """Whether its policy shows these values now."""
-        now = self.spot.told.values
-        return all(now.get(name) == value for name, value in self.expected(members, label).items())
+        """Whether the policy already shows these values."""
+        current = self.spot.told.values
+        return all(
+            current.get(name) == value for name, value in self.expected(members, label).items()
+        )
 
 
 def by_entry(cases: Sequence[PlacedResult]) -> list[list[PlacedResult]]:
-    """Workloads that one entry decides, in the order of their first."""
+    """Groups the workloads that share an entry, in the order of each group's first workload."""
     groups: dict[object, list[PlacedResult]] = {}
     for case in cases:
         groups.setdefault(case.spot.place, []).append(case)
@@ -88,131 +92,150 @@ def by_entry(cases: Sequence[PlacedResult]) -> list[list[PlacedResult]]:
 
 
 def find_places(
-    known: Sequence[Measurement], dialect: Dialect, oracle: Oracle, arch: str
+    measurements: Sequence[Measurement], dialect: Dialect, oracle: Oracle, arch: str
 ) -> tuple[list[PlacedResult], list[Action]]:
-    """Each measurement with its place; the rest with the reason."""
-    found, cases, actions = [], [], []
-    for one in known:
+    """Places each measurement; returns the rest as rejections."""
+    writable, cases, actions = [], [], []
+    for measurement in measurements:
         try:
-            check_written(one.benchmark)
-            check_runs(one.benchmark, arch)
-            dialect.check(one.benchmark)
-            found.append(one)
+            check_written(measurement.benchmark)
+            check_runs(measurement.benchmark, arch)
+            dialect.check(measurement.benchmark)
+            writable.append(measurement)
         except InputError as error:
-            actions.append(one.rejected(error.in_line))
-    told = oracle.tell([one.point for one in found], arch)
-    for one in found:
-        if one.point not in told:
-            actions.append(one.rejected("the compiler refuses its header"))
+            actions.append(measurement.rejected(error.in_line))
+    selected = oracle.tell([measurement.point for measurement in writable], arch)
+    for measurement in writable:
+        if measurement.point not in selected:
+            actions.append(measurement.rejected("the compiler refuses its header"))
             continue
-        shown = told[one.point]
+        row = selected[measurement.point]
         try:
-            cases.append(PlacedResult(dialect.place(one.benchmark, shown), one))
+            cases.append(PlacedResult(dialect.place(measurement.benchmark, row), measurement))
         except InputError as error:
-            actions.append(one.rejected(error.in_line, before=shown.values))
+            actions.append(measurement.rejected(error.in_line, before=row.values))
     return cases, actions
 
 
 def check_written(benchmark: BenchmarkBinding) -> None:
-    """Refuses one that has no entries; says what decides it instead, for who tunes it by hand."""
+    """Refuses a benchmark that has no entries, and tells what to edit by hand instead."""
     if benchmark.writable:
         return
-    why = "policygen writes no entries for this benchmark"
+    message = "policygen writes no entries for this benchmark"
     assert benchmark.edit is not None, "a binding says it"
     edit = " ".join(benchmark.edit.split()).removesuffix(".")
-    raise InputError(f"{why}; what decides it is in {edit}")
+    raise InputError(f"{message}; what decides it is in {edit}")
 
 
 def check_runs(benchmark: BenchmarkBinding, arch: str) -> None:
-    """Refuses one that needs a later architecture."""
-    least = benchmark.least_arch
-    if least and arch_number(arch) < arch_number(least):
-        raise InputError(f"CUB has what it runs on {least} and later alone")
+    """Refuses a benchmark that requires a later architecture."""
+    least_arch = benchmark.least_arch
+    if least_arch and arch_number(arch) < arch_number(least_arch):
+        raise InputError(f"CUB has what it runs on {least_arch} and later alone")
 
 
 def bounded(
-    cases: Sequence[PlacedResult], lost: Mapping[Point, str], dialect: Dialect
+    cases: Sequence[PlacedResult], reasons: Mapping[Point, str], dialect: Dialect
 ) -> tuple[list[PlacedResult], set[Point]]:
-    """The same with entries that later architectures do not get to, where there can be such."""
-    found, moved = list(cases), set()
+    """Moves lost workloads to spots that later architectures do not reach, if possible."""
+    bounded_cases, moved_points = list(cases), set()
     for number, case in enumerate(cases):
-        one = case.measurement
-        if one.point in lost and (spot := dialect.bounded(one.benchmark, case.spot)):
-            found[number] = replace(case, spot=spot)
-            moved.add(one.point)
-    return found, moved
+        measurement = case.measurement
+        if measurement.point in reasons and (
+            spot := dialect.bounded(measurement.benchmark, case.spot)
+        ):
+            bounded_cases[number] = replace(case, spot=spot)
+            moved_points.add(measurement.point)
+    return bounded_cases, moved_points
 
 
 def narrowed(
-    cases: Sequence[PlacedResult], decided: Collection[Point], others: Collection[str]
+    cases: Sequence[PlacedResult], decided: Collection[Point], benchmarks: Collection[str]
 ) -> tuple[list[PlacedResult], bool]:
-    """The same with entries for what was measured alone, where benchmarks lose other workloads."""
-    found, moved = list(cases), False
+    """Narrows entries to the measured types, for benchmarks that would change other workloads."""
+    narrowed_cases, is_narrowed = list(cases), False
     for number, case in enumerate(cases):
-        one = case.measurement
-        if one.benchmark.name in others and one.point in decided and case.spot.narrower:
-            found[number] = replace(case, spot=case.spot.narrower)
-            moved = True
-    return found, moved
+        measurement = case.measurement
+        if (
+            measurement.benchmark.name in benchmarks
+            and measurement.point in decided
+            and case.spot.narrower
+        ):
+            narrowed_cases[number] = replace(case, spot=case.spot.narrower)
+            is_narrowed = True
+    return narrowed_cases, is_narrowed
 
 
 def unsaid(
     cases: Sequence[PlacedResult], actions: Sequence[Action], compared: Delta[Values], arch: str
 ) -> dict[Point, Values]:
-    """What the policy has, where it is not what was measured, and entries do not say it."""
-    after = {c.point: c.after for c in compared.changes if c.arch == arch}
-    of_point = {case.measurement.point: case for case in cases}
-    found: dict[Point, Values] = {}
+    """Returns the policy's values that differ from the measured ones and that no entry sets."""
+    after = {change.point: change.after for change in compared.changes if change.arch == arch}
+    case_by_point = {case.measurement.point: case for case in cases}
+    unsaid_by_point: dict[Point, Values] = {}
     for action in actions:
         if action.written and action.variant:
             shown = after.get(action.point, action.before or {})
-            wanted = of_point[action.point].unsaid(action.variant)
-            if left := {n: shown[n] for n, v in wanted.items() if n in shown and shown[n] != v}:
-                found[action.point] = left
-    return found
+            intended = case_by_point[action.point].unsaid(action.variant)
+            if differing := {
+                name: shown[name]
+                for name, value in intended.items()
+                if name in shown and shown[name] != value
+            }:
+                unsaid_by_point[action.point] = differing
+    return unsaid_by_point
 
 
 def unsayable(
     cases: Sequence[PlacedResult],
     actions: Sequence[Action],
     compared: Delta[Values],
-    found: Mapping[Point, Values],
+    unsaid_by_point: Mapping[Point, Values],
     arch: str,
 ) -> dict[Point, Left]:
-    """Of the `found` those that get all else: nothing but their policy is in the way."""
-    after = {c.point: c.after for c in compared.changes if c.arch == arch}
-    of_point = {case.measurement.point: case for case in cases}
-    left = {}
+    """Returns the points whose other values are all right: only the policy is in the way."""
+    after = {change.point: change.after for change in compared.changes if change.arch == arch}
+    case_by_point = {case.measurement.point: case for case in cases}
+    constraints = {}
     for action in actions:
-        case = of_point[action.point]
-        if action.point in found and case.left is None:
-            unsaid = case.unsaid(action.variant or "")
-            said = {n: v for n, v in (action.after or {}).items() if n not in unsaid}
-            if not differs(after.get(action.point, action.before or {}), said):
+        case = case_by_point[action.point]
+        if action.point in unsaid_by_point and case.left is None:
+            unsaid_values = case.unsaid(action.variant or "")
+            expressible = {
+                name: value
+                for name, value in (action.after or {}).items()
+                if name not in unsaid_values
+            }
+            if not differs(after.get(action.point, action.before or {}), expressible):
                 family = action.target.family if action.target else case.spot.header
                 reason = f"{family} cannot say what was measured"
-                left[action.point] = Left(found[action.point], reason)
-    return left
+                constraints[action.point] = Left(unsaid_by_point[action.point], reason)
+    return constraints
 
 
-def leaving(cases: Sequence[PlacedResult], left: Mapping[Point, Left]) -> list[PlacedResult]:
-    """The same where it is known what no entry says."""
+def leaving(cases: Sequence[PlacedResult], constraints: Mapping[Point, Left]) -> list[PlacedResult]:
+    """Adds the constraints to the cases that they concern."""
     return [
-        replace(case, left=left[case.measurement.point]) if case.measurement.point in left else case
+        replace(case, left=constraints[case.measurement.point])
+        if case.measurement.point in constraints
+        else case
         for case in cases
     ]
 
 
 def said_in_full(
-    cases: Sequence[PlacedResult], left: Mapping[Point, Values]
+    cases: Sequence[PlacedResult], unsaid_by_point: Mapping[Point, Values]
 ) -> tuple[list[PlacedResult], dict[Point, Values]]:
-    """The same with entries that say more, and for which workloads; those of an entry together."""
-    known = [case for case in cases if case.measurement.point in left]
-    by_place = {case.spot.place: left[case.measurement.point] for case in known}
-    found, said = list(cases), {}
+    """Extends entries so that they express more values, where possible.
+
+    Returns the cases and the values by point. Workloads of one entry are extended together.
+    """
+    affected = [case for case in cases if case.measurement.point in unsaid_by_point]
+    by_place = {case.spot.place: unsaid_by_point[case.measurement.point] for case in affected}
+    extended_cases, said_by_point = list(cases), {}
     for number, case in enumerate(cases):
         shown = by_place.get(case.spot.place)
         if shown and (spot := case.spot.saying(case.measurement.recorded.benchmark, shown)):
-            found[number] = replace(case, spot=spot)
-            said[case.measurement.point] = shown
-    return found, said
+            extended_cases[number] = replace(case, spot=spot)
+            said_by_point[case.measurement.point] = shown
+    return extended_cases, said_by_point

@@ -1,7 +1,8 @@
-"""From results to a plan: decide, write, and ask whether the writing has the effect."""
+"""Makes a plan from results: decides, drafts the edits, and checks that they have their effect."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from policygen.bindings.words import next_arch
 from policygen.errors import EffectError, InputError
@@ -31,7 +32,7 @@ from policygen.planning.decide import (
     none_other,
     settled_without,
 )
-from policygen.planning.judge import Oracle, WhyNot
+from policygen.planning.judge import Oracle
 from policygen.planning.losses import (
     as_reached,
     changed_between,
@@ -63,7 +64,7 @@ INHERIT = "Let later architectures inherit: --reach later"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Headers as they would be."""
+    """The edited headers."""
 
     edits: Mapping[str, HeaderEdits]
     after: Mapping[str, bytes]
@@ -71,7 +72,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What becomes of all cases, and what had to be known for that besides the results."""
+    """What becomes of all cases, and the facts besides the results that decided it."""
 
     outcome: Decided
     draft: Draft
@@ -84,59 +85,59 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """What a plan is made from."""
+    """Makes plans for one tree."""
 
     sources: TuningTree
     options: Options
     oracle: Oracle
     together: ChooseTogether
     prove: bool = True
-    """Whether to ask what the change does, and to leave out what has no effect."""
+    """Whether to compile the change, and to drop what has no effect."""
     next_best: ChooseNext = none_other
-    """What to look through where an entry cannot say the best variant."""
+    """How to find another variant if an entry cannot express the best."""
     held: Mapping[Point, str] = field(default_factory=dict)
-    """Workloads that stay as they are, whatever was measured, and why."""
+    """Workloads that stay as they are, whatever was measured, with the reasons."""
     spaces: Spaces = field(default_factory=dict)
-    """What was searched, where the user says so."""
+    """The searched parameter ranges that the user gave."""
 
     @property
     def dialect(self) -> Dialect:
-        """How the tree's tunings are spelled."""
+        """How the tree spells its tunings."""
         below = next_arch(self.options.arch) if self.options.reach == "only" else None
         return dialect_of(self.sources, self.options.arch, below)
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
-        """The actions for all workloads, and the edits that they come to."""
+        """Plans the actions for all workloads, and the resulting edits."""
         memory = Memory(self.together, self.next_best)
         planner = replace(self, together=memory, next_best=memory.next_best)
-        made = self.settled(scored, planner._effective)
-        told = {"joint": memory.joint, "instead": memory.instead}
-        return made.model_copy(update={"remarks": tuple(remarks), **told})
+        plan = self.settled(scored, planner._settle_until_effective)
+        memory_fields = {"joint": memory.joint, "instead": memory.instead}
+        return plan.model_copy(update={"remarks": tuple(remarks), **memory_fields})
 
     def settled(
         self, scored: Sequence[ScoredWorkload], settle: Callable[[Sequence[PlacedResult]], Settled]
     ) -> Plan:
-        """The same, by a way to settle what becomes of the cases."""
+        """Makes a plan in which `settle` decides the cases."""
         cub, options = self.sources.cub, self.options
-        known, refused = measurements(
+        measured, refused = measurements(
             scored, cub.bindings, options.arch, force=options.force, spaces=self.spaces
         )
-        cases, actions = find_places(known, self.dialect, self.oracle, options.arch)
+        cases, actions = find_places(measured, self.dialect, self.oracle, options.arch)
         settled = settle(cases)
         outcome, draft = settled.outcome, settled.draft
         return Plan(
             cub=cub,
             toolchain=self.oracle.toolchain,
             options=options,
-            actions=tuple(_in_order(scored, known, [*outcome.actions, *actions], refused)),
+            actions=tuple(_in_order(scored, measured, [*outcome.actions, *actions], refused)),
             files=_files(self.sources, draft),
             edits=_edits(draft),
-            policies=tuple(p for edits in draft.edits.values() for p in edits.policies),
+            policies=tuple(policy for edits in draft.edits.values() for policy in edits.policies),
             reached=tuple(settled.reached),
             results=tuple(map(chosen_alone, scored)),
             spaces={
                 name: tuple(self.spaces[name])
-                for name in sorted({one.algorithm for one in scored} & self.spaces.keys())
+                for name in sorted({workload.algorithm for workload in scored} & self.spaces.keys())
             },
             held=tuple(
                 Held(benchmark=name, workload=dict(workload), reason=reason)
@@ -157,182 +158,73 @@ class Planner:
             ),
         )
 
-    def _effective(self, cases: Sequence[PlacedResult]) -> Settled:
-        """Decides again without what turns out to have no effect, until all has."""
-        dead: dict[Point, str] = dict(self.held)
-        ends: set[Point] = set()
-        said: dict[Point, Values] = {}
-        left: dict[Point, Left] = {}
-        placed = {case.measurement.point: case for case in cases}
-        arch = self.options.arch
+    def _settle_until_effective(self, cases: Sequence[PlacedResult]) -> Settled:
+        """Applies the rules until none of them revises the attempt."""
+        rules = (*WRITING_RULES, *EFFECT_RULES) if self.prove else WRITING_RULES
+        attempt = Attempt(cases, self.held)
         while True:
-            outcome = self.decided(cases, dead)
-            if alone := unmet(cases, outcome.actions):
-                dead |= alone
-                continue
-            try:
-                draft = self.drafted(outcome.writes)
-            except NotWritableError as error:
-                bare = {
-                    p: Left(said.pop(p), error.reasons[p])
-                    for p in error.reasons
-                    if p in said and p not in ends
-                }
-                cases = leaving([_as_was(case, bare, placed) for case in cases], bare)
-                left |= bare
-                dead |= {p: reason for p, reason in error.reasons.items() if p not in bare}
-                continue
-            if not self.prove:
-                return Settled(outcome, draft, held=dead)
-            try:
-                compared = self._compare(draft)
-            except EffectError as error:
-                dead |= _uncompiled(outcome.writes, error)
-                continue
-            others = unsaid(cases, outcome.actions, compared, arch)
-            cases, more = said_in_full(cases, others)
-            if more:
-                said |= more
-                continue
-            if bare := unsayable(cases, outcome.actions, compared, others, arch):
-                cases = leaving(cases, bare)
-                left |= bare
-                continue
-            lost = (
-                not_as_written(cases, outcome, compared, arch, self._why_not(draft))
-                or harmed(cases, outcome, compared, arch)
-                or strayed(outcome, compared, arch)
-            )
-            if not lost:
-                cases, moved_in = self._narrowed(cases, outcome, compared)
-                if moved_in:
-                    continue
-                try:
-                    kept = self._kept(outcome, draft, compared)
-                    return Settled(*kept, dead, ends, said, left)
-                except NotKeptError as error:
-                    lost = self._not_kept(outcome, error)
-                    cases, moved = bounded(cases, lost, self.dialect)
-                    ends |= moved
-                    lost = {point: lost[point] for point in lost if point not in moved}
-            dead |= lost
+            trial = Trial(self, cases, attempt)
+            revised = next((revised for rule in rules if (revised := rule(trial))), None)
+            if revised is None:
+                return trial.settled()
+            attempt = revised
 
-    def _narrowed(
-        self, cases: Sequence[PlacedResult], outcome: Decided, compared: Delta[Values]
-    ) -> tuple[list[PlacedResult], bool]:
-        """The same with entries for their types alone, where others change that nobody measured."""
-        names = {c.benchmark for c in self._shared(outcome, compared)}
-        return narrowed(cases, points_of(outcome.writes), names)
-
-    def _shared(self, outcome: Decided, compared: Delta[Values]) -> list[DeltaRow[Values]]:
-        """What changes on the architecture besides what is written."""
-        written = {action.point for action in outcome.actions if action.written}
-        arch = self.options.arch
-        return [c for c in compared.changes if c.arch == arch and c.point not in written]
-
-    def decided(self, cases: Sequence[PlacedResult], dead: Mapping[Point, str]) -> Decided:
-        """What becomes of cases; of some it is known that they stay."""
+    def decided(
+        self, cases: Sequence[PlacedResult], rejected_by_point: Mapping[Point, str]
+    ) -> Decided:
+        """Decides the cases; those in `rejected_by_point` stay as they are."""
         outcome = Decided()
-        live = [case for case in cases if case.measurement.point not in dead]
-        beaten = outranked(live)
+        open_cases = [case for case in cases if case.measurement.point not in rejected_by_point]
+        outranked_by_point = outranked(open_cases)
         for case in cases:
-            if reason := dead.get(case.measurement.point):
+            if reason := rejected_by_point.get(case.measurement.point):
                 outcome.actions.append(case.rejected(reason))
-            elif reason := beaten.get(case.measurement.point):
+            elif reason := outranked_by_point.get(case.measurement.point):
                 outcome.actions.append(settled_without(case, reason))
-        for group in by_entry([case for case in live if case.measurement.point not in beaten]):
+        for group in by_entry(
+            [case for case in open_cases if case.measurement.point not in outranked_by_point]
+        ):
             outcome.add(decide(group, self.options, self.together, self.next_best))
         return outcome
 
     def drafted(self, writes: Sequence[EntryWrite]) -> Draft:
-        """The headers with some entries written."""
+        """Writes entries into their headers."""
         edits, after = {}, {}
         by_header: dict[str, list[EntryWrite]] = {}
         for write in writes:
             by_header.setdefault(write.header, []).append(write)
         for name, group in by_header.items():
             try:
-                found, data = self._header(name, group)
+                header_edits, data = self._header(name, group)
             except InputError as error:
                 raise NotWritableError(self._culprits(name, group, error)) from error
-            if found.edits:
-                edits[name], after[name] = found, data
+            if header_edits.edits:
+                edits[name], after[name] = header_edits, data
         return Draft(edits, after)
 
     def _header(self, name: str, writes: Sequence[EntryWrite]) -> tuple[HeaderEdits, bytes]:
-        found = self.dialect.write(name, writes)
-        return found, splice(name, self.sources.data[name], found.edits)
+        header_edits = self.dialect.write(name, writes)
+        return header_edits, splice(name, self.sources.data[name], header_edits.edits)
 
     def _culprits(
         self, name: str, writes: Sequence[EntryWrite], error: InputError
     ) -> list[tuple[EntryWrite, InputError]]:
-        """The writes that fail alone; all where it is none of them that does."""
-        found = []
+        """Returns the writes that fail on their own, or all writes if none does."""
+        failing = []
         for write in writes:
             try:
                 self._header(name, [write])
-            except InputError as own:
-                found.append((write, own))
-        return found or [(write, error) for write in writes]
+            except InputError as write_error:
+                failing.append((write, write_error))
+        return failing or [(write, error) for write in writes]
 
-    def _why_not(self, draft: Draft) -> WhyNot:
-        return lambda point, arch: self.oracle.why_not(draft.after, point, arch)
-
-    def _compare(self, draft: Draft) -> Delta[Values]:
+    def compare(self, draft: Draft) -> Delta[Values]:
+        """Compiles the edited headers and compares what they select with what the tree selects."""
         return self.oracle.compare(draft.after) if draft.after else Delta((), 0, ())
-
-    def _kept(
-        self, outcome: Decided, draft: Draft, compared: Delta[Values]
-    ) -> tuple[Decided, Draft, list[Reached]]:
-        """What the change reaches besides, and entries that keep it for later architectures."""
-        arch = self.options.arch
-        shared = self._shared(outcome, compared)
-        later, between = changed_later(compared, arch), changed_between(compared, arch)
-        pins: list[EntryWrite] = []
-        if later and self.options.reach == "only":
-            pins = self.dialect.keep(later, self.oracle.tell)
-        if pins:
-            outcome = replace(outcome, writes=[*outcome.writes, *pins])
-            draft = self._pinned(outcome, later)
-        reached = [as_reached(c) for c in shared]
-        reached += [as_reached(c, kept=bool(pins)) for c in later]
-        return outcome, draft, reached + [as_reached(c, between=True) for c in between]
-
-    def _pinned(self, outcome: Decided, later: Sequence[DeltaRow[Values]]) -> Draft:
-        """The headers with entries that keep what later architectures had, when those do so."""
-        try:
-            draft = self.drafted(outcome.writes)
-        except NotWritableError as error:
-            raise NotKeptError([(change, str(error)) for change in later]) from error
-        if left := changed_later(self._compare(draft), self.options.arch):
-            raise NotKeptError([(change, in_spite(change)) for change in left])
-        return draft
-
-    def _not_kept(self, outcome: Decided, error: NotKeptError) -> dict[Point, str]:
-        """What is not written, so that later architectures keep what they had.
-
-        The same workload on the tuned architecture is the cause, else all of its header.
-        """
-        reasons: dict[Point, str] = {}
-        for change, text in error.told:
-            reasons.setdefault(change.point, InputError(text, INHERIT).in_line)
-        causes: dict[Point, str] = {}
-        for write in outcome.writes:
-            points = points_of([write])
-            first = next((reason for point, reason in reasons.items() if point in points), None)
-            if first:
-                causes |= {point: reasons.get(point, first) for point in points}
-        if causes:
-            return causes
-        names = {name for name, _ in reasons}
-        targets = [a.target for a in outcome.actions if a.benchmark in names]
-        headers = {target.header for target in targets if target}
-        others = points_of([w for w in outcome.writes if w.header in headers])
-        return dict.fromkeys(others or points_of(outcome.writes), next(iter(reasons.values())))
 
 
 class NotWritableError(Exception):
-    """Entries that their header has no place for."""
+    """Entries that have no place in their header."""
 
     def __init__(self, writes: Sequence[tuple[EntryWrite, InputError]]) -> None:
         super().__init__(writes[0][1].message)
@@ -341,38 +233,271 @@ class NotWritableError(Exception):
         }
 
 
-def _uncompiled(writes: Sequence[EntryWrite], error: EffectError) -> dict[Point, str]:
-    """The workloads of entries with which a header may not compile; where none is such, it is."""
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The cases of one round, and what earlier rounds learned about them."""
+
+    cases: Sequence[PlacedResult]
+    rejected: Mapping[Point, str]
+    bounded: frozenset[Point] = frozenset()
+    """Workloads whose entries end before the next architecture."""
+    said: Mapping[Point, Values] = field(default_factory=dict)
+    """Values that entries were extended by, so that they express what was measured."""
+    left: Mapping[Point, Left] = field(default_factory=dict)
+    """Values of policies that no entry can change."""
+
+    def reject(self, reasons: Mapping[Point, str]) -> "Attempt":
+        """The same without some workloads."""
+        return replace(self, rejected={**self.rejected, **reasons})
+
+
+class Trial:
+    """One attempt: decided, written and compiled, each step when a rule first needs it."""
+
+    def __init__(self, planner: Planner, placed: Sequence[PlacedResult], attempt: Attempt) -> None:
+        self.planner, self.placed, self.attempt = planner, placed, attempt
+        self.arch = planner.options.arch
+
+    @cached_property
+    def outcome(self) -> Decided:
+        """What becomes of each case."""
+        return self.planner.decided(self.attempt.cases, self.attempt.rejected)
+
+    @cached_property
+    def written(self) -> "Draft | NotWritableError":
+        """The edited headers, or why they cannot be written."""
+        try:
+            return self.planner.drafted(self.outcome.writes)
+        except NotWritableError as error:
+            return error
+
+    @property
+    def draft(self) -> Draft:
+        """The edited headers, once they are known to be writable."""
+        assert isinstance(self.written, Draft)
+        return self.written
+
+    @cached_property
+    def compiled(self) -> Delta[Values] | EffectError:
+        """What the edited headers change, or why they do not compile."""
+        try:
+            return self.planner.compare(self.draft)
+        except EffectError as error:
+            return error
+
+    @property
+    def compared(self) -> Delta[Values]:
+        """What the edited headers change, once they are known to compile."""
+        assert isinstance(self.compiled, Delta)
+        return self.compiled
+
+    @property
+    def shared(self) -> list[DeltaRow[Values]]:
+        """The changes on this architecture to workloads that are not written."""
+        written = {action.point for action in self.outcome.actions if action.written}
+        changes = self.compared.changes
+        return [row for row in changes if row.arch == self.arch and row.point not in written]
+
+    @cached_property
+    def kept(self) -> tuple[Decided, Draft, list[Reached]] | NotKeptError:
+        """What else the change reaches, with entries that preserve later architectures."""
+        try:
+            return self._kept()
+        except NotKeptError as error:
+            return error
+
+    def _kept(self) -> tuple[Decided, Draft, list[Reached]]:
+        outcome, draft, planner = self.outcome, self.draft, self.planner
+        later = changed_later(self.compared, self.arch)
+        between = changed_between(self.compared, self.arch)
+        pins: list[EntryWrite] = []
+        if later and planner.options.reach == "only":
+            pins = planner.dialect.keep(later, planner.oracle.tell)
+        if pins:
+            outcome = replace(outcome, writes=[*outcome.writes, *pins])
+            draft = self._pinned(outcome, later)
+        reached = [as_reached(change) for change in self.shared]
+        reached += [as_reached(change, kept=bool(pins)) for change in later]
+        return outcome, draft, reached + [as_reached(change, between=True) for change in between]
+
+    def _pinned(self, outcome: Decided, later: Sequence[DeltaRow[Values]]) -> Draft:
+        """Drafts the pinning entries, and checks that they preserve later architectures."""
+        try:
+            draft = self.planner.drafted(outcome.writes)
+        except NotWritableError as error:
+            raise NotKeptError([(change, str(error)) for change in later]) from error
+        if still_changed := changed_later(self.planner.compare(draft), self.arch):
+            raise NotKeptError([(change, in_spite(change)) for change in still_changed])
+        return draft
+
+    def settled(self) -> Settled:
+        """The result, when no rule revises the attempt."""
+        attempt = self.attempt
+        if not self.planner.prove:
+            return Settled(self.outcome, self.draft, held=attempt.rejected)
+        assert not isinstance(self.kept, NotKeptError)
+        return Settled(*self.kept, attempt.rejected, attempt.bounded, attempt.said, attempt.left)
+
+
+def refuse_without_needed(trial: Trial) -> Attempt | None:
+    """Rejects a benchmark's result when that of a benchmark chosen with it is not written."""
+    reasons = unmet(trial.attempt.cases, trial.outcome.actions)
+    return trial.attempt.reject(reasons) if reasons else None
+
+
+def refuse_unwritable(trial: Trial) -> Attempt | None:
+    """Rejects what has no place in its header, or takes back the extension that has none."""
+    if isinstance(trial.written, Draft):
+        return None
+    attempt, reasons = trial.attempt, trial.written.reasons
+    extended = {
+        point: Left(attempt.said[point], reason)
+        for point, reason in reasons.items()
+        if point in attempt.said and point not in attempt.bounded
+    }
+    placed = {case.measurement.point: case for case in trial.placed}
+    cases = [
+        placed[point] if (point := case.measurement.point) in extended else case
+        for case in attempt.cases
+    ]
+    said = {point: values for point, values in attempt.said.items() if point not in extended}
+    revised = replace(
+        attempt,
+        cases=leaving(cases, extended),
+        said=said,
+        left={**attempt.left, **extended},
+    )
+    return revised.reject({point: reasons[point] for point in reasons if point not in extended})
+
+
+def refuse_uncompiled(trial: Trial) -> Attempt | None:
+    """Rejects the added entries when the headers do not compile with them."""
+    if isinstance(trial.compiled, Delta):
+        return None
+    return trial.attempt.reject(_reject_uncompiled(trial.outcome.writes, trial.compiled))
+
+
+def say_in_full(trial: Trial) -> Attempt | None:
+    """Extends entries that do not express all of what was measured."""
+    attempt = trial.attempt
+    cases, said = said_in_full(attempt.cases, _unsaid(trial))
+    return replace(attempt, cases=cases, said={**attempt.said, **said}) if said else None
+
+
+def leave_unsayable(trial: Trial) -> Attempt | None:
+    """Looks for another variant where only values that no entry can change are in the way."""
+    attempt, actions = trial.attempt, trial.outcome.actions
+    constraints = unsayable(attempt.cases, actions, trial.compared, _unsaid(trial), trial.arch)
+    if not constraints:
+        return None
+    return replace(
+        attempt, cases=leaving(attempt.cases, constraints), left={**attempt.left, **constraints}
+    )
+
+
+def refuse_without_effect(trial: Trial) -> Attempt | None:
+    """Rejects what is not selected, and what changes workloads or devices that must not change."""
+    cases, outcome, compared = trial.attempt.cases, trial.outcome, trial.compared
+
+    def why_not(point: Point, arch: str) -> str:
+        return trial.planner.oracle.why_not(trial.draft.after, point, arch)
+
+    reasons = (
+        not_as_written(cases, outcome, compared, trial.arch, why_not)
+        or harmed(cases, outcome, compared, trial.arch)
+        or strayed(outcome, compared, trial.arch)
+    )
+    return trial.attempt.reject(reasons) if reasons else None
+
+
+def narrow_to_measured(trial: Trial) -> Attempt | None:
+    """Narrows entries to the measured types where they would change what nobody measured."""
+    names = {change.benchmark for change in trial.shared}
+    points = points_of(trial.outcome.writes)
+    cases, is_narrowed = narrowed(trial.attempt.cases, points, names)
+    return replace(trial.attempt, cases=cases) if is_narrowed else None
+
+
+def bound_to_arch(trial: Trial) -> Attempt | None:
+    """Bounds entries that change later architectures, and rejects those that have no bound."""
+    if not isinstance(trial.kept, NotKeptError):
+        return None
+    attempt = trial.attempt
+    reasons = _not_kept(trial.outcome, trial.kept)
+    cases, newly_bounded = bounded(attempt.cases, reasons, trial.planner.dialect)
+    revised = replace(attempt, cases=cases, bounded=attempt.bounded | newly_bounded)
+    return revised.reject(
+        {point: reason for point, reason in reasons.items() if point not in newly_bounded}
+    )
+
+
+Rule = Callable[[Trial], Attempt | None]
+WRITING_RULES: tuple[Rule, ...] = (refuse_without_needed, refuse_unwritable)
+EFFECT_RULES: tuple[Rule, ...] = (
+    refuse_uncompiled,
+    say_in_full,
+    leave_unsayable,
+    refuse_without_effect,
+    narrow_to_measured,
+    bound_to_arch,
+)
+"""Each takes for granted that those before it have nothing to revise."""
+
+
+def _unsaid(trial: Trial) -> dict[Point, Values]:
+    actions = trial.outcome.actions
+    return unsaid(trial.attempt.cases, actions, trial.compared, trial.arch)
+
+
+def _not_kept(outcome: Decided, error: NotKeptError) -> dict[Point, str]:
+    """Returns the workloads to drop so that later architectures keep what they had.
+
+    The cause is the same workload on the tuned architecture, or else every write to its header.
+    """
+    reasons: dict[Point, str] = {}
+    for change, text in error.told:
+        reasons.setdefault(change.point, InputError(text, INHERIT).in_line)
+    causes: dict[Point, str] = {}
+    for write in outcome.writes:
+        points = points_of([write])
+        first = next((reason for point, reason in reasons.items() if point in points), None)
+        if first:
+            causes |= {point: reasons.get(point, first) for point in points}
+    if causes:
+        return causes
+    names = {name for name, _ in reasons}
+    targets = [action.target for action in outcome.actions if action.benchmark in names]
+    headers = {target.header for target in targets if target}
+    header_points = points_of([write for write in outcome.writes if write.header in headers])
+    return dict.fromkeys(header_points or points_of(outcome.writes), next(iter(reasons.values())))
+
+
+def _reject_uncompiled(writes: Sequence[EntryWrite], error: EffectError) -> dict[Point, str]:
+    """Rejects the added entries, which may not compile; raises if there are none."""
     added = [write for write in writes if write.spots[0].unsure or write.content.added]
     if not added:
         raise error
-    found: dict[Point, str] = {}
+    reasons: dict[Point, str] = {}
     for write in added:
-        what = "return" if write.spots[0].ahead else "family"
-        reason = f"with a {what} for it the header does not compile"
-        found |= dict.fromkeys(points_of([write]), reason)
-    return found
-
-
-def _as_was(
-    case: PlacedResult, wanted: Collection[Point], placed: Mapping[Point, PlacedResult]
-) -> PlacedResult:
-    """A case as it was placed, where that is wanted."""
-    point = case.measurement.point
-    return placed[point] if point in wanted else case
+        kind = "return" if write.spots[0].ahead else "family"
+        reason = f"with a {kind} for it the header does not compile"
+        reasons |= dict.fromkeys(points_of([write]), reason)
+    return reasons
 
 
 def _in_order(
     scored: Sequence[ScoredWorkload],
-    known: Sequence[Measurement],
+    measured: Sequence[Measurement],
     actions: Sequence[Action],
     refused: Sequence[Refused],
 ) -> list[Action]:
-    """In the order of the databases, whatever the tree calls a workload."""
-    order = {id(one): position for position, one in enumerate(scored)}
-    of_point = {one.point: order[id(one.scored)] for one in known}
-    placed = [(of_point[action.point], action) for action in actions]
-    placed += [(order[id(one)], action) for one, action in refused]
+    """Sorts the actions in the order of the databases, even where the tree renames workloads."""
+    order = {id(workload): position for position, workload in enumerate(scored)}
+    position_by_point = {
+        measurement.point: order[id(measurement.scored)] for measurement in measured
+    }
+    placed = [(position_by_point[action.point], action) for action in actions]
+    placed += [(order[id(workload)], action) for workload, action in refused]
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
 
 
@@ -386,27 +511,27 @@ def _files(sources: TuningTree, draft: Draft) -> tuple[PlannedFile, ...]:
 def _edits(draft: Draft) -> tuple[PlannedEdit, ...]:
     return tuple(
         PlannedEdit(path=name, **edit.model_dump())
-        for name, found in sorted(draft.edits.items())
-        for edit in found.edits
+        for name, header_edits in sorted(draft.edits.items())
+        for edit in header_edits.edits
     )
 
 
-# Benchmarks that are chosen together: one algorithm launches the kernels of both.
+# Benchmarks that must be tuned together: one algorithm launches the kernels of both.
 
 
 def unmet(cases: Sequence[PlacedResult], actions: Sequence[Action]) -> dict[Point, str]:
-    """Workloads that would be written without what they were measured with, and why not.
+    """Returns workloads that would be written without the benchmark they were measured with.
 
-    What was looked at and keeps what it has is settled; what is rejected, or was not measured, is
-    not.
+    A workload that was examined and keeps its values counts as settled; one that was rejected or
+    not measured does not.
     """
-    settled = {one.point for one in actions if one.decision != "reject"}
-    written = {one.point for one in actions if one.written}
-    found: dict[Point, str] = {}
+    settled = {action.point for action in actions if action.decision != "reject"}
+    written = {action.point for action in actions if action.written}
+    reasons: dict[Point, str] = {}
     for case in cases:
         name, workload = case.measurement.point
         for other in case.measurement.benchmark.needs:
             if (name, workload) in written and (other, workload) not in settled:
                 reason = f"it is chosen with {other}, which is rejected or has no results"
-                found[name, workload] = reason
-    return found
+                reasons[name, workload] = reason
+    return reasons

@@ -1,4 +1,4 @@
-"""A plan's edits, made again from what it decided: nothing that a file says is written as it is."""
+"""Remakes a plan's edits from its decisions: no edit in a plan file is applied as it stands."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,28 +19,30 @@ from policygen.planning.places import Left, PlacedResult, bounded, leaving, said
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was changed, or is of another policygen; make it again."
-_HOW = {"reason", "databases"}
-"""What an action says of how it came to be: it names files that are not here."""
+_PROVENANCE_FIELDS = {"reason", "databases"}
+"""Fields that tell how an action came about; they name files that are not available here."""
 
 
 def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
-    """What the decisions of a plan come to in a tree; the compiler is asked what is there."""
+    """Remakes a plan from its decisions; the compiler is only asked what the tree selects now."""
     planner = replace(planner, next_best=remembered_next(plan.instead))
 
     def settle(cases: Sequence[PlacedResult]) -> Settled:
-        ends = {one.point: "" for one in plan.bounded}
-        moved, _ = bounded(cases, ends, planner.dialect)
-        shown = {one.point: one.shown for one in plan.said}
-        moved, said = said_in_full(moved, shown)
-        left = {one.point: Left(one.shown, one.reason) for one in plan.unsaid}
-        moved = leaving(moved, left)
-        held = {**planner.held, **{one.point: one.reason for one in plan.held}}
-        outcome = planner.decided(moved, held)
-        if later := [_change(one) for one in plan.reached if one.kept]:
+        bounded_points = {row.point: "" for row in plan.bounded}
+        placed, _ = bounded(cases, bounded_points, planner.dialect)
+        shown_by_point = {row.point: row.shown for row in plan.said}
+        placed, said_by_point = said_in_full(placed, shown_by_point)
+        constraints = {row.point: Left(row.shown, row.reason) for row in plan.unsaid}
+        placed = leaving(placed, constraints)
+        held = {**planner.held, **{row.point: row.reason for row in plan.held}}
+        outcome = planner.decided(placed, held)
+        if later := [_change(row) for row in plan.reached if row.kept]:
             pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
         draft = planner.drafted(outcome.writes)
-        return Settled(outcome, draft, plan.reached, held, ends, said, left)
+        return Settled(
+            outcome, draft, plan.reached, held, bounded_points, said_by_point, constraints
+        )
 
     try:
         return planner.settled(scored, settle)
@@ -49,83 +51,91 @@ def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Pla
 
 
 def check_decisions(plan: Plan) -> None:
-    """An error where a variant has parameters that its benchmark has not."""
-    known: dict[str, set[str]] = {}
-    for one in plan.results:
-        for version in (one.cccl, plan.cub.release):
-            with suppress(InputError):  # it is rejected for that, and nothing is written
-                names = benchmark_of(one.algorithm, version_of(version)).parameters
-                known.setdefault(one.algorithm, set()).update(names)
+    """Raises if a variant has parameters that its benchmark lacks."""
+    parameters_by_benchmark: dict[str, set[str]] = {}
+    for workload in plan.results:
+        for version in (workload.cccl, plan.cub.release):
+            with suppress(InputError):  # the workload is rejected for this, and nothing is written
+                names = benchmark_of(workload.algorithm, version_of(version)).parameters
+                parameters_by_benchmark.setdefault(workload.algorithm, set()).update(names)
     rejected = {action.variant for action in plan.actions if action.decision == "reject"}
     for benchmark, label in _labels(plan):
         values = parse_label(label)
         if values is not None and label in rejected:
-            continue  # for just that, it may be
-        if values is None or not values.keys() <= known.get(benchmark, values.keys()):
+            continue  # this may be why it was rejected
+        if values is None or not values.keys() <= parameters_by_benchmark.get(
+            benchmark, values.keys()
+        ):
             raise InputError(
                 f"the plan decides {label!r} for {benchmark}, which is no variant of it", REMEDY
             )
 
 
-def check_same(plan: Plan, made: Plan) -> None:
-    """An error where a plan says something else than what its decisions come to."""
-    for path in sorted({edit.path for edit in (*plan.edits, *made.edits)}):
-        if _edits(plan, path) != _edits(made, path):
+def check_same(plan: Plan, remade: Plan) -> None:
+    """Raises if a plan differs from what its decisions give."""
+    for path in sorted({edit.path for edit in (*plan.edits, *remade.edits)}):
+        if _edits(plan, path) != _edits(remade, path):
             raise InputError(f"{path}: the plan's edits are not what its decisions give", REMEDY)
-    for told, own in zip(plan.actions, made.actions, strict=False):
-        if _what(told) != _what(own):
-            name = in_words(told.benchmark, told.workload)
+    for saved_action, remade_action in zip(plan.actions, remade.actions, strict=False):
+        if _decision(saved_action) != _decision(remade_action):
+            name = in_words(saved_action.benchmark, saved_action.workload)
             raise InputError(f"{name}: the plan says something else than it decides", REMEDY)
     if (len(plan.actions), plan.files, plan.policies) != (
-        len(made.actions),
-        made.files,
-        made.policies,
+        len(remade.actions),
+        remade.files,
+        remade.policies,
     ):
         raise InputError("the plan says something else than its decisions give", REMEDY)
 
 
 def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
-    for one in plan.results:
-        yield from ((one.algorithm, variant.variant) for variant in one.variants)
+    for workload in plan.results:
+        yield from ((workload.algorithm, variant.variant) for variant in workload.variants)
     for joint in (*plan.joint, *plan.instead):
         pairs = zip(joint.workloads, joint.variants, strict=False)
         yield from ((named.benchmark, variant.variant) for named, variant in pairs)
 
 
-def _change(one: Reached) -> DeltaRow[Values]:
-    """What would change, were it not kept; what it has is asked."""
-    return DeltaRow(one.benchmark, tuple(one.workload.items()), one.arch, {}, {})
+def _change(reached: Reached) -> DeltaRow[Values]:
+    """Recreates a change that pinning entries prevent; its values are asked for again."""
+    return DeltaRow(reached.benchmark, tuple(reached.workload.items()), reached.arch, {}, {})
 
 
 def _edits(plan: Plan, path: str) -> list[object]:
     return [edit for edit in plan.edits if edit.path == path]
 
 
-def _what(action: Action) -> dict[str, object]:
-    return action.model_dump(exclude=_HOW)
+def _decision(action: Action) -> dict[str, object]:
+    return action.model_dump(exclude=_PROVENANCE_FIELDS)
 
 
-# Later architectures that a change serves, too.
+# Later architectures that share a changed policy.
 
 
 def served(plan: Plan, headers: Mapping[str, TuningHeader]) -> list[str]:
-    """Later architectures that have no policy in a chain: they get what is written, too."""
+    """Reports later architectures without their own policy: they get the new values, too."""
     target = arch_number(plan.options.arch)
-    written = {(a.target.header, a.target.namespace) for a in plan.actions if a.target and a.after}
-    found: dict[tuple[str, str], list[str]] = {}
+    written = {
+        (action.target.header, action.target.namespace)
+        for action in plan.actions
+        if action.target and action.after
+    }
+    paths_by_policy: dict[tuple[str, str], list[str]] = {}
     for file in plan.files if not plan.policies else ():
         header = headers[file.path]
         for chain in header.chains:
             numbers = [arch_number(policy.arch) for policy in chain.policies]
             if target not in numbers or (file.path, chain.namespace) not in written:
                 continue
-            end = min((n for n in numbers if n > target), default=1 << 16)
-            later = [a for a in archs() if target < arch_number(a) < end]
+            end = min((number for number in numbers if number > target), default=1 << 16)
+            later = [arch for arch in archs() if target < arch_number(arch) < end]
             if later:
-                policy = next(p.name for p in chain.policies if arch_number(p.arch) == target)
-                found.setdefault((policy, ", ".join(later)), []).append(file.path)
+                policy = next(
+                    policy.name for policy in chain.policies if arch_number(policy.arch) == target
+                )
+                paths_by_policy.setdefault((policy, ", ".join(later)), []).append(file.path)
     return [
         f"{policy} serves {later}, too ({', '.join(dict.fromkeys(names))}): they get what is"
         " written"
-        for (policy, later), names in found.items()
+        for (policy, later), names in paths_by_policy.items()
     ]

@@ -1,4 +1,4 @@
-"""Asks the compiler what a tree selects: values, the entries that they come from, and keys."""
+"""Queries the compiler for what a tree selects: values, entries, and keys."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -27,75 +27,81 @@ Row = tuple[str, ...]
 
 def ask(
     tree: AskedTree,
-    asked: Sequence[Asked],
+    queries: Sequence[Asked],
     toolchain: Toolchain | HostCompiler,
     *,
     progress: Progress | None = None,
 ) -> Selection:
-    """Asks for all workloads at once, in the order of the sites."""
+    """Queries all workloads at once, in the order of the sites."""
     if isinstance(toolchain, HostCompiler):
-        return ask_host(tree, asked, toolchain, progress=progress)
-    told = probe(asked, tree, toolchain, progress=progress)
+        return ask_host(tree, queries, toolchain, progress=progress)
+    answered = probe(queries, tree, toolchain, progress=progress)
     rows: dict[tuple[Workload, str], Selected] = {}
-    for each in asked:
-        known: dict[tuple[Row | None, Row | None, object], Selected] = {}
-        marked = tree.marked.get(each.site.header)
-        for workload, arch in each.spots:
-            plain, marks = (told.of(workload, arch, marked=m) for m in (False, True))
-            if plain is None and marks is None:
+    for query in queries:
+        cached: dict[tuple[Row | None, Row | None, object], Selected] = {}
+        marked = tree.marked.get(query.site.header)
+        for workload, arch in query.spots:
+            value_row, mark_row = (
+                answered.of(workload, arch, marked=is_marked) for is_marked in (False, True)
+            )
+            if value_row is None and mark_row is None:
                 continue
-            # Thousands of rows say the same few things.
-            same = (plain, marks, id(workload.call))
-            if same not in known:
-                known[same] = _selected(each, workload, plain, marks, marked)
-            rows[workload, arch] = known[same]
-    return Selection(rows, told.errors, told.refused)
+            # Thousands of rows have the same few answers.
+            cache_key = (value_row, mark_row, id(workload.call))
+            if cache_key not in cached:
+                cached[cache_key] = _selected(query, workload, value_row, mark_row, marked)
+            rows[workload, arch] = cached[cache_key]
+    return Selection(rows, answered.errors, answered.refused)
 
 
 def _selected(
-    asked: Asked, workload: Workload, plain: Row | None, marks: Row | None, marked: Marked | None
+    query: Asked,
+    workload: Workload,
+    value_row: Row | None,
+    mark_row: Row | None,
+    marked: Marked | None,
 ) -> Selected:
-    whole, *named = plain or ("",)
-    values, since = _values(asked, named)
-    fields = policy_fields(asked, whole, values) if plain else None
-    if marks is None or marked is None:
+    policy_text, *value_texts = value_row or ("",)
+    values, since = _values(query, value_texts)
+    fields = policy_fields(query, policy_text, values) if value_row else None
+    if mark_row is None or marked is None:
         return Selected(values, since=since, fields=fields)
-    roles = sized_roles(workload.call, asked.families)
-    mark, *told = marks
-    told, sizes = told[: len(told) - len(roles)], told[len(told) - len(roles) :]
+    roles = sized_roles(workload.call, query.families)
+    mark, *texts = mark_row
+    texts, sizes = texts[: len(texts) - len(roles)], texts[len(texts) - len(roles) :]
     number = marked.entry(answers.value(mark))
     entry = None if number is None else marked.entries[number]
     keys, traits, kinds = {}, {}, {}
-    if asked.site.is_selector:
-        traits = dict(zip(asked.traits, map(answers.value, told), strict=False))
+    if query.site.is_selector:
+        traits = dict(zip(query.traits, map(answers.value, texts), strict=False))
         keys = {entry[0].name: FamilyKey((), entry, number or 0)} if entry else {}
     else:
-        kinds = dict(zip(asked.site.values, answers.types(told[0]), strict=True))
-        kinds |= dict.fromkeys(asked.site.types, "using")
-        for (binding, _), text in zip(asked.families, told[1:], strict=True):
+        kinds = dict(zip(query.site.values, answers.types(texts[0]), strict=True))
+        kinds |= dict.fromkeys(query.site.types, "using")
+        for (binding, _), text in zip(query.families, texts[1:], strict=True):
             key = answers.key(text)
-            leads = None if key.entry < 0 else marked.entries[key.entry]
-            keys[binding.name] = FamilyKey(key.args, leads, key.entry)
-    in_bytes = {r: int(answers.value(size)) for r, size in zip(roles, sizes, strict=True)}
+            leads_to = None if key.entry < 0 else marked.entries[key.entry]
+            keys[binding.name] = FamilyKey(key.args, leads_to, key.entry)
+    in_bytes = {role: int(answers.value(size)) for role, size in zip(roles, sizes, strict=True)}
     return Selected(values, entry, keys, in_bytes, kinds, traits, number, since, fields)
 
 
-def _values(asked: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
-    """Reads the values of a policy, a delay as CUB's type, and since which arch it is the same."""
-    site, since = asked.site, None
-    if row and asked.since and site.is_selector:
+def _values(query: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
+    """Reads the values of a policy, with CUB's type for a delay, and since which arch they hold."""
+    site, since = query.site, None
+    if row and query.since and site.is_selector:
         first, default = (answers.value(text) for text in row[-2:])
         row, since = row[:-2], None if default else f"sm{first}"
     names = [*site.values, *site.types]
-    found = {name: answers.value(text) for name, text in zip(names, row, strict=False)}
+    values = {name: answers.value(text) for name, text in zip(names, row, strict=False)}
     if row and site.delay:
         kind, delay, latency = (answers.value(text) for text in row[len(names) :])
-        found[words().values.delay] = _delay(str(kind)).spelled(delay, latency)
-    mine = site.used_by.get(str(found.get(words().values.algorithm)))
-    # Of an algorithm that no binding knows nothing is left out: what is not shown is not compared.
-    used = {} if mine is None else site.used_by
-    others = {name for names in used.values() for name in names}.difference(mine or ())
-    return {name: value for name, value in found.items() if name not in others}, since
+        values[words().values.delay] = _delay(str(kind)).spelled(delay, latency)
+    used_names = site.used_by.get(str(values.get(words().values.algorithm)))
+    # If no binding knows the algorithm, drop nothing: dropped values are not compared.
+    used = {} if used_names is None else site.used_by
+    unused_names = {name for names in used.values() for name in names}.difference(used_names or ())
+    return {name: value for name, value in values.items() if name not in unused_names}, since
 
 
 def _delay(kind: str) -> DelayConstructor:
@@ -105,7 +111,7 @@ def _delay(kind: str) -> DelayConstructor:
     raise InputError(f"no delay constructor is called {kind!r}", "Add it to types.toml.")
 
 
-# Asks the compiler for whole policies: of CUB's own selectors, and of a user's.
+# Queries for whole policies: of CUB's own selectors, and of a user's.
 
 
 def ask_policies(
@@ -117,26 +123,26 @@ def ask_policies(
     std: int = 17,
     progress: Progress | None = None,
 ) -> Policies:
-    """Asks what selectors return for all workloads of their benchmarks."""
+    """Queries what selectors return for all workloads of their benchmarks."""
     ordered = tuple(sorted(archs or ladder(), key=arch_number))
-    asked = [
-        Asked(_site(question), workloads(question.benchmark, tree.version), ordered)
+    queries = [
+        Asked(_site_of_selector(question), workloads(question.benchmark, tree.version), ordered)
         for question in questions
     ]
-    answered = probe(asked, tree, toolchain, progress=progress, std=std)
+    answered = probe(queries, tree, toolchain, progress=progress, std=std)
     if answered.errors:
         raise Problems(answered.errors)
-    found = {}
-    for question, each in zip(questions, asked, strict=True):
-        for workload, arch in each.spots:
+    policies = {}
+    for question, query in zip(questions, queries, strict=True):
+        for workload, arch in query.spots:
             row = answered.of(workload, arch)
             assert row is not None
-            found[workload.point, arch] = _whole(question, row)
-    return found
+            policies[workload.point, arch] = _whole_policy(question, row)
+    return policies
 
 
-def _site(question: Question) -> Site:
-    """Puts the selector in the place of CUB's, and all that is asked in that of its values."""
+def _site_of_selector(question: Question) -> Site:
+    """Replaces CUB's selector by the question's, and the site's values by what to ask."""
     site, benchmark = question.site, question.benchmark
     values = {field: f"selected.{field}" for field in question.fields}
     values |= {role: role for role in question.roles if role in benchmark.constants}
@@ -159,10 +165,10 @@ def _types(roles: Sequence[str], benchmark: BenchmarkBinding) -> list[str]:
     return [role for role in roles if role not in benchmark.constants]
 
 
-def _whole(question: Question, row: Sequence[str]) -> Whole:
+def _whole_policy(question: Question, row: Sequence[str]) -> Whole:
     constants = [role for role in question.roles if role in question.benchmark.constants]
     names = [*question.fields, *constants, *question.sized]
-    texts = [spelled(answer) for answer in row[1:]]  # behind the policy as a whole
+    texts = [spelled(answer) for answer in row[1:]]  # after the whole policy
     fields = dict(zip(question.fields, texts, strict=False))
     values = dict(zip(constants, texts[len(question.fields) :], strict=False))
     start = len(question.fields) + len(constants)
@@ -177,38 +183,38 @@ Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
 _COUNT = re.compile(r"(?<![\w)])\d+")
 
 
-# All fields of a policy, by the names that headers give them.
+# All fields of a policy, by the names in the headers.
 
 
-def policy_fields(asked: Asked, answer: str, told: Collection[str]) -> PolicyFields | None:
-    """Reads what the compiler tells of a whole policy; none where it cannot be taken apart.
+def policy_fields(query: Asked, answer: str, value_names: Collection[str]) -> PolicyFields | None:
+    """Reads the fields of a whole policy; None if the compiler cannot take it apart.
 
-    `told` are the values that are told by their own names.
+    `value_names` are the values that are reported under their own names.
     """
     if not answer:
         return None
-    if not asked.site.is_selector:
-        return PolicyFields({WHOLE: _scaled(answers.type_name(answer))}, frozenset())
+    if not query.site.is_selector:
+        return PolicyFields({WHOLE: _without_scaled_counts(answers.type_name(answer))}, frozenset())
     name, numbers = answers.fields(answer)
     if numbers is None:
         return None
-    paths = tuple(_leaves(asked.aggregates, name))
+    paths = tuple(_leaf_paths(query.aggregates, name))
     if len(paths) != len(numbers):
-        paths = tuple(f"{name}[{place}]" for place in range(len(numbers)))
-    return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(asked.site, told))
+        paths = tuple(f"{name}[{index}]" for index in range(len(numbers)))
+    return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(query.site, value_names))
 
 
 @lru_cache(maxsize=4096)
-def _scaled(name: str) -> str:
-    """A type without the counts that its scaling makes others of: several come to the same."""
+def _without_scaled_counts(name: str) -> str:
+    """Removes the counts from a scaled type: different counts can scale to the same policy."""
     return _COUNT.sub("·", name) if "Scaling<" in name else name
 
 
-def _leaves(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
-    for field, of in aggregates.get(name, ()):
-        inner = of.rpartition("::")[2]
+def _leaf_paths(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
+    for field, type_name in aggregates.get(name, ()):
+        inner = type_name.rpartition("::")[2]
         if inner in aggregates and inner != name:
-            yield from _leaves(aggregates, inner, f"{within}{field}.")
+            yield from _leaf_paths(aggregates, inner, f"{within}{field}.")
         else:
             yield f"{within}{field}"
 
@@ -218,9 +224,9 @@ def _shown_paths(policy: str, texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(path for text in texts if (path := selected_path(policy, text)))
 
 
-def _shown(site: Site, told: Collection[str]) -> frozenset[str]:
-    """The paths that the values show which are told."""
-    texts = tuple(text for name, text in site.values.items() if name in told)
+def _shown(site: Site, value_names: Collection[str]) -> frozenset[str]:
+    """Returns the paths of the fields that these values already show."""
+    texts = tuple(text for name, text in site.values.items() if name in value_names)
     return _shown_paths(site.policy, (*texts, *(site.delay or ())))
 
 
@@ -229,10 +235,10 @@ COMPILERS: Mapping[Library, Callable[[], Toolchain | HostCompiler]] = {
     "rocprim": find_host_compiler,
 }
 IN_PLACE: frozenset[Library] = frozenset({"rocprim"})
-"""Whose compilers take other content for files, where headers include each other by place."""
+"""Libraries whose compilers replace files in place, because headers include each other by path."""
 
 
-# The compiler that says what a library selects.
+# Finds the compiler that answers queries about a library.
 
 
 def compiler_of(cub: Cub) -> Toolchain | HostCompiler:

@@ -20,9 +20,9 @@ UNMET: Mapping[Dialect, str] = {
     "configs": "no types that were tried get its values: none have all that it asks for, or another"
     " entry takes them",
 }
-"""Why a condition is never met that is no return's, as far as it is known."""
-_TRUTH = {"0": "false", "1": "true"}
-"""How headers spell what the compiler prints as the other."""
+"""The reason for entries whose condition is never met and that are not returns, by dialect."""
+_BOOLEAN_LITERALS = {"0": "false", "1": "true"}
+"""The compiler prints booleans as numbers; headers use these literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,22 @@ class KeysSeen:
     """The keys of a site's workloads, by family."""
 
     keys: dict[str, dict[tuple[int, tuple[str, ...]], str]]
-    """Entry and arguments → the first workload that led there."""
+    """Entry number and arguments → the first workload with that key."""
     shown: dict[str, set[tuple[str, ...]]]
     """Arguments of keys whose entry was selected."""
     lines: Mapping[int, int] = field(default_factory=dict)
-    """Where each entry stands."""
+    """The line of each entry."""
     unmet: str = OF_RETURNS
-    """What is said of a condition that no workload meets."""
+    """The reason to give for a condition that no workload meets."""
 
     def look(self, row: Selected, read: Collection[str], workload: str) -> None:
-        """Notes the keys of a workload in the families that its policy reads."""
+        """Records a workload's keys in the families that its policy reads."""
         for family, key in row.keys.items():
             if family in read:
                 self.note(family, key, row.number, workload)
 
     def note(self, family: str, key: FamilyKey, shown: int | None, workload: str) -> None:
-        """Notes a workload's key in a family, and the entry that shows in the policy."""
+        """Records a workload's key in a family, and the entry that the policy shows."""
         self.keys.setdefault(family, {}).setdefault((key.number, key.args), workload)
         if shown is not None and shown == key.number:
             self.shown.setdefault(family, set()).add(key.args)
@@ -54,7 +54,7 @@ class KeysSeen:
 def explain(
     header: TuningHeader, family: Family, entry: Entry, number: int, seen: KeysSeen
 ) -> Unreachable:
-    """Gives the reason, with an example where a workload has the entry's key."""
+    """Returns the reason, with an example if a workload has the entry's key."""
     cause, reason, example = _cause(header, family, entry, number, seen)
     return Unreachable.of(family, entry, cause=cause, reason=reason, example=example)
 
@@ -65,28 +65,30 @@ def _cause(
     if entry.kind == "branch":
         return "condition", seen.unmet, None
     keys = seen.keys.get(family.name, {})
-    example = next((text for (found, _), text in keys.items() if found == number), None)
+    example = next(
+        (text for (entry_number, _), text in keys.items() if entry_number == number), None
+    )
     missing = _missing(header, family, entry)
     if missing:
-        return (*_lacking(entry, missing), example)
+        return (*_missing_cause(entry, missing), example)
     if example is not None:
-        return "gate", _gate(family, entry, seen), example
-    return (*_unmatched(family, entry, keys, seen.lines), None)
+        return "gate", _gate_reason(family, entry, seen), example
+    return (*_unmatched_cause(family, entry, keys, seen.lines), None)
 
 
 def _missing(header: TuningHeader, family: Family, entry: Entry) -> tuple[str, ...]:
-    """Members that the selection names and the entry has not."""
+    """Returns the members that the selection reads but the entry lacks."""
     reads: dict[str, None] = {}
     for chain in header.chains:
         for policy in chain.policies if chain.namespace == family.namespace else ():
             for use in policy.uses:
                 if use.family == family.name:
                     reads |= dict.fromkeys(use.reads)
-    has = all_members(header, family, entry)
-    return () if has is None else tuple(name for name in reads if name not in has)
+    members = all_members(header, family, entry)
+    return () if members is None else tuple(name for name in reads if name not in members)
 
 
-def _lacking(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
+def _missing_cause(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
     names = ", ".join(missing)
     if entry.inherits:
         return "inherits without", (
@@ -97,151 +99,178 @@ def _lacking(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
     return "missing member", f"has no {names}; the selection needs it"
 
 
-def _gate(family: Family, entry: Entry, seen: KeysSeen) -> str:
-    """What the keys whose entries are selected have in common, and this one lacks."""
+def _gate_reason(family: Family, entry: Entry, seen: KeysSeen) -> str:
+    """Returns what the keys of selected entries have in common and this key lacks."""
     shown = [*seen.shown.get(family.name, set())]
-    wanted = _literals(entry, shown)
-    lacking = _never(wanted, shown) if shown else []
+    literals = _literals(entry, shown)
+    lacking = _unseen_positions(literals, shown) if shown else []
     if lacking:
-        own = {one.line for one in family.specializations}
+        family_lines = {specialization.line for specialization in family.specializations}
         keys = seen.keys.get(family.name, {})
-        refused = [a for n, a in keys if a not in shown and seen.lines.get(n) in own]
-        alone = [place for place in lacking if _decides(place, wanted, shown)]
-        # What is taken with a value is not refused for it.
-        told_apart = [p for p in lacking if not {*_values(p, refused)} & {*_values(p, shown)}]
-        alone += told_apart if len(told_apart) == 1 else []
-        told = [
-            f"{family.parameters[place].label} is {_either(_values(place, shown))}"
-            for place in alone[:1] or lacking
+        refused = [
+            args
+            for number, args in keys
+            if args not in shown and seen.lines.get(number) in family_lines
         ]
-        return f"the policy asks the family only where {' and '.join(told)}"
+        alone = [position for position in lacking if _decides(position, literals, shown)]
+        # An argument value that some selected key has is not the reason for refusing others.
+        distinguishing = [
+            position
+            for position in lacking
+            if not {*_values(position, refused)} & {*_values(position, shown)}
+        ]
+        alone += distinguishing if len(distinguishing) == 1 else []
+        conditions = [
+            f"{family.parameters[position].label} is {_join_words(_values(position, shown))}"
+            for position in alone[:1] or lacking
+        ]
+        return f"the policy asks the family only where {' and '.join(conditions)}"
     return "its key leads to it, and the policy does not take its values"
 
 
-def _unmatched(
+def _unmatched_cause(
     family: Family,
     entry: Entry,
     keys: dict[tuple[int, tuple[str, ...]], str],
     lines: Mapping[int, int],
 ) -> tuple[Cause, str]:
-    """What keeps every key from the entry: one fact where that one alone does it, else several."""
+    """Explains why no key matches the entry: one fact if it suffices, else several."""
     numbers = {args: number for number, args in keys}
     tried = [*numbers]
-    wanted = _literals(entry, tried)
+    literals = _literals(entry, tried)
     for args in tried:
-        if not _differing(wanted, args) and numbers[args] >= 0:
+        if not _differing_positions(literals, args) and numbers[args] >= 0:
             line = lines.get(numbers[args])
-            where = "" if line is None else f", that in line {line},"
-            return "shadowed", f"another entry of the family{where} is taken for each of its keys"
-    never = _never(wanted, tried)
-    if never and (not tried or (len(never) == 1 and _decides(never[0], wanted, tried))):
+            suffix = "" if line is None else f", that in line {line},"
+            return "shadowed", f"another entry of the family{suffix} is taken for each of its keys"
+    never = _unseen_positions(literals, tried)
+    if never and (not tried or (len(never) == 1 and _decides(never[0], literals, tried))):
         name, values = family.parameters[never[0]].label, _values(never[0], tried)
-        return "argument", f"{name} is never {wanted[never[0]]}; it is {_either(values)}"
-    nearest = min(tried, key=lambda args: len(_differing(wanted, args)), default=())
-    differing = _differing(wanted, nearest) if nearest else []
+        return "argument", f"{name} is never {literals[never[0]]}; it is {_join_words(values)}"
+    nearest = min(tried, key=lambda args: len(_differing_positions(literals, args)), default=())
+    differing = _differing_positions(literals, nearest) if nearest else []
     if len(differing) > 1:
-        told = [f"{family.parameters[p].label} {nearest[p]} for {wanted[p]}" for p in differing]
-        several = f"several facts exclude it: the nearest workload has {_either(told, 'and')}"
+        facts = [
+            f"{family.parameters[position].label} {nearest[position]} for {literals[position]}"
+            for position in differing
+        ]
+        several = f"several facts exclude it: the nearest workload has {_join_words(facts, 'and')}"
         return "argument" if never else "key", several
-    return "key", _apart(family, wanted, tried)
+    return "key", _never_together(family, literals, tried)
 
 
-def _apart(family: Family, wanted: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> str:
-    """Two arguments that never come together, where either decides."""
-    for left, right in combinations(wanted, 2):
-        beside = sorted({args[right] for args in tried if args[left] == wanted[left]})
-        decides = any(_decides(place, wanted, tried) for place in (left, right))
-        if decides and wanted[right] not in beside:
-            name, with_name = (family.parameters[i].label for i in (left, right))
-            never = f"{name} {wanted[left]} never comes with {with_name} {wanted[right]}"
-            return f"{never}; it comes with {_either(beside)}"
+def _never_together(
+    family: Family, literals: Mapping[int, str], tried: Sequence[tuple[str, ...]]
+) -> str:
+    """Finds two arguments that never occur together although either would decide."""
+    for first, second in combinations(literals, 2):
+        companions = sorted({args[second] for args in tried if args[first] == literals[first]})
+        decides = any(_decides(position, literals, tried) for position in (first, second))
+        if decides and literals[second] not in companions:
+            name, with_name = (family.parameters[index].label for index in (first, second))
+            never = f"{name} {literals[first]} never comes with {with_name} {literals[second]}"
+            return f"{never}; it comes with {_join_words(companions)}"
     return "no workload gives its arguments together"
 
 
 def _literals(entry: Entry, tried: Sequence[tuple[str, ...]]) -> dict[int, str]:
-    """The arguments that are fixed, by position, as the compiler prints them."""
+    """Returns the fixed arguments by position, as the compiler prints them."""
     own = parameter_names(entry)
-    found = {}
+    literals = {}
     for position, arg in enumerate(entry.args):
         if arg not in own:
             text = plain(arg)
-            if text in _TRUTH and {*_values(position, tried)} & {*_TRUTH.values()}:
-                text = _TRUTH[text]
-            found[position] = types().spellings.get(text, text)
-    return found
+            if text in _BOOLEAN_LITERALS and {*_values(position, tried)} & {
+                *_BOOLEAN_LITERALS.values()
+            }:
+                text = _BOOLEAN_LITERALS[text]
+            literals[position] = types().spellings.get(text, text)
+    return literals
 
 
 def _values(position: int, tried: Sequence[tuple[str, ...]]) -> list[str]:
-    """What an argument is, in keys that were tried."""
+    """Returns the values of an argument among the tried keys."""
     return sorted({args[position] for args in tried if position < len(args)})
 
 
-def _never(wanted: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> list[int]:
-    """The arguments that no key has."""
-    return [place for place, literal in wanted.items() if literal not in _values(place, tried)]
+def _unseen_positions(literals: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> list[int]:
+    """Returns the positions of arguments that no key has."""
+    return [
+        position
+        for position, literal in literals.items()
+        if literal not in _values(position, tried)
+    ]
 
 
-def _differing(wanted: Mapping[int, str], args: Sequence[str]) -> list[int]:
-    """The arguments that a key does not have."""
-    return [place for place, literal in wanted.items() if args[place] != literal]
+def _differing_positions(literals: Mapping[int, str], args: Sequence[str]) -> list[int]:
+    """Returns the positions of arguments that a key does not have."""
+    return [position for position, literal in literals.items() if args[position] != literal]
 
 
-def _decides(place: int, wanted: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> bool:
-    """Whether some key lacks one argument alone: with that one, it would lead to the entry."""
-    return any(_differing(wanted, args) == [place] for args in tried)
+def _decides(position: int, literals: Mapping[int, str], tried: Sequence[tuple[str, ...]]) -> bool:
+    """Whether some key lacks only this argument, and would lead to the entry with it."""
+    return any(_differing_positions(literals, args) == [position] for args in tried)
 
 
-def _either(values: Sequence[str], last: str = "or") -> str:
+def _join_words(values: Sequence[str], last: str = "or") -> str:
     if len(values) < 2:
         return "".join(values) or "nothing"
     return f"{', '.join(values[:-1])} {last} {values[-1]}"
 
 
-# Finds what an entry inherits from, and the members that it has by it.
+# Follows inheritance between entries.
 
 
 def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset[str] | None:
-    """Lists the members that an entry has, its own and those that it inherits.
+    """Returns the members that an entry has, including inherited ones.
 
-    None where it inherits from something that is no tuning of the header: who knows what that has.
+    None if it inherits from something outside the header's tunings, whose members are unknown.
     """
-    found = [entry, *(base for _, base in bases_of(header, family, entry))]
-    if found[-1].inherits and base_of(header, family, found[-1]) is None:
+    ancestors = [entry, *(base for _, base in bases_of(header, family, entry))]
+    if ancestors[-1].inherits and base_of(header, family, ancestors[-1]) is None:
         return None
-    return frozenset(member.name for one in found for member in one.members)
+    return frozenset(member.name for ancestor in ancestors for member in ancestor.members)
 
 
 def bases_of(header: TuningHeader, family: Family, entry: Entry) -> list[tuple[Family, Entry]]:
-    """Lists what an entry inherits from, the closest first."""
-    found: list[tuple[Family, Entry]] = []
+    """Lists what an entry inherits from, closest first."""
+    bases: list[tuple[Family, Entry]] = []
     seen = {entry.span}
-    place = base_of(header, family, entry) if entry.inherits else None
-    while place and place[1].span not in seen:
-        found.append(place)
-        seen.add(place[1].span)
-        place = base_of(header, *place) if place[1].inherits else None
-    return found
+    base = base_of(header, family, entry) if entry.inherits else None
+    while base and base[1].span not in seen:
+        bases.append(base)
+        seen.add(base[1].span)
+        base = base_of(header, *base) if base[1].inherits else None
+    return bases
 
 
 def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:
-    """Finds the entry that another one inherits from: the closest that fits, else the primary."""
+    """Finds the entry that another one inherits from: the best match, else the primary."""
     name, args = split_template((entry.inherits or "").removeprefix("public "))
-    for other in header.families:
-        if other.namespace != family.namespace or other.name != name:
+    for candidate_family in header.families:
+        if candidate_family.namespace != family.namespace or candidate_family.name != name:
             continue
-        live = [e for e in other.entries if not e.disabled and e is not entry]
-        fitting = [(free, e) for e in live if (free := _free(e, args)) is not None]
+        live = [
+            candidate
+            for candidate in candidate_family.entries
+            if not candidate.disabled and candidate is not entry
+        ]
+        fitting = [
+            (free, candidate)
+            for candidate in live
+            if (free := _open_arguments(candidate, args)) is not None
+        ]
         if fitting:
-            return other, min(fitting, key=lambda pair: pair[0])[1]
+            return candidate_family, min(fitting, key=lambda pair: pair[0])[1]
     return None
 
 
-def _free(entry: Entry, args: tuple[str, ...]) -> int | None:
-    """Counts the arguments that an entry leaves open, when it fits; the primary leaves all open."""
+def _open_arguments(entry: Entry, args: tuple[str, ...]) -> int | None:
+    """Counts the arguments that a matching entry leaves open; the primary leaves all open."""
     if entry.kind == "primary":
         return len(args) + 1
     own = parameter_names(entry)
     pairs = list(zip(entry.args, args, strict=False))
-    if any(mine not in own and normal(mine) != normal(asked) for mine, asked in pairs):
+    if any(own_arg not in own and normal(own_arg) != normal(arg) for own_arg, arg in pairs):
         return None
-    return sum(mine in own for mine, _ in pairs)
+    return sum(own_arg in own for own_arg, _ in pairs)

@@ -1,4 +1,4 @@
-"""Finds what a change of headers touches: entries, and the workloads that get other values."""
+"""Finds what a change to headers affects: entries, and workloads that get other values."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from policygen.proof.causes import bases_of
 from policygen.proof.sites import bound_headers
 
 Key = tuple[object, ...]
-"""What an entry is known by, wherever it stands."""
+"""Identifies an entry independently of its position in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """An entry that says something else on one side, or is not there."""
+    """An entry that differs between the two sides, or exists on only one of them."""
 
     family: Family
     before: Entry | None
@@ -37,12 +37,12 @@ class Touched:
 
     @property
     def in_family(self) -> bool:
-        """Whether it is an entry of a struct family, and no guarded return."""
+        """Whether the entry belongs to a struct family, and is not a guarded return."""
         return all(entry.kind != "branch" for entry in self.family.entries)
 
     @property
     def place(self) -> EntryPlace:
-        """Where it stands, or stood."""
+        """Where the entry stands, or stood before."""
         entry = self.after or self.before
         assert entry is not None
         return EntryPlace.of(self.family, entry)
@@ -50,43 +50,53 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What else is known of a tree, by the place of an entry."""
+    """Other facts about a tree, by the place of an entry."""
 
     evidence: Sequence[Evidence]
     findings: Sequence[Finding]
     unreachable: Sequence[Unreachable]
     bases: Mapping[EntryPlace, Sequence[EntryPlace]] = field(default_factory=dict)
-    """What an entry inherits from, the closest first."""
+    """What an entry inherits from, closest first."""
 
 
 def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> list[Touched]:
-    """Lists the live entries that differ, in the order of the headers; those that are gone last."""
+    """Lists the live entries that differ, in the order of the headers; removed ones last."""
     old, new = dict(_entries(before)), dict(_entries(after))
-    gone = [Touched(family, entry, None) for key, (family, entry) in old.items() if key not in new]
-    found = []
+    removed = [
+        Touched(family, entry, None) for key, (family, entry) in old.items() if key not in new
+    ]
+    changed = []
     for key, (family, entry) in new.items():
         if key not in old:
-            found.append(Touched(family, _moved(family, entry, gone), entry))
-        elif _said(old[key][1]) != _said(entry):
-            found.append(Touched(family, old[key][1], entry))
-    return [one for one in found + gone if not _gives_up(one)]
+            changed.append(Touched(family, _moved_from(family, entry, removed), entry))
+        elif _content(old[key][1]) != _content(entry):
+            changed.append(Touched(family, old[key][1], entry))
+    return [change for change in changed + removed if not _is_empty_return(change)]
 
 
-def _moved(family: Family, entry: Entry, gone: list[Touched]) -> Entry | None:
-    """Finds the entry that is gone and said the same of other arguments: its condition changed."""
-    place = (family.header, family.namespace, family.name)
-    for one in gone:
-        theirs = (one.family.header, one.family.namespace, one.family.name)
-        if theirs == place and one.before and _said(one.before) == _said(entry):
+def _moved_from(family: Family, entry: Entry, removed: list[Touched]) -> Entry | None:
+    """Finds a removed entry with the same content, whose condition has changed."""
+    entry_place = (family.header, family.namespace, family.name)
+    for candidate in removed:
+        candidate_place = (
+            candidate.family.header,
+            candidate.family.namespace,
+            candidate.family.name,
+        )
+        if (
+            candidate_place == entry_place
+            and candidate.before
+            and _content(candidate.before) == _content(entry)
+        ):
             if not (entry.members or entry.inherits):
-                continue  # it says nothing that would tell it
-            gone.remove(one)
-            return one.before
+                continue  # without members or a base, its content does not identify it
+            removed.remove(candidate)
+            return candidate.before
     return None
 
 
 def inherited(headers: Sequence[TuningHeader]) -> dict[EntryPlace, list[EntryPlace]]:
-    """Lists what live entries of families inherit from, the closest first."""
+    """Lists what live entries of families inherit from, closest first."""
     return {
         EntryPlace.of(family, entry): [
             EntryPlace.of(*base) for base in bases_of(header, family, entry)
@@ -101,78 +111,98 @@ def inherited(headers: Sequence[TuningHeader]) -> dict[EntryPlace, list[EntryPla
 def reviewed(
     entries: Sequence[Touched],
     different: Sequence[Differing],
-    known: Known,
+    context: Known,
     undecided: Collection[EntryPlace] = (),
 ) -> tuple[tuple[ReviewedEntry, ...], tuple[Differing, ...]]:
-    """Gives each entry what it reaches, and lists what differs by none of them."""
-    after = {one.place: one for one in entries if one.after is not None}
-    before = {EntryPlace.of(o.family, o.before): o for o in entries if o.before is not None}
+    """Assigns the differing workloads to the entries that cause them.
+
+    Returns the reviewed entries, and the differences that no entry explains.
+    """
+    after = {change.place: change for change in entries if change.after is not None}
+    before = {
+        EntryPlace.of(change.family, change.before): change
+        for change in entries
+        if change.before is not None
+    }
     reached: dict[int, list[Differing]] = {}
-    others = []
+    unassigned = []
     for row in different:
-        one = after.get(row.entry_after) if row.entry_after else None
-        one = one or (before.get(row.entry_before) if row.entry_before else None)
-        bases = known.bases.get(row.entry_after, ()) if row.entry_after else ()
-        one = one or next((after[base] for base in bases if base in after), None)
-        # One that has the key and is not selected still takes it from broader ones.
-        sides = (side[place] for place in row.passed for side in (after, before) if place in side)
-        one = one or next(sides, None)
-        if one is None:
-            others.append(row)
+        change = after.get(row.entry_after) if row.entry_after else None
+        change = change or (before.get(row.entry_before) if row.entry_before else None)
+        bases = context.bases.get(row.entry_after, ()) if row.entry_after else ()
+        change = change or next((after[base] for base in bases if base in after), None)
+        # A workload may take a broader entry's values even though this entry has its key.
+        passed_over = (
+            side[place] for place in row.passed for side in (after, before) if place in side
+        )
+        change = change or next(passed_over, None)
+        if change is None:
+            unassigned.append(row)
         else:
-            reached.setdefault(id(one), []).append(row)
-    found = tuple(
-        _reviewed(one, reached.get(id(one), []), known, decides=one.place not in undecided)
-        for one in entries
+            reached.setdefault(id(change), []).append(row)
+    reviews = tuple(
+        _reviewed(
+            change, reached.get(id(change), []), context, decides=change.place not in undecided
+        )
+        for change in entries
     )
-    return found, tuple(others)
+    return reviews, tuple(unassigned)
 
 
 def _reviewed(
-    one: Touched, rows: Sequence[Differing], known: Known, *, decides: bool
+    change: Touched, rows: Sequence[Differing], context: Known, *, decides: bool
 ) -> ReviewedEntry:
-    place = one.place
+    place = change.place
     points = {row.point for row in rows}
-    same = (place.header, place.family, place.args)
-    entry = one.after or one.before
+    key = (place.header, place.family, place.args)
+    entry = change.after or change.before
     assert entry is not None
     return ReviewedEntry(
-        change="removed" if one.after is None else "changed" if one.before else "added",
+        change="removed" if change.after is None else "changed" if change.before else "added",
         place=place,
-        arch=one.family.arch,
+        arch=change.family.arch,
         kind=entry.kind,
-        before=one.before.values if one.before else None,
-        after=one.after.values if one.after else None,
-        asks=_asks(one),
+        before=change.before.values if change.before else None,
+        after=change.after.values if change.after else None,
+        asks=_asks(change),
         inherits=(
-            one.before.inherits if one.before else None,
-            one.after.inherits if one.after else None,
+            change.before.inherits if change.before else None,
+            change.after.inherits if change.after else None,
         ),
         variant=entry.variant,
         scores=entry.scores,
         decides=decides,
         reached=tuple(rows),
-        evidence=tuple(e for e in known.evidence if e.point in points),
-        findings=tuple(f for f in known.findings if (f.header, f.family, f.args) == same),
+        evidence=tuple(item for item in context.evidence if item.point in points),
+        findings=tuple(
+            finding
+            for finding in context.findings
+            if (finding.header, finding.family, finding.args) == key
+        ),
         unreachable=next(
             (
-                u
-                for u in known.unreachable
-                if (u.header, u.family, u.args, u.line) == (*same, place.line)
+                item
+                for item in context.unreachable
+                if (item.header, item.family, item.args, item.line) == (*key, place.line)
             ),
             None,
         ),
     )
 
 
-def _asks(one: Touched) -> tuple[str, str] | None:
-    if one.before is None or one.after is None:
+def _asks(change: Touched) -> tuple[str, str] | None:
+    if change.before is None or change.after is None:
         return None
-    first, last = (
-        " ".join([entry_name(one.family.name, e.args), *([f"#if {e.guard}"] if e.guard else [])])
-        for e in (one.before, one.after)
+    before, after = (
+        " ".join(
+            [
+                entry_name(change.family.name, entry.args),
+                *([f"#if {entry.guard}"] if entry.guard else []),
+            ]
+        )
+        for entry in (change.before, change.after)
     )
-    return (first, last) if first != last else None
+    return (before, after) if before != after else None
 
 
 def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Family, Entry]]]:
@@ -183,45 +213,54 @@ def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Famil
                 if not entry.disabled:
                     place = (family.header, family.namespace, family.name)
                     key = (*place, entry.slots, entry.guard)
-                    # A function may return under the same conditions several times.
+                    # A function may have several returns with the same conditions.
                     yield (*key, seen[key]), (family, entry)
                     seen[key] += 1
 
 
-def _gives_up(one: Touched) -> bool:
-    """Whether it is the end of a function that found nothing: `return {};`, whatever is asked."""
-    return not (one.in_family or one.place.args) and not any(
-        said for entry in (one.before, one.after) if entry for said in _said(entry).values()
+def _is_empty_return(change: Touched) -> bool:
+    """Whether the entry is a function's final `return {};`, which is reached if nothing matches."""
+    return not (change.in_family or change.place.args) and not any(
+        value
+        for entry in (change.before, change.after)
+        if entry
+        for value in _content(entry).values()
     )
 
 
-def _said(entry: Entry) -> Mapping[str, object]:
+def _content(entry: Entry) -> Mapping[str, object]:
     return {"values": entry.values, "inherits": entry.inherits}
 
 
-# Compares what two trees select for their workloads.
+# Compares what two trees select.
 
 
 def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
-    """Lists the workloads whose values differ, or that one tree lacks.
+    """Lists the workloads whose values differ, or that only one tree has.
 
-    Of benchmarks that one side did not answer nothing is said but this: they are `unresolved`.
+    Benchmarks that one side could not resolve are reported as `unresolved` only.
     """
     sides = [_rows(side) for side in (before, after)]
-    lost = {one.benchmark for side in (before, after) for one in side.unresolved}
-    both = sides[0].keys() & sides[1].keys()
-    known = [
-        {spot: row for spot, row in side.items() if spot in both or spot[0][0] not in lost}
+    unresolved_names = {
+        unresolved.benchmark for side in (before, after) for unresolved in side.unresolved
+    }
+    common = sides[0].keys() & sides[1].keys()
+    comparable = [
+        {
+            spot: row
+            for spot, row in side.items()
+            if spot in common or spot[0][0] not in unresolved_names
+        }
         for side in sides
     ]
-    found = delta(known[0], known[1], _unlike, None)
-    pairs = ((one.before, one.after) for one in found.changes)
+    result = delta(comparable[0], comparable[1], _is_different, None)
+    pairs = ((row.before, row.after) for row in result.changes)
     return Comparison(
         before=before.cub,
         after=after.cub,
         toolchain=after.toolchain,
         archs=after.archs,
-        compared=found.compared,
+        compared=result.compared,
         different=tuple(_differing(old, new) for old, new in pairs),
         remarks=tuple(dict.fromkeys((*before.remarks, *after.remarks))),
         unresolved=tuple(dict.fromkeys((*before.unresolved, *after.unresolved))),
@@ -235,17 +274,17 @@ def _rows(resolution: Resolution) -> dict[Spot, ResolvedRow | None]:
     }
 
 
-def _unlike(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
+def _is_different(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
     return old is None or new is None or bool(_changed(old, new))
 
 
 def _changed(old: ResolvedRow, new: ResolvedRow) -> tuple[str, ...]:
-    # A value that one tree does not know, as the lookahead's, says nothing about the other.
-    before, after = _in_full(old, new)
+    # A field that only one tree has, such as the lookahead's, is not compared.
+    before, after = _all_values(old, new)
     return tuple(name for name in after if name in before and before[name] != after[name])
 
 
-def _in_full(old: ResolvedRow, new: ResolvedRow) -> tuple[Values, Values]:
+def _all_values(old: ResolvedRow, new: ResolvedRow) -> tuple[Values, Values]:
     return with_unnamed(old.values, old.fields, new.values, new.fields)
 
 
@@ -254,7 +293,7 @@ def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
     assert row is not None
     before, after = old and old.values, new and new.values
     if old and new:
-        before, after = (dict(side) for side in _in_full(old, new))
+        before, after = (dict(side) for side in _all_values(old, new))
     return Differing(
         benchmark=row.benchmark,
         workload=row.workload,
@@ -272,13 +311,13 @@ UNBOUND = "no binding covers this header: what its change selects is not known"
 UNDECIDED = "decides no workload that is bound: what its change selects is not known"
 
 
-# Finds what a change touches and no bound workload tells of: what it selects is not known.
+# Finds changes that no bound workload covers, so that their effect is not known.
 
 
 def uncovered_headers(
     names: Iterable[str], version: str, differs: Callable[[str], int | None]
 ) -> Iterator[Uncovered]:
-    """Finds headers that no binding names; `differs` tells the line at which their code does."""
+    """Finds changed headers without a binding; `differs` returns the first changed line."""
     for name in sorted({*names} - bound_headers(version)):
         if line := differs(name):
             yield Uncovered(header=name, line=line, what=UNBOUND)
@@ -287,23 +326,23 @@ def uncovered_headers(
 def unanswered(
     before: Sequence[Resolution], after: Sequence[Resolution], lines: Callable[[str], int | None]
 ) -> Iterator[Uncovered]:
-    """Finds headers of which one side does not answer; `lines` tells where their code differs."""
-    found: dict[tuple[str, str], set[str]] = {}
+    """Finds headers that one side could not resolve; `lines` returns where their code differs."""
+    names_by_reason: dict[tuple[str, str], set[str]] = {}
     for side, when in ((before, "before"), (after, "after")):
-        for one in (one for document in side for one in document.unresolved):
-            found.setdefault((one.header, f"{when} the change {one.reason}"), set()).add(
-                one.benchmark
-            )
-    for (header, why), names in sorted(found.items()):
-        told = f"not answered: {', '.join(sorted(names))}: {why}"
-        yield Uncovered(header=header, line=lines(header) or 1, what=told)
+        for unresolved in (unresolved for document in side for unresolved in document.unresolved):
+            names_by_reason.setdefault(
+                (unresolved.header, f"{when} the change {unresolved.reason}"), set()
+            ).add(unresolved.benchmark)
+    for (header, reason), names in sorted(names_by_reason.items()):
+        message = f"not answered: {', '.join(sorted(names))}: {reason}"
+        yield Uncovered(header=header, line=lines(header) or 1, what=message)
 
 
 def unread(errors: Iterable[SourceError]) -> Iterator[Uncovered]:
-    """Tells headers that cannot be read: which entries they have is not known."""
-    for one in errors:
-        what = f"it cannot be read, nothing is known of its entries: {one.message}"
-        yield Uncovered(header=PurePath(one.path).name, line=one.line, what=what)
+    """Reports headers that cannot be parsed, so that their entries are not known."""
+    for error in errors:
+        message = f"it cannot be read, nothing is known of its entries: {error.message}"
+        yield Uncovered(header=PurePath(error.path).name, line=error.line, what=message)
 
 
 def undecided(
@@ -311,32 +350,34 @@ def undecided(
     sides: Sequence[Resolution],
     inherited: Mapping[EntryPlace, Sequence[EntryPlace]] | None = None,
 ) -> set[EntryPlace]:
-    """Finds live entries that decide none of the workloads that were asked.
+    """Finds live entries that decide none of the bound workloads.
 
-    One that others inherit from shows in what these decide, and one for another type that takes all
-    from an entry of its family in what this decides; a return that asks for a compute capability
-    alone is a default, which is no workload's entry.
+    An entry that others inherit from shows in what these decide; an entry that takes all its values
+    from its own family shows in what the base decides. A return that tests only the compute
+    capability is a default, not a workload's entry.
     """
     decided = {row.entry for side in sides for row in side.rows}
     decided |= {
-        base for one, bases in (inherited or {}).items() if one in decided for base in bases
+        base for place, bases in (inherited or {}).items() if place in decided for base in bases
     }
-    bases = {_base(one.after.inherits) for one in entries if one.after and one.after.inherits}
+    bases = {
+        _base(change.after.inherits) for change in entries if change.after and change.after.inherits
+    }
     returns = all(side.cub.has_returns for side in sides)
     return {
-        one.place
-        for one in entries
-        if one.after is not None
-        and one.after.kind != "primary"
-        and one.after.specific
-        and not _is_told_elsewhere(one.family, one.after, returns=returns)
-        and one.place not in decided
-        and one.family.name not in bases
+        change.place
+        for change in entries
+        if change.after is not None
+        and change.after.kind != "primary"
+        and change.after.specific
+        and not _shows_elsewhere(change.family, change.after, returns=returns)
+        and change.place not in decided
+        and change.family.name not in bases
     }
 
 
-def _is_told_elsewhere(family: Family, entry: Entry, *, returns: bool) -> bool:
-    """Whether it has its values from another of its family, or is a return that computes them."""
+def _shows_elsewhere(family: Family, entry: Entry, *, returns: bool) -> bool:
+    """Whether its values come from its own family, or from a return that computes them."""
     if entry.inherits is None:
         return False
     return (entry.kind == "branch" and returns) or _base(entry.inherits) == family.name
@@ -348,8 +389,8 @@ def _base(inherits: str) -> str:
 
 
 def uncovered_entries(entries: Sequence[ReviewedEntry]) -> Iterator[Uncovered]:
-    """Finds entries that decide nothing that was asked, and can be selected."""
-    for one in entries:
-        if not one.decides and one.unreachable is None:
-            what = f"{one.place.name} {UNDECIDED}"
-            yield Uncovered(header=one.place.header, line=one.place.line, what=what)
+    """Finds entries that decide no bound workload, although they could be selected."""
+    for entry in entries:
+        if not entry.decides and entry.unreachable is None:
+            message = f"{entry.place.name} {UNDECIDED}"
+            yield Uncovered(header=entry.place.header, line=entry.place.line, what=message)

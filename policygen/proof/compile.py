@@ -1,4 +1,4 @@
-"""Compiles translation units in parallel, each once for what it reads."""
+"""Compiles translation units in parallel, with a cache keyed by the files that each reads."""
 
 import hashlib
 import json
@@ -33,95 +33,95 @@ from policygen.trees.layout import own_sources, tuning_headers
 PHASE = "asking the compiler"
 FLAGS = ("-ptx", "-w")
 UNITS = "units"
-"""Where units are compiled, and stay when they are refused."""
+"""The cache folder in which units are compiled, and in which refused ones stay."""
 Answer = TypeVar("Answer")
 # /tree/cub/device/dispatch/tuning/tuning_scan.cuh(295): error: too many arguments
 _ERROR = re.compile(r"^\s*(\S+)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error: (.*)", re.MULTILINE)
 LINES = 12
-"""As much of the compiler's message as is shown."""
+"""The number of lines to show of a compiler's message."""
 MEMORY = "Is there enough memory?"
 SECONDS = 600.0
-"""No unit takes minutes, even beside many others; a header can keep a compiler for ever."""
+"""No unit takes minutes, even on a busy machine, but a header can make a compiler loop forever."""
 PIPE = "Does a header include a pipe, or itself, or compute for ever?"
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationUnit:
-    """One compile: a text, where it looks for headers, and for which architecture."""
+    """One compile: a text, its include folders, and the target architecture."""
 
     name: str
     identity: str
-    """The same for the same text, which is made only when it is compiled."""
+    """Identifies the text, which is rendered only if it has to be compiled."""
     text: Callable[[], str]
     includes: tuple[str, ...]
     arch: str
     std: int = 17
-    """The language: C++17."""
+    """The C++ standard."""
 
 
 class RefusedError(ProcessError):
-    """A translation unit that does not compile: a header that is broken, or not bound rightly."""
+    """A translation unit that does not compile, because of a broken header or a wrong binding."""
 
     @property
     def first(self) -> str:
-        """What the compiler says first; where it says it of a header, with its name and line."""
-        found = _ERROR.search(self.stderr)
-        if found is None:
+        """The compiler's first message, with the header's name and line if it concerns a header."""
+        match = _ERROR.search(self.stderr)
+        if match is None:
             return self.stderr.strip().partition("\n")[0]
-        file, line, message = found.groups()
+        file, line, message = match.groups()
         return f"{Path(file).name}:{line}: {message}" if not file.endswith(UNIT) else message
 
     @property
     def in_line(self) -> str:
-        """As a reason: what the compiler says first."""
+        """The first message as a reason."""
         return f"it does not compile: {self.first}"
 
     @property
     def has_place(self) -> bool:
-        """Whether the compiler says it of a line of what it read."""
+        """Whether the compiler's message names a source line."""
         return _ERROR.search(self.stderr) is not None
 
 
 def compile_all(
     units: Sequence[TranslationUnit],
     toolchain: Toolchain,
-    told: Callable[[str], str],
+    read_ptx: Callable[[str], str],
     *,
     writer: str,
     progress: Progress | None = None,
 ) -> list[str | PolicygenError]:
-    """Reads what each unit's PTX tells, or says why there is none; in the order of the units.
+    """Compiles units; returns what `read_ptx` extracts from each PTX, or the error, in their order.
 
-    That is what is kept, too: PTX is long, and slow to read. What another `writer` kept is not
-    taken for it.
+    Only the extracted text is cached, as PTX is long and slow to read. An entry that another
+    `writer` cached is not used.
     """
-    there = Listings()
-    taken = Lock()
+    listings = Listings()
+    locks_guard = Lock()
     locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
 
-    def one(unit: TranslationUnit) -> str | PolicygenError:
-        with taken:
+    def compile_once(unit: TranslationUnit) -> str | PolicygenError:
+        with locks_guard:
             lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
-        with lock:  # the second of two equal units finds what the first one made
-            return attempt(lambda: _compile(unit, there, toolchain, told, writer))
+        with lock:  # the second of two equal units uses the first one's cache entry
+            return attempt(lambda: _compile(unit, listings, toolchain, read_ptx, writer))
 
     with threads() as pool:
-        futures = {pool.submit(one, unit): unit.name for unit in units}
+        futures = {pool.submit(compile_once, unit): unit.name for unit in units}
         follow(futures, PHASE, progress)
         return [future.result() for future in futures]
 
 
 @dataclass(frozen=True, slots=True)
 class Listings:
-    """What include folders hold, whatever stands in it; each is looked through once.
+    """The file names in include folders; each folder is listed once.
 
-    `__has_include` reads nothing, and answers by which files there are.
+    They belong to the cache key because `__has_include` depends on names but reads no file.
     """
 
     names: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, folders: Iterable[str]) -> str:
-        """Names what a compile can find in folders."""
+        """Returns a digest of the file names below some folders."""
         return digest(*sorted(frozenset().union(*map(self._names, folders))))
 
     def _names(self, folder: str) -> frozenset[str]:
@@ -136,53 +136,55 @@ class Listings:
 
 def _compile(
     unit: TranslationUnit,
-    there: Listings,
+    listings: Listings,
     toolchain: Toolchain,
-    told: Callable[[str], str],
+    read_ptx: Callable[[str], str],
     writer: str,
 ) -> str:
     options = [f"-std=c++{unit.std}", *FLAGS, f"-arch=sm_{arch_number(unit.arch)}"]
-    key = digest(toolchain.identity, writer, *options, unit.identity, there.of(unit.includes))
+    key = digest(toolchain.identity, writer, *options, unit.identity, listings.of(unit.includes))
     paths = (*unit.includes, *toolchain.roots)
-    data = remembered("probe", key, paths, lambda: _made(unit, options, toolchain, told, key))
+    data = remembered(
+        "probe", key, paths, lambda: _compile_unit(unit, options, toolchain, read_ptx, key)
+    )
     return data.decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a compile told, and what the preprocessor left."""
+    """The result of a compile, and the preprocessor's output."""
 
     data: bytes
     preprocessed: bytes
     source: Path
-    """The unit, which is part of the key; it and what lies beside it are not looked at again."""
+    """The unit. It is part of the key, so its folder is left out of the list of files read."""
 
 
-def _made(
+def _compile_unit(
     unit: TranslationUnit,
     options: Sequence[str],
     toolchain: Toolchain,
-    told: Callable[[str], str],
+    read_ptx: Callable[[str], str],
     key: str,
 ) -> Made:
     mark, cache = new_mark(), cache_folder()
     with unit_file(marked(unit.text(), mark), cache) as source:
-        folder, made = source.parent, source.with_suffix(".ptx")
-        command = [str(toolchain.nvcc), *options, *(f"-I{i}" for i in unit.includes)]
-        compile_file(command, source, made, cache, key, "--keep", "--keep-dir", str(folder))
+        folder, output = source.parent, source.with_suffix(".ptx")
+        command = [str(toolchain.nvcc), *options, *(f"-I{folder}" for folder in unit.includes)]
+        compile_file(command, source, output, cache, key, "--keep", "--keep-dir", str(folder))
         preprocessed = b"".join(path.read_bytes() for path in folder.glob("*.ii"))
         check_unnamed(preprocessed, source)
-        # The mark is another one each time; the answer is not.
-        ptx = made_of(made, mark).decode().replace(mark, "policygen_unit")
-        return Made(told(ptx).encode(), preprocessed, source)
+        # The mark differs each time; the answer must not.
+        ptx = made_of(output, mark).decode().replace(mark, "policygen_unit")
+        return Made(read_ptx(ptx).encode(), preprocessed, source)
 
 
 def attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
-    """Gives what is made, or why it is not: one failure must not end the others."""
+    """Returns the result or the error, so that one failure does not end the others."""
     try:
         return make()
     except UnprovableError:
-        raise  # no answer of this tree is worth anything
+        raise  # no answer about this tree can be trusted
     except PolicygenError as error:
         return error
     except OSError as error:
@@ -191,7 +193,7 @@ def attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
 
 @contextmanager
 def unit_file(text: str, cache: Path) -> Iterator[Path]:
-    """Writes a unit into a folder of its own; what a stopped compiler leaves there goes with it.
+    """Writes a unit into a temporary folder, which also removes what a stopped compiler leaves.
 
     Another process may compile the same unit at the same time.
     """
@@ -203,7 +205,7 @@ def unit_file(text: str, cache: Path) -> Iterator[Path]:
 
 @contextmanager
 def folder_of_its_own(cache: Path) -> Iterator[Path]:
-    """Makes a folder that is gone afterwards."""
+    """Makes a temporary folder."""
     units = cache / UNITS
     units.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=units) as temporary:
@@ -213,83 +215,85 @@ def folder_of_its_own(cache: Path) -> Iterator[Path]:
 def compile_file(
     command: Sequence[str],
     source: Path,
-    made: Path,
+    output: Path,
     cache: Path,
     key: str,
-    *more: str,
+    *extra: str,
     install: str | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Runs a compiler, nvcc or one that `install` names; a unit that it refuses stays in the cache.
+    """Runs nvcc or another compiler; a refused unit stays in the cache.
 
-    `variables` are added to what it is told of the environment.
+    `install` is the remedy if the compiler is missing; `variables` are added to its environment.
     """
     try:
-        arguments = [*command, *more, "-o", str(made), str(source)]
-        told = install or to_install()
-        run(arguments, folder=source.parent, limit=SECONDS, install=told, more=variables)
+        arguments = [*command, *extra, "-o", str(output), str(source)]
+        remedy = install or to_install()
+        run(arguments, folder=source.parent, limit=SECONDS, install=remedy, more=variables)
     except ProcessError as error:
         raise _failure(error, source, cache / UNITS / f"{key[:32]}.cu", command) from error
 
 
-def _failure(error: ProcessError, source: Path, kept: Path, command: Sequence[str]) -> ProcessError:
-    """Words a failure; the unit stays, so that the command can be repeated.
+def _failure(
+    error: ProcessError, source: Path, saved: Path, command: Sequence[str]
+) -> ProcessError:
+    """Describes a failure; the unit is saved so that the command can be repeated.
 
-    A compiler that was killed says nothing of the unit.
+    A compiler that was killed says nothing about the unit.
     """
     if error.status < 0:
-        endless = error.stderr.startswith(ENDLESS)
-        words, remedy = (error.stderr, PIPE) if endless else ("it was killed", MEMORY)
+        is_endless = error.stderr.startswith(ENDLESS)
+        words, remedy = (error.stderr, PIPE) if is_endless else ("it was killed", MEMORY)
         return ProcessError([*command, str(source)], error.status, words, remedy)
-    shown = shlex.join([*command, "-o", os.devnull, str(source.replace(kept))])
-    return RefusedError([shown], error.status, _shortened(error.stderr))
+    shown = shlex.join([*command, "-o", os.devnull, str(source.replace(saved))])
+    return RefusedError([shown], error.status, _shorten(error.stderr))
 
 
-def _shortened(stderr: str) -> str:
-    """Keeps the first errors, without the chains of templates that they were found in."""
+def _shorten(stderr: str) -> str:
+    """Keeps the first errors, without the template instantiation notes before them."""
     # tuning_scan.cuh(295): error: …
     lines = stderr.strip().splitlines()
-    start = next((i for i, line in enumerate(lines) if re.search(r"\berror\b", line)), 0)
-    kept = lines[start : start + LINES]
-    if left := len(lines) - start - len(kept):
-        kept.append(f"… and {left} more lines")
-    return "\n".join(kept)
+    start = next((index for index, line in enumerate(lines) if re.search(r"\berror\b", line)), 0)
+    shown = lines[start : start + LINES]
+    if omitted := len(lines) - start - len(shown):
+        shown.append(f"… and {omitted} more lines")
+    return "\n".join(shown)
 
 
 READS = "reads"
 LISTS = 8
-"""Of files that one unit read: its headers include others in another tree."""
+"""Number of file lists to keep per unit: its headers may include others in another tree."""
 LARGEST = 64 << 20
-"""Bytes; what a source names by `#line` and no compiler has read may have no end."""
+"""Bytes. A file that a source names by `#line` was perhaps never read, and may be endless."""
 _LISTS = TypeAdapter(list[list[str]])
-_TICK = 50_000_000
+_CLOCK_GRANULARITY = 50_000_000
 """Nanoseconds."""
 # # 1 "/folder/cub/config.cuh" 1 3
 _MARKER = re.compile(rb'\n# \d+ "((?:[^"\\\n]+|\\.)*)"')
-# \\ and \" stand for themselves, \303 for a byte.
+# \\ and \" are escaped characters, \303 is a byte.
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 
 
 @dataclass(frozen=True, slots=True)
 class IncludeFolders:
-    """Include folders as a compiler looks through them: the first that has a file gives it.
+    """Include folders, searched like a compiler does: the first that has a file provides it.
 
-    A file is named by its place in them, so that two trees with the same headers are one.
+    Files are named relative to the folders, so that two trees with the same headers share a key.
     """
 
     paths: tuple[str, ...]
     seen: dict[str, str | None] = field(default_factory=dict)
-    """Name → content's digest, of what was looked at."""
+    """Cache of name → content digest."""
 
     def find(self, name: str) -> str | None:
         """Finds the path of a file."""
         if name.startswith(os.sep):
             return name
-        places = (f"{folder}/{name}" for folder in self.paths)
-        return next((path for path in places if os.path.lexists(path)), None)
+        candidates = (f"{folder}/{name}" for folder in self.paths)
+        return next((path for path in candidates if os.path.lexists(path)), None)
 
     def name(self, path: str) -> str:
-        """Names a file as every tree does; one that is found elsewhere keeps its path."""
+        """Names a file relative to the folders, or by its path if they do not provide it."""
         for folder in self.paths:
             if path.startswith(f"{folder}/"):
                 name = path[len(folder) + 1 :]
@@ -297,53 +301,53 @@ class IncludeFolders:
         return path
 
     def content(self, name: str) -> str | None:
-        """Names what stands in a file, if there is one."""
+        """Returns the digest of a file's content; None if there is no file."""
         if name not in self.seen:
             path = self.find(name)
             self.seen[name] = None if path is None else file_digest(path)
         return self.seen[name]
 
 
-# Finds what was made of a unit again, by the content of all files that the compiler read.
+# Caches results by the content of all files that the compiler read.
 
 
 def remembered(
     kind: str, key: str, paths: Sequence[str], make: Callable[[], Made], folder: Path | None = None
 ) -> bytes:
-    """Gives what was made for a key of files with the same content, else makes it."""
-    found = IncludeFolders(tuple(paths))
-    lists = _lists(key, folder)
+    """Returns the cached result for a key if all files are unchanged, or else makes it."""
+    folders = IncludeFolders(tuple(paths))
+    lists = _file_lists(key, folder)
     for names in lists:
-        name = _entry(key, names, found)
-        if name is not None and (known := kept(kind, name, folder)) is not None:
-            return known
-    made = make()
-    now = IncludeFolders(tuple(paths))
-    names = files(made.preprocessed, now, made.source.parent)
-    # A list of nothing was not understood, and vouches for nothing.
-    if names and (name := _entry(key, names, now)) is not None:
-        keep(kind, name, made.data, folder)
-        rest = [one for one in lists if one != names][: LISTS - 1]
-        keep(READS, key, json.dumps([names, *rest]).encode(), folder)
-    return made.data
+        name = _cache_key(key, names, folders)
+        if name is not None and (data := kept(kind, name, folder)) is not None:
+            return data
+    fresh = make()
+    current = IncludeFolders(tuple(paths))
+    names = files(fresh.preprocessed, current, fresh.source.parent)
+    # An empty list means that the markers were not understood, so do not cache.
+    if names and (name := _cache_key(key, names, current)) is not None:
+        keep(kind, name, fresh.data, folder)
+        older = [other for other in lists if other != names][: LISTS - 1]
+        keep(READS, key, json.dumps([names, *older]).encode(), folder)
+    return fresh.data
 
 
 def files(preprocessed: bytes, folders: IncludeFolders, own: Path) -> list[str]:
     """Lists the files that a preprocessed unit came from.
 
-    nvcc's `-MD` would list them too, by preprocessing all a second time.
+    nvcc's `-MD` would list them, too, but would preprocess everything a second time.
     """
     markers = set(_MARKER.findall(b"\n" + preprocessed))
-    paths = [os.fsdecode(_ESCAPE.sub(_unescaped, name)) for name in markers]
+    paths = [os.fsdecode(_ESCAPE.sub(_unescape, name)) for name in markers]
     if any(map(_endless, paths)):
         return []
-    # A source may say `#line 1 "/no/file"`, or "/dev/zero"; "<built-in>" is no file.
+    # A source may contain `#line 1 "/no/file"`, or "/dev/zero"; "<built-in>" is not a file.
     read = {path for path in paths if path.startswith(os.sep) and file_digest(path)}
     return sorted(folders.name(path) for path in read if not path.startswith(f"{own}{os.sep}"))
 
 
 def _endless(path: str) -> bool:
-    """Whether a file is larger than what a compiler reads: what it did read is not known then."""
+    """Whether a file is too large for a compiler to have read it: the list is then unreliable."""
     try:
         return path.startswith(os.sep) and os.stat(path).st_size > LARGEST  # noqa: PTH116
     except OSError:
@@ -351,33 +355,33 @@ def _endless(path: str) -> bool:
 
 
 def file_digest(path: str) -> str | None:
-    """Names the content of a regular file; a change of it shows in its times or its inode."""
+    """Returns the digest of a regular file; a change shows in its times or its inode."""
     try:
-        known = os.stat(path)  # noqa: PTH116  a thousand paths a unit
-        if not stat.S_ISREG(known.st_mode):
+        status = os.stat(path)  # noqa: PTH116  a thousand paths per unit
+        if not stat.S_ISREG(status.st_mode):
             return None
-        times = known.st_mtime_ns, known.st_ctime_ns
-        # The clock of a file system ticks slowly: what is new may change without a sign of it.
-        settled = time.time_ns() - max(times) > _TICK
-        read = _digest if settled else _digest.__wrapped__
-        return read(path, known.st_dev, known.st_ino, known.st_size, times)
+        times = status.st_mtime_ns, status.st_ctime_ns
+        # File times are coarse: do not cache the digest of a file that has just changed.
+        settled = time.time_ns() - max(times) > _CLOCK_GRANULARITY
+        read_digest = _digest if settled else _digest.__wrapped__
+        return read_digest(path, status.st_dev, status.st_ino, status.st_size, times)
     except OSError:
         return None
 
 
 @lru_cache(maxsize=1 << 16)
 def _digest(path: str, _device: int, _inode: int, _size: int, _times: tuple[int, int]) -> str:
-    """Reads a file once, as most units read the same headers."""
+    """Reads each file once, as most units read the same headers."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _unescaped(match: re.Match[bytes]) -> bytes:
+def _unescape(match: re.Match[bytes]) -> bytes:
     text = match[1]
     return bytes([int(text, 8)]) if len(text) == 3 else text
 
 
-def _entry(key: str, names: Iterable[str], folders: IncludeFolders) -> str | None:
-    """Names what was made of these files; none where one is missing."""
+def _cache_key(key: str, names: Iterable[str], folders: IncludeFolders) -> str | None:
+    """Returns the cache key for the content of these files; None if one is missing."""
     parts = [key]
     for name in names:
         content = folders.content(name)
@@ -387,31 +391,31 @@ def _entry(key: str, names: Iterable[str], folders: IncludeFolders) -> str | Non
     return digest(*parts)
 
 
-def _lists(key: str, folder: Path | None) -> list[list[str]]:
-    """Reads which files the unit read so far, the newest list first."""
+def _file_lists(key: str, folder: Path | None) -> list[list[str]]:
+    """Returns the lists of files that the unit read so far, the newest first."""
     try:
         return _LISTS.validate_json(kept(READS, key, folder) or b"[]", strict=True)
-    except ValidationError:  # what seals an entry is no secret
+    except ValidationError:  # the seal on a cache entry is not a secret
         return []
 
 
-# Makes a copy of a library's headers in which some have other content.
+# Copies a library's headers with replacements.
 #
-# Headers that include each other by their place cannot be replaced by a folder before the tree.
+# Headers that include each other by relative path cannot be overridden by an earlier folder.
 
 
 def copied(cub: Cub, replaced: Mapping[str, bytes]) -> str:
-    """Makes an include folder; the same content has the same one."""
+    """Makes an include folder; equal contents share one."""
     root = Path(cub.root)
     paths = sorted(path for path in own_sources(cub) if path.is_file())
     contents = {str(path.relative_to(root)): read(path, root) for path in paths}
-    places = {path.name: str(path.relative_to(root)) for path in tuning_headers(cub)}
-    contents |= {places[name]: data for name, data in replaced.items()}
+    paths_by_name = {path.name: str(path.relative_to(root)) for path in tuning_headers(cub)}
+    contents |= {paths_by_name[name]: data for name, data in replaced.items()}
     name = digest(*(part for item in sorted(contents.items()) for part in item))[:32]
     folder = cache_folder() / "copied" / name
     try:
-        for place, data in contents.items():
-            path = folder / place
+        for relative_path, data in contents.items():
+            path = folder / relative_path
             if not path.is_file() or path.read_bytes() != data:
                 write_atomically(path, data)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Makes coverage of what the compiler selects."""
+"""Computes the tuning coverage from what the compiler selects."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,14 +11,14 @@ from policygen.model.selection import Resolution, ResolvedRow, Spot, delta
 
 
 def cells(resolution: Resolution) -> tuple[Cell, ...]:
-    """Gives each workload on each architecture its status."""
+    """Returns each workload's status on each architecture."""
     return tuple(_cell(row) for row in resolution.rows)
 
 
-def shares(found: Sequence[Cell]) -> tuple[Share, ...]:
-    """Counts the statuses of all benchmarks by architecture, then of each one."""
+def shares(cells: Sequence[Cell]) -> tuple[Share, ...]:
+    """Counts the statuses by architecture: of all benchmarks, then of each."""
     counts: dict[tuple[str | None, str], Counter[CellStatus]] = {}
-    for cell in found:
+    for cell in cells:
         for benchmark in (None, cell.benchmark):
             counts.setdefault((benchmark, cell.arch), Counter())[cell.status] += 1
     return tuple(
@@ -34,32 +34,34 @@ def shares(found: Sequence[Cell]) -> tuple[Share, ...]:
     )
 
 
-def fillable(found: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ...]:
-    """Lists what plans would write for cells that are not tuned; what pays most comes first."""
-    could = [
+def fillable(cells: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ...]:
+    """Lists what plans would write for untuned cells, the best score first."""
+    candidates = [
         Fillable(**_for_cell(cell, action))
-        for cell, action in _planned(found, plans)
+        for cell, action in _planned_for_untuned(cells, plans)
         if action.written
     ]
-    return tuple(sorted(could, key=lambda one: -one.score))
+    return tuple(sorted(candidates, key=lambda candidate: -candidate.score))
 
 
-def unfilled(found: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Unfilled, ...]:
-    """Lists variants that plans reject for cells that are not tuned, and why."""
+def unfilled(cells: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Unfilled, ...]:
+    """Lists the variants that plans reject for untuned cells, with the reasons."""
     rejected = [
         Unfilled(**_for_cell(cell, action), reason=action.reason)
-        for cell, action in _planned(found, plans)
+        for cell, action in _planned_for_untuned(cells, plans)
         if action.decision == "reject"
     ]
-    return tuple(sorted(rejected, key=lambda one: -one.score))
+    return tuple(sorted(rejected, key=lambda row: -row.score))
 
 
-def _planned(found: Iterable[Cell], plans: Iterable[Plan]) -> Iterator[tuple[Cell, Action]]:
-    """The cells that are not tuned, and what plans say of a better variant."""
-    missing = {(c.point, c.arch): c for c in found if c.status != "tuned"}
+def _planned_for_untuned(
+    cells: Iterable[Cell], plans: Iterable[Plan]
+) -> Iterator[tuple[Cell, Action]]:
+    """Yields the untuned cells for which a plan has a better variant, with its action."""
+    untuned = {(cell.point, cell.arch): cell for cell in cells if cell.status != "tuned"}
     for plan in plans:
         for action in plan.actions:
-            cell = missing.get((action.point, plan.options.arch))
+            cell = untuned.get((action.point, plan.options.arch))
             if cell and action.variant and action.scores:
                 yield cell, action
 
@@ -78,21 +80,25 @@ def _for_cell(cell: Cell, action: Action) -> dict[str, Any]:
 
 
 def turned(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[Turned, ...]:
-    """Lists cells with another status; of workloads that one tree lacks those that are tuned."""
+    """Lists cells whose status changed; of workloads that only one tree has, the tuned ones."""
     old, new = _statuses(before), _statuses(after)
     order = {spot: number for number, spot in enumerate({**old, **new})}
-    found = delta(old, new, _is_turned, None).changes
+    changes = delta(old, new, _is_turned, None).changes
     return tuple(
         Turned(
-            benchmark=one.benchmark,
-            workload=dict(one.workload),
-            arch=one.arch,
-            before=one.before,
-            after=one.after,
+            benchmark=change.benchmark,
+            workload=dict(change.workload),
+            arch=change.arch,
+            before=change.before,
+            after=change.after,
         )
-        for one in sorted(
-            found,
-            key=lambda one: (one.benchmark, arch_number(one.arch), order[one.point, one.arch]),
+        for change in sorted(
+            changes,
+            key=lambda change: (
+                change.benchmark,
+                arch_number(change.arch),
+                order[change.point, change.arch],
+            ),
         )
     )
 
@@ -119,5 +125,5 @@ def _cell(row: ResolvedRow) -> Cell:
     )
 
 
-def _statuses(found: Iterable[Cell]) -> dict[Spot, CellStatus | None]:
-    return {(cell.point, cell.arch): cell.status for cell in found}
+def _statuses(cells: Iterable[Cell]) -> dict[Spot, CellStatus | None]:
+    return {(cell.point, cell.arch): cell.status for cell in cells}

@@ -1,4 +1,4 @@
-"""Makes kernels of translation units, each compiled once for what it depends on."""
+"""Builds kernels from translation units, with a cache keyed by what each unit depends on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,102 +36,101 @@ from policygen.proof.kernel_code import (
 from policygen.proof.toolchain import Toolchain, find_disassembler, program, to_install
 from policygen.proof.units import check_unnamed, made_of, marked, new_mark
 
-# As in a release: without asserts, which hold the numbers of their lines.
+# As in a release build: asserts would embed their line numbers.
 FLAGS = ("-std=c++17", "-w", "-DNDEBUG")
 _KERNELS = TypeAdapter(tuple[Kernel, ...])
 
 
-# What is compiled to kernels, and what a compiler of kernels must know to do.
+# What to compile, and the interface to the compiler.
 
 
 @dataclass(frozen=True, slots=True)
 class UnitHeaders:
-    """What a unit includes: a unit without its call, where it looks, for which architecture."""
+    """The headers of a unit: its text without the call, include folders, and the architecture."""
 
     text: str
     includes: tuple[str, ...]
     arch: str
     language: tuple[str, ...] = ()
-    """Options that the unit needs beside those of all."""
+    """Additional options that this unit needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One compile; it holds all that it needs, so that any process can do it."""
+    """One compile; self-contained, so that any process can run it."""
 
     text: str
     headers: UnitHeaders
     content: str
-    """Names what the preprocessor makes of the headers."""
+    """Digest of the preprocessed headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What compiles and disassembles, by path, and which release it is."""
+    """Paths of the compiler and the disassembler, and their release."""
 
     nvcc: str
     cuobjdump: str
     version: str
     named: str
-    """Names what they make: the same for the same tools at another place."""
+    """Identifies the tools' output: the same for the same tools at another path."""
     roots: tuple[str, ...]
-    """The folder of the toolkit, by which its headers are told from others."""
+    """The toolkit's folder, which tells its headers from others."""
 
     @classmethod
     def of(cls, toolchain: Toolchain) -> "Tools":
-        """Takes those of a toolchain."""
+        """Takes the tools of a toolchain."""
         disassembler = find_disassembler(toolchain)
-        named = f"{toolchain.identity} {program(disassembler)}"
+        identity = f"{toolchain.identity} {program(disassembler)}"
         nvcc = str(toolchain.nvcc)
-        return cls(nvcc, str(disassembler), toolchain.version, named, toolchain.roots)
+        return cls(nvcc, str(disassembler), toolchain.version, identity, toolchain.roots)
 
     def __str__(self) -> str:
         return f"nvcc {self.version}"
 
     @property
     def compiler(self) -> str:
-        """Which one."""
+        """Its name."""
         return "nvcc"
 
     @property
     def readers(self) -> tuple[ModuleType, ...]:
-        """What reads cubins, and listings of them."""
+        """The modules that read cubins and listings."""
         return cubin_reader, listings
 
     @property
     def install(self) -> str:
-        """Of the toolkit."""
+        """How to install the toolkit."""
         return to_install()
 
     @property
     def more(self) -> None:
-        """It needs no variables."""
+        """It needs no environment variables."""
 
     def identity(self, _arch: str) -> str:
         """The same for all architectures."""
         return self.named
 
     def flags(self, headers: UnitHeaders) -> list[str]:
-        """Options that do not name a place."""
+        """Options that do not contain paths."""
         return [*FLAGS, *headers.language, f"-arch=sm_{arch_number(headers.arch)}"]
 
     def options(self, headers: UnitHeaders) -> list[str]:
-        """All of them."""
-        # What `__FILE__` says must not depend on where a tree stands.
-        places = [f"-fmacro-prefix-map={folder}/=" for folder in headers.includes]
-        unplaced = [option for place in places for option in ("-Xcompiler", place)]
+        """All options."""
+        # `__FILE__` must not depend on the path of a tree.
+        prefix_maps = [f"-fmacro-prefix-map={folder}/=" for folder in headers.includes]
+        unplaced = [option for prefix_map in prefix_maps for option in ("-Xcompiler", prefix_map)]
         folders = [f"-I{folder}" for folder in headers.includes]
         return [*self.flags(headers), *unplaced, *folders]
 
     def preprocessing(self, headers: UnitHeaders) -> list[str]:
-        """With the macros, too: what is called below the headers may be one."""
+        """The command to preprocess with macros: what is called may be a macro in the headers."""
         return [self.nvcc, "-E", "-Xcompiler", "-dD", *self.options(headers)]
 
     def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
-        """Disassembles the cubin of a unit, or seals what is in it.
+        """Disassembles a unit's cubin, or only digests its kernels.
 
-        To disassemble takes a fifth of the time that it takes to compile, and most kernels are
-        equal.
+        Disassembling takes a fifth as long as compiling, and most kernels turn out to be equal.
         """
         options = ["-sass", "-res-usage"] if listed else ["-res-usage"]
         cubin = self._cubin(job, key, cache)
@@ -139,72 +138,71 @@ class Tools:
             path = folder / "main.cubin"
             path.write_bytes(cubin)
             listing = run([self.cuobjdump, *options, str(path)], install=to_install())
-        found = read_cubin(cubin, "the cubin")
-        return _listed(listing, found) if listed else _digested(listing, found)
+        sealed_by_name = read_cubin(cubin, "the cubin")
+        return _listed(listing, sealed_by_name) if listed else _digested(listing, sealed_by_name)
 
     def _cubin(self, job: Job, key: str, cache: Path) -> bytes:
-        if (known := kept("cubin", key, cache)) is not None:
-            return known
+        if (cached := kept("cubin", key, cache)) is not None:
+            return cached
         mark = new_mark()
         with unit_file(marked(job.text, mark), cache) as source:
-            made = source.with_suffix(".cubin")
+            output = source.with_suffix(".cubin")
             command = [self.nvcc, "-cubin", *self.options(job.headers)]
-            compile_file(command, source, made, cache, key)
-            cubin = made_of(made, mark)
+            compile_file(command, source, output, cache, key)
+            cubin = made_of(output, mark)
         read_cubin(cubin, "the cubin")
         keep("cubin", key, cubin, cache)
         return cubin
 
 
 class KernelTools(Protocol):
-    """A compiler of kernels, and what reads what it makes; it can be pickled."""
+    """A kernel compiler with its readers; it can be pickled."""
 
     @property
     def compiler(self) -> str:
-        """What it is called: `nvcc`."""
+        """Its name: `nvcc`."""
 
     @property
     def readers(self) -> tuple[ModuleType, ...]:
-        """The modules that read what it makes: what others read is not taken for it."""
+        """The modules that read its output; they are part of the cache key."""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Folders of its own headers, by which these are told from others."""
+        """Folders of its own headers, which tell these from others."""
 
     @property
     def install(self) -> str:
-        """What helps where it is missing."""
+        """How to install it."""
 
     @property
     def more(self) -> Mapping[str, str] | None:
-        """Variables that it needs."""
+        """Environment variables that it needs."""
 
     def identity(self, arch: str) -> str:
-        """Names what it makes for an architecture: the same for the same at another place."""
+        """Identifies its output for an architecture, independent of its path."""
 
     def flags(self, headers: UnitHeaders) -> list[str]:
-        """Options of the compiler that do not name a place."""
+        """Compiler options that do not contain paths."""
 
     def preprocessing(self, headers: UnitHeaders) -> list[str]:
-        """The command that preprocesses, and tells of macros, too."""
+        """The command to preprocess, keeping macro definitions."""
 
     def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
-        """Compiles a unit; listed kernels have their instructions, others a digest of them."""
+        """Compiles a unit; listed kernels have their instructions, others only a digest of them."""
 
 
 def preprocess(
-    headers: UnitHeaders, there: str, tools: KernelTools, cache: Path
+    headers: UnitHeaders, available: str, tools: KernelTools, cache: Path
 ) -> str | PolicygenError:
-    """Names what the preprocessor makes of headers: the same for the same text.
+    """Returns a digest of the preprocessed headers.
 
-    Where lines stand, and which files they come from, does not matter; what is `there` in the
-    include folders does.
+    Line numbers and file names do not matter; the names `available` in the include folders do.
     """
-    return attempt(lambda: _preprocessed(headers, there, tools, cache))
+    return attempt(lambda: _content_digest(headers, available, tools, cache))
 
 
 def build(job: Job, tools: KernelTools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """Compiles the kernels of a unit; for their code there is a digest alone."""
+    """Compiles the kernels of a unit, with only a digest of their code."""
     return attempt(lambda: _kernels("kernels", job, tools, cache, listed=False))
 
 
@@ -213,32 +211,32 @@ def disassemble(job: Job, tools: KernelTools, cache: Path) -> tuple[Kernel, ...]
     return attempt(lambda: _kernels("sass", job, tools, cache, listed=True))
 
 
-def _preprocessed(headers: UnitHeaders, there: str, tools: KernelTools, cache: Path) -> str:
-    # The same files, read in the same way, make the same text: a computed include reads what it
-    # names, too.
+def _content_digest(headers: UnitHeaders, available: str, tools: KernelTools, cache: Path) -> str:
+    # The same files preprocess to the same text, even with computed includes, which also read
+    # files.
     writer = written_by(lexemes, kernel_code)
     flags, identity = tools.flags(headers), tools.identity(headers.arch)
-    key = digest(headers.text, *flags, identity, writer, there)
+    key = digest(headers.text, *flags, identity, writer, available)
     paths = (*headers.includes, *tools.roots)
     return remembered(
-        "preprocessed", key, paths, lambda: _named(headers, tools, cache, key), cache
+        "preprocessed", key, paths, lambda: _preprocess_unit(headers, tools, cache, key), cache
     ).decode()
 
 
-def _named(headers: UnitHeaders, tools: KernelTools, cache: Path, key: str) -> Made:
+def _preprocess_unit(headers: UnitHeaders, tools: KernelTools, cache: Path, key: str) -> Made:
     mark = new_mark()
     with unit_file(ended(headers.text, mark), cache) as source:
-        made = source.with_suffix(".ii")
+        output = source.with_suffix(".ii")
         compile_file(
             tools.preprocessing(headers),
             source,
-            made,
+            output,
             cache,
             key,
             install=tools.install,
             variables=tools.more,
         )
-        text = made_of(made, mark, tools.compiler)
+        text = made_of(output, mark, tools.compiler)
         check_unnamed(text, source)
         return Made(content(text, mark, headers.includes).encode(), text, source)
 
@@ -246,39 +244,41 @@ def _named(headers: UnitHeaders, tools: KernelTools, cache: Path, key: str) -> M
 def _kernels(
     kind: str, job: Job, tools: KernelTools, cache: Path, *, listed: bool
 ) -> tuple[Kernel, ...]:
-    # The options name folders; what lies in them is the content's.
+    # The options name folders; their contents are covered by job.content.
     flags, identity = tools.flags(job.headers), tools.identity(job.headers.arch)
     compiled = digest(job.text, *flags, job.content, identity)
     key = digest(compiled, written_by(*tools.readers))
-    if known := _known(kind, key, cache):
-        return known
+    if cached := _cached(kind, key, cache):
+        return cached
     kernels = tools.kernels(job, compiled, cache, listed=listed)
     keep(kind, key, _KERNELS.dump_json(kernels), cache)
     return kernels
 
 
-def _digested(listing: str, found: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
+def _digested(listing: str, sealed_by_name: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
     usage = read_usage(listing)
-    check_usage(usage, found)
+    check_usage(usage, sealed_by_name)
     return tuple(
-        Kernel(name=n, code=(one.digest,), resources=usage[n], max_threads=one.max_threads)
-        for n, one in sorted(found.items())
+        Kernel(
+            name=name, code=(sealed.digest,), resources=usage[name], max_threads=sealed.max_threads
+        )
+        for name, sealed in sorted(sealed_by_name.items())
     )
 
 
-def _listed(listing: str, found: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
-    digests = {name: one.digest for name, one in found.items()}
+def _listed(listing: str, sealed_by_name: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
+    digests = {name: sealed.digest for name, sealed in sealed_by_name.items()}
     kernels = tuple(
-        kernel.model_copy(update={"max_threads": found[kernel.name].max_threads})
+        kernel.model_copy(update={"max_threads": sealed_by_name[kernel.name].max_threads})
         for kernel in read_listing(listing, "cuobjdump's listing", digests)
     )
-    check_usage({kernel.name: kernel.resources for kernel in kernels}, found)
+    check_usage({kernel.name: kernel.resources for kernel in kernels}, sealed_by_name)
     return kernels
 
 
-def _known(kind: str, key: str, cache: Path) -> tuple[Kernel, ...] | None:
+def _cached(kind: str, key: str, cache: Path) -> tuple[Kernel, ...] | None:
     data = kept(kind, key, cache)
     try:
         return None if data is None else _KERNELS.validate_json(data)
-    except ValidationError:  # of another policygen
+    except ValidationError:  # written by another version of policygen
         return None

@@ -1,4 +1,4 @@
-"""Makes units that call the device API, one for each workload."""
+"""Makes translation units that call the device API for a workload."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,23 +25,23 @@ TEMPLATES: Mapping[Library, str] = {"cub": "sass/call.cu.j2", "rocprim": "sass/c
 
 
 class WorkloadUnit(Protocol):
-    """A translation unit that makes kernels of a workload, in one tree."""
+    """A translation unit that contains a workload's kernels, for one tree."""
 
     @property
     def text(self) -> str:
-        """The translation unit."""
+        """The text to compile."""
 
     @property
     def scope(self) -> str | None:
-        """The namespace that all its kernels mention; others, if any, are of no interest."""
+        """The namespace that all its kernels mention; kernels without it are ignored."""
 
     def headers(self, arch: str) -> UnitHeaders:
-        """Gives what decides, beside the text, what it compiles to for an architecture."""
+        """Returns what determines the compiled code for an architecture, besides the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCall:
-    """Calls the device API for a workload, and nothing else."""
+    """A unit that calls the device API for a workload, and nothing else."""
 
     site: Site
     workload: Workload
@@ -55,166 +55,175 @@ class DeviceCall:
 
     @property
     def text(self) -> str:
-        """The translation unit."""
+        """The text to compile."""
         call, values = self.workload.call, self.workload.values
         assert isinstance(call, BenchmarkBinding)
-        # An axis that nothing mentions would make two units of the same one.
-        written = " ".join(
+        # Leave out unused axes: they would make two units of the same text.
+        mentioned_text = " ".join(
             (*call.roles.values(), *call.constants.values(), call.algorithm_call or "")
         )
-        # Some libraries have numbers among the arguments of what is tuned.
-        given = ((role, cpp, cpp.removeprefix("axis::")) for role, cpp in call.roles.items())
-        numbers = {role: cpp for role, cpp, axis in given if is_constant(values.get(axis, ""))}
-        mentioned = set(re.findall(r"\baxis::(\w+)", written)) & call.axes.keys()
+        # Some libraries take numbers as template arguments of tuned algorithms.
+        role_types = ((role, cpp, cpp.removeprefix("axis::")) for role, cpp in call.roles.items())
+        numbers = {role: cpp for role, cpp, axis in role_types if is_constant(values.get(axis, ""))}
+        mentioned = set(re.findall(r"\baxis::(\w+)", mentioned_text)) & call.axes.keys()
         return self._fill(
-            axes=[axis_declaration(a, values[a], self.version) for a in values if a in mentioned],
+            axes=[
+                axis_declaration(axis, values[axis], self.version)
+                for axis in values
+                if axis in mentioned
+            ],
             roles={role: cpp for role, cpp in call.roles.items() if role not in numbers},
             constants={**numbers, **call.constants},
             call=call.algorithm_call,
         )
 
     def headers(self, arch: str) -> UnitHeaders:
-        """Leaves out the call: what both sides' headers make of the rest decides alone."""
+        """Leaves out the call, so that only the headers determine the content."""
         text = self._fill(axes=[], roles={}, constants={}, call=None)
-        # Else a table by hand gives all architectures the config of those that it does not know.
-        told = (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) if self.site.table else ()
-        return UnitHeaders(text, self.includes, arch, told)
+        # Otherwise a handwritten table gives every architecture the config of unknown ones.
+        options = (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) if self.site.table else ()
+        return UnitHeaders(text, self.includes, arch, options)
 
-    def _fill(self, **more: object) -> str:
+    def _fill(self, **values: object) -> str:
         call = self.workload.call
         assert isinstance(call, BenchmarkBinding)
-        # Those of the site in its order: some headers do not include what they use.
-        called = [call.call_header] if call.call_header else []
+        # Keep the site's include order: some headers rely on earlier ones.
+        call_headers = [call.call_header] if call.call_header else []
         axes = sorted(axis_headers(self.workload, self.version))
-        includes = list(dict.fromkeys((*self.site.includes, *called, *axes)))
+        includes = list(dict.fromkeys((*self.site.includes, *call_headers, *axes)))
         namespaces = self.site.namespace.split("::")
         return fill(
             TEMPLATES[self.library],
-            {"includes": includes, "namespaces": namespaces, **more},
+            {"includes": includes, "namespaces": namespaces, **values},
             trim=False,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which workloads are asked about."""
+    """Selects workloads."""
 
     pattern: re.Pattern[str]
     axes: Mapping[str, frozenset[str]]
     headers: frozenset[str] | None = None
-    """Of these tuning headers alone."""
+    """Restricts to these tuning headers."""
 
 
-def calls(cub: Cub, includes: tuple[str, ...], wanted: Wanted) -> dict[Point, DeviceCall]:
-    """Makes the calls of all workloads that are wanted; benchmarks without one are left out."""
-    found = {}
-    for site, benchmark in wanted_benchmarks(cub, wanted):
-        if not _why_not(site, benchmark):
+def calls(cub: Cub, includes: tuple[str, ...], filters: Wanted) -> dict[Point, DeviceCall]:
+    """Makes the calls of all selected workloads; benchmarks without a call are left out."""
+    units = {}
+    for site, benchmark in wanted_benchmarks(cub, filters):
+        if not _missing_call_reason(site, benchmark):
             for workload in workloads(benchmark, cub.bindings):
-                if matches(workload, wanted.axes):
+                if matches(workload, filters.axes):
                     unit = DeviceCall(site, workload, cub.bindings, includes, cub.library)
-                    found[workload.point] = unit
-    return found
+                    units[workload.point] = unit
+    return units
 
 
-def without_call(cub: Cub, wanted: Wanted) -> dict[str, str]:
-    """Lists benchmarks that no unit can be made of, and why."""
-    found = ((one.name, _why_not(site, one)) for site, one in wanted_benchmarks(cub, wanted))
-    return {name: why for name, why in sorted(found) if why}
+def without_call(cub: Cub, filters: Wanted) -> dict[str, str]:
+    """Lists benchmarks that no unit can be made for, with the reasons."""
+    reasons = (
+        (benchmark.name, _missing_call_reason(site, benchmark))
+        for site, benchmark in wanted_benchmarks(cub, filters)
+    )
+    return {name: reason for name, reason in sorted(reasons) if reason}
 
 
-def _why_not(site: Site, benchmark: BenchmarkBinding) -> str:
+def _missing_call_reason(site: Site, benchmark: BenchmarkBinding) -> str:
     if site.targets:
         return "has configs for targets, which one compile makes kernels for side by side"
     return "" if benchmark.algorithm_call else "has no call in its binding"
 
 
-def wanted_benchmarks(cub: Cub, wanted: Wanted) -> Iterator[tuple[Site, BenchmarkBinding]]:
-    """Finds the benchmarks of a tree that are wanted, with their sites."""
+def wanted_benchmarks(cub: Cub, filters: Wanted) -> Iterator[tuple[Site, BenchmarkBinding]]:
+    """Yields the selected benchmarks of a tree, with their sites."""
     for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
-            if wanted.headers is None or site.header in wanted.headers:
+            if filters.headers is None or site.header in filters.headers:
                 for benchmark in algorithm.benchmarks:
-                    if benchmark.site == site.name and wanted.pattern.match(benchmark.name):
+                    if benchmark.site == site.name and filters.pattern.match(benchmark.name):
                         yield site, benchmark
 
 
 TEMPLATE = "sass/benchmark.cu.j2"
 OPTIONS = ("--extended-lambda",)
 BASE_MACROS = {"TUNE_BASE": "1"}
-"""What CCCL's build defines for what CUB selects by itself."""
+"""What CCCL's build defines to benchmark CUB's default policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Where CCCL keeps its benchmarks, and what they include beside CUB."""
+    """A CCCL checkout's benchmarks, and what they include besides CUB."""
 
     folder: Path
     files: Mapping[str, Path]
-    """By the name of the benchmark."""
+    """By benchmark name."""
     narrowing: Mapping[str, frozenset[str]]
-    """The axes of each that can be narrowed to one type."""
+    """The axes of each benchmark that can be narrowed to one type."""
     includes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSource:
-    """A benchmark's source, narrowed."""
+    """The source of a benchmark, narrowed to some types."""
 
     text: str
     includes: tuple[str, ...]
     scope: str
-    """What the names of its kernels mention; those of NVBench and Thrust do not."""
+    """The namespace that its kernels mention, unlike those of NVBench and Thrust."""
 
     def headers(self, arch: str) -> UnitHeaders:
-        """Takes the whole source: what it includes may stand anywhere."""
+        """Takes the whole source, as its includes may be anywhere."""
         return UnitHeaders(self.text, self.includes, arch, OPTIONS)
 
 
-# Makes units of CCCL's own benchmarks, for one workload each where they can be narrowed.
+# Makes units from CCCL's own benchmarks, narrowed to one workload if possible.
 
 
 def sources(
-    cub: Cub, includes: tuple[str, ...], wanted: Wanted, checkout: Checkout
+    cub: Cub, includes: tuple[str, ...], filters: Wanted, checkout: Checkout
 ) -> dict[Point, BenchmarkSource]:
-    """Makes the sources of all workloads that are wanted, each once for what it can be asked.
+    """Makes the sources of all selected workloads, without duplicates.
 
-    What a source is not narrowed by, it has all of: its other types, and those of the other axes.
+    A source that an axis does not narrow contains all types of that axis.
     """
-    found: dict[Point, BenchmarkSource] = {}
+    units: dict[Point, BenchmarkSource] = {}
     folders = (*includes, str(checkout.folder), *checkout.includes)
-    for site, benchmark in wanted_benchmarks(cub, wanted):
+    for site, benchmark in wanted_benchmarks(cub, filters):
         path = checkout.files.get(benchmark.name)
         if path is None:
             continue
-        axes = _narrowing(benchmark, checkout)
+        axes = _narrowed_axes(benchmark, checkout)
         for workload in workloads(benchmark, cub.bindings):
-            if matches(workload, wanted.axes):
+            if matches(workload, filters.axes):
                 values = {axis: text for axis, text in workload.values.items() if axis in axes}
                 point = point_of(benchmark.name, values)
-                if point not in found:
-                    text = _render(benchmark, axes, values, cub.bindings, path, checkout.folder)
-                    found[point] = BenchmarkSource(text, folders, site.namespace)
-    return found
+                if point not in units:
+                    text = _render_benchmark(
+                        benchmark, axes, values, cub.bindings, path, checkout.folder
+                    )
+                    units[point] = BenchmarkSource(text, folders, site.namespace)
+    return units
 
 
-def absent(cub: Cub, wanted: Wanted, checkout: Checkout) -> list[str]:
-    """Lists benchmarks that are bound, and that the checkout does not have."""
+def absent(cub: Cub, filters: Wanted, checkout: Checkout) -> list[str]:
+    """Lists bound benchmarks that the checkout lacks."""
     return sorted(
         benchmark.name
-        for _, benchmark in wanted_benchmarks(cub, wanted)
+        for _, benchmark in wanted_benchmarks(cub, filters)
         if benchmark.name not in checkout.files
     )
 
 
-def _narrowing(benchmark: BenchmarkBinding, checkout: Checkout) -> dict[str, str]:
-    """Finds the axes that a macro of the source narrows, with what the source calls them."""
+def _narrowed_axes(benchmark: BenchmarkBinding, checkout: Checkout) -> dict[str, str]:
+    """Returns the axes that a macro in the source narrows, with their names there."""
     macros = checkout.narrowing.get(benchmark.name, frozenset())
     names = {axis: {axis, benchmark.renamed.get(axis, axis)} & macros for axis in benchmark.axes}
-    return {axis: min(found) for axis, found in names.items() if found}
+    return {axis: min(macro_names) for axis, macro_names in names.items() if macro_names}
 
 
-def _render(
+def _render_benchmark(
     benchmark: BenchmarkBinding,
     axes: Mapping[str, str],
     values: Mapping[str, str],
@@ -230,7 +239,7 @@ def _render(
 def benchmark_text(
     source: Path, macros: Mapping[str, str], types: Mapping[str, str], headers: Iterable[str]
 ) -> str:
-    """Writes a unit of a benchmark's source, which stands below a folder of includes."""
+    """Renders a unit that includes a benchmark's source, given relative to an include folder."""
     return fill(
         TEMPLATE,
         {
@@ -244,7 +253,7 @@ def benchmark_text(
 
 
 def type_of(text: str, version: str) -> str:
-    """Spells a value as a type: a benchmark's axes are lists of types."""
+    """Spells a value as a type, as a benchmark's axes are lists of types."""
     if is_constant(text):
         return f"::cuda::std::integral_constant<decltype({text}), {text}>"
     return axis_type(text, version).cpp
@@ -261,25 +270,25 @@ _CHOICE = re.compile(r"^#cmakedefine\b.*$", re.M)
 
 
 def find_nvbench(folder: Path | None, cache: Path) -> tuple[str, ...]:
-    """Finds its include folders: of a checkout or an installation, else of the extra."""
+    """Finds NVBench's include folders: in a checkout, an installation, or the extra."""
     if folder is None:
-        return (str(_installed()),)
+        return (str(_installed_includes()),)
     for candidate in (folder, folder / "include"):
         if (candidate / HEADER).is_file():
-            return (*_configured(candidate, cache), str(candidate))
+            return (*_config_folder(candidate, cache), str(candidate))
     raise InputError(
         f"{folder} is no NVBench: it has no {HEADER}",
         "Name a checkout, or what it was installed to.",
     )
 
 
-def _installed() -> Path:
+def _installed_includes() -> Path:
     try:
         files = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
         files = []
-    found = [Path(str(file.locate())) for file in files if file.match(f"include/{HEADER}")]
-    for header in sorted(found, reverse=True):  # cu13 before cu12
+    candidates = [Path(str(file.locate())) for file in files if file.match(f"include/{HEADER}")]
+    for header in sorted(candidates, reverse=True):  # cu13 before cu12
         if header.is_file():
             return header.parent.parent
     raise MissingToolError(
@@ -287,8 +296,8 @@ def _installed() -> Path:
     )
 
 
-def _configured(folder: Path, cache: Path) -> tuple[str, ...]:
-    """Makes a checkout's configuration where its build did not; it has none of the choices."""
+def _config_folder(folder: Path, cache: Path) -> tuple[str, ...]:
+    """Configures a checkout that was not built, with all options off."""
     if (folder / CONFIGURED).is_file():
         return ()
     template = folder / f"{CONFIGURED}.in"
@@ -296,6 +305,6 @@ def _configured(folder: Path, cache: Path) -> tuple[str, ...]:
         text = _CHOICE.sub("", template.read_text())
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {template}: {error}") from error
-    made = cache / "nvbench"
-    write_atomically(made / CONFIGURED, text.encode())
-    return (str(made),)
+    folder_made = cache / "nvbench"
+    write_atomically(folder_made / CONFIGURED, text.encode())
+    return (str(folder_made),)

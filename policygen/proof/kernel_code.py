@@ -1,4 +1,4 @@
-"""Reads kernels out of a cubin: whether their code is the same, and their launch bounds."""
+"""Reads kernels from cubins and listings, and digests preprocessed units."""
 
 import hashlib
 import os
@@ -17,53 +17,55 @@ from policygen.proof.units import PLACE, place_of
 _MAGIC = b"\x7fELF\x02\x01"
 _TEXT, _INFO = ".text.", ".nv.info."
 _SIZED = 4
-"""The format of an attribute whose value has a size of its own; all others have two bytes."""
+"""The format of attributes with a size of their own; all other values have two bytes."""
 _MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A kernel that is not disassembled."""
+    """A kernel that was not disassembled."""
 
     digest: str
-    """Of its code: the same for the same instructions, scheduled the same."""
+    """Digest of its code: equal for equal instructions with equal scheduling."""
     max_threads: int | None
-    """The threads of a block that it was compiled for, where it has a bound."""
+    """The block size that it was compiled for, if it has a launch bound."""
     resources: Mapping[str, int] = field(default_factory=dict)
-    """Of what `cuobjdump -res-usage` tells, that which the cubin tells, too."""
+    """The resources in `cuobjdump -res-usage` that the cubin has, too."""
 
 
 def read_cubin(cubin: bytes, source: str) -> dict[str, Sealed]:
-    """The kernels of a cubin, by name; one that is not whole, or has none, is an error."""
+    """Returns a cubin's kernels by name; raises if it is incomplete or has none."""
     try:
         sections = {name: data for name, data, _ in _sections(cubin)}
         sizes = {name: size for name, _, size in _sections(cubin)}
-        found = {}
+        sealed_by_name = {}
         for section, data in sections.items():
             if section.startswith(_TEXT):
                 name = section.removeprefix(_TEXT)
                 digest = hashlib.sha256(data).hexdigest()
-                bound = _bound(sections.get(f"{_INFO}{name}", b""))
-                found[name] = Sealed(digest, bound, _resources(name, sizes))
+                bound = _launch_bound(sections.get(f"{_INFO}{name}", b""))
+                sealed_by_name[name] = Sealed(digest, bound, _resources(name, sizes))
     except (struct.error, IndexError, ValueError) as error:
         raise InputError(f"{source} is no whole cubin: {error}") from error
-    if not found:
+    if not sealed_by_name:
         raise InputError(f"{source}: no kernel is recognised in it")
-    return found
+    return sealed_by_name
 
 
-def check_usage(usage: Mapping[str, Mapping[str, int]], found: Mapping[str, Sealed]) -> None:
-    """Raises where cuobjdump tells of other kernels, or of other needs, than the cubin holds."""
-    wrong = sorted(usage.keys() ^ found.keys()) or [
+def check_usage(
+    usage: Mapping[str, Mapping[str, int]], sealed_by_name: Mapping[str, Sealed]
+) -> None:
+    """Raises if cuobjdump's kernels or their resources are not those in the cubin."""
+    mismatched = sorted(usage.keys() ^ sealed_by_name.keys()) or [
         name
-        for name, one in sorted(found.items())
-        if not one.resources.items() <= usage[name].items()
+        for name, sealed in sorted(sealed_by_name.items())
+        if not sealed.resources.items() <= usage[name].items()
     ]
-    if wrong:
-        raise InputError(f"cuobjdump and the cubin do not agree about {wrong[0]}")
+    if mismatched:
+        raise InputError(f"cuobjdump and the cubin do not agree about {mismatched[0]}")
 
 
-def _bound(info: bytes) -> int | None:
+def _launch_bound(info: bytes) -> int | None:
     for attribute, value in _attributes(info):
         if attribute in {_MAX_THREADS, _REQUIRED_THREADS}:
             x, y, z = struct.unpack("<3I", value)
@@ -79,31 +81,34 @@ def _resources(name: str, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _sections(cubin: bytes) -> Iterator[tuple[str, bytes, int]]:
-    """ELF64's section headers: offset at 0x28, then size, number and that of the names at 0x3a.
+    """Yields ELF64 sections as name, data and size.
 
-    The size is told of those, too, that have no bytes.
+    The offset of the headers is at 0x28; their size, number and name section are at 0x3a. Sections
+    without bytes have a size, too.
     """
     if not cubin.startswith(_MAGIC):
         raise ValueError("it is no ELF file of 64 bits")
     (start,) = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names = struct.unpack_from("<3H", cubin, 0x3A)
-    headers = [struct.unpack_from("<2I4Q", cubin, start + i * size) for i in range(count)]
-    _, kind, _, _, where, length = headers[names]
-    strings = cubin[where : where + length]
-    for name, kind, _, _, where, length in headers:
-        data = b"" if kind == 8 else cubin[where : where + length]  # 8: it has no bytes
+    headers = [struct.unpack_from("<2I4Q", cubin, start + index * size) for index in range(count)]
+    _, kind, _, _, offset, length = headers[names]
+    strings = cubin[offset : offset + length]
+    for name, kind, _, _, offset, length in headers:
+        data = (
+            b"" if kind == 8 else cubin[offset : offset + length]
+        )  # 8: NOBITS, a section without bytes
         yield strings[name : strings.index(b"\0", name)].decode(), data, length
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Format, attribute, and a value of two bytes, or its size and then the value."""
-    at = 0
-    while at < len(data):
-        kind, attribute, value = struct.unpack_from("<2BH", data, at)
-        at += 4
+    """Yields attributes with their values, which are two bytes, or a size and its bytes."""
+    offset = 0
+    while offset < len(data):
+        kind, attribute, value = struct.unpack_from("<2BH", data, offset)
+        offset += 4
         if kind == _SIZED:
-            yield attribute, data[at : at + value]
-            at += value
+            yield attribute, data[offset : offset + value]
+            offset += value
         else:
             yield attribute, struct.pack("<H", value)
 
@@ -131,15 +136,15 @@ _STEP = 16
 """Bytes of an instruction, on all architectures since sm70."""
 
 
-# Reads what `cuobjdump -sass -res-usage` prints: kernels, without what is no code.
+# Reads what `cuobjdump -sass -res-usage` prints.
 
 
 def read_listing(
     text: str, source: str, digests: Mapping[str, str] | None = None
 ) -> tuple[Kernel, ...]:
-    """The kernels of a listing, by name; one that is cut short, or holds none, is an error.
+    """Returns a listing's kernels by name; raises if it is incomplete or has none.
 
-    So is one that lists another code than a cubin holds, by the digest of each kernel.
+    Also raises if its code is not the cubin's, according to the digest of each kernel.
     """
     usage = read_usage(text)
     _, *parts = _FUNCTION.split(text)
@@ -148,10 +153,10 @@ def read_listing(
         raise _unreadable(source, "no kernel is recognised in it")
     if bodies.keys() != usage.keys():
         name = min(bodies.keys() ^ usage.keys())
-        what = "code" if name in usage else "resource usage"
-        raise _unreadable(source, f"{name} has no {what}: the listing is cut short")
+        part = "code" if name in usage else "resource usage"
+        raise _unreadable(source, f"{name} has no {part}: the listing is cut short")
     if digests is not None:
-        _check(bodies, digests, source)
+        _check_encodings(bodies, digests, source)
     return tuple(
         Kernel(name=name, code=_code(bodies[name], source, name), resources=usage[name])
         for name in sorted(bodies)
@@ -159,17 +164,17 @@ def read_listing(
 
 
 def read_usage(text: str) -> dict[str, dict[str, int]]:
-    """What each kernel needs, as `cuobjdump -res-usage` has it."""
+    """Returns each kernel's resources, as printed by `cuobjdump -res-usage`."""
     return {
         match[1]: {name: int(value) for name, value in _RESOURCE.findall(match[2])}
         for match in _USAGE.finditer(text)
     }
 
 
-def _check(bodies: Mapping[str, str], digests: Mapping[str, str], source: str) -> None:
-    """Instructions are listed with their encoding: it must be that of the cubin."""
-    if other := sorted(bodies.keys() ^ digests.keys()):
-        raise _unreadable(source, f"it and the cubin do not agree about {other[0]}")
+def _check_encodings(bodies: Mapping[str, str], digests: Mapping[str, str], source: str) -> None:
+    """Checks that the listed encodings are those in the cubin."""
+    if mismatched := sorted(bodies.keys() ^ digests.keys()):
+        raise _unreadable(source, f"it and the cubin do not agree about {mismatched[0]}")
     for name, body in sorted(bodies.items()):
         words = (int(word, 16) for word in _WORD.findall(body.partition(_END)[0]))
         code = b"".join(word.to_bytes(8, "little") for word in words)
@@ -181,22 +186,22 @@ def _code(body: str, source: str, name: str) -> tuple[str, ...]:
     head, end, _ = body.partition(_END)
     if not end:
         raise _unreadable(source, f"the code of {name} has no end: the listing is cut short")
-    found = _INSTRUCTION.findall(head)
+    instructions = _INSTRUCTION.findall(head)
     code = []
-    for position, (address, instruction) in enumerate(found):
+    for position, (address, instruction) in enumerate(instructions):
         if int(address, 16) != position * _STEP:
             raise _unreadable(source, f"{name}: an instruction is missing before {address}")
-        code.append(_with_distance(instruction, position * _STEP))
-    # One line names the target's flags, each instruction has two.
-    if not found or head.count("\n") != 2 * len(found) + 1:
+        code.append(_relative_branch(instruction, position * _STEP))
+    # One line names the target's flags, and each instruction has two lines.
+    if not instructions or head.count("\n") != 2 * len(instructions) + 1:
         raise _unreadable(source, f"{name} has lines that are no instructions")
     while code and code[-1] == "NOP":
         code.pop()
     return tuple(code)
 
 
-def _with_distance(instruction: str, address: int) -> str:
-    """`BRA 0xf00` at 0xf0 as `BRA +0xe10`: where it stands does not matter."""
+def _relative_branch(instruction: str, address: int) -> str:
+    """Turns `BRA 0xf00` at 0xf0 into `BRA +0xe10`, which does not depend on the address."""
     if match := _BRANCH.fullmatch(instruction):
         return f"{match[1]}{int(match[2], 16) - address:+#x}"
     return instruction
@@ -209,34 +214,34 @@ def _unreadable(source: str, why: str) -> InputError:
 NOTHING = "Nothing is compared with it."
 
 
-# Names what the preprocessor makes of a unit, whatever lines and files it comes from.
+# Digests preprocessed units, ignoring line numbers and file names.
 
 
 def ended(unit: str, mark: str) -> str:
-    """Ends a unit with its mark: what does not end with it is not all of it."""
+    """Ends a unit with its mark, so that truncated output can be detected."""
     return f"{unit}\nextern int {mark};\n"
 
 
 def content(text: bytes, mark: str, folders: Sequence[str]) -> str:
-    """Names what is compiled: the same for the same text, wherever its lines come from.
+    """Returns a digest of the compiled text, independent of line and file markers.
 
-    Where the text itself asks where it stands, its places count.
+    If the text itself depends on its location, the markers count.
     """
-    unit, quoted = _unit(text, mark), tuple(map(_quoted, folders))
-    if quoted and not any(_name(place, quoted) for place in PLACE.finditer(unit)):
+    unit, quoted = _before_mark(text, mark), tuple(map(_quote, folders))
+    if quoted and not any(_file_name(marker, quoted) for marker in PLACE.finditer(unit)):
         raise InputError("the preprocessor read nothing of what the unit includes", NOTHING)
-    raws = _raws(unit)
-    if raws is None or _asks_for_places(unit, quoted):
+    raws = _raw_strings(unit)
+    if raws is None or _depends_on_places(unit, quoted):
         return digest(unit)
-    parts, at = [], 0
+    parts, position = [], 0
     for start, end in (*raws, (len(unit), len(unit))):
-        parts += [_lines(unit, at, start), unit[start:end]]
-        at = end
+        parts += [_without_markers(unit, position, start), unit[start:end]]
+        position = end
     return digest(*parts)
 
 
-def _unit(text: bytes, mark: str) -> bytes:
-    """Takes what stands before the mark."""
+def _before_mark(text: bytes, mark: str) -> bytes:
+    """Returns the text before the mark."""
     lines = text.rstrip().rpartition(b"\n")
     if lines[2] != f"extern int {mark};".encode() or mark.encode() in lines[0]:
         raise InputError(
@@ -245,56 +250,58 @@ def _unit(text: bytes, mark: str) -> bytes:
     return lines[0]
 
 
-def _raws(text: bytes) -> list[tuple[int, int]] | None:
-    """Finds raw strings, whose lines are text; none where quotes do not tell them for certain."""
+def _raw_strings(text: bytes) -> list[tuple[int, int]] | None:
+    """Finds raw strings, in which lines matter; None if the quotes are ambiguous."""
     if b'R"' not in text:
-        return []  # nothing else spans lines
-    found = []
-    for one in Spliced(text, done=True).lexemes():
-        if one.kind == "endless":
+        return []  # no other literal spans lines
+    spans = []
+    for lexeme in Spliced(text, done=True).lexemes():
+        if lexeme.kind == "endless":
             return None
-        if one.kind == "raw":
-            found.append((one.start, one.end))
-    return found
+        if lexeme.kind == "raw":
+            spans.append((lexeme.start, lexeme.end))
+    return spans
 
 
-def _lines(text: bytes, start: int, end: int) -> bytes:
-    """Leaves out `# 12 "file.cuh"`, and the space that comments leave."""
-    # What follows a raw string does not begin a line.
+def _without_markers(text: bytes, start: int, end: int) -> bytes:
+    """Drops `# 12 "file.cuh"` markers, and the whitespace that comments leave."""
+    # Text after a raw string is not at the beginning of a line.
     lines = (b" " * bool(start) + text[start:end]).split(b"\n")
     return b"\n".join(
-        row
+        stripped
         for line in lines
-        if (row := line.strip()) and not (line.startswith(b"# ") and PLACE.fullmatch(line))
+        if (stripped := line.strip()) and not (line.startswith(b"# ") and PLACE.fullmatch(line))
     )
 
 
-def _name(place: re.Match[bytes], quoted: Sequence[bytes]) -> str | None:
-    """Names the file that lines come from, below the folders that headers are looked for in."""
-    path = place[2]
-    found = (path[len(folder) :] for folder in quoted if path.startswith(folder))
-    return next((os.fsdecode(one) for one in found), None)
+def _file_name(marker: re.Match[bytes], quoted: Sequence[bytes]) -> str | None:
+    """Returns the file that lines come from, relative to the include folders."""
+    path = marker[2]
+    names = (path[len(folder) :] for folder in quoted if path.startswith(folder))
+    return next((os.fsdecode(name) for name in names), None)
 
 
-def _quoted(folder: str) -> bytes:
-    """Spells a folder as gcc writes it between quotes."""
+def _quote(folder: str) -> bytes:
+    """Escapes a folder as gcc does between quotes."""
     return b"".join(
         b"\\%c" % byte if byte in b'"\\' else b"%c" % byte if 32 <= byte < 127 else b"\\%03o" % byte
         for byte in os.fsencode(f"{folder}{os.sep}")
     )
 
 
-def _asks_for_places(text: bytes, quoted: Sequence[bytes]) -> bool:
-    """Whether a header asks for lines or files when it is compiled, but where that is known."""
+def _depends_on_places(text: bytes, quoted: Sequence[bytes]) -> bool:
+    """Whether a header uses its line or file name, except where that is known to be harmless."""
     for word in outside().places.words:
-        asked = re.compile(rb"\b%b\b" % word.encode())
-        at = -1
-        # A pattern that begins with a boundary takes ten times as long to find.
-        while (at := text.find(word.encode(), at + 1)) >= 0:
-            if not asked.match(text, at) or PLACE.match(text, text.rfind(b"\n", 0, at) + 1):
-                continue  # a part of a word, or of a file's name
-            place = place_of(text, at)
-            name = None if place is None else _name(place, quoted)
-            if place is None or (name is not None and name not in outside().places.known):
+        whole_word = re.compile(rb"\b%b\b" % word.encode())
+        position = -1
+        # A search for the pattern, which begins with a boundary, would take ten times as long.
+        while (position := text.find(word.encode(), position + 1)) >= 0:
+            if not whole_word.match(text, position) or PLACE.match(
+                text, text.rfind(b"\n", 0, position) + 1
+            ):
+                continue  # part of another word, or of a file name
+            marker = place_of(text, position)
+            name = None if marker is None else _file_name(marker, quoted)
+            if marker is None or (name is not None and name not in outside().places.known):
                 return True
     return False

@@ -1,4 +1,4 @@
-"""Judges what became of each kernel between two sides."""
+"""Compares each kernel between two sides."""
 
 import difflib
 import re
@@ -30,12 +30,12 @@ HELPERS = "it has no kernels but helpers, which are never run: there is nothing 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What the comparison of all kernels comes to."""
+    """The result of comparing all kernels."""
 
     counts: dict[tuple[str, str], Counter[str]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
-    """By benchmark and architecture, as `SassRow` calls them."""
+    """Counts by benchmark and architecture, named like the fields of `SassRow`."""
     renamed: list[Renamed] = field(default_factory=list)
     different: list[Different] = field(default_factory=list)
     only_before: list[KernelPlace] = field(default_factory=list)
@@ -44,11 +44,11 @@ class Verdicts:
 
     @property
     def rows(self) -> tuple[SassRow, ...]:
-        """Makes a row for each benchmark and architecture."""
+        """Makes a row per benchmark and architecture."""
         names = [name for name in SassRow.model_fields if name not in {"benchmark", "arch"}]
         return tuple(
-            SassRow(benchmark=benchmark, arch=arch, **{name: found[name] for name in names})
-            for (benchmark, arch), found in sorted(
+            SassRow(benchmark=benchmark, arch=arch, **{name: counts[name] for name in names})
+            for (benchmark, arch), counts in sorted(
                 self.counts.items(), key=lambda item: (item[0][0], arch_number(item[0][1]))
             )
         )
@@ -59,19 +59,19 @@ Found = Mapping[Spot, Kernels]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The kernels of both sides; identical are the workloads that need not be compiled."""
+    """The kernels of both sides; `identical` workloads need not be compiled."""
 
     before: Found
     after: Found
     identical: frozenset[Spot] = frozenset()
 
     def refusal(self, spot: Spot) -> PolicygenError | None:
-        """Why a side of a workload does not compile."""
+        """Returns the error if one side of a workload does not compile."""
         sides = (side.get(spot) for side in (self.before, self.after))
-        return next((one for one in sides if isinstance(one, PolicygenError)), None)
+        return next((kernels for kernels in sides if isinstance(kernels, PolicygenError)), None)
 
     def same_code(self, spot: Spot) -> bool:
-        """Whether all kernels of a workload have a counterpart; also where they do not compile."""
+        """Whether all kernels of a workload match; also true if one side does not compile."""
         if spot in self.identical:
             return True
         before, after = self.before.get(spot), self.after.get(spot)
@@ -81,67 +81,72 @@ class Sides:
             return False
         if before == after:
             return True
-        found = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
-        return all(p.before and p.after and same(p.before, p.after) for p in found)
+        matched = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
+        return all(pair.before and pair.after and same(pair.before, pair.after) for pair in matched)
 
 
 def verdicts(sides: Sides, meant: Collection[Spot] = ()) -> Verdicts:
-    """Judges each kernel; helpers that are never run do not count.
+    """Judges each kernel, except helpers that are never run.
 
-    Where other values are `meant`, a difference is as written.
+    For spots in `meant`, whose values change on purpose, a difference counts as written.
     """
-    found = Verdicts()
-    whole = [k for side in (sides.before, sides.after) for k in side.values()]
-    cpp = demangled(one.name for k in whole if not isinstance(k, PolicygenError) for one in k)
+    result = Verdicts()
+    compiled = [kernels for side in (sides.before, sides.after) for kernels in side.values()]
+    cpp = demangled(
+        kernel.name
+        for kernels in compiled
+        if not isinstance(kernels, PolicygenError)
+        for kernel in kernels
+    )
     helpers = frozenset(types().helper_kernels)
     for spot in dict.fromkeys([*sides.after, *sides.before, *sorted(sides.identical)]):
-        counts = found.counts[spot[0][0], spot[1]]
+        counts = result.counts[spot[0][0], spot[1]]
         counts["workloads"] += 1
         if spot in sides.identical:
             counts["identical"] += 1
             continue
         before, after = sides.before.get(spot, ()), sides.after.get(spot, ())
         refused = [*_refused(spot, "before", before), *_refused(spot, "after", after)]
-        found.refused.extend(refused)
+        result.refused.extend(refused)
         counts["refused"] += bool(refused)
         if isinstance(before, PolicygenError) or isinstance(after, PolicygenError):
             continue
         old, new = (
-            [k for k in side if function(lasting(cpp[k.name])) not in helpers]
+            [kernel for kernel in side if function(lasting(cpp[kernel.name])) not in helpers]
             for side in (before, after)
         )
         if not old and not new:
-            found.refused.extend(_refused(spot, "after", InputError(HELPERS)))
+            result.refused.extend(_refused(spot, "after", InputError(HELPERS)))
             counts["refused"] += 1
         for pair in pairs(old, new, cpp):
             counts["kernels"] += 1
-            counts[_count(found, spot, pair, cpp, as_written=spot in meant)] += 1
-    return found
+            counts[_record(result, spot, pair, cpp, as_written=spot in meant)] += 1
+    return result
 
 
-def _refused(spot: Spot, side: Side, made: Kernels) -> list[Refused]:
-    if not isinstance(made, PolicygenError):
+def _refused(spot: Spot, side: Side, kernels: Kernels) -> list[Refused]:
+    if not isinstance(kernels, PolicygenError):
         return []
     (benchmark, workload), arch = spot
     return [
         Refused(
-            benchmark=benchmark, workload=dict(workload), arch=arch, side=side, message=str(made)
+            benchmark=benchmark, workload=dict(workload), arch=arch, side=side, message=str(kernels)
         )
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A kernel on both sides, or on one of them."""
+    """A kernel on both sides, or on only one of them."""
 
     before: Kernel | None
     after: Kernel | None
 
 
-def _count(
-    found: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str], *, as_written: bool
+def _record(
+    result: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str], *, as_written: bool
 ) -> str:
-    """Notes a pair, and names the count that it belongs to."""
+    """Records a pair, and returns the name of the count that it belongs to."""
     (benchmark, workload), arch = spot
     kernel = pair.after or pair.before
     assert kernel is not None
@@ -149,19 +154,19 @@ def _count(
     place: dict[str, Any] = {"benchmark": benchmark, "workload": dict(workload), "arch": arch}
     place |= {"kernel": name, "as_written": as_written}
     if pair.before is None:
-        found.only_after.append(KernelPlace(**place))
+        result.only_after.append(KernelPlace(**place))
         return "as_written" if as_written else "only_after"
     if pair.after is None:
-        found.only_before.append(KernelPlace(**place))
+        result.only_before.append(KernelPlace(**place))
         return "as_written" if as_written else "only_before"
     kind = verdict(pair.before, pair.after)
     if kind == "equal":
         return kind
     if kind == "renamed":
         names = {"name_before": cpp[pair.before.name], "name_after": cpp[pair.after.name]}
-        found.renamed.append(Renamed(**place, **names))
+        result.renamed.append(Renamed(**place, **names))
         return kind
-    found.different.append(
+    result.different.append(
         Different(
             **place,
             kind=kind,
@@ -174,24 +179,24 @@ def _count(
 
 
 Verdict = Literal["equal", "renamed", "moved", "different"]
-# R12, UR4, P0, UP1, B3, R2.64, SB1; RZ and PT are what they are.
+# R12, UR4, P0, UP1, B3, R2.64, SB1; RZ and PT have a fixed meaning.
 _REGISTER = re.compile(r"\b(U?R|U?P|B|SB)\d+\b")
-# v12, s[4:5], a3 of AMD
-_OF_AMD = re.compile(r"\b([vsa])(?:\d+|\[\d+:\d+\])(?!\w)")
+# v12, s[4:5], a3: AMD registers
+_AMD_REGISTER = re.compile(r"\b([vsa])(?:\d+|\[\d+:\d+\])(?!\w)")
 _REUSE = re.compile(r"\.reuse\b")
 # BRA +0xe10
 _DISTANCE = re.compile(r"[+-]0x[0-9a-f]+$")
 
 
-# Pairs the kernels of before and after, and tells whether they are the same.
+# Pairs the kernels of both sides, and compares them.
 
 
 def verdict(before: Kernel, after: Kernel) -> Verdict:
-    """Judges whether a kernel is the same."""
+    """Classifies the difference between two kernels."""
     if same(before, after):
         return "equal" if before.name == after.name else "renamed"
-    alike = _usage(before) == _usage(after) and _kinds(before) == _kinds(after)
-    return "moved" if alike else "different"
+    same_instructions = _usage(before) == _usage(after) and _kinds(before) == _kinds(after)
+    return "moved" if same_instructions else "different"
 
 
 def same(before: Kernel, after: Kernel) -> bool:
@@ -202,12 +207,12 @@ def same(before: Kernel, after: Kernel) -> bool:
 def pairs(
     before: Sequence[Kernel], after: Sequence[Kernel], cpp: Mapping[str, str]
 ) -> tuple[Pair, ...]:
-    """Pairs by what remains of names, then by content, then by what kernels are called.
+    """Pairs kernels by lasting name, then by content, then by function.
 
-    `cpp` has the C++ name of each.
+    `cpp` has the C++ name of each kernel.
     """
     left, right = list(before), list(after)
-    found: list[Pair] = []
+    matched: list[Pair] = []
     rules: tuple[Callable[[Kernel], object], ...] = (
         lambda kernel: kernel.name,
         lambda kernel: (lasting(cpp[kernel.name]), _content(kernel)),
@@ -216,22 +221,26 @@ def pairs(
         lambda kernel: function(lasting(cpp[kernel.name])),
     )
     for rule in rules:
-        found += _take(left, right, rule)
-    found += [Pair(kernel, None) for kernel in left]
-    found += [Pair(None, kernel) for kernel in right]
-    return tuple(sorted(found, key=_name))
+        matched += _take_matching(left, right, rule)
+    matched += [Pair(kernel, None) for kernel in left]
+    matched += [Pair(None, kernel) for kernel in right]
+    return tuple(sorted(matched, key=_name))
 
 
-def _take(left: list[Kernel], right: list[Kernel], rule: Callable[[Kernel], object]) -> list[Pair]:
-    """Pairs the kernels that a rule gives the same, and takes them from both lists."""
+def _take_matching(
+    left: list[Kernel], right: list[Kernel], rule: Callable[[Kernel], object]
+) -> list[Pair]:
+    """Pairs the kernels for which a rule gives equal keys, and removes them from both lists."""
     waiting: defaultdict[object, list[Kernel]] = defaultdict(list)
     for kernel in right:
         waiting[rule(kernel)].append(kernel)
-    found = [Pair(k, waiting[rule(k)].pop(0)) for k in left if waiting[rule(k)]]
-    taken = {id(kernel) for pair in found for kernel in (pair.before, pair.after)}
+    matched = [
+        Pair(kernel, waiting[rule(kernel)].pop(0)) for kernel in left if waiting[rule(kernel)]
+    ]
+    taken = {id(kernel) for pair in matched for kernel in (pair.before, pair.after)}
     left[:] = [kernel for kernel in left if id(kernel) not in taken]
     right[:] = [kernel for kernel in right if id(kernel) not in taken]
-    return found
+    return matched
 
 
 def _usage(kernel: Kernel) -> tuple[dict[str, int], int | None]:
@@ -243,13 +252,13 @@ def _content(kernel: Kernel) -> object:
 
 
 def _kinds(kernel: Kernel) -> Counter[str]:
-    """Its instructions without registers and order."""
+    """Counts its instructions, ignoring registers and order."""
     return Counter(_kind(instruction) for instruction in kernel.code)
 
 
 def _kind(instruction: str) -> str:
     text = _DISTANCE.sub("→", _REUSE.sub("", instruction))
-    return _OF_AMD.sub(r"\1", _REGISTER.sub(r"\1", text))
+    return _AMD_REGISTER.sub(r"\1", _REGISTER.sub(r"\1", text))
 
 
 def _name(pair: Pair) -> str:
@@ -259,23 +268,23 @@ def _name(pair: Pair) -> str:
 
 
 OPCODES = 5
-"""As many opcodes as a summary names."""
+"""The number of opcodes that a summary shows."""
 _WORDS = {"REG": "registers", "SHARED": "bytes of shared memory", "STACK": "bytes of stack"}
 _WORDS |= {"SGPR": "scalar registers", "AGPR": "accumulation registers"}
 
 
-# Tells in which way two kernels differ: in a line, and as a diff.
+# Describes the difference between two kernels: as a summary, and as a diff.
 
 
 def summary(before: Kernel, after: Kernel) -> str:
-    """Says `registers 32 → 40; +12 IMAD, -3 LDG; first difference at instruction 17`."""
+    """Returns `registers 32 → 40; +12 IMAD, -3 LDG; first difference at instruction 17`."""
     parts = [*_kernel_diff_usage(before, after)]
     if before.code != after.code:
         was, now = len(_instructions(before)), len(_instructions(after))
         if was != now:
             parts.append(f"instructions {was:,} → {now:,}")
         parts += _opcodes(before, after)
-        parts.append(f"first difference at instruction {_first(before, after):,}")
+        parts.append(f"first difference at instruction {_first_difference(before, after):,}")
     return "; ".join(parts)
 
 
@@ -299,42 +308,49 @@ def _opcodes(before: Kernel, after: Kernel) -> list[str]:
     counts.subtract(map(_opcode, _instructions(before)))
     changed = sorted(
         ((count, name) for name, count in counts.items() if count),
-        key=lambda found: (-abs(found[0]), found[1]),
+        key=lambda item: (-abs(item[0]), item[1]),
     )
     if not changed:
         return []
-    told = [f"{count:+d} {name}" for count, name in changed[:OPCODES]]
-    more = [f"{len(changed) - OPCODES} more opcodes"] if len(changed) > OPCODES else []
-    return [", ".join([*told, *more])]
+    shown = [f"{count:+d} {name}" for count, name in changed[:OPCODES]]
+    remaining = [f"{len(changed) - OPCODES} more opcodes"] if len(changed) > OPCODES else []
+    return [", ".join([*shown, *remaining])]
 
 
 def _instructions(kernel: Kernel) -> list[str]:
-    """Without what is told behind them: how a kernel is launched, `.amdhsa_next_free_vgpr 14`."""
+    """Drops the launch metadata after the instructions, such as `.amdhsa_next_free_vgpr 14`."""
     return [row for row in kernel.code if not row.startswith(".")]
 
 
 def _opcode(instruction: str) -> str:
-    """`LDG`, of `@P0 LDG.E.64 R2, …`."""
+    """Returns the `LDG` of `@P0 LDG.E.64 R2, …`."""
     words = instruction.split(" ")
     word = words[1] if words[0].startswith("@") and len(words) > 1 else words[0]
     return word.partition(".")[0]
 
 
-def _first(before: Kernel, after: Kernel) -> int:
-    both = zip(before.code, after.code, strict=False)
-    same = next((i for i, (was, now) in enumerate(both) if was != now), None)
-    return min(len(before.code), len(after.code)) if same is None else same
+def _first_difference(before: Kernel, after: Kernel) -> int:
+    instruction_pairs = zip(before.code, after.code, strict=False)
+    position = next(
+        (
+            index
+            for index, (before_instruction, after_instruction) in enumerate(instruction_pairs)
+            if before_instruction != after_instruction
+        ),
+        None,
+    )
+    return min(len(before.code), len(after.code)) if position is None else position
 
 
-# Compiles both sides of a comparison, as far as they can differ.
+# Compiles both sides of a comparison, unless their sources are equal.
 
 
 def compile_side(
     calls: Mapping[Point, WorkloadUnit], spots: Iterable[Spot], compiler: KernelCompiler
 ) -> Found:
-    """Compiles one side alone, with all instructions, in the order that is given."""
-    wanted = _units(calls, spots)
-    return _made([], wanted, compiler.contents(wanted), compiler, listed=True).after
+    """Compiles one side, with all instructions, in the given order."""
+    units = _units(calls, spots)
+    return _compile_both([], units, compiler.contents(units), compiler, listed=True).after
 
 
 def compile_sides(
@@ -343,25 +359,34 @@ def compile_sides(
     spots: Sequence[Spot],
     compiler: KernelCompiler,
 ) -> Sides:
-    """Compiles both sides in the order that is given, but for those with the same source."""
+    """Compiles both sides in the given order, except workloads with equal sources."""
     old, new = _units(before, spots), _units(after, spots)
     contents = compiler.contents([*old, *new])
-    alike = _same_source(dict(old), dict(new), contents)
-    old, new = [one for one in old if one[0] not in alike], [n for n in new if n[0] not in alike]
-    # All in one lot: no core waits for the other side.
-    made = _made(old, new, contents, compiler, listed=False)
-    unlike = {spot for spot in dict(old).keys() & dict(new).keys() if not made.same_code(spot)}
-    shown = _made(
-        [one for one in old if one[0] in unlike],
-        [one for one in new if one[0] in unlike],
+    same_source = _same_source(dict(old), dict(new), contents)
+    old, new = (
+        [item for item in old if item[0] not in same_source],
+        [item for item in new if item[0] not in same_source],
+    )
+    # One batch for both sides, so that no core has to wait.
+    digested = _compile_both(old, new, contents, compiler, listed=False)
+    differing = {
+        spot for spot in dict(old).keys() & dict(new).keys() if not digested.same_code(spot)
+    }
+    disassembled = _compile_both(
+        [item for item in old if item[0] in differing],
+        [item for item in new if item[0] in differing],
         contents,
         compiler,
         listed=True,
     )
-    return Sides({**made.before, **shown.before}, {**made.after, **shown.after}, alike)
+    return Sides(
+        {**digested.before, **disassembled.before},
+        {**digested.after, **disassembled.after},
+        same_source,
+    )
 
 
-def _made(
+def _compile_both(
     old: Sequence[tuple[Spot, WorkloadUnit]],
     new: Sequence[tuple[Spot, WorkloadUnit]],
     contents: Contents,
@@ -369,34 +394,42 @@ def _made(
     *,
     listed: bool,
 ) -> Sides:
-    made = _counted([*old, *new], compiler.kernels([*old, *new], contents, listed=listed))
-    kernels = iter(made)
-    return Sides({spot: next(kernels) for spot, _ in old}, {s: next(kernels) for s, _ in new})
+    compiled = _keep_scope_kernels(
+        [*old, *new], compiler.kernels([*old, *new], contents, listed=listed)
+    )
+    kernels = iter(compiled)
+    return Sides({spot: next(kernels) for spot, _ in old}, {spot: next(kernels) for spot, _ in new})
 
 
-def _counted(wanted: Sequence[tuple[Spot, WorkloadUnit]], made: Sequence[Kernels]) -> list[Kernels]:
-    """Keeps the kernels that mention the namespace of their unit, where it has one."""
-    both = [(spot, u.scope, kernels) for (spot, u), kernels in zip(wanted, made, strict=True)]
+def _keep_scope_kernels(
+    units: Sequence[tuple[Spot, WorkloadUnit]], compiled: Sequence[Kernels]
+) -> list[Kernels]:
+    """Keeps the kernels that mention their unit's namespace, if it has one."""
+    rows = [
+        (spot, unit.scope, kernels) for (spot, unit), kernels in zip(units, compiled, strict=True)
+    ]
     cpp = demangled(
         kernel.name
-        for _, scope, kernels in both
+        for _, scope, kernels in rows
         if scope is not None and not isinstance(kernels, PolicygenError)
         for kernel in kernels
     )
-    found: list[Kernels] = []
-    for ((benchmark, workload), arch), scope, kernels in both:
+    result: list[Kernels] = []
+    for ((benchmark, workload), arch), scope, kernels in rows:
         if scope is None or isinstance(kernels, PolicygenError):
-            found.append(kernels)
+            result.append(kernels)
             continue
         mention = f"::{scope}::"
-        kept = tuple(kernel for kernel in kernels if mention in lasting(cpp[kernel.name]))
-        where = f"{in_words(benchmark, dict(workload))} on {arch}"
-        found.append(kept or InputError(f"{where}: no kernel of {len(kernels)} mentions {scope}"))
-    return found
+        mentioning = tuple(kernel for kernel in kernels if mention in lasting(cpp[kernel.name]))
+        location = f"{in_words(benchmark, dict(workload))} on {arch}"
+        result.append(
+            mentioning or InputError(f"{location}: no kernel of {len(kernels)} mentions {scope}")
+        )
+    return result
 
 
 def with_dumps(dumps: Dumps, after: Found) -> Sides:
-    """Takes dumps as the side before, as far as the side after has their workloads and archs."""
+    """Takes dumps as the side before, for the workloads and archs of the side after."""
     return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
 
 
@@ -410,14 +443,14 @@ def _same_source(
     old: Mapping[Spot, WorkloadUnit], new: Mapping[Spot, WorkloadUnit], contents: Contents
 ) -> frozenset[Spot]:
     """Finds the workloads that both sides compile from the same text."""
-    found = set()
+    same_spots = set()
     for spot in old.keys() & new.keys():
         before, after = old[spot], new[spot]
         content = contents[before.headers(spot[1])]
-        known = isinstance(content, str) and content == contents[after.headers(spot[1])]
-        if known and before.text == after.text:
-            found.add(spot)
-    return frozenset(found)
+        has_same_content = isinstance(content, str) and content == contents[after.headers(spot[1])]
+        if has_same_content and before.text == after.text:
+            same_spots.add(spot)
+    return frozenset(same_spots)
 
 
 REMEDY = "Install it: apt-get install binutils"
@@ -428,58 +461,58 @@ _POLICY = re.compile(r"(?<=::)Policy\d+\b")
 # cub::detail::scan::, ::cuda::std::
 _SCOPE = re.compile(r"(?:\b\w+::|\(anonymous namespace\)::)+(?=\w)")
 LENGTH = 100
-"""Of a name that people read."""
+"""The maximum length of a displayed name."""
 
 
-# Shortens the names of kernels: without what a release or a policy changes, and for people.
+# Shortens kernel names: to the parts that last across releases, and for display.
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """Finds the C++ names of kernels."""
-    wanted = sorted(set(names))
-    if not wanted:
+    """Demangles the names of kernels."""
+    mangled = sorted(set(names))
+    if not mangled:
         return {}
-    told = run(["c++filt"], install=REMEDY, given="\n".join(wanted)).splitlines()
-    if len(told) != len(wanted):
+    cpp_names = run(["c++filt"], install=REMEDY, given="\n".join(mangled)).splitlines()
+    if len(cpp_names) != len(mangled):
         raise MissingToolError("a working c++filt", REMEDY)
-    return dict(zip(wanted, told, strict=True))
+    return dict(zip(mangled, cpp_names, strict=True))
 
 
 def lasting(name: str) -> str:
-    """Leaves out of a name its release, architecture list and numbers of policies."""
+    """Removes the release, architecture list and policy numbers from a name."""
     return _POLICY.sub("Policy", _VERSIONED.sub("", name))
 
 
 def function(name: str) -> str:
-    """Finds `DeviceScanKernel` in a lasting name."""
+    """Returns the `DeviceScanKernel` in a lasting name."""
     return _split(name)[0].rpartition("::")[2]
 
 
 def short(name: str) -> str:
-    """Gives `DeviceScanKernel<policy_hub<int, int>::Policy1000, int*>`, as long as it fits."""
+    """Returns `DeviceScanKernel<policy_hub<int, int>::Policy1000, int*>`, shortened to fit."""
     head, args = _split(_VERSIONED.sub("", name))
     text, plain = head.rpartition("::")[2], [_plain(arg) for arg in args]
     for count in range(len(plain), 0, -1):
-        kept = plain if count == len(plain) else [*plain[:count], "…"]
-        whole = f"{text}<{', '.join(kept)}>"
-        if len(whole) <= LENGTH:
-            return whole
+        shown_args = plain if count == len(plain) else [*plain[:count], "…"]
+        shortened = f"{text}<{', '.join(shown_args)}>"
+        if len(shortened) <= LENGTH:
+            return shortened
     return f"{text}<{_policy(args[0])}, …>" if args else text
 
 
 def _policy(arg: str) -> str:
-    """`policy_hub<…>::Policy1000`, of an argument that is too long."""
+    """Returns `policy_hub<…>::Policy1000` for an argument that is too long."""
     head, _, rest = arg.partition("<")
     return f"{_plain(head)}<…>{'::' + rest.rpartition('>::')[2] if '>::' in rest else ''}"
 
 
 def _plain(text: str) -> str:
-    """Without the namespaces; `Outer<int>::Inner` stays whole."""
+    """Removes namespaces; `Outer<int>::Inner` stays whole."""
     return _SCOPE.sub("", text).replace("> >", ">>")
 
 
 def _split(name: str) -> tuple[str, list[str]]:
-    """`void scope::kernel<A, B>(C, D)` → its scope and name, and its template arguments."""
+    """Splits `void scope::kernel<A, B>(C, D)` into its qualified name and template arguments."""
     start = name.find("<")
     if start < 0:
         return name.partition("(")[0].removeprefix("void "), []

@@ -1,4 +1,4 @@
-"""Compiles the calls of workloads, side by side and each unit once."""
+"""Compiles the kernels of workloads in parallel, each unit once."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,21 +35,21 @@ from policygen.proof.values import used_families
 from policygen.steps import Progress, follow
 
 MEMORY = 1 << 30
-"""Bytes that a compile may need; the largest that was measured took three quarters of it."""
+"""Bytes per compile; the largest that was measured took three quarters of it."""
 MEMINFO = Path("/proc/meminfo")
 Kernels = tuple[Kernel, ...] | PolicygenError
-"""Of a unit, or why there are none."""
+"""A unit's kernels, or the error."""
 Contents = Mapping[UnitHeaders, str | PolicygenError]
-"""What the preprocessor makes of headers, by name."""
+"""Digest of the preprocessed headers, or the error."""
 Key = TypeVar("Key")
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCompiler:
-    """What compiles, where it keeps what it made, and what runs the compiles.
+    """Compiles kernels with a cache and an executor.
 
-    Any executor will do that can call a function of a module with picklable arguments.
+    The executor must be able to call a module's functions with picklable arguments.
     """
 
     tools: KernelTools
@@ -57,43 +57,48 @@ class KernelCompiler:
     executor: Executor
     progress: Progress | None = None
 
-    def contents(self, wanted: Iterable[tuple[Spot, WorkloadUnit]]) -> Contents:
-        """Names what the preprocessor makes of the headers of units."""
-        headers = dict.fromkeys(unit.headers(arch) for (_, arch), unit in wanted)
-        there = Listings()
+    def contents(self, units: Iterable[tuple[Spot, WorkloadUnit]]) -> Contents:
+        """Returns the digests of the units' preprocessed headers."""
+        headers = dict.fromkeys(unit.headers(arch) for (_, arch), unit in units)
+        listings = Listings()
         futures = {
-            one: self.executor.submit(
-                preprocess, one, there.of(one.includes), self.tools, self.cache
+            unit_headers: self.executor.submit(
+                preprocess, unit_headers, listings.of(unit_headers.includes), self.tools, self.cache
             )
-            for one in headers
+            for unit_headers in headers
         }
-        return self._all(futures, "reading headers", lambda one: f"for {one.arch}")
+        return self._wait_for_all(
+            futures, "reading headers", lambda unit_headers: f"for {unit_headers.arch}"
+        )
 
     def kernels(
-        self, wanted: Sequence[tuple[Spot, WorkloadUnit]], contents: Contents, *, listed: bool
+        self, units: Sequence[tuple[Spot, WorkloadUnit]], contents: Contents, *, listed: bool
     ) -> list[Kernels]:
-        """Compiles units, in their order; what is the same in several is compiled once.
+        """Compiles units, in their order; equal units are compiled once.
 
-        Listed ones have their instructions, others a digest of them.
+        Listed kernels have their instructions, others only a digest of them.
         """
-        asked: list[Job | PolicygenError] = []
+        jobs: list[Job | PolicygenError] = []
         names: dict[Job, str] = {}
-        for ((benchmark, workload), arch), unit in wanted:
+        for ((benchmark, workload), arch), unit in units:
             headers = unit.headers(arch)
             content = contents[headers]
             if isinstance(content, PolicygenError):
-                asked.append(content)
+                jobs.append(content)
                 continue
             job = Job(unit.text, headers, content)
-            asked.append(job)
+            jobs.append(job)
             names.setdefault(job, f"{in_words(benchmark, dict(workload))} on {arch}")
         make = disassemble if listed else build
         futures = {job: self.executor.submit(make, job, self.tools, self.cache) for job in names}
         phase = "disassembling" if listed else "compiling kernels"
-        made = self._all(futures, phase, lambda job: names[job])
-        return [made[one] if isinstance(one, Job) else one for one in asked]
+        kernels_by_job = self._wait_for_all(futures, phase, lambda job: names[job])
+        return [
+            kernels_by_job[job_or_error] if isinstance(job_or_error, Job) else job_or_error
+            for job_or_error in jobs
+        ]
 
-    def _all(
+    def _wait_for_all(
         self, futures: Mapping[Key, "Future[Made]"], phase: str, name: Callable[[Key], str]
     ) -> dict[Key, Made]:
         follow({future: name(key) for key, future in futures.items()}, phase, self.progress)
@@ -101,17 +106,17 @@ class KernelCompiler:
 
 
 def workers(count: int | None) -> AbstractContextManager[Executor]:
-    """Starts threads that compile: as many as there are cores, and memory."""
+    """Starts compile threads: as many as the cores and the memory allow."""
     return threads(workers_of(count))
 
 
 def workers_of(count: int | None, memory: int = MEMORY) -> int:
-    """Counts them, where each may need so many bytes."""
-    return count or max(1, min(os.cpu_count() or 1, _memory() // memory))
+    """Returns the number of workers, if each may need this many bytes."""
+    return count or max(1, min(os.cpu_count() or 1, _available_memory() // memory))
 
 
-def _memory() -> int:
-    """Counts the bytes that are free, or can be made so."""
+def _available_memory() -> int:
+    """Returns the available memory in bytes."""
     try:
         rows = MEMINFO.read_text().splitlines()
         # MemAvailable:   23456789 kB
@@ -125,16 +130,16 @@ Dumps = Mapping[tuple[Point, str], tuple[Kernel, ...]]
 """By workload and architecture."""
 
 
-# Keeps reference dumps: kernels that were compiled once, to compare with later.
+# Reference dumps: compiled kernels to compare with later.
 
 
 def is_dumps(folder: Path) -> bool:
-    """Whether a folder holds dumps, and not a tree."""
+    """Whether a folder holds dumps, rather than a tree."""
     return (folder / INDEX).is_file()
 
 
 def save(folder: Path, dumps: Dumps, units: Units, version: str, toolchain: str) -> DumpIndex:
-    """Writes a file for each workload and architecture, and then what there is."""
+    """Writes a file per workload and architecture, then the index."""
     names = []
     try:
         for ((benchmark, workload), arch), kernels in dumps.items():
@@ -159,64 +164,78 @@ def save(folder: Path, dumps: Dumps, units: Units, version: str, toolchain: str)
 
 
 def load(folder: Path) -> tuple[DumpIndex, Dumps]:
-    """Reads the dumps of a folder; one that is damaged or lost is an error."""
+    """Reads the dumps in a folder; a damaged or missing one is an error."""
     path = folder / INDEX
-    found = {}
+    dumps = {}
     try:
         index = DumpIndex.model_validate_json(read_document(path))
         for name in index.files:
             path = folder / name
             dump = Dump.model_validate_json(read_document(path))
-            found[point_of(dump.benchmark, dump.workload), dump.arch] = dump.kernels
+            dumps[point_of(dump.benchmark, dump.workload), dump.arch] = dump.kernels
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InputError(f"{path} is no dump of this policygen: {first['msg']}") from error
-    return index, found
+        first_error = error.errors(include_url=False)[0]
+        raise InputError(f"{path} is no dump of this policygen: {first_error['msg']}") from error
+    return index, dumps
 
 
 NEVER = 1 << 16
-"""A number that no architecture has."""
+"""Larger than any architecture's number."""
 
 
-# Finds the architectures that a change of headers should leave as they are.
+# Finds the architectures that a change to headers should not affect.
 
 
 def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tuple[Family, ...]:
-    """Finds the families that say something else after a change."""
-    known = {_key(family): _content(family) for family in _families(before)}
-    return tuple(f for f in _families(after) if known.get(_key(f)) != _content(f))
+    """Finds the families whose content differs after a change."""
+    content_by_key = {_key(family): _family_content(family) for family in _families(before)}
+    return tuple(
+        family
+        for family in _families(after)
+        if content_by_key.get(_key(family)) != _family_content(family)
+    )
 
 
 def unread(
     families: Sequence[Family], headers: Sequence[TuningHeader], archs: Iterable[str]
 ) -> tuple[str, ...]:
-    """Finds the archs whose policies read none of some families; all where there are none."""
-    return tuple(arch for arch in archs if not _reads(arch, families, headers))
+    """Returns the archs whose policies read none of the families; all if there are no families."""
+    return tuple(arch for arch in archs if not _is_affected(arch, families, headers))
 
 
 def left_alone(
     plan: Plan, headers: Sequence[TuningHeader], archs: Iterable[str]
 ) -> tuple[str, ...]:
-    """Finds the archs that a plan does not tune: earlier ones, and those with own policies.
+    """Returns the archs that a plan does not tune: earlier ones, and those with their own policies.
 
-    Where later ones shall inherit, they are no such.
+    If later ones are to inherit, none of them is included.
     """
-    if is_amd(plan.options.arch):  # none comes after another
-        changed = {plan.options.arch, *(one.arch for one in plan.reached if not one.kept)}
+    if is_amd(plan.options.arch):  # AMD architectures have no order
+        changed = {
+            plan.options.arch,
+            *(reached.arch for reached in plan.reached if not reached.kept),
+        }
         return tuple(arch for arch in archs if arch not in changed)
     target = arch_number(plan.options.arch)
-    written = {(a.target.header, a.target.namespace) for a in plan.actions if a.target and a.after}
+    written = {
+        (action.target.header, action.target.namespace)
+        for action in plan.actions
+        if action.target and action.after
+    }
     chains = [
         [arch_number(policy.arch) for policy in chain.policies]
         for header in headers
         for chain in header.chains
         if (header.name, chain.namespace) in written
     ]
-    own = [min((n for n in numbers if n > target), default=NEVER) for numbers in chains]
-    later = max(own, default=NEVER) if plan.options.reach == "only" else NEVER
-    return tuple(a for a in archs if arch_number(a) < target or arch_number(a) >= later)
+    next_own = [
+        min((number for number in chain_numbers if number > target), default=NEVER)
+        for chain_numbers in chains
+    ]
+    later = max(next_own, default=NEVER) if plan.options.reach == "only" else NEVER
+    return tuple(arch for arch in archs if arch_number(arch) < target or arch_number(arch) >= later)
 
 
 def _families(headers: Sequence[TuningHeader]) -> Iterator[Family]:
@@ -228,17 +247,17 @@ def _key(family: Family) -> tuple[str, ...]:
     return family.header, family.namespace, family.name, family.arch
 
 
-def _reads(arch: str, families: Sequence[Family], headers: Sequence[TuningHeader]) -> bool:
-    """Whether its policy reads one, or later architectures get what is returned for one.
+def _is_affected(arch: str, families: Sequence[Family], headers: Sequence[TuningHeader]) -> bool:
+    """Whether the arch's policy reads a family, or gets what a selector returns for one.
 
-    Without chains of policies a family is for its own architecture.
+    Without policy chains, a family applies to its own architecture only.
     """
     if any(family.arch == arch and is_amd(arch) for family in families):
         return True
     for header in headers:
-        last = ends(header.selectors)
-        returned = {arch_number(f.arch) for f in header.selectors if f in families}
-        if any(number <= arch_number(arch) < last[number] for number in returned):
+        end_by_number = ends(header.selectors)
+        returned = {arch_number(family.arch) for family in header.selectors if family in families}
+        if any(number <= arch_number(arch) < end_by_number[number] for number in returned):
             return True
     return any(
         family.name in used_families(header.chains, family.namespace, arch)
@@ -248,11 +267,11 @@ def _reads(arch: str, families: Sequence[Family], headers: Sequence[TuningHeader
     )
 
 
-def _content(family: Family) -> Collection[object]:
-    """What its entries say, wherever they stand."""
-    return [_said(entry) for entry in family.entries]
+def _family_content(family: Family) -> Collection[object]:
+    """Returns the content of its entries, ignoring their positions."""
+    return [_entry_content(entry) for entry in family.entries]
 
 
-def _said(entry: Entry) -> object:
+def _entry_content(entry: Entry) -> object:
     fields = {"kind", "args", "values", "inherits", "guard", "disabled"}
     return entry.model_dump(include=fields)

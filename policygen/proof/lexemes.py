@@ -1,4 +1,4 @@
-"""Comments and literals of C++, told from code as a compiler tells them."""
+"""Finds comments and literals in C++ like a compiler."""
 
 import re
 from bisect import bisect_right
@@ -10,29 +10,29 @@ from typing import Literal
 
 from policygen.headers.text import Text
 
-# A backslash, perhaps blanks, and the end of the line: gcc reads on as if they were not there.
+# A backslash, optional blanks, and the end of the line: gcc joins the lines.
 _SPLICE = re.compile(rb"\\[ \t\f\v]*\r?\n")
-# What may begin one; a set of characters as the first lets the search skip all others.
+# Possible starts; beginning with a character set lets the search skip quickly.
 _START = re.compile(rb"[\"'/](?:(?<=[\"'])|(?=[/*]))")
 _COMMENT = re.compile(rb"//[^\n]*|/\*[\s\S]*?\*/")
 _STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 _CHAR = re.compile(rb"'(?:[^'\\\n]|\\.)+'")
-# The rest of a line, as gcc has it, or of the text.
-_ENDLESS = re.compile(rb"[\"'][^\n]*|/[\s\S]*")
+# The rest of the line, as gcc treats it, or of the text.
+_UNTERMINATED = re.compile(rb"[\"'][^\n]*|/[\s\S]*")
 # Before a quote: 1'024, 1e+R
 _NUMBER = re.compile(rb"(?<![\w$\x80-\xff])\d(?:[eEpP][+-]|'(?=\w)|[\w.$\x80-\xff])*\Z")
 # 1'024
 _SEPARATOR = re.compile(rb"(?<=\w)'(?=\w)")
 # u8R"
 _RAW = re.compile(rb"(?<![\w$\x80-\xff])(?:u8|[uUL])?R\Z")
-_BEFORE = 256
-"""As long as a number may be."""
+_LONGEST_NUMBER = 256
+"""The longest number that is recognized."""
 _FENCE = re.compile(rb"([^()\\\s]{0,16})\(")
 
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """Something that is no code."""
+    """A comment or a literal."""
 
     kind: Literal["comment", "raw", "string", "char", "endless"]
     start: int
@@ -41,15 +41,15 @@ class Lexeme:
 
 @dataclass(frozen=True)
 class Spliced:
-    """A source with its continued lines put together; offsets lead back to the file."""
+    """A source with its continued lines joined; offsets map back to the file."""
 
     data: bytes
     done: bool = False
-    """Whether a preprocessor did it already."""
+    """Whether a preprocessor already joined the lines."""
 
     @cached_property
     def text(self) -> bytes:
-        """What the compiler reads, but for raw strings, in which lines are not put together."""
+        """The text that the compiler reads, except that it does not join lines in raw strings."""
         return self.data if self._whole else _SPLICE.sub(b"", self.data)
 
     @property
@@ -58,90 +58,98 @@ class Spliced:
 
     @cached_property
     def _splices(self) -> tuple[list[int], list[int]]:
-        """Where the text goes on after a splice, and how much of the file lies before it."""
-        at, removed, total = [], [], 0
+        """The positions after each splice, and the number of bytes removed up to there."""
+        starts, removed, total = [], [], 0
         for match in () if self._whole else _SPLICE.finditer(self.data):
-            at.append(match.start() - total)
+            starts.append(match.start() - total)
             total += match.end() - match.start()
             removed.append(total)
-        return at, removed
+        return starts, removed
 
     def offset(self, position: int) -> int:
-        """Where in the file a position of the text is."""
-        at, removed = self._splices
-        index = bisect_right(at, position) - 1
+        """Maps a position in the text to an offset in the file."""
+        starts, removed = self._splices
+        index = bisect_right(starts, position) - 1
         return position + (removed[index] if index >= 0 else 0)
 
     def position(self, offset: int) -> int:
-        """Where in the text an offset of the file is."""
-        at, removed = self._splices
-        # The file's offsets at which the text goes on grow with the positions.
-        index = bisect_right(range(len(at)), offset, key=lambda i: at[i] + removed[i]) - 1
+        """Maps an offset in the file to a position in the text."""
+        starts, removed = self._splices
+        # The offsets of the splices are ascending, like their positions.
+        index = (
+            bisect_right(
+                range(len(starts)), offset, key=lambda index: starts[index] + removed[index]
+            )
+            - 1
+        )
         return offset - (removed[index] if index >= 0 else 0)
 
     def lexemes(self) -> Iterator[Lexeme]:
-        """All of them, in order."""
-        text, at, looked = self.text, 0, 0
-        while match := _START.search(text, looked):
-            start = looked = match.start()
-            before = max(at, start - _BEFORE)
+        """Yields all comments and literals, in order."""
+        text, last_end, position = self.text, 0, 0
+        while match := _START.search(text, position):
+            start = position = match.start()
+            before = max(last_end, start - _LONGEST_NUMBER)
             if _SEPARATOR.match(text, start) and _NUMBER.search(text, before, start):
-                looked += 1
+                position += 1
                 continue
             if text.startswith(b'R"', start - 1) and _is_raw(text, before, start):
-                one = Lexeme("raw", start, self._raw_end(start + 1))
-            elif found := _COMMENT.match(text, start):
-                one = Lexeme("comment", *found.span())
-            elif found := _STRING.match(text, start):
-                one = Lexeme("string", *found.span())
-            elif found := _CHAR.match(text, start):
-                one = Lexeme("char", *found.span())
+                lexeme = Lexeme("raw", start, self._raw_end(start + 1))
+            elif token := _COMMENT.match(text, start):
+                lexeme = Lexeme("comment", *token.span())
+            elif token := _STRING.match(text, start):
+                lexeme = Lexeme("string", *token.span())
+            elif token := _CHAR.match(text, start):
+                lexeme = Lexeme("char", *token.span())
             else:
-                found = _ENDLESS.match(text, start)
-                assert found is not None
-                one = Lexeme("endless", *found.span())
-            yield one
-            at = looked = one.end
+                token = _UNTERMINATED.match(text, start)
+                assert token is not None
+                lexeme = Lexeme("endless", *token.span())
+            yield lexeme
+            last_end = position = lexeme.end
 
     def _raw_end(self, position: int) -> int:
-        """Where a raw string ends whose fence begins at a position: as it stands in the file."""
+        """Finds the end of a raw string, whose delimiter begins at a position, in the file."""
         start = self.offset(position)
         fence = _FENCE.match(self.data, start)
         if fence is None:
             return position
         close = b")" + fence[1] + b'"'
-        found = self.data.find(close, fence.end())
-        return len(self.text) if found < 0 else self.position(found + len(close))
+        end = self.data.find(close, fence.end())
+        return len(self.text) if end < 0 else self.position(end + len(close))
 
     @cached_property
     def code(self) -> bytes:
-        """The text without comments and literals: as many blanks, and quotes where they were."""
-        parts, at = [], 0
-        for one in self.lexemes():
-            inside = self.text[one.start : one.end]
-            parts += [self.text[at : one.start], _blank(inside, quoted=one.kind != "comment")]
-            at = one.end
-        return b"".join((*parts, self.text[at:]))
+        """The text with comments and literals blanked, except for their quotes."""
+        parts, position = [], 0
+        for lexeme in self.lexemes():
+            inside = self.text[lexeme.start : lexeme.end]
+            parts += [
+                self.text[position : lexeme.start],
+                _blank(inside, quoted=lexeme.kind != "comment"),
+            ]
+            position = lexeme.end
+        return b"".join((*parts, self.text[position:]))
 
 
 def _is_raw(text: bytes, before: int, quote: int) -> bool:
-    """Whether the R before a quote is a word of its own: neither FOOR, nor 1e+R."""
+    """Whether the R before a quote is a prefix, unlike those in FOOR and 1e+R."""
     prefix, number = _RAW.search(text, before, quote), _NUMBER.search(text, before, quote)
     return prefix is not None and number is None
 
 
 def _blank(text: bytes, *, quoted: bool) -> bytes:
-    """As long as it was, on one line: a directive goes on after a comment of several."""
+    """Blanks a text, without line breaks: a directive continues after a multi-line comment."""
     if quoted and len(text) > 1:
         return b'"' + b" " * (len(text) - 2) + b'"'
     return b" " * len(text)
 
 
-# Where the code of two versions of a header begins to differ.
+# Finds where the code of two versions of a header begins to differ.
 
 
 def first_difference(name: str, before: bytes, after: bytes) -> int | None:
-    """Counts lines of the later version; comments, blank lines and spaces are no code."""
+    """Returns the first differing line of the later version; ignores comments and whitespace."""
     last = after.count(b"\n") + 1
     for old, new in zip_longest(_code(name, before), _code(name, after)):
         if old is None or new is None or old[1] != new[1]:

@@ -1,4 +1,4 @@
-"""Whether an entry's numbers were measured on a GPU that selects it."""
+"""Checks entries for scores of another GPU, duplicate keys, and repeated values."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ _MEASURED = (
     r"\b(?:tuned|tunings?|measured|measurements?|benchmarked|scores?|results?|ran|run)\s+"
     r"(?:(?:is|are|was|were|taken|comes?)\s+)*(?:on|for|from|with|of)\s+(?:an?\s+|the\s+)?"
 )
-# What is said about another GPU on purpose: "like H100", "todo: tune on B200", "falls back to …"
+# Phrases that mention another GPU on purpose: "like H100", "todo: tune on B200", "falls back to …"
 _NO_CLAIM = re.compile(
     r"\b(?:not|no|n[o']t|never|todo|fixme|same|like|as|than|unlike|copied|copy|inherits?|fall\w*"
     r"|default\w*|regress\w*|slower|faster|worse|better|also|instead|untuned|re-?tune|kept|keeps?"
@@ -35,17 +35,17 @@ _NO_CLAIM = re.compile(
 
 
 def other_gpu(subject: Subject) -> Iterator[Remark]:
-    """Scores count for the GPU that they come from: NVIDIA/cccl#8611 had B200's for sm120."""
+    """Finds scores of a GPU that never selects the entry: NVIDIA/cccl#8611 had B200's for sm120."""
     entry, family = subject.entry, subject.family
     for remark in entry.remarks:
         match = _claims().search(remark)
         if match is None or _NO_CLAIM.search(remark):
             continue
         word = match[match.lastindex or 0]
-        gpu, arch = _named(word)
+        gpu, arch = _claimed_gpu(word)
         if not _selects(arch, family, subject.families):
             yield Remark(
-                _comments(subject),
+                _comments_span(subject),
                 f"the comment names {gpu}, which never selects {family.name}",
                 word,
             )
@@ -53,7 +53,7 @@ def other_gpu(subject: Subject) -> Iterator[Remark]:
 
 @cache
 def _claims() -> re.Pattern[str]:
-    """`B200` and `tuned on B200` claim to be of it; an architecture does with the words alone."""
+    """Matches `B200` or `tuned on B200`; an architecture counts only with such a phrase."""
     names = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in gpu_archs())
     return re.compile(
         rf"(?:^\W*|{_MEASURED})(?:NVIDIA\s+)?({names})\b|{_MEASURED}(sm_?\d{{2,3}})\b",
@@ -61,8 +61,8 @@ def _claims() -> re.Pattern[str]:
     )
 
 
-def _named(word: str) -> tuple[str, str]:
-    """What is named, in words, and its architecture."""
+def _claimed_gpu(word: str) -> tuple[str, str]:
+    """Returns the GPU in words, and its architecture."""
     squeezed = " ".join(word.upper().split())
     for name, arch in gpu_archs().items():
         if name.upper() == squeezed:
@@ -72,15 +72,19 @@ def _named(word: str) -> tuple[str, str]:
 
 
 def _selects(gpu: str, family: Family, families: tuple[Family, ...]) -> bool:
-    """Whether a GPU takes this family: the newest that is no newer than itself."""
+    """Whether a GPU selects this family: the newest that is not newer than the GPU."""
     own, number = arch_number(family.arch), arch_number(gpu)
     place = (family.header, family.namespace)
-    newer = (arch_number(f.arch) for f in families if (f.header, f.namespace) == place)
-    return own <= number and not any(own < other <= number for other in newer)
+    newer = (
+        arch_number(candidate.arch)
+        for candidate in families
+        if (candidate.header, candidate.namespace) == place
+    )
+    return own <= number and not any(own < another <= number for another in newer)
 
 
-def _comments(subject: Subject) -> Span:
-    """From the comment above an entry to its end: what a remark stands in has no span."""
+def _comments_span(subject: Subject) -> Span:
+    """Returns the span from the comment above an entry to its end, as remarks have no spans."""
     entry = subject.entry
     above = entry.comment_span
     return Span(above.start, entry.span.end) if above else entry.span
@@ -90,32 +94,34 @@ def _comments(subject: Subject) -> Span:
 
 
 def duplicate(subject: Subject) -> Iterator[Remark]:
-    """C++ allows one specialization for each list of arguments, whatever its parameters' names."""
+    """Finds a second specialization for the same arguments, whatever its parameters are called."""
     entry = subject.entry
     if entry.kind == "primary":
         return
-    told = key if subject.returns else _asked
-    own = told(entry)
-    for other in takewhile(lambda e: e is not entry, subject.family.specializations):
-        if told(other) == own and _together(entry, other):
+    key_of = key if subject.returns else _config_key
+    own_key = key_of(entry)
+    for earlier in takewhile(
+        lambda candidate: candidate is not entry, subject.family.specializations
+    ):
+        if key_of(earlier) == own_key and _coexist(entry, earlier):
             span = entry.args_span or entry.span
-            yield Remark(span, f"line {other.line} is a specialization for the same arguments")
+            yield Remark(span, f"line {earlier.line} is a specialization for the same arguments")
             return
 
 
-def _asked(entry: Entry) -> tuple[str, ...]:
-    """What a config asks of types, in whatever order, and which of them it is told."""
+def _config_key(entry: Entry) -> tuple[str, ...]:
+    """Identifies a config by its template parameters and conditions, in any order."""
     return (*entry.template_parameters, *sorted(map(normal, entry.args)))
 
 
-def _together(one: Entry, other: Entry) -> bool:
-    """Whether a compiler surely sees both: where one is, the other is too."""
-    mine, theirs = conditions(one.guard), conditions(other.guard)
-    return mine <= theirs or theirs <= mine
+def _coexist(first: Entry, second: Entry) -> bool:
+    """Whether a compiler is sure to see both: one guard implies the other."""
+    first_conditions, second_conditions = conditions(first.guard), conditions(second.guard)
+    return first_conditions <= second_conditions or second_conditions <= first_conditions
 
 
 def conditions(guard: str | None) -> frozenset[str]:
-    """`A() && (B || C)` as its two parts; `A || B && C` is one."""
+    """Splits `A() && (B || C)` into its two parts; `A || B && C` is a single one."""
     parts, depth = [""], 0
     for piece in re.findall(r"&&|\|\||[()]|[^()&|]+|.", guard or ""):
         depth += (piece == "(") - (piece == ")")
@@ -128,18 +134,22 @@ def conditions(guard: str | None) -> frozenset[str]:
     return frozenset("".join(part.split()) for part in parts if part.strip())
 
 
-# Values that would be there without being written.
+# Values that the entry would get without writing them.
 
 
 def repeats(subject: Subject) -> Iterator[Remark]:
-    """What repeats its base stays behind when the base is tuned again.
+    """Finds values that repeat the base's, and would become stale when the base is tuned again.
 
-    An entry that only inherits says on purpose that it is the same, and is left alone.
+    An entry that only inherits is the same on purpose, and is left alone.
     """
     entry = subject.entry
     if not entry.values or entry.kind == "primary":
         return
-    own = {m.name: m.value for m in entry.members if m.value is not None and _is_fixed(m, entry)}
+    own = {
+        member.name: member.value
+        for member in entry.members
+        if member.value is not None and _is_fixed(member, entry)
+    }
     if entry.inherits is None:
         base = without(subject)
         if base and len(own) == len(entry.members) and _plain(base) == _plain(own):
@@ -163,33 +173,33 @@ def _plain(values: Mapping[str, Value]) -> dict[str, str]:
 
 
 def _comparable(value: Value) -> str:
-    """A value as a text, so that 1 and true stay apart."""
+    """Returns a value as text, so that 1 and true differ."""
     return normal(str(value).removeprefix("detail::")) if isinstance(value, str) else repr(value)
 
 
 Values = dict[str, Value]
 
 
-# What an entry inherits, and what would be there without it.
+# What an entry inherits, and what it would get without its own values.
 
 
 def inherited(subject: Subject) -> Values | None:
-    """The values that an entry's base gives; none where the source alone does not tell."""
+    """Returns the values that an entry's base gives; None if the source alone does not tell."""
     return _base_values(subject.entry, {}, subject)
 
 
 def forwarded(subject: Subject) -> Values:
-    """Values that an entry hands to its base: `sm90_tuning_vals<float, 128, 24, 688, 1140>`."""
+    """Returns values that an entry passes to its base: `tuning_vals<float, 128, 24, 688, 1140>`."""
     base = _base(subject.entry, {}, subject)
-    return {} if base is None else _given(*base)
+    return {} if base is None else _argument_values(*base)
 
 
 def without(subject: Subject) -> Values | None:
-    """What the primary template gives where an entry does; none where another one may match."""
+    """Returns what the primary template gives for the key; None if another entry may match."""
     family, entry = subject.family, subject.entry
-    others = (e for e in family.specializations if e is not entry)
-    primary = next((e for e in family.entries if e.kind == "primary"), None)
-    if primary is None or any(overlap(entry, other) for other in others):
+    other_entries = (candidate for candidate in family.specializations if candidate is not entry)
+    primary = next((candidate for candidate in family.entries if candidate.kind == "primary"), None)
+    if primary is None or any(overlap(entry, other_entry) for other_entry in other_entries):
         return None
     return _values(primary, _bind(family, entry.args), subject, (entry,))
 
@@ -197,27 +207,27 @@ def without(subject: Subject) -> Values | None:
 def _values(
     entry: Entry, args: Mapping[str, str], subject: Subject, below: tuple[Entry, ...]
 ) -> Values | None:
-    """All values of an entry whose template parameters are known."""
+    """Returns all values of an entry whose template parameters are known."""
     base = _base_values(entry, args, subject, below) if entry.inherits else {}
-    return None if base is None else base | _own(entry, args)
+    return None if base is None else base | _own_values(entry, args)
 
 
 def _base_values(
     entry: Entry, args: Mapping[str, str], subject: Subject, below: tuple[Entry, ...] = ()
 ) -> Values | None:
-    """The values of a base; none for one that comes to inherit itself."""
+    """Returns the values of a base; None for an entry that inherits from itself."""
     base = _base(entry, args, subject)
-    if base is None or any(base[0] is known for known in (entry, *below)):
+    if base is None or any(base[0] is ancestor for ancestor in (entry, *below)):
         return None
     return _values(*base, subject, (entry, *below))
 
 
-def _own(entry: Entry, args: Mapping[str, str]) -> Values:
-    """The values of an entry, and those that its arguments are."""
-    return entry.values | _given(entry, args)
+def _own_values(entry: Entry, args: Mapping[str, str]) -> Values:
+    """Returns the values of an entry, including those that are template arguments."""
+    return entry.values | _argument_values(entry, args)
 
 
-def _given(entry: Entry, args: Mapping[str, str]) -> Values:
+def _argument_values(entry: Entry, args: Mapping[str, str]) -> Values:
     return {
         member.name: int(arg)
         for member in entry.members
@@ -228,46 +238,58 @@ def _given(entry: Entry, args: Mapping[str, str]) -> Values:
 def _base(
     entry: Entry, args: Mapping[str, str], subject: Subject
 ) -> tuple[Entry, Mapping[str, str]] | None:
-    """The one entry that a base is, with its arguments; none where several may be it."""
-    name, given = split_template(entry.inherits or "")
-    given = tuple(args.get(arg, arg) for arg in given)
+    """Returns the one entry that is the base, with its arguments; None if several may be."""
+    name, given_args = split_template(entry.inherits or "")
+    given_args = tuple(args.get(arg, arg) for arg in given_args)
     family = _family(name, subject)
     if family is None:
         return None
     open_names = () if args else parameter_names(entry)
     matching: list[Entry] = []
     for candidate in family.specializations:
-        fits = _fits(candidate, given, open_names)
+        fits = _fits(candidate, given_args, open_names)
         if fits is None:
             return None
         matching += [candidate] if fits else []
     if not matching:
-        primary = next((e for e in family.entries if e.kind == "primary"), None)
-        return None if primary is None else (primary, _bind(family, given))
+        primary = next(
+            (candidate for candidate in family.entries if candidate.kind == "primary"), None
+        )
+        return None if primary is None else (primary, _bind(family, given_args))
     return (matching[0], {}) if len(matching) == 1 else None
 
 
 def _family(name: str, subject: Subject) -> Family | None:
     place = (subject.family.header, subject.family.namespace, name)
-    found = [f for f in subject.families if (f.header, f.namespace, f.name) == place]
-    return found[0] if len(found) == 1 else None
+    families = [
+        family
+        for family in subject.families
+        if (family.header, family.namespace, family.name) == place
+    ]
+    return families[0] if len(families) == 1 else None
 
 
-def _fits(candidate: Entry, given: tuple[str, ...], open_names: tuple[str, ...]) -> bool | None:
-    """Whether a specialization is for the given arguments; none where they do not tell."""
-    if len(candidate.args) != len(given):
+def _fits(
+    candidate: Entry, given_args: tuple[str, ...], open_names: tuple[str, ...]
+) -> bool | None:
+    """Whether a specialization matches the arguments; None if that is not certain."""
+    if len(candidate.args) != len(given_args):
         return None
     names = parameter_names(candidate)
     certain = True
-    for own, arg in zip(candidate.args, given, strict=True):
-        if own in names or normal(own) == normal(arg):
+    for own_arg, arg in zip(candidate.args, given_args, strict=True):
+        if own_arg in names or normal(own_arg) == normal(arg):
             continue
-        if not (mentions(own, names) or mentions(arg, open_names)):
+        if not (mentions(own_arg, names) or mentions(arg, open_names)):
             return False
         certain = False
     return True if certain else None
 
 
 def _bind(family: Family, args: tuple[str, ...]) -> Mapping[str, str]:
-    """The parameters of a primary template with what is given for them."""
-    return {p.name: arg for p, arg in zip(family.parameters, args, strict=False) if p.name}
+    """Maps the parameters of a primary template to arguments."""
+    return {
+        parameter.name: arg
+        for parameter, arg in zip(family.parameters, args, strict=False)
+        if parameter.name
+    }

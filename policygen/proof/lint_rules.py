@@ -1,4 +1,4 @@
-"""Makes the findings of a tree."""
+"""Applies the lint rules to a tree."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class Rule:
     severity: Severity
     summary: str
     check: Callable[[Subject], Iterable[Remark]]
-    """Nothing for a rule about whole headers."""
+    """Returns nothing if the rule concerns whole headers."""
     returns: bool = False
-    """Whether it can judge guarded returns, too."""
+    """Whether it applies to guarded returns, too."""
     configs: bool = False
-    """Whether it can judge rocPRIM's configs, too."""
+    """Whether it applies to rocPRIM's configs, too."""
 
     def judges(self, subject: Subject) -> bool:
-        """Whether it has a meaning for an entry."""
+        """Whether the rule applies to an entry."""
         if not subject.returns:
             return self.configs
         return self.returns or subject.entry.kind != "branch"
@@ -117,10 +117,14 @@ def lint(
 ) -> LintReport:
     """Applies rules to the entries of a scan, or of some of its families.
 
-    `unprovable` is what its headers ask for.
+    `unprovable` has the findings about headers that depend on outside inputs.
     """
     rules = for_tree(rules, scan.cub)
-    judged = [s for s in subjects(scan) if families is None or family_name(s.family) in families]
+    judged = [
+        subject
+        for subject in subjects(scan)
+        if families is None or family_name(subject.family) in families
+    ]
     findings = [
         _finding(rule, subject, remark, sources[subject.family.header])
         for subject in judged
@@ -128,74 +132,86 @@ def lint(
         if rule.judges(subject)
         for remark in rule.check(subject)
     ]
-    asked = {rule.name for rule in rules}
-    findings += [finding for finding in unprovable if finding.rule in asked]
-    findings.sort(key=lambda f: (f.path, f.line, f.column, f.rule, f.message))
-    seen = {family_name(s.family): s.family for s in judged}
-    known = {family_name(s.family) for s in judged if s.bindings}
+    active = {rule.name for rule in rules}
+    findings += [finding for finding in unprovable if finding.rule in active]
+    findings.sort(
+        key=lambda finding: (
+            finding.path,
+            finding.line,
+            finding.column,
+            finding.rule,
+            finding.message,
+        )
+    )
+    families_by_name = {family_name(subject.family): subject.family for subject in judged}
+    bound_names = {family_name(subject.family) for subject in judged if subject.bindings}
     return LintReport(
         cub=scan.cub,
-        off=tuple(rule.name for rule in RULES if rule.name not in asked),
-        families=len(seen),
+        off=tuple(rule.name for rule in RULES if rule.name not in active),
+        families=len(families_by_name),
         entries=len(judged),
         unbound=tuple(
             "::".join(name[1:])
-            for name, family in seen.items()
-            # One without specializations only helps others, as does a function without values.
-            if name not in known and any(map(_says, family.specializations))
+            for name, family in families_by_name.items()
+            # A family without specializations, or a function without values, only helps others.
+            if name not in bound_names and any(map(_has_content, family.specializations))
         ),
         findings=tuple(findings),
-        counts={rule.name: sum(f.rule == rule.name for f in findings) for rule in rules},
+        counts={
+            rule.name: sum(finding.rule == rule.name for finding in findings) for rule in rules
+        },
         problems=scan.problems,
     )
 
 
-def _says(entry: Entry) -> bool:
+def _has_content(entry: Entry) -> bool:
     return entry.kind != "branch" or bool(entry.members)
 
 
 def family_name(family: Family) -> FamilyName:
-    """What tells a family from all others: two in one header can have the same name."""
+    """Identifies a family: two families in one header can have the same name."""
     return family.header, family.namespace, family.name
 
 
 def _finding(rule: Rule, subject: Subject, remark: Remark, source: HeaderSource) -> Finding:
-    where = place(source.data, remark.span, remark.word)
+    position = place(source.data, remark.span, remark.word)
     return Finding(
         rule=rule.name,
         severity=rule.severity,
         header=subject.family.header,
         family=subject.family.name,
         args=subject.entry.args,
-        line=where.line,
-        column=where.column,
+        line=position.line,
+        column=position.column,
         message=remark.message,
         path=source.path,
-        text=where.text,
-        width=where.width,
+        text=position.text,
+        width=position.width,
     )
 
 
-# All rules, by name.
+# Selects rules.
 
 
 def for_tree(rules: Iterable[Rule], cub: Cub) -> tuple[Rule, ...]:
-    """Those that have a meaning for a tree; none is refused."""
-    found = tuple(rule for rule in rules if cub.has_returns or rule.configs)
-    if not found:
-        known = ", ".join(rule.name for rule in RULES if rule.configs)
+    """Returns the rules that apply to a tree; it is an error if there are none."""
+    applicable = tuple(rule for rule in rules if cub.has_returns or rule.configs)
+    if not applicable:
+        names = ", ".join(rule.name for rule in RULES if rule.configs)
         message = f"no rule that is asked for judges {cub.called}'s headers"
-        raise InputError(message, f"Those that do: {known}")
-    return found
+        raise InputError(message, f"Those that do: {names}")
+    return applicable
 
 
 def choose(only: Iterable[str], off: Iterable[str]) -> tuple[Rule, ...]:
-    """The rules that are asked for; a name that is none is refused."""
+    """Returns the selected rules; raises for an unknown name."""
     only, off = frozenset(only), frozenset(off)
-    known = [rule.name for rule in RULES]
-    if unknown := sorted((only | off) - set(known)):
-        raise InputError(f"no rule is called {unknown[0]!r}", f"Rules: {', '.join(known)}")
-    chosen = tuple(r for r in RULES if r.name not in off and (not only or r.name in only))
+    names = [rule.name for rule in RULES]
+    if unknown := sorted((only | off) - set(names)):
+        raise InputError(f"no rule is called {unknown[0]!r}", f"Rules: {', '.join(names)}")
+    chosen = tuple(
+        rule for rule in RULES if rule.name not in off and (not only or rule.name in only)
+    )
     if not chosen:
-        raise InputError("every rule is switched off", f"Rules: {', '.join(known)}")
+        raise InputError("every rule is switched off", f"Rules: {', '.join(names)}")
     return chosen

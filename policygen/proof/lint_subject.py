@@ -1,4 +1,4 @@
-"""What a rule looks at, and what it says."""
+"""What lint rules examine, and what they report."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,39 +23,39 @@ class Subject:
     entry: Entry
     family: Family
     families: tuple[Family, ...]
-    """Of the whole tree: what an entry inherits stands in others."""
+    """All families of the tree, as an entry may inherit from another family."""
     bindings: tuple[FamilyBinding, ...]
-    """How variants come to be values; several where several sites read one family."""
+    """How variants map to values; several if several sites read the family."""
     benchmarks: tuple[BenchmarkBinding, ...] = ()
-    """What measured them."""
+    """The benchmarks that measure them."""
     returns: bool = True
-    """Whether an entry with a condition is a return; else it is a config of types."""
+    """Whether an entry with a condition is a return; otherwise it is a config of types."""
 
     def member(self, name: str) -> Member | None:
-        """A member of the entry's own."""
+        """Returns the entry's own member of this name."""
         return next(iter(self.called(name)), None)
 
     def called(self, name: str) -> list[Member]:
-        """The members of a name; a return has one in each part of its policy."""
-        return [m for m in self.entry.members if m.name.rpartition(".")[2] == name]
+        """Returns the members of this name; a return has one in each part of its policy."""
+        return [member for member in self.entry.members if member.name.rpartition(".")[2] == name]
 
     def first(self, names: Iterable[str]) -> Member | None:
-        """The first of some members that the entry has."""
-        return next((m for name in names if (m := self.member(name))), None)
+        """Returns the first of these members that the entry has."""
+        return next((member for name in names if (member := self.member(name))), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a rule says about a subject, and where."""
+    """What a rule reports about a subject, and where."""
 
     span: Span
     message: str
     word: str | None = None
-    """What to point at within the span; the comments of an entry have no spans of their own."""
+    """The word to point at within the span; comments in an entry have no spans of their own."""
 
 
 def subjects(scan: Scan) -> Iterator[Subject]:
-    """Every live entry of a scan, primary templates and guarded returns among them."""
+    """Yields every live entry of a scan, including primary templates and guarded returns."""
     for family in scan.families:
         live = [entry for entry in family.entries if not entry.disabled]
         bindings = bindings_of(family, scan.cub)
@@ -64,14 +64,14 @@ def subjects(scan: Scan) -> Iterator[Subject]:
         benchmarks = _benchmarks(bindings, scan.cub)
         for entry in live:
             if branches:
-                bindings = tuple(_as_returned(family, entry, sites))
+                bindings = tuple(_return_bindings(family, entry, sites))
                 benchmarks = _benchmarks(bindings, scan.cub)
             returns = scan.cub.has_returns
             yield Subject(entry, family, scan.families, bindings, benchmarks, returns)
 
 
 def _sites(family: Family, cub: Cub) -> list[tuple[Bound, Site]]:
-    """The sites whose selectors a function with returns may be of: those of its header."""
+    """Returns the sites that a function's returns may belong to: those of its header."""
     place = family.header, family.namespace
     return [
         (algorithm, site)
@@ -81,19 +81,19 @@ def _sites(family: Family, cub: Cub) -> list[tuple[Bound, Site]]:
     ]
 
 
-def _as_returned(
+def _return_bindings(
     family: Family, entry: Entry, sites: Iterable[tuple[Bound, Site]]
 ) -> Iterator[FamilyBinding]:
-    """How variants come to be what a return calls its values, at each site of its header."""
+    """Yields how variants map to the values of a return, at each site of its header."""
     for algorithm, site in sites:
-        with suppress(InputError):  # it returns another algorithm's values
+        with suppress(InputError):  # the return is for another algorithm
             rules, fields = rules_of(algorithm, site, None, family, entry)
             members = {fields[value]: rule for value, rule in rules.items()}
             yield newest_family(algorithm, site).model_copy(update={"members": members})
 
 
 def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:
-    """What the bindings say about a family; nothing for one that no site reads."""
+    """Returns the bindings of a family; none if no site reads it."""
     if cub.version == "unknown":
         return ()
     return tuple(
@@ -101,7 +101,7 @@ def bindings_of(family: Family, cub: Cub) -> tuple[FamilyBinding, ...]:
         for algorithm in bound(cub.bindings)
         for binding in algorithm.families
         if binding.name == family.name
-        # The families of old stay in trees that select otherwise, for the public dispatchers.
+        # Trees with selectors keep the older families for the public dispatchers.
         and any(
             site.name == binding.site
             and not site.is_selector
@@ -116,7 +116,10 @@ def _benchmarks(bindings: tuple[FamilyBinding, ...], cub: Cub) -> tuple[Benchmar
     if not sites:
         return ()
     return tuple(
-        b for algorithm in bound(cub.bindings) for b in algorithm.benchmarks if b.site in sites
+        benchmark
+        for algorithm in bound(cub.bindings)
+        for benchmark in algorithm.benchmarks
+        if benchmark.site in sites
     )
 
 
@@ -128,23 +131,23 @@ _TEMPLATE = re.compile(r"(?:[\w:]*::)?(\w+)\s*(?:<(.*)>)?\s*$", re.DOTALL)
 _OPEN, _CLOSE = "<([{", ">)]}"
 
 
-# What an entry is a specialization for, whatever its parameters are called.
+# Normalized template arguments, independent of the names of parameters.
 
 
 def normal(text: str) -> str:
-    """A spelling without spaces and standard namespaces, with one name for each type."""
+    """Removes spaces and standard namespaces, and uses a single name for each type."""
     names = types().spellings
     plain = _WORD.sub(lambda word: names.get(word[0], word[0]), _STANDARD.sub("", text))
     return "".join(plain.split())
 
 
 def parameter_names(entry: Entry) -> tuple[str, ...]:
-    """What an entry's own template parameters are called."""
+    """Returns the names of an entry's own template parameters."""
     return tuple(entry.own_parameters)
 
 
 def key(entry: Entry) -> tuple[str, ...]:
-    """The arguments, with template parameters numbered in the order in which they appear."""
+    """Returns the arguments, with template parameters numbered in order of appearance."""
     names = set(parameter_names(entry))
     numbers: dict[str, str] = {}
 
@@ -157,23 +160,25 @@ def key(entry: Entry) -> tuple[str, ...]:
 
 
 def mentions(text: str, names: tuple[str, ...]) -> bool:
-    """Whether one of the names is in a spelling."""
+    """Whether one of the names occurs in a spelling."""
     return not set(names).isdisjoint(_WORD.findall(text))
 
 
-def overlap(one: Entry, other: Entry) -> bool:
-    """Whether some arguments might match both; in doubt they might."""
-    if len(one.args) != len(other.args):
+def overlap(first: Entry, second: Entry) -> bool:
+    """Whether some arguments may match both entries; in doubt, true."""
+    if len(first.args) != len(second.args):
         return True
-    mine, theirs = parameter_names(one), parameter_names(other)
+    first_names, second_names = parameter_names(first), parameter_names(second)
     return all(
-        mentions(a, mine) or mentions(b, theirs) or normal(a) == normal(b)
-        for a, b in zip(one.args, other.args, strict=True)
+        mentions(first_arg, first_names)
+        or mentions(second_arg, second_names)
+        or normal(first_arg) == normal(second_arg)
+        for first_arg, second_arg in zip(first.args, second.args, strict=True)
     )
 
 
 def split_template(text: str) -> tuple[str, tuple[str, ...]]:
-    """`sm90_tuning<KeyT, 4>` as its name and its arguments."""
+    """Splits `sm90_tuning<KeyT, 4>` into its name and its arguments."""
     match = _TEMPLATE.match(text)
     if match is None:
         return text, ()
@@ -181,7 +186,7 @@ def split_template(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def split_args(text: str) -> tuple[str, ...]:
-    """What stands between commas that are in no brackets."""
+    """Splits at commas outside of brackets."""
     parts, depth = [""], 0
     for char in text:
         depth += (char in _OPEN) - (char in _CLOSE)
@@ -197,7 +202,7 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class HeaderSource:
-    """A header as it is named, and its bytes."""
+    """A header's displayed path, and its bytes."""
 
     path: str
     data: bytes
@@ -205,7 +210,7 @@ class HeaderSource:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Line and column from 1, the line's text, and how many characters are meant."""
+    """Line and column, from 1, the line's text, and the number of characters to mark."""
 
     line: int
     column: int
@@ -213,20 +218,20 @@ class Position:
     width: int
 
 
-# From bytes to lines and columns, as an editor counts them.
+# Converts offsets to lines and columns, as editors count them.
 
 
 def place(data: bytes, span: Span, word: str | None = None) -> Position:
-    """Where a span begins, or a word in it; what is wider than its line ends with it."""
-    if word is not None and (found := data.find(word.encode(), span.start, span.end)) >= 0:
-        span = Span(found, found + len(word.encode()))
+    """Locates the start of a span, or of a word in it; the width ends with the line."""
+    if word is not None and (offset := data.find(word.encode(), span.start, span.end)) >= 0:
+        span = Span(offset, offset + len(word.encode()))
     start = data.rfind(b"\n", 0, span.start) + 1
     end = data.find(b"\n", span.start)
     row = data[start : end if end >= 0 else None].rstrip(b"\r")
     lead = _decode(data[start : span.start].removeprefix(BOM))
-    meant = _decode(data[span.start : min(span.end, start + len(row))])
+    marked = _decode(data[span.start : min(span.end, start + len(row))])
     line = data.count(b"\n", 0, span.start) + 1
-    return Position(line, len(lead) + 1, _decode(row.removeprefix(BOM)), max(1, len(meant)))
+    return Position(line, len(lead) + 1, _decode(row.removeprefix(BOM)), max(1, len(marked)))
 
 
 def _decode(data: bytes) -> str:
@@ -239,48 +244,50 @@ def _decode(data: bytes) -> str:
 # "key_size::_4", "16"
 _BYTES = re.compile(r"(?:\w+::_)?(\d+)")
 # "key_size == 4", "input_t == type_t::uint32"
-_ASKED = re.compile(
+_SIZE_TEST = re.compile(
     r"(?P<name>\w+?)_(?:size(?:_bytes)? == (?P<bytes>\d+)"
     r"|t(?:ype)? == (?:\w+::)*[a-z]+(?P<bits>\d+))"
 )
 
 
-# In what a count is counted, and how large the elements are that an entry is for.
+# The unit of a count, and the sizes of the elements that an entry is for.
 
 
 def role_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
-    """Role → bytes, as far as an entry's arguments tell them."""
+    """Maps roles to sizes in bytes, as far as an entry's arguments tell them."""
     if entry.kind == "branch":
-        return _asked_sizes(binding, entry)
+        return _tested_sizes(binding, entry)
     sizes: dict[str, int] = {}
     if len(binding.args) != len(entry.args):
         return sizes
     for expression, arg in zip(binding.args, entry.args, strict=True):
-        role, size = _size().search(expression), _BYTES.fullmatch(arg)
+        role, size = _size_pattern().search(expression), _BYTES.fullmatch(arg)
         if role and size and int(size[1]):
             sizes[role[1]] = int(size[1])
-        elif named := _type_sizes().get(normal(arg)):
-            sizes.setdefault(expression, named)
+        elif type_size := _size_by_type().get(normal(arg)):
+            sizes.setdefault(expression, type_size)
     return sizes
 
 
-def _asked_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
-    """Role → bytes, where a return asks for one size: `key_size == 4` is that of `KeyT`."""
+def _tested_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
+    """Maps roles to bytes if a return tests for one size: `key_size == 4` is that of `KeyT`."""
     sizes: dict[str, int] = {}
     for role in {rule.unit.of for rule in binding.members.values() if rule.unit}:
         name = role.removesuffix("T").lower()
         for fact in entry.args:
-            parts = [_ASKED.fullmatch(part.strip(" ()")) for part in fact.split("||")]
-            asked = {
-                int(p["bytes"] or int(p["bits"]) // 8) for p in parts if p and p["name"] == name
+            parts = [_SIZE_TEST.fullmatch(part.strip(" ()")) for part in fact.split("||")]
+            tested_sizes = {
+                int(match["bytes"] or int(match["bits"]) // 8)
+                for match in parts
+                if match and match["name"] == name
             }
-            if all(parts) and len(asked) == 1:
-                sizes[role] = asked.pop()
+            if all(parts) and len(tested_sizes) == 1:
+                sizes[role] = tested_sizes.pop()
     return sizes
 
 
 def scale_items(unit: Unit | None, items: int, sizes: Mapping[str, int]) -> int | None:
-    """The items that each thread gets; none where the size that scales them is not known."""
+    """Returns a thread's items; None if the size that scales them is unknown."""
     if unit is None:
         return items
     size = sizes.get(unit.of)
@@ -290,11 +297,11 @@ def scale_items(unit: Unit | None, items: int, sizes: Mapping[str, int]) -> int 
 
 
 @cache
-def _size() -> re.Pattern[str]:
-    """`classify_key_size<KeyT>()`, `sizeof(ValueT)`."""
+def _size_pattern() -> re.Pattern[str]:
+    """Matches `classify_key_size<KeyT>()`, `sizeof(ValueT)`."""
     return re.compile(rf"(?:\b{words().tiles.sizes}\s*<|\bsizeof\s*\()\s*(\w+)\s*[>)]")
 
 
 @cache
-def _type_sizes() -> dict[str, int]:
-    return {normal(t.cpp): t.size for t in types().types if t.cpp and t.size}
+def _size_by_type() -> dict[str, int]:
+    return {normal(entry.cpp): entry.size for entry in types().types if entry.cpp and entry.size}

@@ -1,4 +1,4 @@
-"""Whether an entry has the values of the variant that its comment names."""
+"""Checks an entry's values against the label in its comment, and against hardware limits."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,34 +17,40 @@ Parameters = Mapping[str, int]
 
 
 def contradictions(subject: Subject) -> Iterator[Remark]:
-    """A label records what was measured: a value that differs from it was mistyped, or never was.
+    """Finds values that differ from the label, which records what was measured.
 
-    Where an entry has several labels, or several benchmarks fill it, the one that fits best counts.
+    If an entry has several labels, or several benchmarks fill it, the best match counts.
     """
-    found = [
+    remarks_by_label = [
         list(_compare(subject, binding, parse_label(label.variant) or {}))
         for binding in subject.bindings
-        for label in _live(subject)
+        for label in _accepted_labels(subject)
     ]
-    yield from min(found, key=len, default=[])
+    yield from min(remarks_by_label, key=len, default=[])
 
 
 def exponents(subject: Subject) -> Iterator[Remark]:
-    """A benchmark takes 1 << ipv as vector length: an entry that has ipv was not measured."""
-    found = [
-        [r for member, rule in _ruled(subject, binding) if (r := _exponent(member, rule, values))]
+    """Finds exponents: benchmarks use vectors of 1 << ipv, so an entry of ipv was not measured."""
+    remarks_by_label = [
+        [
+            remark
+            for member, rule in _members_with_rules(subject, binding)
+            if (remark := _exponent_remark(member, rule, values))
+        ]
         for binding in subject.bindings
-        for label in _live(subject)
+        for label in _accepted_labels(subject)
         if (values := parse_label(label.variant))
     ]
-    yield from min(found, key=len, default=[])
+    yield from min(remarks_by_label, key=len, default=[])
 
 
-def _live(subject: Subject) -> list[Label]:
+def _accepted_labels(subject: Subject) -> list[Label]:
     return [label for label in subject.entry.labels if not label.rejected]
 
 
-def _ruled(subject: Subject, binding: FamilyBinding) -> Iterator[tuple[Member, MemberRule]]:
+def _members_with_rules(
+    subject: Subject, binding: FamilyBinding
+) -> Iterator[tuple[Member, MemberRule]]:
     for member in subject.entry.members:
         rule = binding.members.get(member.name)
         if rule is not None and (member.value is not None or rule.delay is not None):
@@ -53,75 +59,91 @@ def _ruled(subject: Subject, binding: FamilyBinding) -> Iterator[tuple[Member, M
 
 def _compare(subject: Subject, binding: FamilyBinding, values: Parameters) -> Iterator[Remark]:
     sizes = role_sizes(binding, subject.entry)
-    for member, rule in _ruled(subject, binding):
+    for member, rule in _members_with_rules(subject, binding):
         if rule.delay is not None:
             delay = delay_type(member)
-            said = delay_contradiction(delay, rule.delay, values) if delay else None
+            contradiction = delay_contradiction(delay, rule.delay, values) if delay else None
         elif rule.parameter is None or rule.parameter not in values or member.value is None:
-            said = None
+            contradiction = None
         elif rule.unit is None or _same_scale(subject, rule, values):
-            said = _contradiction(member.value, rule, values[rule.parameter])
+            contradiction = _contradiction(member.value, rule, values[rule.parameter])
         else:
-            said = _of_any_scale(member.value, rule, values[rule.parameter], sizes)
-        if said:
-            yield Remark(member.value_span, f"the label says {said}")
+            contradiction = _contradiction_at_any_scale(
+                member.value, rule, values[rule.parameter], sizes
+            )
+        if contradiction:
+            yield Remark(member.value_span, f"the label says {contradiction}")
 
 
 def _same_scale(subject: Subject, rule: MemberRule, values: Parameters) -> bool:
-    """Whether the benchmarks that have such labels count in the same unit as the header."""
-    known = (b for b in subject.benchmarks if b.writable and not b.returns)
-    measured = [b for b in known if set(b.parameters) == set(values)]
-    units = {unit.scaling if (unit := b.units.get(rule.parameter or "")) else "" for b in measured}
+    """Whether the benchmarks that have such labels use the same unit as the header."""
+    writable = (
+        benchmark
+        for benchmark in subject.benchmarks
+        if benchmark.writable and not benchmark.returns
+    )
+    measured = [benchmark for benchmark in writable if set(benchmark.parameters) == set(values)]
+    units = {
+        unit.scaling if (unit := benchmark.units.get(rule.parameter or "")) else ""
+        for benchmark in measured
+    }
     return rule.unit is not None and units == {rule.unit.scaling}
 
 
-def _of_any_scale(
-    value: Value, rule: MemberRule, given: int, sizes: Mapping[str, int]
+def _contradiction_at_any_scale(
+    value: Value, rule: MemberRule, number: int, sizes: Mapping[str, int]
 ) -> str | None:
-    """A contradiction whether a label is in the header's unit or, as of other versions, in none."""
+    """Returns a contradiction that holds both in the header's unit and without one.
+
+    Labels of other versions have no unit.
+    """
     if type(value) is not int or rule.unit is None or scaling(rule.unit.scaling).bounded:
         return None
-    if scale_items(rule.unit, value, sizes) in {None, given}:
+    if scale_items(rule.unit, value, sizes) in {None, number}:
         return None
-    return _contradiction(value, rule, given)
+    return _contradiction(value, rule, number)
 
 
-def _contradiction(value: Value, rule: MemberRule, given: int) -> str | None:
-    """What the label says instead of a value; nothing where it says nothing certain."""
-    wanted = _wanted(rule, given)
-    if wanted is None or _same(value, wanted) or (rule.power_of_two and value == given):
+def _contradiction(value: Value, rule: MemberRule, number: int) -> str | None:
+    """Describes what the label says instead of a value; None if that is not certain."""
+    meant_value = _meant_value(rule, number)
+    if (
+        meant_value is None
+        or _is_equal(value, meant_value)
+        or (rule.power_of_two and value == number)
+    ):
         return None
-    label = f"{rule.parameter}_{given}"
-    meant = label if wanted == given else f"{label}, which is {spell(wanted)}"
-    return f"{meant}, the entry has {spell(value)}"
+    label = f"{rule.parameter}_{number}"
+    description = label if meant_value == number else f"{label}, which is {spell(meant_value)}"
+    return f"{description}, the entry has {spell(value)}"
 
 
-def _wanted(rule: MemberRule, given: int) -> Value | None:
+def _meant_value(rule: MemberRule, number: int) -> Value | None:
     if rule.choices is not None:
-        # A value beyond the choices is of a benchmark that had others.
-        return rule.choices[given] if 0 <= given < len(rule.choices) else None
+        # a choice out of range is from a version with other choices
+        return rule.choices[number] if 0 <= number < len(rule.choices) else None
     if rule.power_of_two:
-        return 1 << given if 0 <= given < 31 else None
-    return given
+        return 1 << number if 0 <= number < 31 else None
+    return number
 
 
-def _same(value: Value, wanted: Value) -> bool:
-    if isinstance(wanted, str):
-        return spell(value).rpartition("::")[2] == wanted
-    return value == wanted
+def _is_equal(value: Value, meant: Value) -> bool:
+    if isinstance(meant, str):
+        return spell(value).rpartition("::")[2] == meant
+    return value == meant
 
 
-def _exponent(member: Member, rule: MemberRule, values: Parameters) -> Remark | None:
-    given = values.get(rule.parameter or "")
-    if not rule.power_of_two or given is None or member.value != given:
+def _exponent_remark(member: Member, rule: MemberRule, values: Parameters) -> Remark | None:
+    number = values.get(rule.parameter or "")
+    if not rule.power_of_two or number is None or member.value != number:
         return None
-    wanted = _wanted(rule, given)
-    if wanted is None:
+    meant = _meant_value(rule, number)
+    if meant is None:
         return None
     return Remark(
         member.value_span,
-        f"the label says {rule.parameter}_{given}, which is {wanted},"
-        f" the entry has the exponent {given}",
+        f"the label says {rule.parameter}_{number}, which is {meant},"
+        f" the entry has the exponent {number}",
     )
 
 
@@ -131,26 +153,26 @@ _FIELDS = re.compile(r"LookbackDelayAlgorithm::(\w+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\
 _FROM_TYPE = re.compile(r"lookback_delay_policy_from_type<(.*)>$")
 
 
-# Delay constructors: three parameters of a label are one type of an entry.
+# Delay constructors: three parameters of a label form one type in an entry.
 
 
 def delay_type(member: Member) -> str | None:
-    """A delay as a type: a family names one, a return names it or gives its fields."""
+    """Returns a delay as a type; a return may give its fields instead of naming the type."""
     if member.value is not None:
         return str(member.value)
     if named := _FROM_TYPE.search(member.spelling):
         return named[1]
     if fields := _FIELDS.search(member.spelling):
         kind, ns, l2w = fields.groups()
-        found = (d.spelled(ns, l2w) for d in types().delays if d.kind == kind)
-        return next(found, None)
+        spellings = (delay.spelled(ns, l2w) for delay in types().delays if delay.kind == kind)
+        return next(spellings, None)
     return None
 
 
 def delay_contradiction(
     spelling: str, parameters: tuple[str, str, str], values: Mapping[str, int]
 ) -> str | None:
-    """What a label says instead of a delay constructor; nothing where it names none."""
+    """Describes what a label says instead of a delay constructor; None if it names none."""
     if not set(parameters) <= set(values):
         return None
     identity, ns, l2w = (values[name] for name in parameters)
@@ -161,47 +183,53 @@ def delay_contradiction(
     label = f"{parameters[0]}_{identity}"
     if name != meant.type:
         return f"{label}, which is {meant.type}, the entry has {name}"
-    wanted = {"ns": (parameters[1], ns), "l2w": (parameters[2], l2w)}
-    return _arguments(meant, args, wanted)
+    label_values = {"ns": (parameters[1], ns), "l2w": (parameters[2], l2w)}
+    return _argument_contradiction(meant, args, label_values)
 
 
-def _arguments(
-    meant: DelayConstructor, args: tuple[str, ...], wanted: Mapping[str, tuple[str, int]]
+def _argument_contradiction(
+    meant: DelayConstructor, args: tuple[str, ...], label_values: Mapping[str, tuple[str, int]]
 ) -> str | None:
-    """The first argument that is another than the label's."""
+    """Describes the first argument that differs from the label's."""
     if len(args) != len(meant.args):
         return None
     for name, arg in zip(meant.args, args, strict=True):
-        label, number = wanted[name]
+        label, number = label_values[name]
         if not arg.isdecimal() or int(arg) == number:
             continue
-        others = [f"{who}_{what}" for who, what in wanted.values() if what == int(arg)]
-        # no_delay_constructor_t takes the latency alone, and has been given the delay.
-        swapped = f", which is {others[0]}" if others else ""
+        swapped_labels = [
+            f"{parameter}_{value}"
+            for parameter, value in label_values.values()
+            if value == int(arg)
+        ]
+        # no_delay_constructor_t takes only the latency, but was given the delay.
+        swapped = f", which is {swapped_labels[0]}" if swapped_labels else ""
         return f"{label}_{number}, the entry has {arg}{swapped}"
     return None
 
 
-# Whether a tile fits into shared memory.
+# Checks that a tile fits into shared memory.
 
 
 def fits(subject: Subject) -> Iterator[Remark]:
-    """A tile that is transposed lies in static shared memory, of which a block has 48 KiB."""
+    """Finds transposed tiles that exceed static shared memory, which is 48 KiB per block."""
     facts = archs().get(subject.family.arch)
-    exchange = next((m for m in subject.entry.members if _is_exchange(m.value)), None)
+    exchange = next(
+        (member for member in subject.entry.members if _is_exchange(member.value)), None
+    )
     threads = subject.first(words().members.threads)
     if facts is None or exchange is None or threads is None or not subject.bindings:
         return
     tiles = [_tile(binding, subject) for binding in subject.bindings]
-    if any(tile is None or _size(tile) <= facts.static for tile in tiles):
+    if any(tile is None or _tile_bytes(tile) <= facts.static for tile in tiles):
         return
-    tile = min((t for t in tiles if t), key=_size)
-    more = f", or {facts.opt_in:,} when its launch asks for them" if facts.opt_in else ""
+    tile = min((tile for tile in tiles if tile), key=_tile_bytes)
+    opt_in_text = f", or {facts.opt_in:,} when its launch asks for them" if facts.opt_in else ""
     yield Remark(
         threads.value_span,
-        f"{tile[0]} threads x {tile[1]} items x {tile[2]} bytes = {_size(tile):,} bytes, which"
-        f" {exchange.value} keeps in shared memory: a block of {facts.name} has"
-        f" {facts.static:,}{more}",
+        f"{tile[0]} threads x {tile[1]} items x {tile[2]} bytes = {_tile_bytes(tile):,} bytes,"
+        f" which {exchange.value} keeps in shared memory: a block of {facts.name} has"
+        f" {facts.static:,}{opt_in_text}",
     )
 
 
@@ -210,7 +238,7 @@ def _is_exchange(value: object) -> bool:
 
 
 def _tile(binding: FamilyBinding, subject: Subject) -> tuple[int, int, int] | None:
-    """Threads, items and bytes of an element, as far as they are certain."""
+    """Returns threads, items and element size in bytes, as far as they are certain."""
     items = subject.first(words().members.items)
     threads = subject.first(words().members.threads)
     if items is None or threads is None or items.name not in binding.members:
@@ -227,7 +255,7 @@ def _tile(binding: FamilyBinding, subject: Subject) -> tuple[int, int, int] | No
     return fitting_threads(unit, threads.value, count, sizes), count, element
 
 
-def _size(tile: tuple[int, int, int]) -> int:
+def _tile_bytes(tile: tuple[int, int, int]) -> int:
     return tile[0] * tile[1] * tile[2]
 
 
@@ -235,18 +263,18 @@ WARP = 32
 MOST = 1024
 
 
-# How many threads a block has.
+# Checks the number of threads in a block.
 
 
 def warp_multiple(subject: Subject) -> Iterator[Remark]:
-    """CUB's BLOCK_LOAD_WARP_TRANSPOSE refuses blocks of part warps, its BlockScan falls back."""
+    """Finds partial warps: BLOCK_LOAD_WARP_TRANSPOSE refuses them, and BlockScan falls back."""
     for threads, span in thread_counts(subject):
         if threads % WARP:
             yield Remark(span, f"{threads} threads are no multiple of a warp's {WARP}")
 
 
 def limit(subject: Subject) -> Iterator[Remark]:
-    """No GPU of any architecture launches a block of more than 1024 threads."""
+    """Finds blocks of more than 1024 threads, which no GPU launches, or of less than a warp."""
     for threads, span in thread_counts(subject):
         if threads > MOST:
             yield Remark(span, f"{threads} threads: a block can have {MOST} at most")
@@ -255,25 +283,27 @@ def limit(subject: Subject) -> Iterator[Remark]:
 
 
 def thread_counts(subject: Subject) -> Iterator[tuple[int, Span]]:
-    """The threads of an entry, or those that it hands to its base, with their place."""
+    """Yields an entry's threads, or those that it passes to its base, with their spans."""
     for name in words().members.threads:
         members = subject.called(name)
-        yield from ((m.value, m.value_span) for m in members if type(m.value) is int)
+        yield from (
+            (member.value, member.value_span) for member in members if type(member.value) is int
+        )
         if (
             not members
             and subject.entry.kind != "branch"
             and subject.entry.inherits_span is not None
         ):
-            given = forwarded(subject).get(name)
-            if type(given) is int:
-                yield given, subject.entry.inherits_span
+            forwarded_value = forwarded(subject).get(name)
+            if type(forwarded_value) is int:
+                yield forwarded_value, subject.entry.inherits_span
 
 
-# Whether a thread's items can be loaded as vectors.
+# Checks that a thread's items can be loaded as vectors.
 
 
 def divisible(subject: Subject) -> Iterator[Remark]:
-    """CUB loads vectors only when they divide a thread's items, else silently single items.
+    """Finds vector lengths that do not divide a thread's items: CUB then loads single items.
 
     NVIDIA/cccl#10752 had 17 items and vectors of 2.
     """
@@ -286,8 +316,8 @@ def divisible(subject: Subject) -> Iterator[Remark]:
     length, count = vector.value, items.value
     if type(length) is not int or type(count) is not int or length < 2 or count < 1:
         return
-    scaled = _scaled(subject, items.name, count)
-    # A vector that is longer than all items is cut down to them.
+    scaled = _items_per_thread(subject, items.name, count)
+    # A vector longer than all items is shortened to them.
     if scaled is not None and scaled % min(length, scaled):
         counted = (
             f"{count} items"
@@ -301,7 +331,7 @@ def divisible(subject: Subject) -> Iterator[Remark]:
 
 
 def _has_pixels(subject: Subject) -> bool:
-    """Samples of several channels are loaded by pixels, whatever the vector length says."""
+    """Whether samples have several channels: they are loaded by pixel, not as vectors."""
     names = [parameter.name for parameter in subject.family.parameters]
     channels = words().tiles.channels
     if channels not in names or len(names) != len(subject.entry.args):
@@ -309,11 +339,11 @@ def _has_pixels(subject: Subject) -> bool:
     return subject.entry.args[names.index(channels)] != "1"
 
 
-def _scaled(subject: Subject, name: str, count: int) -> int | None:
-    """A thread's items, where the bindings and the arguments tell them."""
-    found = set()
+def _items_per_thread(subject: Subject, name: str, count: int) -> int | None:
+    """Returns a thread's items, if the bindings and the arguments tell them."""
+    item_counts = set()
     for binding in subject.bindings:
         if (rule := binding.members.get(name)) is None:
             return None
-        found.add(scale_items(rule.unit, count, role_sizes(binding, subject.entry)))
-    return found.pop() if len(found) == 1 else None
+        item_counts.add(scale_items(rule.unit, count, role_sizes(binding, subject.entry)))
+    return item_counts.pop() if len(item_counts) == 1 else None

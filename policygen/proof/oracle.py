@@ -1,4 +1,4 @@
-"""Answers what planning asks: what a workload gets, and what a change does to all of them."""
+"""Answers planning's questions: what a workload gets, and what a change does to all workloads."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -43,12 +43,12 @@ from policygen.trees.layout import tuning_headers
 ALL = re.compile("")
 UNTUNED = Selected({})
 Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
-"""Marked copies of headers, by name; the caller knows how to read them."""
+"""Makes marked copies of headers, by name; the caller knows the dialect."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedSite:
-    """What workloads select of a marked header, on one architecture."""
+    """What workloads select from a marked header on one architecture."""
 
     copy: Marked
     rows: Mapping[Point, Selected]
@@ -59,7 +59,7 @@ class SelectedSite:
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Answers about one tree, as it is or with some of its headers changed."""
+    """Queries one tree, as it is or with some headers changed."""
 
     cub: Cub
     headers: Mapping[str, TuningHeader]
@@ -68,97 +68,106 @@ class Compiler:
     mark: Mark
     progress: Progress | None = None
     replaced: Mapping[str, bytes] = field(default_factory=dict)
-    """Headers that are asked about with other content than the tree has."""
+    """Headers to query with other content than the tree has."""
     only: Dialect | None = None
-    """Where CUB decides in this dialect; else in the tree's own, where there is a site of it."""
+    """Restricts queries to sites in this dialect; by default the tree's own is preferred."""
     sites: dict[tuple[str, str, bytes, str], SelectedSite] = field(default_factory=dict)
-    """What was asked before, to say why not."""
+    """Cache of selected sites, used to explain failures."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
-    """What was compared before."""
+    """Cache of comparisons."""
     current: dict[Spot, Selected] = field(default_factory=dict, init=False)
-    """The policies of whole sites that the tree was asked for before, as it is."""
+    """Cache of the unchanged tree's policies for whole sites."""
 
     @property
     def toolchain(self) -> str:
-        """Names the compiler."""
+        """The name of the compiler."""
         return self.nvcc.name
 
     def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Selected]:
-        """Asks what is selected for workloads on an architecture, and where their keys lead."""
-        asked = self._asked(points)
-        names = {place.site.header for place in asked}
+        """Returns what workloads select on an architecture, and where their keys lead."""
+        queries = self._queries_for(points)
+        names = {query.site.header for query in queries}
         marked = self.mark({name: self.data[name] for name in sorted(names)})
-        questions = [
-            self._keys(place, arch, marked[place.site.header], place.families) for place in asked
+        key_queries = [
+            self._keys(query, arch, marked[query.site.header], query.families) for query in queries
         ]
-        # A comparison needs the values of whole sites, which cost hardly more than those of a few.
-        whole = [self._question(self._whole(place), marked, self.data) for place in asked]
-        unknown = self._unknown([replace(one, archs=_with(one.archs, arch)) for one in whole])
-        keys = [replace(one, values=False) for one in questions]
-        told = self._ask([*unknown, *keys], {}, marked)
-        if told.errors:  # where not all workloads compile, those that are asked for may
-            found = self._ask(questions, {}, marked).checked()
-            return {point: row for (point, _), row in found.by_point.items()}
-        self._learn(unknown, told)
+        # A later comparison needs the values of whole sites, which cost hardly more than a few
+        # values.
+        whole_sites = [
+            self._question(self._whole_site(query), marked, self.data) for query in queries
+        ]
+        value_queries = self._without_cached(
+            [replace(query, archs=_with(query.archs, arch)) for query in whole_sites]
+        )
+        keys_only = [replace(query, values=False) for query in key_queries]
+        selection = self._ask([*value_queries, *keys_only], {}, marked)
+        if (
+            selection.errors
+        ):  # if the whole site does not compile, the requested workloads still may
+            checked = self._ask(key_queries, {}, marked).checked()
+            return {point: row for (point, _), row in checked.by_point.items()}
+        self._cache_values(value_queries, selection)
         return {
             point.point: replace(
-                told.rows.get((point, arch), UNTUNED),
+                selection.rows.get((point, arch), UNTUNED),
                 values=self.current[point.point, arch].values,
                 fields=self.current[point.point, arch].fields,
             )
-            for place in asked
-            for point in place.points
+            for query in queries
+            for point in query.points
         }
 
     def selects(self, changed: Mapping[str, bytes], point: Point, arch: str) -> Values:
-        """Asks what one workload gets on an architecture with changed headers, and nothing else."""
-        asked = [replace(place, archs=(arch,), families=()) for place in self._asked([point])]
-        return self._ask(asked, changed, {}).checked().by_point[point, arch].values
+        """Returns what one workload gets on an architecture with changed headers."""
+        queries = [
+            replace(query, archs=(arch,), families=()) for query in self._queries_for([point])
+        ]
+        return self._ask(queries, changed, {}).checked().by_point[point, arch].values
 
-    def _unknown(self, asked: Sequence[Asked]) -> list[Asked]:
-        """Leaves out the architectures whose values are known for a whole site."""
-        left = [
+    def _without_cached(self, queries: Sequence[Asked]) -> list[Asked]:
+        """Drops the architectures for which the values of the whole site are cached."""
+        remaining = [
             replace(
-                one,
+                query,
                 archs=tuple(
-                    a
-                    for a in one.archs
-                    if not self.current.keys() >= {(point.point, a) for point in one.points}
+                    arch
+                    for arch in query.archs
+                    if not self.current.keys() >= {(point.point, arch) for point in query.points}
                 ),
             )
-            for one in asked
+            for query in queries
         ]
-        return [one for one in left if one.archs]
+        return [query for query in remaining if query.archs]
 
-    def _learn(self, asked: Sequence[Asked], told: Selection) -> None:
-        for one in asked:
-            for point, arch in one.spots:
-                if row := told.rows.get((point, arch)):
+    def _cache_values(self, queries: Sequence[Asked], selection: Selection) -> None:
+        for query in queries:
+            for point, arch in query.spots:
+                if row := selection.rows.get((point, arch)):
                     self.current[point.point, arch] = row
 
     def _keys(
-        self, place: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
+        self, query: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
     ) -> Asked:
         """Asks where the keys of workloads lead, or which return decides them."""
-        if place.site.is_selector:
-            scaled = scaled_families(self.cub.bindings, place)
+        if query.site.is_selector:
+            scaled = scaled_families(self.cub.bindings, query)
             traits = copy.traits
-            return replace(place, archs=(arch,), families=scaled, branches=True, traits=traits)
-        return replace(place, archs=(arch,), families=families)
+            return replace(query, archs=(arch,), families=scaled, branches=True, traits=traits)
+        return replace(query, archs=(arch,), families=families)
 
     def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
-        """Compares all workloads of these headers on every arch that has a policy."""
+        """Compares all workloads of these headers on every architecture that has a policy."""
         key = tuple(sorted(changed.items()))
         if key not in self.comparisons:
             self.comparisons[key] = self._compared(changed)
         return self.comparisons[key]
 
     def take(self, changed: Mapping[str, bytes], before: Resolution, after: Resolution) -> None:
-        """Compares two resolutions, and asks nothing again, where they hold all that is asked."""
-        asked = self._questions(changed)
-        spots = [(workload.point, arch) for one in asked for workload, arch in one.spots]
+        """Caches the comparison of two resolutions if they contain everything that it needs."""
+        queries = self._questions(changed)
+        spots = [(workload.point, arch) for query in queries for workload, arch in query.spots]
         sides = [
-            {(r.point, r.arch): Selected(r.values, fields=r.fields) for r in side.rows}
+            {(row.point, row.arch): Selected(row.values, fields=row.fields) for row in side.rows}
             for side in (before, after)
         ]
         if all(spot in side for side in sides for spot in spots):
@@ -168,40 +177,40 @@ class Compiler:
 
     def _questions(self, changed: Mapping[str, bytes]) -> list[Asked]:
         marked = self.mark(changed)
-        asked = [self._question(place, marked, changed) for place in self._all(changed)]
-        # A header may declare families whose policies are gone: nothing selects by them.
-        return [one for one in asked if one.archs]
+        queries = [self._question(query, marked, changed) for query in self._site_queries(changed)]
+        # A header may declare families that no remaining policy selects.
+        return [query for query in queries if query.archs]
 
     def _archs(self, changed: Mapping[str, bytes]) -> AskedArchs:
-        """Finds where the returns of headers may begin or end, before a change and after it."""
-        if not self.nvcc.archs:  # what it is asked for is no number that a header compares
+        """Finds where ranges of returns may begin or end, before and after a change."""
+        if not self.nvcc.archs:  # its architectures are not the numbers that headers compare
             return AskedArchs(frozenset())
         contents = (data for name in changed for data in (self.data[name], changed[name]))
         return asked_archs(contents, self.nvcc.archs)
 
     def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
-        asked = self._questions(changed)
+        queries = self._questions(changed)
         with threads(2) as pool:
-            unknown = self._unknown(asked)
-            told = pool.submit(self._ask, unknown, {}, {})
-            new = self._ask(asked, changed, {})
-        old = told.result()
+            value_queries = self._without_cached(queries)
+            pending = pool.submit(self._ask, value_queries, {}, {})
+            new = self._ask(queries, changed, {})
+        old = pending.result()
         if new.errors and not old.errors:
             raise EffectError([f"it does not compile: {error}" for error in new.errors])
-        self._learn(unknown, old.checked())
+        self._cache_values(value_queries, old.checked())
         after = new.checked().by_point
         before = {spot: self.current[spot] for spot in after}
         return _delta(before, after, self._archs(changed).between)
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Explains why a workload does not get what its entry in a changed header says."""
-        asked = self._asked([point])
-        if not asked:
+        queries = self._queries_for([point])
+        if not queries:
             return "no benchmark of the tree has this workload"
-        name = asked[0].site.header
-        site = self._site(asked[0], changed, arch)
+        name = queries[0].site.header
+        site = self._site(queries[0], changed, arch)
         row = site.rows[point]
-        if asked[0].site.is_selector and row.entry is not None:
+        if queries[0].site.is_selector and row.entry is not None:
             family, entry = row.entry
             return f"the compiler takes what {name}:{entry.line} ({family.name}) returns"
         read = [key for name, key in row.keys.items() if name in site.read]
@@ -211,43 +220,49 @@ class Compiler:
                 return explain(site.copy.header, family, entry, key.number, site.seen).reason
         return "the compiler takes other values"
 
-    def _site(self, place: Asked, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
-        """Asks about all workloads of a site: what a policy wants shows in those that it takes."""
-        name, scope = place.site.header, place.site.scope
+    def _site(self, query: Asked, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
+        """Queries all workloads of a site: keys that lead elsewhere explain a policy's choices."""
+        name, scope = query.site.header, query.site.scope
         content = changed.get(name, self.data[name])
-        known = (place.site.name, name, content, arch)
-        if known in self.sites:
-            return self.sites[known]
+        cache_key = (query.site.name, name, content, arch)
+        if cache_key in self.sites:
+            return self.sites[cache_key]
         copy = self.mark({name: content})[name]
-        everything = self._whole(place)
-        declared = [f for f in copy.header.families if f.namespace == scope]
-        families = with_new(everything.families, declared)
-        asked = replace(self._keys(everything, arch, copy, families), values=False)
-        told = self._ask([asked], changed, {name: copy}).checked()
+        whole_site = self._whole_site(query)
+        declared = [family for family in copy.header.families if family.namespace == scope]
+        families = with_new(whole_site.families, declared)
+        keys_query = replace(self._keys(whole_site, arch, copy, families), values=False)
+        selection = self._ask([keys_query], changed, {name: copy}).checked()
         read = used_families(copy.header.chains, scope, arch)
-        seen = KeysSeen({}, {}, {i: e.line for i, (_, e) in enumerate(copy.entries)})
-        for (workload, _), row in told.rows.items():
+        seen = KeysSeen(
+            {}, {}, {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
+        )
+        for (workload, _), row in selection.rows.items():
             seen.look(row, read, workload.name)
-        rows = {point: row for (point, _), row in told.by_point.items()}
-        self.sites[known] = SelectedSite(copy, rows, read, seen)
-        return self.sites[known]
+        rows = {point: row for (point, _), row in selection.by_point.items()}
+        self.sites[cache_key] = SelectedSite(copy, rows, read, seen)
+        return self.sites[cache_key]
 
-    def _whole(self, place: Asked) -> Asked:
-        """Gives a site all of its workloads."""
-        (found,) = (p for p in self._all([place.site.header]) if p.site == place.site)
-        return found
+    def _whole_site(self, query: Asked) -> Asked:
+        """Returns the query for all workloads of a site."""
+        (whole_site,) = (
+            candidate
+            for candidate in self._site_queries([query.site.header])
+            if candidate.site == query.site
+        )
+        return whole_site
 
     def _ask(
         self,
-        asked: Sequence[Asked],
+        queries: Sequence[Asked],
         changed: Mapping[str, bytes],
         marked: Mapping[str, Marked],
     ) -> Selection:
         tree = self._tree({**self.replaced, **changed}, marked)
-        return ask(tree, asked, self.nvcc, progress=self.progress)
+        return ask(tree, queries, self.nvcc, progress=self.progress)
 
     def _tree(self, changed: Mapping[str, bytes], marked: Mapping[str, Marked]) -> AskedTree:
-        """The tree with changed headers: in folders before it, or in the place of its files."""
+        """The tree with changed headers: as overlay folders, or as replaced files."""
         folders = self.cub.include_folders
         if self.nvcc.replaces_files:
             paths = {path.name: str(path) for path in tuning_headers(self.cub)}
@@ -257,60 +272,63 @@ class Compiler:
         return AskedTree(self.cub.bindings, (*overlays, *folders), marked)
 
     def _question(
-        self, place: Asked, after: Mapping[str, Marked], changed: Mapping[str, bytes]
+        self, query: Asked, marked: Mapping[str, Marked], changed: Mapping[str, bytes]
     ) -> Asked:
-        """Asks about a site on each arch that has a policy of its own there.
+        """Makes a query for a site on each architecture that has its own policy there.
 
-        All others get what the next older one gets: a chain of policies tells no more apart.
-        A policy selector can tell any two architectures apart.
+        All other architectures get what the next older one gets. A policy selector, however, can
+        distinguish any two architectures.
         """
-        name = place.site.header
-        if place.site.is_selector:
-            return replace(place, archs=self._archs({name: changed[name]}).ordered, families=())
-        if not place.site.inherits:
-            names = {binding.name for binding, _ in place.families}
-            sides = (self.headers[name], after[name].header)
-            every = (family for side in sides for family in side.families)
-            # A table may get the name of a config that is new.
-            families = (f for f in every if f.name in names or place.site.table)
+        name = query.site.header
+        if query.site.is_selector:
+            return replace(query, archs=self._archs({name: changed[name]}).ordered, families=())
+        if not query.site.inherits:
+            names = {binding.name for binding, _ in query.families}
+            sides = (self.headers[name], marked[name].header)
+            all_families = (family for side in sides for family in side.families)
+            # A table may mention the name of a new config.
+            families = (
+                family for family in all_families if family.name in names or query.site.table
+            )
             archs = {family.arch for family in families} | devices(sides)
-            return replace(place, archs=tuple(sorted(archs, key=arch_number)), families=())
+            return replace(query, archs=tuple(sorted(archs, key=arch_number)), families=())
         archs = {
             policy.arch
-            for header in (self.headers[name], after[name].header)
+            for header in (self.headers[name], marked[name].header)
             for chain in header.chains
-            if chain.namespace == place.site.scope
+            if chain.namespace == query.site.scope
             for policy in chain.policies
         }
-        return replace(place, archs=tuple(sorted(archs, key=arch_number)), families=())
+        return replace(query, archs=tuple(sorted(archs, key=arch_number)), families=())
 
-    def _all(self, names: Iterable[str]) -> tuple[Asked, ...]:
-        return self._places(frozenset(names))
+    def _site_queries(self, header_names: Iterable[str] = ()) -> tuple[Asked, ...]:
+        headers = list(self.headers.values())
+        queries = places(self.cub, headers, ALL, {}, frozenset(header_names))
+        return tuple(query for query in queries if self.only in {None, query.site.dialect})
 
-    def _places(self, names: frozenset[str] = frozenset()) -> tuple[Asked, ...]:
-        found = places(self.cub, list(self.headers.values()), ALL, {}, names)
-        return tuple(p for p in found if self.only in {None, p.site.dialect})
-
-    def _asked(self, points: Sequence[Point]) -> tuple[Asked, ...]:
-        """Finds the sites of some workloads, with these alone."""
+    def _queries_for(self, points: Sequence[Point]) -> tuple[Asked, ...]:
+        """Makes queries for only these workloads."""
         if not points:
             return ()
-        wanted = set(points)
-        kept = [
-            replace(place, points=tuple(p for p in place.points if p.point in wanted))
-            for place in self._places()
+        selected = set(points)
+        queries = [
+            replace(
+                query,
+                points=tuple(workload for workload in query.points if workload.point in selected),
+            )
+            for query in self._site_queries()
         ]
-        return tuple(place for place in kept if place.points)
+        return tuple(query for query in queries if query.points)
 
 
 def _delta(
     before: Mapping[Spot, Selected], after: Mapping[Spot, Selected], between: frozenset[str]
 ) -> Delta[Values]:
-    """Compares whole policies, and tells the values that a binding names, and what else differs."""
-    found = delta(before, after, differs, UNTUNED, between)
-    rows = [(row, in_full(row.before, row.after)) for row in found.changes]
+    """Compares whole policies; returns the bound values, and any other differences."""
+    result = delta(before, after, differs, UNTUNED, between)
+    rows = [(row, in_full(row.before, row.after)) for row in result.changes]
     changes = tuple(DeltaRow(row.benchmark, row.workload, row.arch, *sides) for row, sides in rows)
-    return Delta(found.archs, found.compared, changes, found.between)
+    return Delta(result.archs, result.compared, changes, result.between)
 
 
 def _with(archs: Sequence[str], arch: str) -> tuple[str, ...]:

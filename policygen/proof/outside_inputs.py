@@ -1,4 +1,4 @@
-"""Finds where the headers of a tree ask for what no proof can know."""
+"""Finds where the headers of a tree depend on inputs that no proof can cover."""
 
 import os
 import re
@@ -25,9 +25,8 @@ from policygen.trees.layout import own_folders
 from policygen.trees.manifest import shipped
 
 CONFIG = "cub/config.cuh"
-"""What every header of CUB includes."""
-# One file of a tree as a preprocessor sees it: directives, and what stands between them.
-
+"""Every CUB header includes it."""
+# A file as the preprocessor sees it: directives, and the code between them.
 CONDITIONS = frozenset({"if", "elif", "ifdef", "ifndef", "elifdef", "elifndef"})
 DIRECTIVES = CONDITIONS | {"define", "undef", "else", "endif", "include", "error", "warning"}
 DIRECTIVES |= {"pragma", ""}
@@ -41,19 +40,19 @@ _UNIVERSAL = re.compile(rb"\\[uUN]?[\w{}]*")
 
 @dataclass(frozen=True, eq=False)
 class Directive:
-    """A directive and what follows its name."""
+    """A directive and the text after its name."""
 
     name: str
     body: bytes
     """Without comments and literals."""
     start: int
-    """Of the body, in the text of the source."""
+    """Offset of the body in the source's text."""
 
     @cached_property
     def macro(self) -> bytes:
-        """What is defined or tested by name."""
-        found = WORD.search(self.body)
-        return found[0] if found else b""
+        """The macro that is defined, or tested by name."""
+        word = WORD.search(self.body)
+        return word[0] if word else b""
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,12 @@ class Header:
 
     @cached_property
     def source(self) -> Spliced:
-        """Its text with continued lines put together."""
+        """The text with continued lines joined."""
         return Spliced(self.data)
 
     @cached_property
     def directives(self) -> tuple[Directive, ...]:
-        """All of them, whatever conditions they stand under."""
+        """All directives, regardless of the conditions around them."""
         return tuple(
             Directive((match[1] or b"").decode(), match[2], match.start(2))
             for match in _DIRECTIVE.finditer(self.source.code)
@@ -79,11 +78,11 @@ class Header:
 
     @cached_property
     def body(self) -> bytes:
-        """What stands between the directives, at the same positions."""
+        """The code between the directives, at the same offsets."""
         return _DIRECTIVE.sub(lambda match: b" " * len(match[0]), self.source.code)
 
     def included(self, directive: Directive) -> tuple[str, bool] | None:
-        """What `#include <a>` names, and whether in quotes; none where a macro does."""
+        """The file that `#include <a>` names, and whether it is quoted; None for a macro."""
         start = directive.start
         text = self.source.text[start : start + len(directive.body)].lstrip()
         closing = {b"<": b">", b'"': b'"'}.get(text[:1])
@@ -95,7 +94,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """A place, and what is asked there."""
+    """A place in a header that depends on something outside."""
 
     header: Header
     span: Span
@@ -103,31 +102,31 @@ class Dependence:
     message: str
 
 
-# The files that headers include, in the order in which a compiler reads them.
+# Walks included files in the order in which a compiler reads them.
 
 Matters = Callable[[Header, Directive], bool]
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Include folders, and files that have other content than there."""
+    """Include folders, with replacements for some files."""
 
     paths: tuple[Path, ...]
     replaced: Mapping[str, bytes] = field(default_factory=dict)
     """By name below the folders."""
     within: str = ""
-    """How the names of files begin that are looked at."""
+    """Only files whose names begin with this are read."""
     known: dict[str, Header | None] = field(default_factory=dict)
     targets: dict[str, tuple[tuple[Directive, Header | None], ...]] = field(default_factory=dict)
-    """What the directives of a file include, if it is in the tree."""
+    """The directives of a file, with the file that each includes if it is in the tree."""
 
     def steps(self, root: Header, matters: Matters) -> Iterator[tuple[Header, Directive]]:
-        """The directives below a header in the order of the compiler; each file is read once.
+        """Yields the directives below a header in the compiler's order; each file is visited once.
 
-        Those that do not matter are left out.
+        Directives that do not matter are left out.
         """
         seen = {root.name}
-        # An iterator for each file that is open.
+        # One iterator per open file.
         stack = [(root, iter(self._targets(root, matters)))]
         while stack:
             header, directives = stack[-1]
@@ -141,7 +140,7 @@ class Folders:
                 stack.pop()
 
     def read(self) -> Iterator[Header]:
-        """All files that were reached."""
+        """Yields all files that were reached."""
         for name in self.targets:
             if header := self.find(name):
                 yield header
@@ -151,24 +150,24 @@ class Folders:
     ) -> tuple[tuple[Directive, Header | None], ...]:
         if header.name not in self.targets:
             self.targets[header.name] = tuple(
-                (one, self.target(header, one) if one.name == "include" else None)
-                for one in header.directives
-                if one.name == "include" or matters(header, one)
+                (directive, self.target(header, directive) if directive.name == "include" else None)
+                for directive in header.directives
+                if directive.name == "include" or matters(header, directive)
             )
         return self.targets[header.name]
 
     def target(self, header: Header, directive: Directive) -> Header | None:
-        """What an `#include` leads to, in the tree."""
+        """The file in the tree that an `#include` leads to."""
         included = header.included(directive)
         if included is None:
             return None
         name, quoted = included
         beside = os.path.normpath(os.path.join(os.path.dirname(header.name), name))  # noqa: PTH118, PTH120
-        found = self.find(beside) if quoted else None
-        return found or self.find(os.path.normpath(name))
+        neighbor = self.find(beside) if quoted else None
+        return neighbor or self.find(os.path.normpath(name))
 
     def find(self, name: str) -> Header | None:
-        """A file of the tree, by its name."""
+        """Finds a file of the tree by its name."""
         if name not in self.known:
             self.known[name] = self._read(name)
         return self.known[name]
@@ -186,148 +185,167 @@ class Folders:
 
 
 def asks(names: Sequence[str], tree: Folders) -> tuple[Dependence, ...]:
-    """Finds all places that tuning headers reach, by file and line."""
-    looked = _Look(tree, whole=tree.find(CONFIG) is not None)
+    """Finds the outside dependences that tuning headers reach, sorted by file and position."""
+    finder = _OutsideFinder(tree, whole=tree.find(CONFIG) is not None)
     for name in names:
-        looked.at(name)
-    found = {(one.header.name, one.span): one for one in looked.found()}
-    return tuple(one for _, one in sorted(found.items()))
+        finder.at(name)
+    dependence_by_place = {
+        (dependence.header.name, dependence.span): dependence for dependence in finder.dependences()
+    }
+    return tuple(dependence for _, dependence in sorted(dependence_by_place.items()))
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What is seen of a tree."""
+class _OutsideFinder:
+    """Collects the outside dependences of a tree."""
 
     folders: Folders
     whole: bool
-    """Whether what the tree defines is there; a header by itself shows less."""
+    """Whether the tree defines its own macros; a lone header does not."""
     tested: dict[Directive, tuple[tuple[bytes, Dependence], ...]] = field(default_factory=dict)
-    """By macro: what a condition tests without that the data know it."""
+    """Macros that a condition tests and the data does not know, with the place."""
     unknown: list[Dependence] = field(default_factory=list)
 
     def at(self, name: str) -> None:
-        """Follows a header's includes; what is tested must be defined before."""
+        """Follows a header's includes; a macro that is tested must have been defined earlier."""
         root = self.folders.find(name)
         defined: set[bytes] = set()
-        for header, one in () if root is None else self.folders.steps(root, self._matters):
-            if one.name == "define":
-                defined.add(one.macro)
-            elif one.name in CONDITIONS:
-                tests = self._tests(header, one)
-                self.unknown.extend(asked for macro, asked in tests if macro not in defined)
+        for header, directive in () if root is None else self.folders.steps(root, self._matters):
+            if directive.name == "define":
+                defined.add(directive.macro)
+            elif directive.name in CONDITIONS:
+                tests = self._tests(header, directive)
+                self.unknown.extend(
+                    dependence for macro, dependence in tests if macro not in defined
+                )
 
     def _matters(self, header: Header, directive: Directive) -> bool:
-        """Whether something is tested that is not known, or defined that would be."""
+        """Whether a condition tests an unknown macro, or a definition may make one known."""
         if directive.name == "define":
             return self.whole and _pattern(outside().own).fullmatch(directive.macro) is not None
         return directive.name in CONDITIONS and bool(self._tests(header, directive))
 
     def _tests(self, header: Header, directive: Directive) -> tuple[tuple[bytes, Dependence], ...]:
         if directive not in self.tested:
-            self.tested[directive] = tuple(_tested(header, directive, whole=self.whole))
+            self.tested[directive] = tuple(_unknown_tests(header, directive, whole=self.whole))
         return self.tested[directive]
 
-    def found(self) -> Iterator[Dependence]:
-        """All of them."""
+    def dependences(self) -> Iterator[Dependence]:
+        """Yields all dependences that were collected."""
         yield from self.unknown
         macros = tainted(self._defines(), outside().words)
         for header in self.folders.read():
-            yield from _said(header)
-            yield from _used(header, macros)
+            yield from _forbidden_words(header)
+            yield from _tainted_uses(header, macros)
             for directive in header.directives:
                 if directive.name == "include":
-                    yield from _included(header, directive, self.folders)
+                    yield from _outside_includes(header, directive, self.folders)
 
     def _defines(self) -> Iterator[Directive]:
         for header in self.folders.read():
-            yield from (one for one in header.directives if one.name == "define")
+            yield from (directive for directive in header.directives if directive.name == "define")
 
 
-def _tested(
+def _unknown_tests(
     header: Header, directive: Directive, *, whole: bool
 ) -> Iterator[tuple[bytes, Dependence]]:
-    """Macros that a condition tests, and that the data do not know."""
-    own = () if whole else outside().own
-    known = _pattern((*_scope(header.name).conditions, *outside().known.get(header.name, ()), *own))
+    """Yields the macros that a condition tests and that the data does not know."""
+    own_macros = () if whole else outside().own
+    allowed = _pattern(
+        (*_scope(header.name).conditions, *outside().known.get(header.name, ()), *own_macros)
+    )
     text = directive.body
     if b"INCLUDE" in text.upper():
-        asked = _is_beneath(header) or known.fullmatch(b"__has_include")
+        word_allowed = _is_beneath(header) or allowed.fullmatch(b"__has_include")
         for match in _HAS.finditer(header.source.text, directive.start, _end(directive)):
-            if asked and match[1].decode(errors="replace") not in outside().files:
-                yield b"", _asked(header, match.start(), match[0], FILE)
+            if word_allowed and match[1].decode(errors="replace") not in outside().files:
+                yield b"", _dependence(header, match.start(), match[0], FILE)
         text = _HAS.sub(lambda match: b" " * len(match[0]), text)
     for match in WORD.finditer(text):
         word = match[0]
-        if word in LANGUAGE or word.decode() in outside().words or known.fullmatch(word):
+        if word in LANGUAGE or word.decode() in outside().words or allowed.fullmatch(word):
             continue
         message = f"tests {word.decode()}, which nothing that the header reads defines before"
-        yield word, _asked(header, directive.start + match.start(), word, message)
+        yield word, _dependence(header, directive.start + match.start(), word, message)
 
 
-def _included(header: Header, directive: Directive, folders: Folders) -> Iterator[Dependence]:
-    """Includes that lead to what a macro names, or out of the tree."""
+def _outside_includes(
+    header: Header, directive: Directive, folders: Folders
+) -> Iterator[Dependence]:
+    """Yields includes that a macro names, or that lead out of the tree."""
     included = header.included(directive)
     if included is None:
         word = WORD.search(directive.body)
         if word and word[0].decode() not in outside().words and not _is_beneath(header):
             start = directive.start + word.start()
-            yield _asked(header, start, word[0], "includes what a macro names")
+            yield _dependence(header, start, word[0], "includes what a macro names")
     elif {"", os.pardir} & set(included[0].split("/")) and not folders.target(header, directive):
-        where = header.source.text.index(included[0].encode(), directive.start)
+        name_start = header.source.text.index(included[0].encode(), directive.start)
         name = included[0].encode(errors="surrogateescape")
-        yield _asked(header, where, name, "includes a file that is not in the tree")
+        yield _dependence(header, name_start, name, "includes a file that is not in the tree")
 
 
-def _said(header: Header) -> Iterator[Dependence]:
-    """Words that ask, where they stand."""
-    known = _pattern(outside().known.get(header.name, ()))
+def _forbidden_words(header: Header) -> Iterator[Dependence]:
+    """Yields the words, directives and names that make a header depend on something outside."""
+    allowed = _pattern(outside().known.get(header.name, ()))
     beneath = _is_beneath(header)
     anywhere = header.name in outside().places.known
     code, body = header.source.code, header.body
     for match in _words().finditer(code):
         word = match[0].decode()
-        directive = body[match.start() : match.end()] != match[0]
-        honest = directive and (beneath or known.fullmatch(match[0]))
-        if word in outside().nowhere or not (honest or anywhere):
-            yield _asked(header, match.start(), match[0], f"asks for {outside().words[word]}")
+        in_directive = body[match.start() : match.end()] != match[0]
+        permitted = in_directive and (beneath or allowed.fullmatch(match[0]))
+        if word in outside().nowhere or not (permitted or anywhere):
+            yield _dependence(header, match.start(), match[0], f"asks for {outside().words[word]}")
     for match in _OURS.finditer(code):
-        yield _asked(header, match.start(), match[0], "names policygen")
-    for one in header.directives:
-        if one.name not in DIRECTIVES:
-            name = one.name.encode()
-            yield _asked(header, one.start - len(name), name, f"has a directive #{one.name}")
+        yield _dependence(header, match.start(), match[0], "names policygen")
+    for directive_line in header.directives:
+        if directive_line.name not in DIRECTIVES:
+            name = directive_line.name.encode()
+            yield _dependence(
+                header,
+                directive_line.start - len(name),
+                name,
+                f"has a directive #{directive_line.name}",
+            )
     for match in () if beneath else _UNIVERSAL.finditer(code):
-        yield _asked(header, match.start(), match[0], "has a universal character name")
+        yield _dependence(header, match.start(), match[0], "has a universal character name")
 
 
-def _used(header: Header, macros: Mapping[bytes, bytes]) -> Iterator[Dependence]:
-    """Macros that ask, where they are used in code or in a condition."""
+def _tainted_uses(header: Header, macros: Mapping[bytes, bytes]) -> Iterator[Dependence]:
+    """Yields uses of tainted macros in code or in conditions."""
     scope = _scope(header.name)
     if _is_beneath(header):
         return
-    known = _pattern(scope.macros)
+    allowed = _pattern(scope.macros)
     parts = [(0, header.body)]
-    parts += [(one.start, one.body) for one in header.directives if one.name in CONDITIONS]
+    parts += [
+        (directive.start, directive.body)
+        for directive in header.directives
+        if directive.name in CONDITIONS
+    ]
     for start, text in parts:
         if macros.keys().isdisjoint(WORD.findall(text)):
             continue
         for match in WORD.finditer(text):
             reason = macros.get(match[0])
             pasted = reason == PASTE and scope is not outside().tunings
-            if reason is not None and not pasted and not known.fullmatch(match[0]):
-                yield _asked(header, start + match.start(), match[0], _macro(match[0], reason))
+            if reason is not None and not pasted and not allowed.fullmatch(match[0]):
+                yield _dependence(
+                    header, start + match.start(), match[0], _macro_message(match[0], reason)
+                )
 
 
-def _macro(name: bytes, reason: bytes) -> str:
+def _macro_message(name: bytes, reason: bytes) -> str:
     if reason == PASTE:
         return f"the macro {name.decode()} puts words together, which may ask for anything"
     word = reason.decode()
     return f"the macro {name.decode()} asks for {outside().words[word]} ({word})"
 
 
-def _asked(header: Header, position: int, word: bytes, message: str) -> Dependence:
-    start, last = (header.source.offset(position + i) for i in (0, max(0, len(word) - 1)))
-    return Dependence(header, Span(start, last + 1), message)
+def _dependence(header: Header, position: int, word: bytes, message: str) -> Dependence:
+    start, end = (header.source.offset(position + index) for index in (0, max(0, len(word) - 1)))
+    return Dependence(header, Span(start, end + 1), message)
 
 
 def _end(directive: Directive) -> int:
@@ -360,22 +378,22 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[bytes]:
 
 # "#  if defined(X)", "%:define Y"
 _DIRECTIVE = re.compile(rb"^[ \t\f\v]*(?:#|%:)[ \t\f\v]*([A-Za-z_]\w*)?([^\n]*)", re.M)
-# A name, and not the L of 201907L.
+# An identifier, but not the L of 201907L.
 WORD = re.compile(rb"(?<![\w$'])[A-Za-z_]\w*")
 _PASTE = re.compile(rb"##|%:%:")
 PASTE = b"##"
-"""What stands for the words that a macro may put together."""
+"""Stands for any word that a macro may paste together."""
 
 
-# Macros that ask for something outside, in themselves or by other macros.
+# Macros that depend on something outside, directly or through other macros.
 
 
 def tainted(defines: Iterable[Directive], words: Iterable[str]) -> Mapping[bytes, bytes]:
-    """Macro → the word that it comes to, or `##`; a word counts more than what is put together."""
+    """Maps each tainted macro to its forbidden word, or to `##`; a word takes precedence."""
     reasons = {word.encode(): word.encode() for word in words}
     users: defaultdict[bytes, set[bytes]] = defaultdict(set)
-    found: dict[bytes, bytes] = {}
-    asked: list[bytes] = []
+    reason_by_macro: dict[bytes, bytes] = {}
+    direct: list[bytes] = []
     pasted: list[bytes] = []
     for directive in defines:
         name = directive.macro
@@ -383,109 +401,115 @@ def tainted(defines: Iterable[Directive], words: Iterable[str]) -> Mapping[bytes
         for word in set(WORD.findall(body)):
             users[word].add(name)
             if word in reasons:
-                found.setdefault(name, reasons[word])
-                asked.append(name)
+                reason_by_macro.setdefault(name, reasons[word])
+                direct.append(name)
         if _PASTE.search(body):
             pasted.append(name)
-    _spread(asked, users, found)
+    _spread(direct, users, reason_by_macro)
     for name in pasted:
-        found.setdefault(name, PASTE)
-    _spread(pasted, users, found)
-    return found
+        reason_by_macro.setdefault(name, PASTE)
+    _spread(pasted, users, reason_by_macro)
+    return reason_by_macro
 
 
 def _spread(
-    names: Iterable[bytes], users: Mapping[bytes, set[bytes]], found: dict[bytes, bytes]
+    names: Iterable[bytes], users: Mapping[bytes, set[bytes]], reason_by_macro: dict[bytes, bytes]
 ) -> None:
-    """To the macros that use them."""
+    """Propagates the reasons to all macros that use these."""
     todo = list(names)
     while todo:
         name = todo.pop()
         for user in users.get(name, ()):
-            if user not in found:
-                found[user] = found[name]
+            if user not in reason_by_macro:
+                reason_by_macro[user] = reason_by_macro[name]
                 todo.append(user)
 
 
 KIND = "outside"
-_LOOKED = TypeAdapter(dict[str, str | None])
+_CONTENTS = TypeAdapter(dict[str, str | None])
 
 
-# Remembers headers that ask for nothing, by the content of all that they were found to include.
+# Caches the headers that have no outside dependences, by the content of all that they include.
 
 
 def asked(names: Sequence[str], folders: Sequence[Path]) -> tuple[Dependence, ...]:
-    """Finds what headers ask for; where that was nothing, all files are compared alone."""
+    """Finds the outside dependences of headers; if there are none, that result is cached."""
     tree = _folders(names, folders)
     key = _key(names, tree)
-    if (data := kept(KIND, key)) is not None and _same(data, _folders(names, folders)):
+    if (data := kept(KIND, key)) is not None and _is_unchanged(data, _folders(names, folders)):
         return ()
-    found = asks(names, tree)
-    if not found:
-        looked = {name: _content(tree, name) for name in sorted(tree.known)}
-        with suppress(OSError):  # a folder that cannot be written costs speed, nothing else
-            keep(KIND, key, _LOOKED.dump_json(looked))
-    return found
+    dependences = asks(names, tree)
+    if not dependences:
+        contents = {name: _content(tree, name) for name in sorted(tree.known)}
+        with suppress(OSError):  # an unwritable cache only costs speed
+            keep(KIND, key, _CONTENTS.dump_json(contents))
+    return dependences
 
 
 def _folders(names: Sequence[str], folders: Sequence[Path]) -> Folders:
-    """The tree that headers are in: of a library that needs others' headers its own files alone.
+    """Returns the tree that headers are in; for a library with dependencies, only its own files.
 
-    HIP's, or all of `/usr/include`, may stand beside them.
+    HIP's headers, or all of `/usr/include`, may be next to them.
     """
-    others = (one.tree.folder for one in shipped().libraries.values() if one.needs)
-    found = (f"{one}/" for one in others if all(name.startswith(f"{one}/") for name in names))
-    return Folders(tuple(folders), within=next(found, ""))
+    library_folders = (
+        library.tree.folder for library in shipped().libraries.values() if library.needs
+    )
+    prefixes = (
+        f"{folder}/"
+        for folder in library_folders
+        if all(name.startswith(f"{folder}/") for name in names)
+    )
+    return Folders(tuple(folders), within=next(prefixes, ""))
 
 
 def _key(names: Sequence[str], tree: Folders) -> str:
-    """Names the question: what is looked for, and in which headers."""
+    """Makes the cache key: the rules, and the headers."""
     rules = written_by(sys.modules[__name__], lexemes), outside().model_dump_json()
     return digest(*rules, *(f"{name} {_content(tree, name)}" for name in names))
 
 
-def _same(data: bytes, tree: Folders) -> bool:
-    """Whether each file that was looked for is there as it was, or missing as it was."""
+def _is_unchanged(data: bytes, tree: Folders) -> bool:
+    """Whether every file that was looked up still has the same content, or is still missing."""
     try:
-        looked = _LOOKED.validate_json(data, strict=True)
-    except ValidationError:  # what seals an entry is no secret
+        contents = _CONTENTS.validate_json(data, strict=True)
+    except ValidationError:  # the seal on a cache entry is not a secret
         return False
-    return all(_content(tree, name) == content for name, content in looked.items())
+    return all(_content(tree, name) == content for name, content in contents.items())
 
 
 def _content(tree: Folders, name: str) -> str | None:
-    found = tree.find(name)
-    return None if found is None else digest(found.data)
+    header = tree.find(name)
+    return None if header is None else digest(header.data)
 
 
-# Finds headers that ask a compile for what no proof can know.
+# Reports outside dependences as findings.
 
 
 def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) -> list[Finding]:
-    """Finds where tuning headers, or what they include, ask for it; `named` shows a file."""
+    """Finds outside dependences of tuning headers and their includes; `named` displays a path."""
     folders = [folder.absolute() for folder in own_folders(cub)]
     names = []
     for path in map(Path.absolute, headers):
-        inside = next((one for one in folders if path.is_relative_to(one)), None)
-        if inside is None:  # a header that lies by itself
+        inside = next((folder for folder in folders if path.is_relative_to(folder)), None)
+        if inside is None:  # a header outside any tree
             inside = path.parent
             folders.append(inside)
         names.append(path.relative_to(inside).as_posix())
-    return [_finding(asked, named) for asked in asked(names, folders)]
+    return [_finding(dependence, named) for dependence in asked(names, folders)]
 
 
-def _finding(asked: Dependence, named: Callable[[Path], str]) -> Finding:
-    where = place(asked.header.data, asked.span)
+def _finding(dependence: Dependence, named: Callable[[Path], str]) -> Finding:
+    position = place(dependence.header.data, dependence.span)
     return Finding(
         rule="not-provable",
         severity="error",
-        header=Path(asked.header.name).name,
+        header=Path(dependence.header.name).name,
         family="",
         args=(),
-        line=where.line,
-        column=where.column,
-        message=f"not provable: it {asked.message}",
-        path=named(Path(asked.header.path)),
-        text=where.text,
-        width=where.width,
+        line=position.line,
+        column=position.column,
+        message=f"not provable: it {dependence.message}",
+        path=named(Path(dependence.header.path)),
+        text=position.text,
+        width=position.width,
     )

@@ -1,4 +1,4 @@
-"""Has the compiler print what CUB selects, as many workloads as fit into a unit."""
+"""Compiles probes that print what CUB selects, with many workloads per translation unit."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,80 +30,84 @@ from policygen.steps import Progress
 
 _T = TypeVar("_T")
 WORKLOADS = 240
-"""In one unit. The headers alone take nvcc 1.3 s, a workload 10 ms, each of its architectures less
-than a tenth of that: more in a unit would spare headers, and leave cores without work."""
+"""Per translation unit. Parsing the headers takes nvcc 1.3 s, a workload 10 ms, and each of its
+architectures less than a tenth of that: larger units would parse fewer headers but leave cores
+idle.
+"""
 RowKey = tuple[Workload, str, bool]
 """A workload, an architecture, and whether the tree is marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedTree:
-    """What is asked: include folders, a version, and marked copies of headers by name."""
+    """The queried tree: include folders, a version, and marked copies of headers by name."""
 
     version: str
     includes: tuple[str, ...]
     marked: Mapping[str, Marked]
     changed: Mapping[str, bytes] = field(default_factory=dict)
-    """Other content of files, by their paths, where no folder before the tree can replace them."""
+    """Replacements for files by path, where no include folder before the tree can override them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Workloads at one site of a tree, and what is asked about them."""
+    """A query: workloads at one site of a tree, and what to ask about them."""
 
     site: Site
     points: tuple[Workload, ...]
     archs: tuple[str, ...] = ()
     families: tuple[BoundFamily, ...] = ()
-    """Those in which the entries of keys are asked for, too."""
+    """Families in which to ask for the entries of keys, too."""
     values: bool = True
-    """Whether the values are asked for, or the entries alone."""
+    """Whether to ask for values, not only for entries."""
     branches: bool = False
-    """Whether the returns of a policy selector are asked for."""
+    """Whether to ask for the returns of a policy selector."""
     since: bool = False
-    """Whether it is asked with a return's values since which architecture they are the same."""
+    """Whether to ask from which architecture on a return's values stay the same."""
     traits: tuple[str, ...] = ()
-    """Members of the policy selector, which are told with its returns."""
+    """Members of the policy selector to report with its returns."""
     algorithm: str = ""
     tuned: bool = True
-    """Whether CUB has entries for it, in either dialect; without any, all values are defaults."""
+    """Whether CUB has entries for it, in either dialect; if not, all values are defaults."""
     aggregates: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """The structs of its header, by which fields of policies are named."""
+    """The header's structs, which name the fields of policies."""
     problem: PolicygenError | None = None
-    """Why it cannot be asked: its header has other families than are bound."""
+    """Why it cannot be queried: its header's families differ from the bound ones."""
 
     @property
     def spots(self) -> "Iterator[tuple[Workload, str]]":
-        """Each workload on each architecture."""
+        """All pairs of workload and architecture."""
         return product(self.points, self.archs)
 
     @property
     def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":
-        """Lists what the sections of a compile ask for: values, and entries."""
-        found = (None,) if self.values else ()
-        return (*found, self.families) if self.families or self.branches else found
+        """The sections of a compile: one for values, and one for entries."""
+        value_sections = (None,) if self.values else ()
+        return (
+            (*value_sections, self.families) if self.families or self.branches else value_sections
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the compiler said, and which units it refused."""
+    """The compiler's answers, and the units that it refused."""
 
     rows: Mapping[RowKey, tuple[str, ...]]
     errors: tuple[PolicygenError, ...]
     refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
-    """Why there is no answer, or not all of it."""
+    """Why there is no complete answer."""
 
     def of(self, workload: Workload, arch: str, *, marked: bool = False) -> tuple[str, ...] | None:
-        """Finds the answers for one workload on one architecture."""
+        """Returns the answers for one workload on one architecture."""
         return self.rows.get((workload, arch, marked))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The sections that one compile answers."""
+    """Sections that are compiled together."""
 
     arch: str
-    """The one that it is compiled for."""
+    """The architecture to compile for."""
     sections: tuple[Section, ...]
 
     @property
@@ -115,124 +119,137 @@ class Batch:
 def workloads(call: Call, version: str) -> tuple[Workload, ...]:
     """Lists every point of a call's axes."""
     names = tuple(call.axes)
-    lists = [axis_values(call, axis, version) for axis in names]
-    return tuple(Workload(call, dict(zip(names, point, strict=True))) for point in product(*lists))
+    values_by_axis = [axis_values(call, axis, version) for axis in names]
+    return tuple(
+        Workload(call, dict(zip(names, point, strict=True))) for point in product(*values_by_axis)
+    )
 
 
 def probe(
-    asked: Sequence[Asked],
+    queries: Sequence[Asked],
     tree: AskedTree,
     toolchain: Toolchain,
     *,
     progress: Progress | None = None,
     std: int = 17,
 ) -> Answered:
-    """Compiles, and reads the answers back.
+    """Compiles the queries, and reads the answers.
 
-    What several sites share in a unit is refused together; those are then asked one by one, and
-    after them the benchmarks of a site: one that the header does not fit ends no other.
+    If a unit with several sites is refused, its sites are compiled separately, and then the
+    benchmarks of a site, so that one broken header or benchmark does not affect the others.
     """
     rows: dict[RowKey, tuple[str, ...]] = {}
-    refused = {point: each.problem for each in asked if each.problem for point in each.points}
-    errors = {("", False, str(each.problem)): each.problem for each in asked if each.problem}
-    lots = _batches([each for each in asked if not each.problem], toolchain)
-    while lots:
-        units = [_unit(batch, tree, std) for batch in lots]
+    refused = {point: query.problem for query in queries if query.problem for point in query.points}
+    errors = {("", False, str(query.problem)): query.problem for query in queries if query.problem}
+    batches = _batches([query for query in queries if not query.problem], toolchain)
+    while batches:
+        units = [_translation_unit(batch, tree, std) for batch in batches]
         writer = written_by(answers)
         results = compile_all(units, toolchain, answers.pack, writer=writer, progress=progress)
-        again: list[Batch] = []
-        for batch, result in zip(lots, results, strict=True):
+        retries: list[Batch] = []
+        for batch, result in zip(batches, results, strict=True):
             if isinstance(result, str):
                 rows.update(_read(batch, result))
-            elif isinstance(result, RefusedError) and len(batch.sections) == 1 and _is_whole(batch):
-                less = (replace(section, whole=False) for section in batch.sections)
-                again.append(Batch(batch.arch, tuple(less)))
-            elif isinstance(result, RefusedError) and (parts := _parts(batch)):
-                again += parts
+            elif (
+                isinstance(result, RefusedError)
+                and len(batch.sections) == 1
+                and _takes_policies_apart(batch)
+            ):
+                partial = (replace(section, whole=False) for section in batch.sections)
+                retries.append(Batch(batch.arch, tuple(partial)))
+            elif isinstance(result, RefusedError) and (parts := _split_refused(batch)):
+                retries += parts
             else:
-                refused |= {point: result for s in batch.sections for point in s.points}
+                refused |= {point: result for section in batch.sections for point in section.points}
                 header = batch.sections[0].site.header
-                errors.setdefault((header, batch.marked, _first(result)), result)
-        lots = again
+                errors.setdefault((header, batch.marked, _first_message(result)), result)
+        batches = retries
     return Answered(rows, tuple(errors.values()), refused)
 
 
-def _parts(batch: Batch) -> list[Batch]:
-    """Divides what was refused: a compile for each site, or else for each call; or nothing."""
+def _split_refused(batch: Batch) -> list[Batch]:
+    """Splits a refused batch by site, or else by call; empty if it cannot be split."""
     if len(batch.sections) > 1:
         return [Batch(batch.arch, (section,)) for section in batch.sections]
     (section,) = batch.sections
     calls: dict[int, list[Workload]] = {}
     for point in section.points:
         calls.setdefault(id(point.call), []).append(point)
-    lots = [replace(section, points=tuple(points)) for points in calls.values()]
-    return [Batch(batch.arch, (lot,)) for lot in lots] if len(lots) > 1 else []
+    smaller = [replace(section, points=tuple(points)) for points in calls.values()]
+    return [Batch(batch.arch, (part,)) for part in smaller] if len(smaller) > 1 else []
 
 
-def _first(error: PolicygenError) -> str:
-    """What the compiler says first, wherever: benchmarks of a header fail for the same reason."""
+def _first_message(error: PolicygenError) -> str:
+    """Returns the first error: benchmarks of a header usually fail for the same reason."""
     return error.first if isinstance(error, RefusedError) else str(error)
 
 
-def _is_whole(batch: Batch) -> bool:
-    """Whether a compile takes policies apart, which it may be refused for."""
-    return any(s.whole and s.site.is_selector and s.families is None for s in batch.sections)
+def _takes_policies_apart(batch: Batch) -> bool:
+    """Whether the compile takes policies apart, which may be why it is refused."""
+    return any(
+        section.whole and section.site.is_selector and section.families is None
+        for section in batch.sections
+    )
 
 
-def _batches(asked: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
-    """Divides what is asked into compiles, each of them for one architecture.
+def _batches(queries: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
+    """Divides the queries into compiles, each for one architecture.
 
-    Of policy chains that is one at which CUB itself says what is active, as the unit compares what
-    it found with it; policy selectors have no such one.
+    For policy chains, CUB itself must report the active policy on that architecture, because the
+    unit checks its own answer against it. Policy selectors have no such restriction.
     """
-    oldest = {marked: _oldest(asked, toolchain, marked=marked) for marked in (False, True)}
+    oldest = {marked: _oldest_arch(queries, toolchain, marked=marked) for marked in (False, True)}
     sections: dict[tuple[str, bool], list[Section]] = {}
-    for each in asked:
-        for families in each.sections:
+    for query in queries:
+        for families in query.sections:
             marked = families is not None
-            arch = toolchain.newest if each.site.is_selector else oldest[marked]
-            sections.setdefault((arch, marked), []).extend(_chunks(each, families))
+            arch = toolchain.newest if query.site.is_selector else oldest[marked]
+            sections.setdefault((arch, marked), []).extend(_chunks(query, families))
     return [
-        Batch(arch, tuple(lot))
-        for (arch, _), found in sections.items()
-        for lot in filled(found, lambda section: len(section.points), WORKLOADS)
+        Batch(arch, tuple(batch_sections))
+        for (arch, _), group in sections.items()
+        for batch_sections in filled(group, lambda section: len(section.points), WORKLOADS)
     ]
 
 
-def _oldest(asked: Sequence[Asked], toolchain: Toolchain, *, marked: bool) -> str:
-    """Finds the oldest architecture that is asked for and can be compiled for.
+def _oldest_arch(queries: Sequence[Asked], toolchain: Toolchain, *, marked: bool) -> str:
+    """Returns the oldest queried architecture that the toolchain supports.
 
-    What is asked of a marked tree is the same compile, whatever values are asked for beside it.
+    Queries of a marked tree share one compile, whatever values are asked for as well.
     """
-    mine = [each for each in asked if any((f is not None) == marked for f in each.sections)]
-    archs = {arch for each in mine for arch in each.archs}
+    relevant = [
+        query
+        for query in queries
+        if any((families is not None) == marked for families in query.sections)
+    ]
+    archs = {arch for query in relevant for arch in query.archs}
     return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
 
 
-def _chunks(asked: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
-    for start in range(0, len(asked.points), WORKLOADS):
-        points = asked.points[start : start + WORKLOADS]
-        traits = asked.traits if families is not None else ()
-        since = asked.since and families is None and asked.site.is_selector
-        yield Section(asked.site, points, asked.archs, families, traits, since)
+def _chunks(query: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
+    for start in range(0, len(query.points), WORKLOADS):
+        points = query.points[start : start + WORKLOADS]
+        traits = query.traits if families is not None else ()
+        since = query.since and families is None and query.site.is_selector
+        yield Section(query.site, points, query.archs, families, traits, since)
 
 
 def filled(items: Iterable[_T], weigh: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
-    """Puts items together as long as they fit into a unit."""
-    lot: list[_T] = []
+    """Groups items up to a maximum weight."""
+    group: list[_T] = []
     weight = 0
-    for one in items:
-        more = weigh(one)
-        if lot and weight + more > most:
-            yield lot
-            lot, weight = [], 0
-        lot.append(one)
-        weight += more
-    if lot:
-        yield lot
+    for item in items:
+        item_weight = weigh(item)
+        if group and weight + item_weight > most:
+            yield group
+            group, weight = [], 0
+        group.append(item)
+        weight += item_weight
+    if group:
+        yield group
 
 
-def _unit(batch: Batch, tree: AskedTree, std: int) -> TranslationUnit:
+def _translation_unit(batch: Batch, tree: AskedTree, std: int) -> TranslationUnit:
     headers = dict.fromkeys(section.site.header for section in batch.sections)
     folders = [overlay(name, tree.marked[name].data) for name in headers] if batch.marked else []
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
@@ -250,19 +267,23 @@ def _unit(batch: Batch, tree: AskedTree, std: int) -> TranslationUnit:
 def _read(
     batch: Batch, packed: str
 ) -> Iterable[tuple[tuple[Workload, str, bool], tuple[str, ...]]]:
-    found = answers.unpack(packed)
+    answers_by_row = answers.unpack(packed)
     rows = [row for section in batch.sections for row in section.rows]
-    if lost := len(rows) - len(found.keys() & range(len(rows))):
+    if missing := len(rows) - len(answers_by_row.keys() & range(len(rows))):
         raise InputError(
-            f"the probe's PTX lacks {lost} of {len(rows)} answers", NOTHING.format("nvcc")
+            f"the probe's PTX lacks {missing} of {len(rows)} answers", NOTHING.format("nvcc")
         )
-    whole = [s.whole or s.families is not None for s in batch.sections for _ in s.rows]
-    nothing = [() if told else ("",) for told in whole]
+    has_whole_policy = [
+        section.whole or section.families is not None
+        for section in batch.sections
+        for _ in section.rows
+    ]
+    placeholders = [() if has_whole else ("",) for has_whole in has_whole_policy]
     for index, (workload, arch) in enumerate(rows):
-        yield (workload, arch, batch.marked), (*nothing[index], *found[index])
+        yield (workload, arch, batch.marked), (*placeholders[index], *answers_by_row[index])
 
 
-# What a compiler says that a tree selects, and what it refuses.
+# The result of a query.
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,15 +293,15 @@ class Selection:
     rows: Mapping[tuple[Workload, str], Selected]
     errors: tuple[PolicygenError, ...] = ()
     refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
-    """The workloads of which the compiler says nothing, or not all that was asked."""
+    """The workloads that the compiler did not answer, or not completely."""
 
     def checked(self) -> "Selection":
-        """Raises what does not compile; else gives the selection."""
+        """Returns the selection; raises if anything did not compile."""
         if self.errors:
             raise Problems(self.errors)
         return self
 
     @property
     def by_point(self) -> dict[tuple[Point, str], Selected]:
-        """Gives the rows of benchmarks, by workload and architecture."""
+        """The rows of benchmarks, by workload and architecture."""
         return {(workload.point, arch): row for (workload, arch), row in self.rows.items()}

@@ -1,4 +1,4 @@
-"""Finds the workloads that a tree is asked about, and the sites that decide them."""
+"""Finds the workloads to query in a tree, and the sites that decide them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ def places(
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str] = frozenset(),
 ) -> tuple[Asked, ...]:
-    """Finds the sites of these headers with benchmarks that match; finding none is an error."""
-    found = []
-    known = {header.name: header.aggregates for header in headers}
+    """Makes the queries for these headers and matching benchmarks; finding none is an error."""
+    queries = []
+    aggregates = {header.name: header.aggregates for header in headers}
     for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
             if header_names and site.header not in header_names:
@@ -43,20 +43,20 @@ def places(
             ]
             if points:
                 tuned = any(binding.site == site.name for binding in algorithm.families)
-                asked = Asked(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
-                asked = replace(asked, aggregates=known.get(site.header, {}))
-                found.append(_with_families(asked, algorithm, headers))
-    if not found:
+                query = Asked(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
+                query = replace(query, aggregates=aggregates.get(site.header, {}))
+                queries.append(_with_families(query, algorithm, headers))
+    if not queries:
         raise nothing_bound(cub.bindings, pattern, axes, header_names)
-    return tuple(found)
+    return tuple(queries)
 
 
-def _with_families(asked: Asked, algorithm: Bound, headers: Sequence[TuningHeader]) -> Asked:
-    """Adds the families; where they are others than are bound, nothing of the site is asked."""
+def _with_families(query: Asked, algorithm: Bound, headers: Sequence[TuningHeader]) -> Asked:
+    """Adds the families; if they do not fit their bindings, the query records the problem."""
     try:
-        return replace(asked, families=bound_families(algorithm, asked.site, headers))
+        return replace(query, families=bound_families(algorithm, query.site, headers))
     except InputError as problem:
-        return replace(asked, problem=problem)
+        return replace(query, problem=problem)
 
 
 def bound_families(
@@ -65,79 +65,83 @@ def bound_families(
     """Finds the families that a site's policies read; a policy selector reads none."""
     if site.is_selector:
         return ()
-    found = algorithm.families_at(site, headers)
-    return tuple((binding, _kinds(binding, family)) for binding, family in found)
+    family_pairs = algorithm.families_at(site, headers)
+    return tuple((binding, _kinds(binding, family)) for binding, family in family_pairs)
 
 
-def scaled_families(version: str, place: Asked) -> tuple[BoundFamily, ...]:
-    """Finds the families that tell by which sizes the counts of a site are scaled."""
+def scaled_families(version: str, query: Asked) -> tuple[BoundFamily, ...]:
+    """Finds the families that tell by which type sizes the counts of a site are scaled."""
     return tuple(
         (binding, ())
         for algorithm in bound(version)
-        if algorithm.algorithm == place.algorithm
+        if algorithm.algorithm == query.algorithm
         for binding in algorithm.families
-        if binding.site == place.site.name
+        if binding.site == query.site.name
     )
 
 
 def marked_members(algorithms: Sequence[Bound], dialect: Dialect) -> dict[tuple[str, str], str]:
-    """Finds the member of each family that carries a mark, by namespace and name."""
-    found = {}
+    """Maps each family, by namespace and name, to the member that carries its mark."""
+    marks = {}
     for algorithm in algorithms:
         for binding in algorithm.families:
             if site := algorithm.site(binding.site, dialect):
-                found[site.scope, binding.name] = binding.mark
-    return found
+                marks[site.scope, binding.name] = binding.mark
+    return marks
 
 
 def with_new_families(
     members: Mapping[tuple[str, str], str], header: TuningHeader
 ) -> dict[tuple[str, str], str]:
-    """Adds families that no binding knows yet: they are marked as their siblings are."""
-    found = dict(members)
+    """Adds families without a binding; they are marked like their siblings."""
+    marks = dict(members)
     for family in header.families:
-        like = _like(family, [name for space, name in members if space == family.namespace])
-        if like is not None:
-            found.setdefault((family.namespace, family.name), members[family.namespace, like])
-    return found
+        sibling = _closest_sibling(
+            family, [name for space, name in members if space == family.namespace]
+        )
+        if sibling is not None:
+            marks.setdefault((family.namespace, family.name), members[family.namespace, sibling])
+    return marks
 
 
 def with_new(
     families: Sequence[BoundFamily], declared: Sequence[Family]
 ) -> tuple[BoundFamily, ...]:
-    """Adds to a site's families those of its namespace that were made after one of them."""
-    known = {binding.name: (binding, kinds) for binding, kinds in families}
-    found = list(families)
+    """Adds a site's new families, each bound like the sibling that it was modeled on."""
+    bound_by_name = {binding.name: (binding, kinds) for binding, kinds in families}
+    extended = list(families)
     for family in declared:
-        like = _like(family, list(known))
-        if like is not None and family.name not in known:
-            binding, kinds = known[like]
+        sibling = _closest_sibling(family, list(bound_by_name))
+        if sibling is not None and family.name not in bound_by_name:
+            binding, kinds = bound_by_name[sibling]
             if len(kinds) == len(family.parameters):
-                found.append((binding.model_copy(update={"name": family.name}), kinds))
-    return tuple(found)
+                extended.append((binding.model_copy(update={"name": family.name}), kinds))
+    return tuple(extended)
 
 
-def _like(family: Family, names: Sequence[str]) -> str | None:
-    """Finds the newest earlier family that is called the same but for its arch, else the newest."""
+def _closest_sibling(family: Family, names: Sequence[str]) -> str | None:
+    """Finds the sibling that differs only in the arch: the newest older one, else the newest."""
     end = family.name.removeprefix(family.arch)
     number = arch_number(family.arch)
-    same = [name for name in names if name.endswith(end)]
-    return max(same, key=lambda one: (family_arch(one) <= number, family_arch(one)), default=None)
+    same_name = [name for name in names if name.endswith(end)]
+    return max(
+        same_name, key=lambda name: (family_arch(name) <= number, family_arch(name)), default=None
+    )
 
 
 def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
-    """Chooses a site for each name: in the tree's dialect where it has one, else in another."""
+    """Chooses a site for each name, preferably one in the tree's dialect."""
     names = dict.fromkeys(site.name for site in algorithm.sites)
-    order = sorted(side_by_side(dialect), key=lambda one: one != dialect)
-    sites = ((algorithm.site(name, one) for one in order) for name in names)
-    found = (next((site for site in known if site is not None), None) for known in sites)
-    return [site for site in found if site is not None]
+    order = sorted(side_by_side(dialect), key=lambda candidate: candidate != dialect)
+    sites = ((algorithm.site(name, candidate) for candidate in order) for name in names)
+    chosen = (next((site for site in candidates if site is not None), None) for candidates in sites)
+    return [site for site in chosen if site is not None]
 
 
 def devices(headers: Iterable[TuningHeader]) -> set[str]:
-    """Architectures of devices that may get what a target of others has."""
-    named = {name for header in headers for name, _ in header.aggregates.get("target_arch", ())}
-    return named & {*amd_archs()}
+    """Returns the AMD architectures that headers name: devices that may share a target's config."""
+    names = {name for header in headers for name, _ in header.aggregates.get("target_arch", ())}
+    return names & {*amd_archs()}
 
 
 def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:
@@ -151,16 +155,16 @@ def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:
 
 
 def matches(point: Workload, axes: Mapping[str, frozenset[str]]) -> bool:
-    """Whether CCCL's `-a` keeps a workload: `T{ct}=I8`, also without flags, or by an older name."""
+    """Whether CCCL's `-a` keeps a workload: `T{ct}=I8`, without flags, or with an older name."""
     assert isinstance(point.call, BenchmarkBinding)
-    names = {**{name: name for name in point.values}, **_older(point.call)}
+    names = {**{name: name for name in point.values}, **_axes_by_older_name(point.call)}
     return all(
-        point.values.get(names.get(axis_name(axis), axis), None) in wanted
-        for axis, wanted in axes.items()
+        point.values.get(names.get(axis_name(axis), axis), None) in selected
+        for axis, selected in axes.items()
     )
 
 
-def _older(benchmark: BenchmarkBinding) -> dict[str, str]:
+def _axes_by_older_name(benchmark: BenchmarkBinding) -> dict[str, str]:
     return {older: axis for axis, older in benchmark.renamed.items() if axis in benchmark.axes}
 
 
@@ -170,50 +174,65 @@ def nothing_bound(
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str],
 ) -> InputError:
-    """Says what was asked for, and what there is."""
-    benchmarks = [b for algorithm in bound(version) for b in algorithm.benchmarks]
-    asked = [f"-R {pattern.pattern!r}"] if pattern.pattern else []
-    asked += [f"-a '{axis}=[{','.join(sorted(wanted))}]'" for axis, wanted in axes.items()]
+    """Reports that nothing matches the filters, and what is available."""
+    benchmarks = [benchmark for algorithm in bound(version) for benchmark in algorithm.benchmarks]
+    filters = [f"-R {pattern.pattern!r}"] if pattern.pattern else []
+    filters += [f"-a '{axis}=[{','.join(sorted(selected))}]'" for axis, selected in axes.items()]
     if not bound_headers(version) <= header_names:
-        asked += sorted(header_names)
-    named = [b for b in benchmarks if pattern.match(b.name)]
-    known = sorted({axis for b in named for axis in b.axes})
-    unknown = sorted({axis_name(axis) for axis in axes} - set(known))
-    hint = None if named else anchored(pattern, (b.name for b in benchmarks))
-    rows = [hint or f"Benchmarks: {listed(b.name for b in named or benchmarks)}"]
-    if named:
-        rows.append(f"their axes: {', '.join(known)}")
+        filters += sorted(header_names)
+    matching = [benchmark for benchmark in benchmarks if pattern.match(benchmark.name)]
+    known_axes = sorted({axis for benchmark in matching for axis in benchmark.axes})
+    unknown = sorted({axis_name(axis) for axis in axes} - set(known_axes))
+    hint = None if matching else anchored(pattern, (benchmark.name for benchmark in benchmarks))
+    rows = [hint or f"Benchmarks: {listed(benchmark.name for benchmark in matching or benchmarks)}"]
+    if matching:
+        rows.append(f"their axes: {', '.join(known_axes)}")
     for axis in axes:
         name = axis_name(axis)
-        values = {v for b in named if name in b.axes for v in axis_values(b, name, version)}
+        values = {
+            value
+            for benchmark in matching
+            if name in benchmark.axes
+            for value in axis_values(benchmark, name, version)
+        }
         if values:
             rows.append(f"{name} is one of {', '.join(sorted(values))}")
-    reason = f"; no benchmark has an axis {', '.join(unknown)}" if unknown and named else ""
-    return InputError(f"nothing is bound that matches {' '.join(asked)}{reason}", "\n  ".join(rows))
+    reason = f"; no benchmark has an axis {', '.join(unknown)}" if unknown and matching else ""
+    return InputError(
+        f"nothing is bound that matches {' '.join(filters)}{reason}", "\n  ".join(rows)
+    )
 
 
 def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Says what a user should know of the bindings of a tree; `header_names` are all of its own."""
-    compiled, found = library_types(cub.library).compiled, []
-    if not any(cub.version == known or cub.version.startswith(f"{known}.") for known in compiled):
-        found.append(
+    """Reports what users should know about a tree's bindings, given all of its headers."""
+    compiled, messages = library_types(cub.library).compiled, []
+    if not any(
+        cub.version == release or cub.version.startswith(f"{release}.") for release in compiled
+    ):
+        messages.append(
             f"{cub.called} {cub.version} is none of the versions that the bindings were compiled"
             f" with ({', '.join(compiled)}); those of the nearest version are used"
         )
-    others = read(cub.bindings)
-    absent = sorted(n.rpartition("/")[2] for n, o in others.items() if o.row is None and BENCH in n)
+    fit_by_name = read(cub.bindings)
+    absent = sorted(
+        name.rpartition("/")[2]
+        for name, fit in fit_by_name.items()
+        if fit.row is None and BENCH in name
+    )
     if absent:
-        found.append(
+        messages.append(
             f"{', '.join(absent)}: the tree has nothing that they call; they are not asked"
         )
-    known = bound_headers(cub.bindings)
-    if header_names and (lost := known - header_names):
-        found.append(f"{len(lost)} of {len(known)} headers that are bound are not in this tree")
-    return tuple(found)
+    bound_names = bound_headers(cub.bindings)
+    if header_names and (missing := bound_names - header_names):
+        messages.append(
+            f"{len(missing)} of {len(bound_names)} headers that are bound are not in this tree"
+        )
+    return tuple(messages)
 
 
 def bound_headers(version: str) -> frozenset[str]:
-    """Lists the headers that bindings name."""
+    """Returns the headers that bindings name."""
     return frozenset(site.header for algorithm in bound(version) for site in algorithm.sites)
 
 
@@ -227,60 +246,60 @@ _COMPARED = re.compile(rb"\bcc\b[\w.()\s]{0,40}[<>=]=?\s*(\d+)\b(?!\s*[{,])")
 
 @dataclass(frozen=True, slots=True)
 class AskedArchs:
-    """Where a tree is asked."""
+    """The architectures at which a tree is queried."""
 
     known: frozenset[str]
-    """The architectures that are known, or that stand in a header."""
+    """Architectures that are known, or that a header mentions."""
     between: frozenset[str] = frozenset()
-    """Others: each stands for the interval up to the next that is known, or beyond all."""
+    """Others: each stands for the interval up to the next known architecture, or beyond all."""
 
     @property
     def ordered(self) -> tuple[str, ...]:
-        """All of them, ascending."""
+        """All architectures, ascending."""
         return tuple(sorted(self.known | self.between, key=arch_number))
 
 
-# The architectures at which a tree is asked: no interval between two of them is left out.
+# Architectures to query: the known ones, and one in each interval between them.
 
 
 def asked_archs(contents: Iterable[bytes], listed: Iterable[str]) -> AskedArchs:
-    """Finds where headers are asked, so that no return of theirs is left out.
+    """Chooses architectures so that every return in the headers is covered.
 
-    A return can begin or end only at what stands in a header, or right behind it.
+    A return's range can begin or end only at a number in a header, or right after it.
     """
-    named = {number for data in contents for number in _numbers(data)}
-    known = {arch_number(arch) for arch in (*ladder(), *listed)}
-    known |= {number for number in named if number >= min(known)}
-    behind = {number + 1 for number in known} - known
-    return AskedArchs(frozenset(map(_name, known)), frozenset(map(_name, behind)))
+    mentioned = {number for data in contents for number in _mentioned_numbers(data)}
+    numbers = {arch_number(arch) for arch in (*ladder(), *listed)}
+    numbers |= {number for number in mentioned if number >= min(numbers)}
+    successors = {number + 1 for number in numbers} - numbers
+    return AskedArchs(frozenset(map(_arch_name, numbers)), frozenset(map(_arch_name, successors)))
 
 
 def without_repeats(rows: Sequence[Differing], archs: AskedArchs) -> list[Differing]:
-    """Leaves out what changes between known architectures just as on the one before."""
+    """Drops changes at unknown architectures that repeat the change at the preceding one."""
     ordered = archs.ordered
     before = dict(zip(ordered[1:], ordered, strict=False))
-    known = {(row.point, row.arch, row.legacy): (row.before, row.after) for row in rows}
+    values_by_place = {(row.point, row.arch, row.legacy): (row.before, row.after) for row in rows}
     return [
         row
         for row in rows
         if row.arch not in archs.between
-        or known.get((row.point, before[row.arch], row.legacy)) != (row.before, row.after)
+        or values_by_place.get((row.point, before[row.arch], row.legacy)) != (row.before, row.after)
     ]
 
 
-def _name(number: int) -> str:
+def _arch_name(number: int) -> str:
     return f"sm{number}"
 
 
-def _numbers(data: bytes) -> Iterator[int]:
+def _mentioned_numbers(data: bytes) -> Iterator[int]:
     for major, minor in _CAPABILITY.findall(data):
-        yield int(major) * 10 + int(minor) if minor else _number(int(major))
-    yield from (_number(int(text)) for text in _NAMED.findall(data))
-    yield from (_number(int(text)) for text in _COMPARED.findall(data))
+        yield int(major) * 10 + int(minor) if minor else _scaled_number(int(major))
+    yield from (_scaled_number(int(text)) for text in _NAMED.findall(data))
+    yield from (_scaled_number(int(text)) for text in _COMPARED.findall(data))
 
 
-def _number(value: int) -> int:
-    """10, 103 and 1030 are 10.0, 10.3 and 10.3."""
+def _scaled_number(value: int) -> int:
+    """Normalizes 10, 103 and 1030, which mean 10.0, 10.3 and 10.3."""
     if value < 20:
         return value * 10
     return value // 10 if value >= 300 else value

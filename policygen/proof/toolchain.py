@@ -1,4 +1,4 @@
-"""Finds the CUDA compiler: where it is, which release, which architectures it compiles for."""
+"""Finds the CUDA compiler, its release, and the architectures that it supports."""
 
 import os
 import re
@@ -16,14 +16,14 @@ from policygen.model.arch import arch_number
 from policygen.process import named_folder, run, which
 
 INSTALLED = Path("/usr/local/cuda/bin/nvcc")
-"""Where NVIDIA's own installers put it."""
+"""Where NVIDIA's installers put it."""
 # Cuda compilation tools, release 13.2, V13.2.51
 _RELEASE = re.compile(r"release [\d.]+, V([\d.]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """One nvcc."""
+    """An nvcc."""
 
     nvcc: Path
     version: str
@@ -34,38 +34,38 @@ class Toolchain:
 
     @property
     def replaces_files(self) -> bool:
-        """Whether it takes other content for a file: it is given folders before a tree."""
+        """Whether files can be replaced in place; nvcc gets overlay folders instead."""
         return False
 
     @property
     def name(self) -> str:
-        """Names it as outputs do: `nvcc 13.2.51`."""
+        """Its name in outputs: `nvcc 13.2.51`."""
         return f"nvcc {self.version}"
 
     @property
     def identity(self) -> str:
-        """Names what it makes: the same for the same compiler at another place."""
+        """Identifies its output: the same for the same compiler at another path."""
         return f"{self.version} {program(self.nvcc)}"
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folder of the toolkit, by which its headers are told from others."""
+        """The toolkit's folder, which tells its headers from others."""
         root = self.nvcc.parent.parent
         return tuple(dict.fromkeys((str(root), str(root.resolve()))))
 
     @property
     def newest(self) -> str:
-        """The newest architecture that it compiles for."""
+        """The newest architecture that it supports."""
         return self.archs[-1]
 
 
 def to_install() -> str:
-    """What helps where nvcc or what comes with it is missing."""
+    """Tells how to install nvcc and what comes with it."""
     return f"Install it: {add('cuda')}; or set CUDA_HOME to an installed toolkit."
 
 
 def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
-    """Finds nvcc: of `CUDA_HOME`, of the extra `cuda`, on PATH, or in `/usr/local/cuda`."""
+    """Finds nvcc: in `CUDA_HOME`, the extra `cuda`, PATH, or `/usr/local/cuda`."""
     for candidate in _candidates(os.environ if environment is None else environment):
         if candidate.is_file():
             return _describe(candidate)
@@ -73,18 +73,18 @@ def find_toolchain(environment: Mapping[str, str] | None = None) -> Toolchain:
 
 
 def find_disassembler(toolchain: Toolchain) -> Path:
-    """Finds cuobjdump beside nvcc, else on PATH; it starts nvdisasm, which must be there, too."""
+    """Finds cuobjdump next to nvcc, or on PATH; it needs nvdisasm, which must exist, too."""
     find_tool("nvdisasm", toolchain, to_install())
     return find_tool("cuobjdump", toolchain, to_install())
 
 
 def find_tool(name: str, toolchain: Toolchain, remedy: str) -> Path:
-    """Finds a program beside nvcc, else on PATH."""
+    """Finds a program next to nvcc, or on PATH."""
     beside = toolchain.nvcc.with_name(name)
     if beside.is_file():
         return beside
-    if found := which(name):
-        return Path(found)
+    if path := which(name):
+        return Path(path)
     raise MissingToolError(name, remedy)
 
 
@@ -95,14 +95,14 @@ def _candidates(environment: Mapping[str, str]) -> Iterable[Path]:
             raise MissingToolError(f"{nvcc} (from CUDA_HOME)", "Unset CUDA_HOME or correct it.")
         yield nvcc
     yield from sorted(Path(sysconfig.get_path("purelib")).glob("nvidia/cu*/bin/nvcc"), reverse=True)
-    if found := which("nvcc", environment):
-        yield Path(found)
+    if path := which("nvcc", environment):
+        yield Path(path)
     yield INSTALLED
 
 
 @cache
 def program(path: Path) -> str:
-    """Names a program: by its size and its beginning, as one of megabytes takes long to read."""
+    """Identifies a program by its size and first bytes, because hashing megabytes takes long."""
     try:
         with path.open("rb") as file:
             return digest(str(path.stat().st_size), file.read(1 << 16))
@@ -114,26 +114,26 @@ def program(path: Path) -> str:
 def _describe(nvcc: Path) -> Toolchain:
     release = _RELEASE.search(run([str(nvcc), "--version"], install=to_install()))
     # compute_90
-    listed = re.findall(
+    numbers = re.findall(
         r"compute_(\d+)$", run([str(nvcc), "--list-gpu-arch"], install=to_install()), re.M
     )
-    if release is None or not listed:
+    if release is None or not numbers:
         raise MissingToolError(f"a working nvcc ({nvcc} does not tell its release)", to_install())
-    archs = sorted((f"sm{number}" for number in listed), key=arch_number)
+    archs = sorted((f"sm{number}" for number in numbers), key=arch_number)
     return Toolchain(nvcc, release[1], tuple(archs))
 
 
 SECONDS = 120.0
-"""On a busy machine; an idle one takes one."""
-_HOST = "g++"
-_CHOSEN = "NVCC_CCBIN"
+"""Limit for a busy machine; an idle one takes one second."""
+_HOST_COMPILER = "g++"
+_HOST_VARIABLE = "NVCC_CCBIN"
 
 
-# Whether nvcc, its parts, its headers and the host compiler work together.
+# Checks that nvcc, its parts, its headers and the host compiler work together.
 
 
 def compile_trial(toolchain: Toolchain) -> None:
-    """Compiles a kernel for the newest architecture; what fails, and what may help, is raised."""
+    """Compiles a kernel for the newest architecture; raises with a remedy if that fails."""
     source = rendering.folder("templates") / "probe" / "trial.cu"
     arch = f"-arch={toolchain.newest.replace('sm', 'sm_')}"
     command = [str(toolchain.nvcc), "-cubin", arch, "-o", "trial.cubin", str(source)]
@@ -145,6 +145,10 @@ def compile_trial(toolchain: Toolchain) -> None:
 
 
 def _remedy() -> str:
-    if os.environ.get(_CHOSEN):
-        return f"unset {_CHOSEN}"
-    return f"export {_CHOSEN}=COMPILER" if which(_HOST) else f"apt-get install {_HOST}"
+    if os.environ.get(_HOST_VARIABLE):
+        return f"unset {_HOST_VARIABLE}"
+    return (
+        f"export {_HOST_VARIABLE}=COMPILER"
+        if which(_HOST_COMPILER)
+        else f"apt-get install {_HOST_COMPILER}"
+    )

@@ -1,4 +1,4 @@
-"""Writes the translation units that ask what CUB selects."""
+"""Renders the translation units that ask what CUB selects."""
 
 import hashlib
 import json
@@ -24,27 +24,27 @@ from policygen.trees.manifest import shipped
 TEMPLATE = "probe/unit.cu.j2"
 OPENED = "probe/opened.cu.j2"
 _WHOLE = "fields_of<::cuda::std::remove_cv_t<decltype(selected)>, counted.readable, taken_apart>"
-"""All that was selected, also what no binding names."""
+"""The whole policy, including fields that no binding names."""
 BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
-"""A family, and for each of its template parameters whether it is a `type` or a `value`."""
+"""A family, and for each template parameter whether it is a `type` or a `value`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workload:
-    """A point of a call's axes; two are never the same one."""
+    """A point of a call's axes; compared by identity."""
 
     call: Call
     values: Mapping[str, str]
 
     @property
     def point(self) -> Point:
-        """The workload of a benchmark as a key."""
+        """The benchmark's workload as a key."""
         assert isinstance(self.call, BenchmarkBinding)
         return point_of(self.call.name, self.values)
 
     @property
     def name(self) -> str:
-        """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`; without a name where it has none."""
+        """The workload in words: `cub.bench.reduce.sum T=I8 OffsetT=I32`; calls have no name."""
         if isinstance(self.call, BenchmarkBinding):
             return in_words(self.call.name, self.values)
         return " ".join(axes(self.values))
@@ -52,9 +52,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Workloads at one site, each of them on some architectures.
+    """Workloads at one site, each on some architectures.
 
-    With families it is asked on a marked tree which entry is taken, else which values are used.
+    With families, it asks a marked tree which entry is selected; otherwise it asks for values.
     """
 
     site: Site
@@ -62,20 +62,20 @@ class Section:
     archs: tuple[str, ...]
     families: tuple[BoundFamily, ...] | None = None
     traits: tuple[str, ...] = ()
-    """Of a marked policy selector: its members, which are told, too."""
+    """Members of a marked policy selector to report, too."""
     since: bool = False
-    """Of values of returns: whether it is told since which architecture they are the same."""
+    """Whether to report from which architecture on a return's values stay the same."""
     whole: bool = True
-    """Whether all fields of a policy are asked for: not all structs can be taken apart."""
+    """Whether to ask for all fields of a policy; not all structs can be taken apart."""
 
     @property
     def rows(self) -> tuple[tuple[Workload, str], ...]:
-        """What is answered, in the order of the answers' numbers."""
+        """What the unit answers, in the order of the answers' numbers."""
         return tuple(product(self.points, self.archs))
 
 
 def context(sections: Sequence[Section], version: str) -> dict[str, object]:
-    """Gathers what a unit is rendered from; its rows are numbered through all sections."""
+    """Builds a unit's template context; its rows are numbered across all sections."""
     sites = {section.site.header: section.site.opened for section in sections}
     opened = [
         {"name": name, "macro": opening.macro, "header": opening.header}
@@ -85,9 +85,13 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
     return {
         **({"opened": opened} if opened else {}),
         "headers": sorted({section.site.header for section in sections}),
-        "marks": sorted({f.mark for s in sections for f, _ in s.families or ()}),
+        "marks": sorted(
+            {binding.mark for section in sections for binding, _ in section.families or ()}
+        ),
         "counts": words().selectors.counts,
-        "returns": any(s.families is not None and s.site.is_selector for s in sections),
+        "returns": any(
+            section.families is not None and section.site.is_selector for section in sections
+        ),
         "includes": sorted({name for section in sections for name in _includes(section, version)}),
         "ladder": [arch_number(arch) for arch in ladder()],
         "sections": list(_sections(sections, version)),
@@ -95,16 +99,16 @@ def context(sections: Sequence[Section], version: str) -> dict[str, object]:
 
 
 def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
-    """Finds the roles of a call whose sizes scale a count, in families or in the benchmark."""
+    """Returns the roles of a call whose sizes scale a count, in families or in the benchmark."""
     units = [rule.unit for binding, _ in families for rule in binding.members.values()]
     if isinstance(call, BenchmarkBinding):
         units += [*call.units.values(), *units_of(call.name)]
-    has = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
-    return tuple(sorted({unit.of for unit in units if unit is not None} & has))
+    role_names = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
+    return tuple(sorted({unit.of for unit in units if unit is not None} & role_names))
 
 
 def identity(rendered_from: Mapping[str, object]) -> str:
-    """Names what a unit would be, without rendering it."""
+    """Identifies a unit without rendering it."""
     templates = (TEMPLATE, OPENED) if "opened" in rendered_from else (TEMPLATE,)
     digest = hashlib.sha256()
     for name in templates:
@@ -114,7 +118,7 @@ def identity(rendered_from: Mapping[str, object]) -> str:
 
 
 def render(rendered_from: Mapping[str, object]) -> str:
-    """Renders a unit, behind the headers that only a macro opens."""
+    """Renders a unit, preceded by the headers that a macro must open."""
     unit = fill(TEMPLATE, rendered_from, trim=False)
     return fill(OPENED, rendered_from, trim=False) + unit if "opened" in rendered_from else unit
 
@@ -138,11 +142,11 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
             "untuned": site.untuned,
             "support": site.support,
             "setup": site.setup,
-            "facts": _facts(section),
+            "facts": _answer_expressions(section),
             "archs": [arch_number(arch) for arch in section.archs],
             "workloads": [
-                _workload(first + i * len(section.archs), point, section.families, version)
-                for i, point in enumerate(section.points)
+                _workload(first + index * len(section.archs), point, section.families, version)
+                for index, point in enumerate(section.points)
             ],
         }
         first += len(section.rows)
@@ -155,7 +159,7 @@ def _includes(section: Section, version: str) -> Iterator[str]:
 
 
 def axis_headers(point: Workload, version: str) -> Iterator[str]:
-    """Finds the headers that the types of a workload come from, and its functors."""
+    """Yields the headers for a workload's types and functors."""
     yield from point.call.includes
     for axis, text in point.values.items():
         if axis in point.call.axes and not is_constant(text):
@@ -164,14 +168,14 @@ def axis_headers(point: Workload, version: str) -> Iterator[str]:
                 yield header
 
 
-def _facts(section: Section) -> list[str]:
+def _answer_expressions(section: Section) -> list[str]:
     if section.families is None:
-        return _values(section.site, whole=section.whole)
+        return _value_expressions(section.site, whole=section.whole)
     traits = (f"value<traits.{name}>" for name in section.traits)
-    return [*_marks(section.site, section.families), *traits]
+    return [*_mark_expressions(section.site, section.families), *traits]
 
 
-def _values(site: Site, *, whole: bool) -> list[str]:
+def _value_expressions(site: Site, *, whole: bool) -> list[str]:
     everything = _WHOLE if site.is_selector else "type<policy>"
     return [
         *([everything] if whole else []),
@@ -181,18 +185,18 @@ def _values(site: Site, *, whole: bool) -> list[str]:
     ]
 
 
-def _marks(site: Site, families: Sequence[BoundFamily]) -> list[str]:
+def _mark_expressions(site: Site, families: Sequence[BoundFamily]) -> list[str]:
     if site.is_selector:
         return ["value<mark>"]
     kinds = (f"type<::cuda::std::decay_t<decltype({text})>>" for text in site.values.values())
     return [
         f"value<{site.values[site.marked]}>",
         f"family<{', '.join(kinds)}>",
-        *(_family(*family) for family in families),
+        *(_family_expression(*family) for family in families),
     ]
 
 
-def _family(family: FamilyBinding, kinds: Sequence[str]) -> str:
+def _family_expression(family: FamilyBinding, kinds: Sequence[str]) -> str:
     args = [
         f"type<{arg}>" if kind == "type" else f"value<({arg})>"
         for arg, kind in zip(family.args, kinds, strict=True)
@@ -219,7 +223,7 @@ def _workload(
 
 
 def axis_declaration(axis: str, text: str, version: str) -> str:
-    """Declares what a unit calls `axis::T`."""
+    """Declares the `axis::T` of a unit."""
     if is_constant(text):
         return f"static constexpr auto {axis} = {text};"
     return f"using {axis} = {axis_type(text, version).cpp};"
@@ -231,69 +235,69 @@ NOTHING = "Nothing is said of it. Is this {} whole?"
 PLACE = re.compile(rb'^# (\d+) "((?:[^"\\\n]|\\.)*)"(?: [1-4])*$', re.M)
 
 
-# Marks units, so that what is made of one shows that it was made of it.
+# Marks units, so that the compiler's output can be verified.
 
 
 def new_mark() -> str:
-    """Makes a name that nobody can know before: no header, and no answer to another question."""
+    """Makes an unpredictable name, which no header and no other unit's output can contain."""
     return f"policygen_unit_{secrets.token_hex(16)}"
 
 
 def marked(unit: str, mark: str) -> str:
-    """Ends a unit with its mark, in what a device gets."""
+    """Ends a unit with its mark, in device code."""
     return f"{unit}\n__device__ int {mark};\n"
 
 
 def made_of(path: Path, mark: str, compiler: str = "nvcc") -> bytes:
-    """Reads what a compiler made of a unit; nothing, and what it made of another, is an error."""
-    whole = NOTHING.format(compiler)
+    """Reads a compiler's output; raises if it is empty or belongs to another unit."""
+    remedy = NOTHING.format(compiler)
     try:
-        made = path.read_bytes()
+        output = path.read_bytes()
     except FileNotFoundError:
-        made = b""
-    if not made:
-        raise InputError(f"{compiler} made nothing of a unit, and says that it did", whole)
-    if mark.encode() not in made:
-        raise InputError(f"what {compiler} made is not of the unit that it was given", whole)
-    return made
+        output = b""
+    if not output:
+        raise InputError(f"{compiler} made nothing of a unit, and says that it did", remedy)
+    if mark.encode() not in output:
+        raise InputError(f"what {compiler} made is not of the unit that it was given", remedy)
+    return output
 
 
 def check_unnamed(preprocessed: bytes, source: Path) -> None:
-    """Raises where a header asked for the unit's name: nobody else knows its folder's."""
+    """Raises if a header used the unit's file name, which is random."""
     name = os.fsencode(source.parent.name)
-    at = 0
-    while (at := preprocessed.find(name, at)) >= 0:
-        start = preprocessed.rfind(b"\n", 0, at) + 1
-        at += len(name)
+    position = 0
+    while (position := preprocessed.find(name, position)) >= 0:
+        start = preprocessed.rfind(b"\n", 0, position) + 1
+        position += len(name)
         if not PLACE.match(preprocessed, start):
             text = "asks for the name of the file that is compiled"
-            raise UnprovableError([f"{_place(preprocessed, start)}: it {text}"])
+            raise UnprovableError([f"{_location(preprocessed, start)}: it {text}"])
 
 
 def place_of(text: bytes, position: int) -> re.Match[bytes] | None:
-    """Finds the marker before a position, which names the file that its line comes from."""
+    """Finds the line marker before a position, which names its source file."""
     start = position + 1
     while start > 0:
         start = max(0, text.rfind(b"\n# ", 0, start) + 1)
-        if place := PLACE.match(text, start):
-            return place
+        if marker := PLACE.match(text, start):
+            return marker
     return None
 
 
-def _place(text: bytes, position: int) -> str:
-    """Names the line of a file that a position comes from."""
-    place = place_of(text, position)
-    if place is None:
+def _location(text: bytes, position: int) -> str:
+    """Returns the file and line that a position comes from."""
+    marker = place_of(text, position)
+    if marker is None:
         return "the unit"
-    line = int(place[1]) + text.count(b"\n", place.end() + 1, position)
-    return f"{os.fsdecode(place[2])}:{line}"
+    line = int(marker[1]) + text.count(b"\n", marker.end() + 1, position)
+    return f"{os.fsdecode(marker[2])}:{line}"
 
 
-# Makes folders that stand before a tree and replace one of its headers.
+# Overlay folders, which precede a tree and replace one of its headers.
 
 
 def overlay(name: str, data: bytes) -> str:
-    """Makes an include folder with one tuning header; the same content has the same one."""
+    """Makes an include folder with one tuning header; equal contents share one."""
     digest = hashlib.sha256(data).hexdigest()[:32]
     folder = cache_folder() / "overlay" / digest
     path = folder / shipped().tree.tunings / name

@@ -1,4 +1,4 @@
-"""Finds entries that no workload can select, by looking which marks ever show in a policy."""
+"""Finds entries that no workload can select, by checking which marks ever appear in a policy."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,39 +28,39 @@ UNANSWERED = Selected({})
 
 @dataclass(slots=True)
 class Reachability:
-    """What showed, and what did not."""
+    """Which entries are selected, and which are not."""
 
     wanted: Collection[EntryPlace] | None = None
-    """The entries that are asked about, where these are not all."""
+    """The entries of interest; None for all."""
     workloads: int = 0
     entries: int = 0
     unreachable: tuple[Unreachable, ...] = ()
     call_only: tuple[CallOnly, ...] = ()
-    """Entries that are selected by calls which no benchmark makes."""
+    """Entries that are selected only by calls that no benchmark makes."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """Header → entries that were not seen where not every workload could be asked for."""
+    """Header → number of entries without a verdict, because some workloads could not be queried."""
     archs: tuple[str, ...] = ()
     errors: tuple[PolicygenError, ...] = ()
     unasked: tuple[str, ...] = ()
-    """Families that no binding knows, and functions that no workload comes to."""
+    """Families without a binding, and functions that no workload reaches."""
 
     def wants(self, family: Family, entry: Entry) -> bool:
-        """Whether an entry is asked about."""
+        """Whether an entry is of interest."""
         return self.wanted is None or EntryPlace.of(family, entry) in self.wanted
 
 
 @dataclass(slots=True)
 class Sightings:
-    """Who selected each entry of one header; entries by number."""
+    """Which workload selected each entry of a header; entries by number."""
 
     by_benchmark: dict[int, str] = field(default_factory=dict)
     by_call: dict[int, str] = field(default_factory=dict)
 
     def note(self, number: int, point: Workload, arch: str) -> None:
-        """Notes the first workload that selects an entry, as its example."""
-        bench = isinstance(point.call, BenchmarkBinding)
-        by = self.by_benchmark if bench else self.by_call
-        by.setdefault(number, f"{point.name} on {arch}")
+        """Records the first workload that selects an entry, as its example."""
+        is_benchmark = isinstance(point.call, BenchmarkBinding)
+        examples = self.by_benchmark if is_benchmark else self.by_call
+        examples.setdefault(number, f"{point.name} on {arch}")
 
 
 def reach_all(
@@ -72,35 +72,35 @@ def reach_all(
     wanted: Collection[EntryPlace] | None = None,
     progress: Progress | None = None,
 ) -> Reachability:
-    """Finds what is never selected in a tree's dialects: families, the selectors beside them.
+    """Finds the entries that are never selected, in all dialects of a tree.
 
-    Where only some entries are `wanted`, the others are neither counted nor told.
+    If only some entries are `wanted`, the others are neither counted nor reported.
     """
-    found = Reachability(wanted=wanted)
+    result = Reachability(wanted=wanted)
     for dialect, marked in copies.items():
-        asked = tried_sites(cub, headers, dialect)
+        queries = tried_sites(cub, headers, dialect)
         if dialect not in OF_FUNCTIONS:
-            found.unasked += unasked(headers, asked)
+            result.unasked += unasked(headers, queries)
         if marked:
-            _reach(found, cub, asked, marked, toolchain, progress)
-    return found
+            _add_reachability(result, cub, queries, marked, toolchain, progress)
+    return result
 
 
 def reach(
-    cub: Cub, asked: Sequence[Asked], marked: Mapping[str, Marked], toolchain: Toolchain
+    cub: Cub, queries: Sequence[Asked], marked: Mapping[str, Marked], toolchain: Toolchain
 ) -> Reachability:
-    """Finds what is never selected by some workloads."""
-    found = Reachability()
-    _reach(found, cub, asked, marked, toolchain, None)
-    return found
+    """Finds the entries that some workloads never select."""
+    result = Reachability()
+    _add_reachability(result, cub, queries, marked, toolchain, None)
+    return result
 
 
 def tried_sites(cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect) -> tuple[Asked, ...]:
-    """Finds the sites of a dialect whose entries the tree has, with the archs that differ there."""
+    """Makes the queries for a dialect's sites with entries, on the archs that differ there."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     selectors = {header.name: header.selectors for header in headers if header.selectors}
     aggregates = {header.name: header.aggregates for header in headers}
-    found = []
+    queries = []
     for algorithm in bound(cub.bindings):
         for site in algorithm.sites:
             if site.dialect != dialect:
@@ -113,121 +113,133 @@ def tried_sites(cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect) -> 
                 problem = error
             if families or problem:
                 chain = chains.get(site.scope)
-                archs = _reading(chain, families) if site.inherits else _own(headers, site)
+                archs = (
+                    _reading_archs(chain, families) if site.inherits else _own_archs(headers, site)
+                )
             elif site.is_selector and site.header in selectors:
                 archs = steps(selectors[site.header])
             else:
                 continue
             points = _tried_points(algorithm, site, cub.bindings)
             ordered = tuple(sorted(archs, key=arch_number))
-            asked = Asked(site, points, ordered, families, values=False, problem=problem)
+            query = Asked(site, points, ordered, families, values=False, problem=problem)
             declared = aggregates.get(site.header, {})
-            found.append(replace(asked, branches=site.is_selector, aggregates=declared))
-    return tuple(found)
+            queries.append(replace(query, branches=site.is_selector, aggregates=declared))
+    return tuple(queries)
 
 
 def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[str, ...]:
-    """Lists families with specializations that no binding knows: nothing is said about them."""
-    asked = {(place.site.scope, binding.name) for place in tried for binding, _ in place.families}
+    """Lists families with specializations but no binding, about which nothing is known."""
+    bound_names = {
+        (query.site.scope, binding.name) for query in tried for binding, _ in query.families
+    }
     return tuple(
         dict.fromkeys(
             f"{family.namespace}::{family.name}"
             for header in headers
             for family in header.families
-            if family.specializations and (family.namespace, family.name) not in asked
+            if family.specializations and (family.namespace, family.name) not in bound_names
         )
     )
 
 
-def _reach(
-    found: Reachability,
+def _add_reachability(
+    result: Reachability,
     cub: Cub,
-    asked: Sequence[Asked],
+    queries: Sequence[Asked],
     marked: Mapping[str, Marked],
     toolchain: Toolchain | HostCompiler,
     progress: Progress | None,
 ) -> None:
-    """Asks for every workload which entry shows, and explains those that never do."""
+    """Asks which entry each workload selects, and explains the entries that none selects."""
     tree = AskedTree(cub.bindings, cub.include_folders, marked)
-    asked = [p for p in asked if any(starmap(found.wants, marked[p.site.header].entries))]
-    told = ask(tree, asked, toolchain, progress=progress)
-    for places in _together(asked):
-        _count(found, places, marked[places[0].site.header], told.rows)
-    # A workload is tried for the old dispatcher and for the new one.
-    found.workloads = max(found.workloads, sum(len(place.points) for place in asked))
-    archs = {arch for place in asked for arch in place.archs}
-    found.archs = tuple(sorted({*found.archs, *archs}, key=arch_number))
-    found.errors += told.errors
-    found.unknown = dict(sorted(found.unknown.items()))
-    found.unreachable = tuple(sorted(found.unreachable, key=_order))
-    found.call_only = tuple(sorted(found.call_only, key=_order))
+    queries = [
+        query for query in queries if any(starmap(result.wants, marked[query.site.header].entries))
+    ]
+    selection = ask(tree, queries, toolchain, progress=progress)
+    for group in _group_by_entries(queries):
+        _count_entries(result, group, marked[group[0].site.header], selection.rows)
+    # The same workload may be queried for the old dispatcher and for the new one.
+    result.workloads = max(result.workloads, sum(len(query.points) for query in queries))
+    archs = {arch for query in queries for arch in query.archs}
+    result.archs = tuple(sorted({*result.archs, *archs}, key=arch_number))
+    result.errors += selection.errors
+    result.unknown = dict(sorted(result.unknown.items()))
+    result.unreachable = tuple(sorted(result.unreachable, key=_order))
+    result.call_only = tuple(sorted(result.call_only, key=_order))
 
 
-def _together(asked: Sequence[Asked]) -> Iterator[list[Asked]]:
-    """Groups the sites that share their entries: those of a header where these are returns."""
+def _group_by_entries(queries: Sequence[Asked]) -> Iterator[list[Asked]]:
+    """Groups sites that share entries: those of one header, if its entries are returns."""
     by_header: dict[str, list[Asked]] = {}
-    for place in asked:
-        if place.site.is_selector:
-            by_header.setdefault(place.site.header, []).append(place)
+    for query in queries:
+        if query.site.is_selector:
+            by_header.setdefault(query.site.header, []).append(query)
         else:
-            yield [place]
+            yield [query]
     yield from by_header.values()
 
 
-def _count(
-    found: Reachability,
-    places: Sequence[Asked],
+def _count_entries(
+    result: Reachability,
+    queries: Sequence[Asked],
     copy: Marked,
     rows: Mapping[tuple[Workload, str], Selected],
 ) -> None:
-    """Counts the entries of some sites: selected by benchmarks, by other calls alone, or never."""
-    by, seen = _sightings(places, copy, rows)
-    complete = all(spot in rows for place in places for spot in place.spots)
-    functions = {copy.entries[n][0].name for n in (*by.by_benchmark, *by.by_call)}
-    for number in _numbers(places, copy):
+    """Counts the entries of some sites: selected by benchmarks, only by other calls, or never."""
+    sightings, seen = _sightings(queries, copy, rows)
+    complete = all(spot in rows for query in queries for spot in query.spots)
+    functions = {
+        copy.entries[entry_number][0].name
+        for entry_number in (*sightings.by_benchmark, *sightings.by_call)
+    }
+    for number in _candidate_numbers(queries, copy):
         family, entry = copy.entries[number]
-        if not found.wants(family, entry):
+        if not result.wants(family, entry):
             continue
         function = f"{family.namespace}::{family.name}"
         if entry.kind == "branch" and complete and family.name not in functions:
-            found.unasked = tuple(dict.fromkeys((*found.unasked, function)))
+            result.unasked = tuple(dict.fromkeys((*result.unasked, function)))
             continue
-        found.entries += 1
-        if number in by.by_benchmark:
+        result.entries += 1
+        if number in sightings.by_benchmark:
             continue
-        if number in by.by_call:
-            found.call_only += (CallOnly.of(family, entry, example=by.by_call[number]),)
+        if number in sightings.by_call:
+            result.call_only += (CallOnly.of(family, entry, example=sightings.by_call[number]),)
         elif complete:
-            found.unreachable += (explain(copy.header, family, entry, number, seen),)
+            result.unreachable += (explain(copy.header, family, entry, number, seen),)
         else:
-            found.unknown[family.header] = found.unknown.get(family.header, 0) + 1
+            result.unknown[family.header] = result.unknown.get(family.header, 0) + 1
 
 
 def _sightings(
-    places: Sequence[Asked], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
+    queries: Sequence[Asked], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
 ) -> tuple[Sightings, KeysSeen]:
-    """Notes what shows for the workloads of some sites, and where their keys lead."""
+    """Records the selected entry of each workload, and where its keys lead."""
     lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
-    by, seen = Sightings(), KeysSeen({}, {}, lines, UNMET.get(places[0].site.dialect, OF_RETURNS))
-    for place in places:
-        chains, scope = copy.header.chains, place.site.scope
-        read = {arch: used_families(chains, scope, arch) for arch in place.archs}
-        for point, arch in place.spots:
+    sightings, seen = (
+        Sightings(),
+        KeysSeen({}, {}, lines, UNMET.get(queries[0].site.dialect, OF_RETURNS)),
+    )
+    for query in queries:
+        chains, scope = copy.header.chains, query.site.scope
+        read = {arch: used_families(chains, scope, arch) for arch in query.archs}
+        for point, arch in query.spots:
             row = rows.get((point, arch), UNANSWERED)
             if row.number is not None:
-                by.note(row.number, point, arch)
+                sightings.note(row.number, point, arch)
             seen.look(row, read[arch], f"{point.name} on {arch}")
-    return by, seen
+    return sightings, seen
 
 
-def _numbers(places: Sequence[Asked], copy: Marked) -> list[int]:
-    """Numbers the entries that some sites may select: specializations, or returns for keys."""
-    names = {(p.site.scope, binding.name) for p in places for binding, _ in p.families}
+def _candidate_numbers(queries: Sequence[Asked], copy: Marked) -> list[int]:
+    """Returns the entries that some sites may select: specializations, or returns for keys."""
+    names = {(query.site.scope, binding.name) for query in queries for binding, _ in query.families}
     return [
         number
         for number, (family, entry) in enumerate(copy.entries)
         if (
-            entry.specific  # a default asks for a compute capability alone
+            entry.specific  # a default tests only the compute capability
             if entry.kind == "branch" and not names
             else entry.kind != "primary" and (family.namespace, family.name) in names
         )
@@ -235,14 +247,14 @@ def _numbers(places: Sequence[Asked], copy: Marked) -> list[int]:
 
 
 def _tried_points(algorithm: Bound, site: Site, version: str) -> tuple[Workload, ...]:
-    """Lists what is tried at a site: the workloads of benchmarks, and of further calls."""
+    """Lists the workloads to try at a site: those of benchmarks, and of other calls."""
     calls = [*algorithm.benchmarks, *algorithm.calls]
-    mine = (call for call in calls if call.site == site.name)
-    return tuple(point for call in mine for point in workloads(call, version))
+    site_calls = (call for call in calls if call.site == site.name)
+    return tuple(point for call in site_calls for point in workloads(call, version))
 
 
-def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> set[str]:
-    """Finds the archs whose policies read one of the families."""
+def _reading_archs(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> set[str]:
+    """Returns the archs whose policies read one of the families."""
     names = {binding.name for binding, _ in families}
     return {
         policy.arch
@@ -251,11 +263,11 @@ def _reading(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> set[
     }
 
 
-def _own(headers: Sequence[TuningHeader], site: Site) -> set[str]:
-    """Finds the archs that a header has something of its own for."""
-    mine = (header for header in headers if header.name == site.header)
-    return {family.arch for header in mine for family in header.families}
+def _own_archs(headers: Sequence[TuningHeader], site: Site) -> set[str]:
+    """Returns the archs for which a header has a family of its own."""
+    own_headers = (header for header in headers if header.name == site.header)
+    return {family.arch for header in own_headers for family in header.families}
 
 
-def _order(found: Unreachable | CallOnly) -> tuple[str, int]:
-    return found.header, found.line
+def _order(row: Unreachable | CallOnly) -> tuple[str, int]:
+    return row.header, row.line

@@ -31,7 +31,7 @@ NONE: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The rows that the compiler answered, and the benchmarks that it refused."""
+    """The resolved rows, and the benchmarks that the compiler refused."""
 
     rows: tuple[ResolvedRow, ...]
     unresolved: tuple[Unresolved, ...]
@@ -41,7 +41,7 @@ class Resolved:
 
 def resolve(
     cub: Cub,
-    asked: Sequence[Asked],
+    queries: Sequence[Asked],
     marked: Mapping[str, Marked],
     archs: Sequence[str],
     toolchain: Toolchain | HostCompiler,
@@ -50,83 +50,90 @@ def resolve(
     replaced: Mapping[str, bytes] | None = None,
     progress: Progress | None = None,
 ) -> Resolved:
-    """Asks for rows by benchmark, workload and architecture; `marked` has marked headers by name.
+    """Resolves rows by benchmark, workload and architecture; `marked` has marked headers by name.
 
-    In those of `enabled` conditions that are commented out are code. `replaced` has other content
-    of files by path, for a compiler that takes it.
+    In the headers of `enabled`, commented-out conditions are code. `replaced` has replacements for
+    files by path, for a compiler that supports them.
     """
-    selectors = {place.site.header for place in asked if place.site.is_selector}
-    places = [_with_marks(place, tuple(archs), cub, selectors, marked) for place in asked]
+    selectors = {query.site.header for query in queries if query.site.is_selector}
+    marked_queries = [_with_marks(query, tuple(archs), cub, selectors, marked) for query in queries]
     tree = AskedTree(cub.bindings, cub.include_folders, marked, replaced or {})
-    told = ask(tree, places, toolchain, progress=progress)
-    disabled, remarks = _commented_out(cub, places, enabled or {}, toolchain, progress)
+    selection = ask(tree, marked_queries, toolchain, progress=progress)
+    disabled, remarks = _find_commented_out(cub, marked_queries, enabled or {}, toolchain, progress)
     rows, refused = [], {}
-    for place in places:
-        header = marked.get(place.site.header)
+    for query in marked_queries:
+        header = marked.get(query.site.header)
         used = {
-            arch: used_families(header.header.chains, place.site.scope, arch) if header else NONE
+            arch: used_families(header.header.chains, query.site.scope, arch) if header else NONE
             for arch in archs
         }
-        for point, arch in product(place.points, archs):
-            found = told.rows.get((point, arch))
-            known = found is not None and bool(found.values)
-            if point in told.refused or not known:
+        for point, arch in product(query.points, archs):
+            selected = selection.rows.get((point, arch))
+            has_values = selected is not None and bool(selected.values)
+            if point in selection.refused or not has_values:
                 name, _ = point.point
-                why = _refusal(told.refused.get(point), known=known)
-                refused[name] = Unresolved(benchmark=name, reason=why, header=place.site.header)
-            # Without marks families do not tell which entry it is, and defaults look the same.
-            if found is None or not known or (point in told.refused and place.families):
+                reason = _refusal(selection.refused.get(point), has_values=has_values)
+                refused[name] = Unresolved(benchmark=name, reason=reason, header=query.site.header)
+            # Without marks, the entry of a family is unknown, and looks like a default.
+            if (
+                selected is None
+                or not has_values
+                or (point in selection.refused and query.families)
+            ):
                 continue
-            row = _row(place, point, arch, found, header, used[arch])
-            off = disabled.get((point, arch))
-            if off and _is_newer(off, row.since):
-                row = row.model_copy(update={"disabled": off[1]})
+            row = _resolved_row(query, point, arch, selected, header, used[arch])
+            disabled_entry = disabled.get((point, arch))
+            if disabled_entry and _is_newer(disabled_entry, row.since):
+                row = row.model_copy(update={"disabled": disabled_entry[1]})
             rows.append(row)
     rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
-    return Resolved(tuple(rows), tuple(refused.values()), told.errors, remarks)
+    return Resolved(tuple(rows), tuple(refused.values()), selection.errors, remarks)
 
 
-def _refusal(error: PolicygenError | None, *, known: bool) -> str:
-    """Words why the compiler does not answer, with the place as far as it is the tree's."""
+def _refusal(error: PolicygenError | None, *, has_values: bool) -> str:
+    """Describes why the compiler does not answer, with the place if it is in the tree."""
     if error is not None and not isinstance(error, RefusedError):
         return str(error).partition("\n")[0]
-    why = f": {error.first}" if error else ""
+    message = f": {error.first}" if error else ""
     return (
-        f"its entries are not known, a marked copy does not compile{why}"
-        if known
-        else (f"it does not compile{why}")
+        f"its entries are not known, a marked copy does not compile{message}"
+        if has_values
+        else (f"it does not compile{message}")
     )
 
 
 DisabledFor = tuple[str, DisabledEntry]
-"""The architecture that it would be for, and the condition."""
+"""The architecture that the entry would be for, and the entry with its condition."""
 
 
-def _commented_out(
+def _find_commented_out(
     cub: Cub,
-    asked: Sequence[Asked],
+    queries: Sequence[Asked],
     enabled: Mapping[str, Marked],
     toolchain: Toolchain | HostCompiler,
     progress: Progress | None,
 ) -> tuple[dict[tuple[Workload, str], DisabledFor], tuple[str, ...]]:
-    """Finds the workloads that conditions would decide if they were not commented out."""
-    mine = [
-        replace(place, families=(), values=False, branches=True)
-        for place in asked
-        if place.site.is_selector and place.site.header in enabled
+    """Finds the workloads that commented-out conditions would decide."""
+    selector_queries = [
+        replace(query, families=(), values=False, branches=True)
+        for query in queries
+        if query.site.is_selector and query.site.header in enabled
     ]
-    if not mine:
+    if not selector_queries:
         return {}, ()
-    told = ask(
-        AskedTree(cub.bindings, cub.include_folders, enabled), mine, toolchain, progress=progress
+    selection = ask(
+        AskedTree(cub.bindings, cub.include_folders, enabled),
+        selector_queries,
+        toolchain,
+        progress=progress,
     )
-    if told.errors:
-        names = ", ".join(sorted({place.site.header for place in mine}))
+    if selection.errors:
+        names = ", ".join(sorted({query.site.header for query in selector_queries}))
         text = "do not compile as code: what they would decide is not known"
         return {}, (f"conditions that are commented out in {names} {text}",)
     return {
         spot: (row.entry[0].arch, _disabled_entry(*row.entry))
-        for spot, row in told.rows.items()
+        for spot, row in selection.rows.items()
         if row.entry
     }, ()
 
@@ -136,54 +143,54 @@ def _disabled_entry(family: Family, entry: Entry) -> DisabledEntry:
 
 
 def _is_newer(disabled: DisabledFor, since: str | None) -> bool:
-    """Whether a condition would stand before the return that decides now."""
+    """Whether a condition would precede the return that decides now."""
     return since is None or arch_number(disabled[0]) > arch_number(since)
 
 
 def _with_marks(
-    place: Asked,
+    query: Asked,
     archs: tuple[str, ...],
     cub: Cub,
     selectors: Collection[str],
     marked: Mapping[str, Marked],
 ) -> Asked:
-    """Asks for entries, too, where they are marked: those of the header's own dialect are."""
-    own = cub.has_selectors or place.site.header in selectors
-    marks = place.site.is_selector == own and place.site.header in marked
+    """Asks for entries, too, if the site belongs to the header's own dialect and is marked."""
+    own_dialect = cub.has_selectors or query.site.header in selectors
+    is_marked = query.site.is_selector == own_dialect and query.site.header in marked
     return replace(
-        place,
+        query,
         archs=archs,
         since=True,
-        families=place.families if marks else (),
-        branches=marks and place.site.is_selector,
+        families=query.families if is_marked else (),
+        branches=is_marked and query.site.is_selector,
     )
 
 
-def _row(
-    place: Asked,
+def _resolved_row(
+    query: Asked,
     point: Workload,
     arch: str,
-    found: Selected,
+    selected: Selected,
     marked: Marked | None,
     used: Collection[str],
 ) -> ResolvedRow:
-    family, entry = found.entry or (None, None)
+    family, entry = selected.entry or (None, None)
     passed = disabled = since = None
-    if place.site.is_selector:
+    if query.site.is_selector:
         if entry is not None and not entry.specific:
-            family, entry = None, None  # it asks for `cc` alone: a default
-        since = family.arch if family else found.since if place.tuned else None
+            family, entry = None, None  # a default tests only `cc`
+        since = family.arch if family else selected.since if query.tuned else None
     else:
         since = family.arch if family and entry and entry.kind != "primary" else None
         if marked is not None:
-            passed = _passed(found, used)
-            disabled = _disabled(place.site.scope, found, marked, used, since)
+            passed = _passed_over(selected, used)
+            disabled = _disabled_match(query.site.scope, selected, marked, used, since)
     return ResolvedRow(
         benchmark=point.point[0],
         workload=dict(point.values),
         arch=arch,
-        values=dict(found.values),
-        fields=found.fields,
+        values=dict(selected.values),
+        fields=selected.fields,
         entry=EntryPlace.of(family, entry) if family and entry else None,
         status=_status(arch, since),
         since=since,
@@ -193,25 +200,25 @@ def _row(
     )
 
 
-def _disabled(
-    scope: str, found: Selected, marked: Marked, used: Collection[str], since: str | None
+def _disabled_match(
+    scope: str, selected: Selected, marked: Marked, used: Collection[str], since: str | None
 ) -> DisabledEntry | None:
-    """Finds a disabled entry with the workload's key, in a newer family than that which decides."""
+    """Finds a disabled entry with the workload's key, in a newer family than the selected one."""
     for family in marked.header.families:
-        known = found.keys.get(family.name)
-        newer = since is None or arch_number(family.arch) > arch_number(since)
-        if known is None or family.name not in used or family.namespace != scope:
+        key = selected.keys.get(family.name)
+        is_newer = since is None or arch_number(family.arch) > arch_number(since)
+        if key is None or family.name not in used or family.namespace != scope:
             continue
-        for entry in family.entries if newer else ():
-            if entry.disabled and fits(family.parameters, entry.slots, known.args):
+        for entry in family.entries if is_newer else ():
+            if entry.disabled and fits(family.parameters, entry.slots, key.args):
                 return _disabled_entry(family, entry)
     return None
 
 
-def _passed(found: Selected, used: Collection[str]) -> EntryPlace | None:
-    """Finds an entry that has the workload's key and is not selected."""
-    for name, key in found.keys.items():
-        if name in used and key.entry and key.number != found.number:
+def _passed_over(selected: Selected, used: Collection[str]) -> EntryPlace | None:
+    """Finds an entry that has the workload's key but is not selected."""
+    for name, key in selected.keys.items():
+        if name in used and key.entry and key.number != selected.number:
             family, entry = key.entry
             if entry.kind != "primary":
                 return EntryPlace.of(family, entry)
@@ -219,15 +226,17 @@ def _passed(found: Selected, used: Collection[str]) -> EntryPlace | None:
 
 
 def _note(passed: EntryPlace) -> str:
-    place = f"{passed.header}:{passed.line}"
-    return f"{place} ({passed.family}) has this key, and is not selected"
+    location = f"{passed.header}:{passed.line}"
+    return f"{location} ({passed.family}) has this key, and is not selected"
 
 
 def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
-    """Lists the families that an architecture's policy reads, as the headers' text has it."""
+    """Returns the families that an architecture's policy reads, according to the source."""
     for chain in chains:
         if chain.namespace == scope:
-            fitting = [p for p in chain.policies if arch_number(p.arch) <= arch_number(arch)]
+            fitting = [
+                policy for policy in chain.policies if arch_number(policy.arch) <= arch_number(arch)
+            ]
             if fitting:
                 newest = max(fitting, key=lambda policy: arch_number(policy.arch))
                 return frozenset(use.family for use in newest.uses)

@@ -1,1 +1,1 @@
-"""Console, Markdown and HTML from saved JSON."""
+"""Console, Markdown and HTML reports from saved JSON."""

@@ -1,4 +1,4 @@
-"""Two databases beside each other: as tables on the terminal, and as a page with plots."""
+"""Comparison of two databases: as tables on the terminal, and as a page with plots."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,13 +33,13 @@ from policygen.report.console import plural, results, show
 from policygen.report.plots import pairs_drawings
 
 SHOWN = 8
-"""Workloads of one side alone that are listed without -v."""
+"""Workloads of only one side that are listed without -v."""
 WIDE = 100
-"""Letters of a terminal, from which on there is room for all columns."""
+"""Minimum terminal width, in characters, at which all columns fit."""
 PAGE_WIDTH = 10_000
-"""A page scrolls what is wide."""
+"""Effectively unlimited, because a page scrolls wide tables."""
 NEEDED = 58
-"""Letters that a winner takes besides the label of a variant."""
+"""Characters that a winner takes in addition to the label of its variant."""
 STYLES = {"holds": "green", "same variant": "green", "contradicts": "red"}
 ON_PAGE = {"holds": "holds", "same variant": "holds", "contradicts": "contradicts"}
 KEYS = {"gpu": "GPUs", "ctk": "versions of the toolkit", "cccl": "versions of CCCL"}
@@ -53,7 +53,7 @@ AGREED: Mapping[Agreement | None, str] = {
     None: "no choice is made from a part of the runtime workloads",
 }
 MORE = 1.5
-"""So many times what choices take is more than chance."""
+"""Measured noise above this multiple of the expected noise is more than chance."""
 SAID = {"contradicts": "contradicts", "not confirmed": "does not confirm"}
 MEANING = (
     "order: Spearman's rank correlation of the scores; best: how many of A's best ones are among"
@@ -65,11 +65,11 @@ Group = tuple[str, list[ComparedWorkload]]
 
 
 def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show both sides, a table for each benchmark, and what holds for all."""
+    """Show both sides, a table for each benchmark, and notes that apply to all."""
     for name, side in (("A", document.a), ("B", document.b)):
         yield Words(side.databases, "bold", f"{name}  ", "   ", " + ", even=True)
-        for where in _where(side):
-            yield Words(where, "dim", "   ", "     ", ranking_views.DOT, even=True)
+        for key_parts in _all_key_parts(side):
+            yield Words(key_parts, "dim", "   ", "     ", ranking_views.DOT, even=True)
     for title, workloads in _groups(document.workloads):
         yield BLANK
         yield Words([title], "cyan", "", "    ", ", ", even=True)
@@ -78,10 +78,10 @@ def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> 
         yield from _winners(workloads, STYLES, width)
         for text in () if quiet else _reasons(workloads):
             yield ranking_views.prose(text, "  ")
-        for one in workloads if verbose else ():
+        for workload in workloads if verbose else ():
             yield BLANK
-            yield Note(f"{_name(one)}: runtime workloads", "bold")
-            yield _points(one)
+            yield Note(f"{_name(workload)}: runtime workloads", "bold")
+            yield _points(workload)
     if not quiet:
         yield BLANK
         yield ranking_views.note(MEANING)
@@ -92,15 +92,15 @@ def compared(document: DbCompare, width: int, *, verbose: bool, quiet: bool) -> 
 
 
 def print_compared(document: DbCompare, *, verbose: bool, quiet: bool) -> None:
-    """Print what two sides say."""
+    """Print the comparison of two sides."""
     show(compared(document, results().width, verbose=verbose, quiet=quiet))
 
 
 def render(document: DbCompare, form: str = "html") -> str:
-    """Write a page with plots, or Markdown without; neither names a path of a machine."""
+    """Render a page with plots, or Markdown without; local paths are removed from both."""
     document = portable(document)
     facts = {
-        name: "; ".join([" + ".join(side.databases), *map(", ".join, _where(side))])
+        name: "; ".join([" + ".join(side.databases), *map(", ".join, _all_key_parts(side))])
         for name, side in (("A", document.a), ("B", document.b))
     }
     blocks = list(_page(document, plots=form == "html"))
@@ -113,42 +113,45 @@ def _page(document: DbCompare, *, plots: bool) -> Iterator[Block]:
         yield Note(text)
     words = "Scores in B over scores in A, a panel for each workload; the tables have the numbers"
     if plots:
-        yield from (Picture(one, words) for one in pairs_drawings(document))
+        yield from (Picture(drawing, words) for drawing in pairs_drawings(document))
     for title, workloads in _groups(document.workloads):
         yield Heading(title)
         yield _overview(workloads, ON_PAGE)
         yield from _winners(workloads, ON_PAGE, PAGE_WIDTH)
         yield from map(Note, _reasons(workloads))
-        for one in workloads:
-            name = f"{_name(one)}: runtime workloads"
+        for workload in workloads:
+            name = f"{_name(workload)}: runtime workloads"
             if plots:
-                yield Fold(name, [_points(one)])
+                yield Fold(name, [_points(workload)])
             else:
-                yield from (Heading(name, 3), _points(one))
+                yield from (Heading(name, 3), _points(workload))
     yield Note(MEANING, "soft")
 
 
-def _where(side: SideFiles) -> list[list[str]]:
+def _all_key_parts(side: SideFiles) -> list[list[str]]:
     return [ranking_views.key_parts(key, None) for key in side.keys]
 
 
 def _groups(workloads: Sequence[ComparedWorkload]) -> list[Group]:
-    """Group workloads of one benchmark that were measured on the same, on either side."""
-    found: dict[str, list[ComparedWorkload]] = {}
-    several = len({_measured(one) for one in workloads}) > 1
-    for one in workloads:
-        keys = [" ".join(ranking_views.key_parts(side, None)) for side in (one.a, one.b)]
-        where = f": A on {keys[0]}, B on {keys[1]}" if several else ""
-        found.setdefault(f"{one.algorithm}{where}", []).append(one)
-    return list(found.items())
+    """Group workloads by benchmark and by what they were measured on, on either side."""
+    groups: dict[str, list[ComparedWorkload]] = {}
+    has_several_keys = len({_run_keys(workload) for workload in workloads}) > 1
+    for workload in workloads:
+        keys = [" ".join(ranking_views.key_parts(side, None)) for side in (workload.a, workload.b)]
+        location = f": A on {keys[0]}, B on {keys[1]}" if has_several_keys else ""
+        groups.setdefault(f"{workload.algorithm}{location}", []).append(workload)
+    return list(groups.items())
 
 
-def _measured(one: ComparedWorkload) -> tuple[str, ...]:
-    return (*(getattr(one.a, key) for key in KEYS), *(getattr(one.b, key) for key in KEYS))
+def _run_keys(workload: ComparedWorkload) -> tuple[str, ...]:
+    return (
+        *(getattr(workload.a, key) for key in KEYS),
+        *(getattr(workload.b, key) for key in KEYS),
+    )
 
 
-def _name(one: ComparedWorkload) -> str:
-    return ", ".join(one.workload.values()) or one.algorithm
+def _name(workload: ComparedWorkload) -> str:
+    return ", ".join(workload.workload.values()) or workload.algorithm
 
 
 def _axes(workloads: Sequence[ComparedWorkload]) -> str:
@@ -156,7 +159,7 @@ def _axes(workloads: Sequence[ComparedWorkload]) -> str:
 
 
 def _overview(workloads: Sequence[ComparedWorkload], styles: dict[str, str]) -> Table:
-    """Show whether both say the same, and how far they are apart."""
+    """Show whether both sides agree, and how far apart they are."""
     columns = [
         Column(_axes(workloads)),
         *(
@@ -167,16 +170,16 @@ def _overview(workloads: Sequence[ComparedWorkload], styles: dict[str, str]) -> 
     ]
     rows: list[list[Inline | Styled]] = [
         [
-            _name(one),
-            f"{len(one.scores):,}",
-            _coefficient(one.order.spearman),
-            f"{one.order.in_both}/{one.order.best}",
-            _percent(one.difference.shift),
-            "-" if one.difference.spread is None else _share(one.difference.spread),
-            _share(one.difference.expected),
-            Styled(one.agreement or "-", styles.get(one.agreement or "", "")),
+            _name(workload),
+            f"{len(workload.scores):,}",
+            _coefficient(workload.order.spearman),
+            f"{workload.order.in_both}/{workload.order.best}",
+            _percent(workload.difference.shift),
+            "-" if workload.difference.spread is None else _share(workload.difference.spread),
+            _share(workload.difference.expected),
+            Styled(workload.agreement or "-", styles.get(workload.agreement or "", "")),
         ]
-        for one in workloads
+        for workload in workloads
     ]
     return Table(columns, rows, "plain", "How far both are apart")
 
@@ -184,16 +187,16 @@ def _overview(workloads: Sequence[ComparedWorkload], styles: dict[str, str]) -> 
 def _winners(
     workloads: Sequence[ComparedWorkload], styles: dict[str, str], width: int = WIDE
 ) -> Iterator[Block]:
-    """Show what each side chooses, or finds best, and how that does on the other one."""
+    """Show what each side chooses or ranks best, and how that performs on the other side."""
     winners = [
-        (one, name, side.winner)
-        for one in workloads
-        for name, side in (("A", one.a), ("B", one.b))
+        (workload, name, side.winner)
+        for workload in workloads
+        for name, side in (("A", workload.a), ("B", workload.b))
         if side.winner is not None
     ]
     if max((len(winner.variant) for *_, winner in winners), default=0) > width - NEEDED:
-        for one, name, winner in winners:
-            yield from _narrow(one, name, winner, styles)
+        for workload, name, winner in winners:
+            yield from _winner_on_lines(workload, name, winner, styles)
         return
     costs = ["costs"] if width >= WIDE else []
     columns = [
@@ -204,46 +207,46 @@ def _winners(
         Column("there"),
     ]
     rows: list[list[Inline | Styled]] = []
-    for one, name, winner in winners:
-        in_a, in_b, lacks, said = _told(name, winner)
+    for workload, name, winner in winners:
+        in_a, in_b, cost, assessment = _winner_cells(name, winner)
         rows.append(
             [
-                _name(one),
+                _name(workload),
                 _wins(name, winner),
                 winner.variant,
                 *(in_a, in_b),
-                *([lacks] if costs else []),
-                Styled(said, styles.get(said, "")),
+                *([cost] if costs else []),
+                Styled(assessment, styles.get(assessment, "")),
             ]
         )
     yield Table(columns, rows, "plain", "Winners, and how they do on the other side")
 
 
-def _narrow(
-    one: ComparedWorkload, name: str, winner: Winner, styles: dict[str, str]
+def _winner_on_lines(
+    workload: ComparedWorkload, name: str, winner: Winner, styles: dict[str, str]
 ) -> Iterator[Block]:
-    """Show a winner on lines of its own: its label breaks at dots."""
-    in_a, in_b, lacks, said = _told(name, winner)
-    head = f"{_name(one)}  {_wins(name, winner)}  "
+    """Show a winner on its own lines, with its label wrapped at dots."""
+    in_a, in_b, cost, assessment = _winner_cells(name, winner)
+    head = f"{_name(workload)}  {_wins(name, winner)}  "
     yield Words(winner.variant.split("."), "", head, "    ", ".", even=True)
-    told = [f"A {in_a}", f"B {in_b}", f"costs {lacks}", said]
-    yield Words(told, styles.get(said, ""), "    ", "    ", ranking_views.DOT, even=True)
+    parts = [f"A {in_a}", f"B {in_b}", f"costs {cost}", assessment]
+    yield Words(parts, styles.get(assessment, ""), "    ", "    ", ranking_views.DOT, even=True)
 
 
 def _wins(name: str, winner: Winner) -> str:
     return f"{name} uses" if winner.chosen else f"{name}'s best"
 
 
-def _told(name: str, winner: Winner) -> tuple[str, str, str, str]:
-    """Write a winner's scores in A and in B, what it costs, and what the other side says of it."""
-    own, other = _places(winner)
-    lacks = "-" if winner.costs is None else _share(winner.costs)
-    said = winner.says or winner.verdict or ("not measured" if other == "-" else "-")
-    return (own, other, lacks, said) if name == "A" else (other, own, lacks, said)
+def _winner_cells(name: str, winner: Winner) -> tuple[str, str, str, str]:
+    """Return a winner's score in A and in B, its cost, and the other side's assessment."""
+    own, other = _scores_and_ranks(winner)
+    cost = "-" if winner.costs is None else _share(winner.costs)
+    assessment = winner.says or winner.verdict or ("not measured" if other == "-" else "-")
+    return (own, other, cost, assessment) if name == "A" else (other, own, cost, assessment)
 
 
-def _places(winner: Winner) -> tuple[str, str]:
-    """Write score and rank, at home and on the other side."""
+def _scores_and_ranks(winner: Winner) -> tuple[str, str]:
+    """Format score and rank, at home and on the other side."""
     own = f"{winner.score:.4f}"
     if winner.other_score is None:
         return own, "-"
@@ -251,17 +254,17 @@ def _places(winner: Winner) -> tuple[str, str]:
 
 
 def _reasons(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
-    """Tell why a choice does not hold."""
-    for one in workloads:
-        for name, other, side in (("A", "B", one.a), ("B", "A", one.b)):
+    """Explain why a choice does not hold."""
+    for workload in workloads:
+        for name, other, side in (("A", "B", workload.a), ("B", "A", workload.b)):
             winner = side.winner
             if winner is not None and winner.says in SAID:
-                what = f"{other} {SAID[winner.says]} {name}'s {winner.variant}"
-                yield f"{_name(one)}: {what}: {winner.reason}"
+                claim = f"{other} {SAID[winner.says]} {name}'s {winner.variant}"
+                yield f"{_name(workload)}: {claim}: {winner.reason}"
 
 
-def _points(one: ComparedWorkload) -> Table:
-    """Show each runtime workload: base's times, and how far the ratios are apart."""
+def _points(workload: ComparedWorkload) -> Table:
+    """Show each runtime workload: base's times, and how far apart the ratios are."""
     columns = [
         Column("runtime workload"),
         *(
@@ -270,7 +273,7 @@ def _points(one: ComparedWorkload) -> Table:
         ),
     ]
     rows: list[list[Inline | Styled]] = []
-    for point in one.points:
+    for point in workload.points:
         values = ", ".join(f"{axis_name(axis)}={value}" for axis, value in point.point.items())
         name = values or point.subbench
         if values and point.subbench != BASE:
@@ -290,21 +293,25 @@ def _points(one: ComparedWorkload) -> Table:
 
 
 def _remarks(document: DbCompare, *, verbose: bool) -> Iterator[str]:
-    """Tell what the user should know of the whole."""
+    """List caveats that apply to the whole comparison."""
     workloads = document.workloads
-    different = [what for key, what in KEYS.items() if any(key in one.differs for one in workloads)]
+    different = [
+        label
+        for key, label in KEYS.items()
+        if any(key in workload.differs for workload in workloads)
+    ]
     if different:
-        what = " and ".join(filter(None, [", ".join(different[:-1]), different[-1]]))
-        yield f"A and B are of different {what}: how far they are apart is not noise alone"
-    if copies := sum(one.copy_of_rows for one in workloads):
+        label = " and ".join(filter(None, [", ".join(different[:-1]), different[-1]]))
+        yield f"A and B are of different {label}: how far they are apart is not noise alone"
+    if copies := sum(workload.copy_of_rows for workload in workloads):
         yield (
             f"{plural(copies, 'workload')} of B {'is a copy' if copies == 1 else 'are copies'} of"
             " A's, the same to the bit: a copy tells nothing of noise, and confirms nothing"
         )
-    if any(one.a.approximate or one.b.approximate for one in workloads):
+    if any(workload.a.approximate or workload.b.approximate for workload in workloads):
         yield "scores are approximate: the declared values of the {io} axes are not known (--bench)"
     for name, other, index in (("A", "B", 0), ("B", "A", 1)):
-        sides = [(one.a, one.b)[index] for one in workloads]
+        sides = [(workload.a, workload.b)[index] for workload in workloads]
         if count := sum(side.only for side in sides):
             yield f"{plural(count, 'variant')} only in {name}"
         if count := sum(side.runtime_only for side in sides):
@@ -312,31 +319,36 @@ def _remarks(document: DbCompare, *, verbose: bool) -> Iterator[str]:
                 f"{plural(count, 'runtime workload')} only in {name}, which do not count here;"
                 f" choices of {name} know them"
             )
-        if alone := (document.only_a, document.only_b)[index]:
-            yield f"not in {other}: {_listed(alone, verbose=verbose)}"
+        if lone_workloads := (document.only_a, document.only_b)[index]:
+            yield f"not in {other}: {_listed(lone_workloads, verbose=verbose)}"
 
 
-def _listed(alone: Sequence[LoneWorkload], *, verbose: bool) -> str:
-    names = [", ".join(ranking_views.workload_name(one.algorithm, one.workload)) for one in alone]
+def _listed(lone_workloads: Sequence[LoneWorkload], *, verbose: bool) -> str:
+    names = [
+        ", ".join(ranking_views.workload_name(workload.algorithm, workload.workload))
+        for workload in lone_workloads
+    ]
     shown = names if verbose else names[:SHOWN]
     hidden = len(names) - len(shown)
     return "; ".join([*shown, *([f"and {hidden:,} more, see them with -v"] if hidden else [])])
 
 
 def _summary(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
-    """Tell the whole in two sentences."""
-    counts = Counter(one.agreement for one in workloads)
-    known_for = [(text, counts[what]) for what, text in AGREED.items() if counts[what]]
-    told = ", ".join(f"{text} for {count:,}" for text, count in known_for)
-    yield f"{plural(len(workloads), 'workload')} in both: {told}"
-    noise = sorted(one.difference.noise for one in workloads if one.difference.noise is not None)
+    """Summarize the comparison in two sentences."""
+    counts = Counter(workload.agreement for workload in workloads)
+    counted = [(text, counts[agreement]) for agreement, text in AGREED.items() if counts[agreement]]
+    agreements = ", ".join(f"{text} for {count:,}" for text, count in counted)
+    yield f"{plural(len(workloads), 'workload')} in both: {agreements}"
+    noise = sorted(
+        workload.difference.noise for workload in workloads if workload.difference.noise is not None
+    )
     if noise:
-        known = median(one.difference.expected for one in workloads)
+        expected = median(workload.difference.expected for workload in workloads)
         yield (
             f"noise of a score in one run, by these two: {_share(median(noise))}"
-            f" ({_share(noise[0])} to {_share(noise[-1])}); choices take {_share(known)}"
+            f" ({_share(noise[0])} to {_share(noise[-1])}); choices take {_share(expected)}"
         )
-        if median(noise) > MORE * known:
+        if median(noise) > MORE * expected:
             yield (
                 "that is more than choices take: state it as noise under [choose] of a"
                 " policygen.toml, or find out what else differs between the two"

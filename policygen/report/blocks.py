@@ -1,25 +1,25 @@
-"""What reports are made of: blocks of plain text, which one renderer for each medium writes.
+"""Building blocks of reports: plain text, written by one renderer per medium.
 
-Views make them and escape nothing: what is safe in a medium is known to its renderer alone.
+Views do not escape anything, because only the renderer knows what is safe in its medium.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Piece = tuple[str | float, str]
-"""A text, or a number that has three digits behind the point, and its style."""
+"""Text, or a number shown with three decimals, and its style."""
 Inline = str | float | tuple[Piece, ...]
-"""What stands on a line."""
+"""Content of a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line, elsewhere a paragraph."""
+    """A line on a terminal, a paragraph elsewhere."""
 
     text: Inline = ""
     style: str = ""
     folded: bool = False
-    """Whether it is as wide as a terminal at most."""
+    """Whether the line is wrapped at the width of the terminal."""
 
 
 BLANK = Note()
@@ -27,34 +27,34 @@ BLANK = Note()
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words, or given parts that stay whole, as many on a line of a terminal as there is room."""
+    """Words, or parts that are never broken, wrapped at the width of the terminal."""
 
     words: str | Sequence[str]
     style: str = ""
     first: str = ""
-    """What the first line begins with."""
+    """Prefix of the first line."""
     later: str | None = None
-    """What the others begin with; none: they are indented by two blanks more."""
+    """Prefix of the following lines; None indents them by two more spaces than the first."""
     joint: str = " "
     even: bool = False
-    """Whether the first line leaves the room that the indentation takes from the others."""
+    """Whether all lines reserve the same space for the prefix."""
     mark: str | None = None
-    """The style of what the first line begins with; none: that of the words."""
+    """Style of the prefix of the first line; None uses the style of the words."""
 
     @property
     def parts(self) -> Sequence[str]:
-        """What stays whole."""
+        """Parts that are never broken."""
         return self.words.split(" ") if isinstance(self.words, str) else self.words
 
     @property
     def hanging(self) -> str:
-        """What the later lines begin with."""
+        """Prefix of the lines after the first."""
         return f"{self.first}  " if self.later is None else self.later
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Words, and behind them further ones; where there is no room for these, they go below."""
+    """Words with further words to their right, or below them if there is no room."""
 
     left: Words
     right: Words
@@ -62,57 +62,59 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Bars that show what is told in words, too."""
+    """Bars that illustrate values that the text states, too."""
 
     kind: str
-    """`bar` and `stack`: parts of a whole; `strip`; `track`: from the middle."""
+    """`bar` and `stack` show parts of a whole, `strip` a sequence, and `track` starts in the
+    middle.
+    """
     bars: Sequence[tuple[str, float, str]]
-    """Style, percent and text of each."""
+    """Style, percentage, and text of each bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `n` is the style of numbers; a `whole` one and a `name` stay whole."""
+    """A column of a table; style `n` marks numbers; `whole` and `name` columns never wrap."""
 
     title: str
     style: str = ""
     least: int | None = None
-    """Letters that it has at least on a terminal."""
+    """Minimum width on a terminal, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """A cell that is more than its text."""
+    """A cell with a style, a tooltip, or a link."""
 
     text: Inline | Figure
     style: str = ""
     why: str = ""
     to: str = ""
-    """The anchor on a page to which it leads."""
+    """Anchor on the page that the cell links to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a head."""
+    """Rows below a header."""
 
     columns: Sequence[str | Column]
     rows: Sequence[Sequence[Inline | Styled]]
     style: str = ""
     label: str = ""
-    """What it holds, for those who cannot see it."""
+    """Description for screen readers."""
     shown: int | None = None
-    """As many rows as Markdown shows."""
+    """Maximum number of rows in Markdown."""
     styles: Sequence[str] = ()
-    """Of the rows on a terminal."""
+    """Styles of the rows on a terminal."""
     total: bool = False
-    """Whether the last row sums up the others."""
+    """Whether the last row contains totals."""
     anchors: Sequence[str] = ()
-    """What a page calls each row, so that a link leads there; see `Anchors`."""
+    """Anchors of the rows on a page, for links; see `Anchors`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mixed:
-    """A whole and its parts: `50 %`, `12/24`, in words, and style and percent of each part."""
+    """A whole and its parts: `50 %`, `12/24`, text, and style and percentage of each part."""
 
     answer: str
     count: str
@@ -122,29 +124,29 @@ class Mixed:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """What each column has of a thing; none where it does not have it."""
+    """Row of a matrix, with None for columns that do not apply."""
 
     name: str
     cells: Sequence[Mixed | None]
     to: str = ""
-    """The anchor of what is behind it."""
+    """Anchor that the row links to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Wholes by row and column; a narrow page has a list for each column instead."""
+    """Wholes by row and column; narrow screens show a list per column instead."""
 
     corner: str
     columns: Sequence[Column]
     rows: Sequence[MatrixRow]
     label: str
     anchor: str
-    """What the anchors of its rows begin with."""
+    """Prefix of the anchors of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What the following is about."""
+    """A section heading."""
 
     text: Inline
     level: int = 2
@@ -153,51 +155,51 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Items, one below the other."""
+    """Items of a list."""
 
     items: Sequence[Inline]
     style: str = ""
     shown: int | None = None
-    """As many as Markdown shows."""
+    """Maximum number of items in Markdown."""
     loose: bool = False
-    """Whether they are apart in Markdown, which then does not tell that there are more."""
+    """Whether Markdown separates items by blank lines and does not mention hidden ones."""
     to: Sequence[str] = ()
-    """The anchors on a page to which the items lead; an empty one: nowhere."""
+    """Anchors on the page that the items link to; an empty anchor means no link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An answer at the head of a page, its number first, and what is behind it."""
+    """An answer at the top of a page: its number first, followed by details."""
 
     title: str
     answer: str
     lines: Sequence[str]
     rest: str = ""
-    """Of the answer."""
+    """Continuation of the answer."""
     style: str = ""
     figure: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cards:
-    """Answers side by side."""
+    """Cards side by side."""
 
     cards: Sequence[Card]
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a reader looks for in a page."""
+    """Filters of a page."""
 
     hint: str
     choices: Mapping[str, tuple[str, Sequence[str]]]
-    """By what is chosen: its name in words, and what there is."""
+    """Maps each facet to its title and values."""
     boxes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks that a reader opens."""
+    """Blocks that are collapsed until opened."""
 
     summary: Inline
     blocks: Sequence["Block"]
@@ -209,7 +211,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """Blocks that belong together, and what filters find them by."""
+    """Related blocks, with the facets that filters match."""
 
     blocks: Sequence["Block"]
     style: str
@@ -218,7 +220,7 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Lines that stay as they are."""
+    """Code block."""
 
     lines: Sequence[str]
     language: str
@@ -226,7 +228,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """How a file differs: the lines of a unified diff, of which Markdown shows the first."""
+    """Lines of a unified diff of a file; Markdown shows only the first ones."""
 
     path: str
     lines: Sequence[str]
@@ -235,7 +237,7 @@ class Diff:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawing of a page; its words are for those who cannot see it."""
+    """An image of a page, with a description for screen readers."""
 
     svg: bytes
     words: str
@@ -243,29 +245,29 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An element of a drawing: its name in SVG, its attributes, and its text."""
+    """An SVG element of a drawing: its name, attributes, and text."""
 
     name: str
     look: str
-    """Its class: colours are those of the page."""
+    """CSS class; the page defines the colors."""
     where: Mapping[str, float | str]
     text: str = ""
     title: str = ""
-    """What is shown where one points at it."""
+    """Tooltip."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure that is part of a page, light and dark as it is."""
+    """A figure embedded in the page, which follows its light or dark theme."""
 
     title: str
     words: str
-    """What it shows, for those who cannot see it."""
+    """Description for screen readers."""
     width: float
     height: float
     marks: Sequence[Mark]
     note: str = ""
-    """What stands below it."""
+    """Caption below the figure."""
 
 
 Block = (
@@ -276,7 +278,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A whole document."""
+    """A complete document."""
 
     title: str
     facts: Mapping[str, str]
@@ -284,17 +286,17 @@ class Page:
 
 
 def pieces(text: Inline) -> tuple[Piece, ...]:
-    """Take a line apart."""
+    """Return the pieces of a line."""
     return text if isinstance(text, tuple) else ((text, ""),)
 
 
-def spelled(one: str | float) -> str:
-    """Write a number with three digits behind its point."""
-    return one if isinstance(one, str) else f"{one:.3f}"
+def spelled(value: str | float) -> str:
+    """Write a number with three decimals."""
+    return value if isinstance(value, str) else f"{value:.3f}"
 
 
 def remarks(texts: Iterable[str]) -> Iterable[Words]:
-    """What the user should know of the whole."""
+    """Format remarks about the whole document."""
     return (Words(f"note: {remark}", "yellow") for remark in texts)
 
 
@@ -304,34 +306,46 @@ TITLE = "What stands out"
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A text that begins with its number, how large it is among those of its kind, and a link."""
+    """A notable fact that starts with a number, with a size to rank it among its kind."""
 
     size: float
     text: Inline
     to: str = ""
-    """The anchor of what it is about."""
+    """Anchor of the subject."""
 
 
-# What stands out in a document: the largest facts of each kind.
+# Notable facts: the largest of each kind
 
 
 def fact(size: float, words: str, to: str = "", number: str | None = None) -> Fact:
-    """Put the number before the words: it is the size, unless another one is given."""
+    """Put the number before the words; it defaults to the size."""
     return Fact(
         size, ((f"{size:,.0f}" if number is None else number, "bold"), (f" {words}", "")), to
     )
 
 
 def largest(kinds: Sequence[Iterable[Fact]]) -> list[Fact]:
-    """Take the largest of each kind in turns until there are ten; the kinds stay together."""
-    lots = [sorted(kind, key=lambda one: -one.size) for kind in kinds]
-    rounds = range(max(map(len, lots), default=0))
-    turns = [(at, kind) for at in rounds for kind, lot in enumerate(lots) if at < len(lot)]
-    return [lots[kind][at] for kind, at in sorted((k, a) for a, k in turns[:MOST])]
+    """Pick the largest facts of each kind in turn, ten in total, and keep kinds together."""
+    facts_by_kind = [sorted(kind, key=lambda fact_of_kind: -fact_of_kind.size) for kind in kinds]
+    rounds = range(max(map(len, facts_by_kind), default=0))
+    picks = [
+        (rank, kind)
+        for rank in rounds
+        for kind, kind_facts in enumerate(facts_by_kind)
+        if rank < len(kind_facts)
+    ]
+    return [
+        facts_by_kind[kind][rank]
+        for kind, rank in sorted((kind, rank) for rank, kind in picks[:MOST])
+    ]
 
 
 def standing_out(kinds: Sequence[Iterable[Fact]]) -> Iterable[Block]:
-    """Show them under a heading, each as a link to what it is about."""
-    if found := largest(kinds):
+    """Show facts under a heading, each linked to its subject."""
+    if facts := largest(kinds):
         yield Heading(TITLE)
-        yield Listing([one.text for one in found], "largest", to=[one.to for one in found])
+        yield Listing(
+            [fact_shown.text for fact_shown in facts],
+            "largest",
+            to=[fact_shown.to for fact_shown in facts],
+        )

@@ -1,4 +1,4 @@
-"""The terminal: where results go, and how names and numbers look on it."""
+"""Terminal output: result and message streams, and the format of names and numbers."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 LARGE = 1000
-"""A ratio or a percentage of more than this is told as such."""
+"""Ratios and percentages above this are shown as a bound."""
 
 
 def results() -> "Terminal":
-    """Open standard output; colour follows the terminal, `NO_COLOR` and `FORCE_COLOR`."""
+    """Open standard output; colors follow the terminal, `NO_COLOR` and `FORCE_COLOR`."""
     from policygen.report.terminal import Terminal
 
     return Terminal(sys.stdout)
 
 
 def messages() -> "Terminal":
-    """Open standard error, where standard output holds something else."""
+    """Open standard error, for use when standard output carries other data."""
     from policygen.report.terminal import Terminal
 
     return Terminal(sys.stderr)
@@ -38,32 +38,32 @@ def show(blocks: "Iterable[Block]") -> None:
 
 
 def printed(view: Callable[P, "Iterable[Block]"]) -> Callable[P, None]:
-    """Make a function that prints what a view shows."""
+    """Return a function that prints the blocks of a view."""
 
     @wraps(view)
-    def show_it(*given: P.args, **options: P.kwargs) -> None:
-        show(view(*given, **options))
+    def show_it(*args: P.args, **kwargs: P.kwargs) -> None:
+        show(view(*args, **kwargs))
 
     return show_it
 
 
 def short(name: str) -> str:
-    """Name a benchmark, with or without its workload, without what all of CUB's begin with."""
+    """Strip the common prefix `cub.bench.` from a benchmark name."""
     return name.removeprefix("cub.bench.")
 
 
-def noun(count: int, one: str, many: str | None = None) -> str:
-    """Name what is counted: `entry` of one, else `entries`."""
-    return one if count == 1 else many or f"{one}s"
+def noun(count: int, singular: str, plural_form: str | None = None) -> str:
+    """Return `entry` for a count of one, else `entries`."""
+    return singular if count == 1 else plural_form or f"{singular}s"
 
 
-def plural(count: int, one: str, many: str | None = None) -> str:
+def plural(count: int, singular: str, plural_form: str | None = None) -> str:
     """Count `1 entry`, `7 entries`."""
-    return f"{count:,} {noun(count, one, many)}"
+    return f"{count:,} {noun(count, singular, plural_form)}"
 
 
 def ratio_words(ratio: float | None) -> str:
-    """Write a ratio; what is absurd has no more letters than others."""
+    """Write a ratio; absurdly large ones are shown as a bound."""
     if ratio is None:
         return "not known"
     if abs(ratio) < LARGE:
@@ -87,5 +87,5 @@ def percent_words(share: float | None, digits: int = 2) -> str:
 
 def tree_line(cub: "Cub") -> str:
     """Name the tree that an output is about, and how it was found."""
-    found = f"{cub.found}, changed since it was fetched" if cub.changed else cub.found
-    return f"{cub.called} {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{found}]"
+    origin = f"{cub.found}, changed since it was fetched" if cub.changed else cub.found
+    return f"{cub.called} {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{origin}]"

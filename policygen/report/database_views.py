@@ -1,4 +1,4 @@
-"""What `policygen db import` brought in."""
+"""Terminal views of `policygen db import`, `merge`, `export`, and `plot`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,25 +17,25 @@ from policygen.report.console import plural, printed
 
 
 def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show what the kernel is called, what base is, what labels mean, and what failed."""
+    """Show the name of the kernel, its base, the meaning of labels, and failures."""
     if document.library:
         yield from suite(document, verbose=verbose, quiet=quiet)
         return
     versions = (("ctk", document.ctk), ("cccl", document.cccl))
-    told = [f"{name} {text}" for name, text in versions if text]
+    known_versions = [f"{name} {text}" for name, text in versions if text]
     name = ranking_views.workload_name(document.algorithm, document.workload)
-    yield ranking_views.heading(name, [document.gpu, document.arch, *told])
-    yield Words(["base is", *_sentence(document)], "", "  ", "    ", even=True)
+    yield ranking_views.heading(name, [document.gpu, document.arch, *known_versions])
+    yield Words(["base is", *_base_words(document)], "", "  ", "    ", even=True)
     if quiet:
         return
     yield Note(f"  {', '.join(counts(document))}")
     for size in document.sizes if verbose else ():
         yield Note(f"  Elements={size}")
-    for one in document.files:
+    for file in document.files:
         if verbose:
-            yield Note(f"  {one.path}: {plural(one.configurations, 'configuration')}")
-        for text in one.notes:
-            yield ranking_views.prose(f"{one.path}: {text}", "  ", "yellow")
+            yield Note(f"  {file.path}: {plural(file.configurations, 'configuration')}")
+        for text in file.notes:
+            yield ranking_views.prose(f"{file.path}: {text}", "  ", "yellow")
     if document.warmup and document.without_samples < document.rows:
         yield ranking_views.prose(_warmup(document), "  ")
     if document.without_samples:
@@ -45,65 +45,67 @@ def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
             yield numbered(parameter, "  ", verbose=verbose)
     shown = document.failures if verbose else document.failures[:SHOWN]
     for failure in shown:
-        such = f", such as {failure.variants[0]}"
-        yield ranking_views.prose(f"{failure.count:,} {failure.kind}: {failure.reason}{such}", "  ")
+        example = f", such as {failure.variants[0]}"
+        yield ranking_views.prose(
+            f"{failure.count:,} {failure.kind}: {failure.reason}{example}", "  "
+        )
     yield from hidden_reasons(document, len(shown))
     yield Note(f"written to {document.out}")
 
 
-def _sentence(document: DbImport) -> list[str]:
-    told = [f"{name}={text}" for name, text in document.base_values.items()]
-    is_numbered = any(one.numbered for one in document.parameters)
-    return [document.base, *([f"({', '.join(told)})"] if is_numbered else [])]
+def _base_words(document: DbImport) -> list[str]:
+    values = [f"{name}={text}" for name, text in document.base_values.items()]
+    is_numbered = any(parameter.numbered for parameter in document.parameters)
+    return [document.base, *([f"({', '.join(values)})"] if is_numbered else [])]
 
 
 def _warmup(document: DbImport) -> str:
-    several = f"{document.warmup} launches warm up and count"
-    launches = "launch warms up and counts" if document.warmup == 1 else several
+    plural_form = f"{document.warmup} launches warm up and count"
+    launches = "launch warms up and counts" if document.warmup == 1 else plural_form
     return f"the first {launches} for nothing; with --warmup 0 all count"
 
 
-# What views of imports have in common: counts, what numbers stand for, what is not listed.
+# Shared by views of imports: counts, meanings of numbers, and hidden items
 
 
 def counts(document: DbImport) -> list[str]:
-    """Count what is in the database, and what was joined or is a copy."""
-    found = [
+    """Count rows, variants, and sizes, and what was joined or is a copy."""
+    parts = [
         plural(document.rows, "row"),
         plural(document.variants, "variant"),
         plural(len(document.sizes), "size"),
     ]
     if document.joined:
-        found.append(f"{plural(document.joined, 'measurement')} joined to earlier ones")
+        parts.append(f"{plural(document.joined, 'measurement')} joined to earlier ones")
     if document.copies:
-        found.append(f"{plural(document.copies, 'copy', 'copies')} of measurements left out")
-    return found
+        parts.append(f"{plural(document.copies, 'copy', 'copies')} of measurements left out")
+    return parts
 
 
 def without_samples(document: DbImport) -> str:
-    """Say what rows without samples are worth."""
+    """Explain the limitations of rows without samples."""
     return (
         f"{plural(document.without_samples, 'row')} without samples: how sure their scores are is"
         " not known, and `db choose` takes them with --without-samples alone"
     )
 
 
-# What `policygen db import` brought in of a library's benchmarks, algorithm by algorithm.
+# Imports of a library's benchmarks, by algorithm
 
 
 def suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show how much there is of each algorithm, what base is, and what is left out, and why."""
-    told = ranking_views.versions_of(document.ctk or "", document.cccl or "")
+    """Show the workloads of each algorithm, its base, and what was left out and why."""
+    known_versions = ranking_views.versions_of(document.ctk or "", document.cccl or "")
     library = ranking_views.CALLED.get(document.library, document.library)
-    where = dict.fromkeys([document.gpu, document.arch])
-    yield ranking_views.heading([library], [*where, *told])
+    location = dict.fromkeys([document.gpu, document.arch])
+    yield ranking_views.heading([library], [*location, *known_versions])
     algorithms: dict[str, list[ImportedWorkload]] = {}
-    for one in document.workloads:
-        algorithms.setdefault(one.algorithm, []).append(one)
-    many = (
+    for workload in document.workloads:
+        algorithms.setdefault(workload.algorithm, []).append(workload)
+    summary = (
         f"{plural(len(document.workloads), 'workload')} of {plural(len(algorithms), 'algorithm')}"
     )
-    yield ranking_views.prose(", ".join([many, *counts(document)]), "  ")
+    yield ranking_views.prose(", ".join([summary, *counts(document)]), "  ")
     if quiet:
         return
     for file in document.files:
@@ -129,19 +131,19 @@ def suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
 def _algorithm(
     document: DbImport, workloads: Sequence[ImportedWorkload], *, verbose: bool
 ) -> Iterator[Block]:
-    """Show one algorithm: its workloads, or how many there are, and what numbers stand for."""
+    """Show the workloads of an algorithm, or their count, and the meaning of numbers."""
     name = workloads[0].algorithm
-    variants = plural(sum(one.variants for one in workloads), "variant")
-    origins = dict.fromkeys(FROM[one.base_from] for one in workloads)
+    variants = plural(sum(workload.variants for workload in workloads), "variant")
+    origins = dict.fromkeys(FROM[workload.base_from] for workload in workloads)
     base = f"base is {' or '.join(origins)}"
     yield ranking_views.prose(
         f"{name}: {plural(len(workloads), 'workload')}, {variants}, {base}", "  "
     )
-    for one in workloads if verbose else ():
-        parts = ranking_views.workload_name("", one.workload)
-        label = "" if one.base == BASE else f", base is {one.base}"
+    for workload in workloads if verbose else ():
+        parts = ranking_views.workload_name("", workload.workload)
+        label = "" if workload.base == BASE else f", base is {workload.base}"
         yield ranking_views.prose(
-            f"{', '.join(parts)} {plural(one.variants, 'variant')}{label}", "    "
+            f"{', '.join(parts)} {plural(workload.variants, 'variant')}{label}", "    "
         )
     for parameter in document.parameters:
         if parameter.algorithm == name and parameter.numbered:
@@ -152,7 +154,7 @@ FROM = {"default": "default_config", "tree": "what the tree has", "option": "wha
 
 
 def numbered(parameter: ImportedParameter, indent: str, *, verbose: bool) -> Block:
-    """Say what numbers in labels stand for."""
+    """Explain the numbers used in labels."""
     values = list(parameter.values.items())
     shown = [f"{number} is {text}" for number, text in (values if verbose else values[:SHOWN])]
     if hidden := len(values) - len(shown):
@@ -161,25 +163,27 @@ def numbered(parameter: ImportedParameter, indent: str, *, verbose: bool) -> Blo
 
 
 SHOWN = 8
-"""Reasons and numbered values as many as are listed without -v."""
+"""Reasons and numbered values listed without -v."""
 
 
-def _left_out(found: Sequence[ImportedLeftOut], *, verbose: bool) -> Iterator[Block]:
-    shown = found if verbose else found[:SHOWN]
-    for one in shown:
-        such = ", ".join(ranking_views.workload_name(one.algorithm, one.workload))
-        size = f" Elements={one.size}" if one.size else ""
-        what = "size" if one.size else "workload"
-        more = f" and {plural(one.count - 1, f'more {what}')}" if one.count > 1 else ""
-        yield ranking_views.prose(f"left out: {such}{size}{more}: {one.reason}", "  ", "yellow")
-    if hidden := sum(one.count for one in found[len(shown) :]):
+def _left_out(left_out: Sequence[ImportedLeftOut], *, verbose: bool) -> Iterator[Block]:
+    shown = left_out if verbose else left_out[:SHOWN]
+    for entry in shown:
+        workload = ", ".join(ranking_views.workload_name(entry.algorithm, entry.workload))
+        size = f" Elements={entry.size}" if entry.size else ""
+        noun = "size" if entry.size else "workload"
+        suffix = f" and {plural(entry.count - 1, f'more {noun}')}" if entry.count > 1 else ""
+        yield ranking_views.prose(
+            f"left out: {workload}{size}{suffix}: {entry.reason}", "  ", "yellow"
+        )
+    if hidden := sum(entry.count for entry in left_out[len(shown) :]):
         yield Note(f"  and {hidden:,} more left out, see why with -v")
 
 
 def _failure(failure: ImportedFailure) -> str:
-    where = f" ({failure.places[0]})" if failure.places else ""
-    such = f", such as {failure.variants[0]}{where}"
-    return f"{failure.count:,} {failure.kind}: {failure.reason}{such}"
+    location = f" ({failure.places[0]})" if failure.places else ""
+    example = f", such as {failure.variants[0]}{location}"
+    return f"{failure.count:,} {failure.kind}: {failure.reason}{example}"
 
 
 def hidden_reasons(document: DbImport, shown: int) -> Iterator[Block]:
@@ -190,22 +194,22 @@ def hidden_reasons(document: DbImport, shown: int) -> Iterator[Block]:
 
 print_import = printed(imported)
 MERGE_SHOWN = 10
-"""As many conflicts as are listed without -v."""
+"""Conflicts listed without -v."""
 
 
-# What `policygen db merge` did.
+# `policygen db merge`
 
 
 def merged(report: MergeReport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show one line a table, then the conflicts."""
+    """Show one line per table, then the conflicts."""
     for table in () if quiet else report.tables:
         counts = {
             "duplicate": table.duplicates,
             "in conflict": table.conflicts,
             "unusable": table.unusable,
         }
-        told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
-        yield Note(f"{table.table}: {plural(table.rows, 'row')}{told and f' ({told})'}")
+        details = ", ".join(f"{number:,} {label}" for label, number in counts.items() if number)
+        yield Note(f"{table.table}: {plural(table.rows, 'row')}{details and f' ({details})'}")
     shown = report.conflicts if verbose else report.conflicts[:MERGE_SHOWN]
     for conflict in shown:
         yield Note(f"conflict in {conflict.table}: {conflict.what}")
@@ -219,11 +223,11 @@ def merged(report: MergeReport, *, verbose: bool, quiet: bool) -> Iterator[Block
 print_merge = printed(merged)
 
 
-# What `policygen db export` and `policygen db plot` wrote.
+# `policygen db export` and `policygen db plot`
 
 
 def exported(document: DbExport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show how many rows, and of which files."""
+    """Show the number of rows written, and the source databases."""
     if not quiet:
         yield Note(f"{document.rows:,} rows written to {document.out}")
     yield from (Note(f"  {name}") for name in (document.databases if verbose else ()))
@@ -232,16 +236,16 @@ def exported(document: DbExport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
 def plotted(document: DbPlot, *, verbose: bool, quiet: bool) -> Iterator[Block]:
     """Show where the plot is, and what it shows."""
     if verbose:
-        where = ranking_views.key_parts(document.measured_on, " + ".join(document.databases))
+        location = ranking_views.key_parts(document.measured_on, " + ".join(document.databases))
         yield ranking_views.heading(
-            ranking_views.workload_name(document.algorithm, document.workload), where
+            ranking_views.workload_name(document.algorithm, document.workload), location
         )
         if document.parameters is None:
-            what = f"{', '.join(document.variants)} on "
-            yield Words(f"{what}{plural(document.panels, 'runtime workload')}", "", "  ")
+            subject = f"{', '.join(document.variants)} on "
+            yield Words(f"{subject}{plural(document.panels, 'runtime workload')}", "", "  ")
         else:
-            what = " and ".join(document.parameters)
-            yield Words(f"{plural(document.panels, 'score')} over {what}", "", "  ")
+            subject = " and ".join(document.parameters)
+            yield Words(f"{plural(document.panels, 'score')} over {subject}", "", "  ")
     if not quiet:
         yield Note(f"written to {document.out}")
 

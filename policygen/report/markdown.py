@@ -1,4 +1,4 @@
-"""Blocks as Markdown: no text ends its line, cell or fence, links or mentions."""
+"""Markdown renderer: text cannot end its line, cell or fence, or create links or mentions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -59,38 +59,40 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _line(text: Inline) -> str:
-    return "".join(_piece(one, style) for one, style in pieces(text))
+    return "".join(_piece(value, style) for value, style in pieces(text))
 
 
-def _piece(one: str | float, style: str) -> str:
-    if not isinstance(one, str):
-        return spelled(one)
+def _piece(value: str | float, style: str) -> str:
+    if not isinstance(value, str):
+        return spelled(value)
     if style == "code":
-        return code(one)
-    # The blanks at its ends are between it and its neighbours.
-    text = f"{' ' * one.startswith(' ')}{markdown(one)}{' ' * one.endswith(' ')}"
+        return code(value)
+    # Leading and trailing spaces separate a piece from its neighbors.
+    text = f"{' ' * value.startswith(' ')}{markdown(value)}{' ' * value.endswith(' ')}"
     return f"**{text}**" if style == "bold" else text
 
 
-def _more(found: Sequence[object], shown: int | None, what: str = "") -> Iterator[str]:
-    if shown is not None and len(found) > shown:
-        yield f"and {len(found) - shown} more{what}"
+def _more(items: Sequence[object], shown: int | None, noun: str = "") -> Iterator[str]:
+    if shown is not None and len(items) > shown:
+        yield f"and {len(items) - shown} more{noun}"
 
 
 def _table(table: Table) -> Iterator[str]:
-    columns = [one if isinstance(one, Column) else Column(one) for one in table.columns]
-    yield "|" + "".join(f" {_line(one.title)} |" if one.title else " |" for one in columns)
-    yield "|" + "".join(" ---: |" if one.style not in {"", "name"} else " --- |" for one in columns)
+    columns = [column if isinstance(column, Column) else Column(column) for column in table.columns]
+    yield "|" + "".join(f" {_line(column.title)} |" if column.title else " |" for column in columns)
+    yield "|" + "".join(
+        " ---: |" if column.style not in {"", "name"} else " --- |" for column in columns
+    )
     for row in table.rows[: table.shown]:
         yield f"| {' | '.join(map(_cell, row))} |"
 
 
 def _cell(cell: Inline | Styled) -> str:
-    found = cell if isinstance(cell, Styled) else Styled(cell)
-    if isinstance(found.text, Figure):
+    styled = cell if isinstance(cell, Styled) else Styled(cell)
+    if isinstance(styled.text, Figure):
         raise TypeError("Markdown has no figures")
-    text = found.text
-    return code(text) if found.style == "code" and isinstance(text, str) else _line(text)
+    text = styled.text
+    return code(text) if styled.style == "code" and isinstance(text, str) else _line(text)
 
 
 def _cards(block: Cards) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What was measured: each variant beside base, with its interval, and how noisy the GPU is."""
+"""Measurements: each variant next to base with its interval, and the noise of the GPU."""
 
 from collections.abc import Iterator
 
@@ -36,16 +36,18 @@ from policygen.report.console import plural, printed, show, tree_line
 STYLES = {"faster": "green", "slower": "red", "equal": "dim"}
 MICRO = 1e6
 SHOWN = 20
-"""Variants of a workload that are shown without -v, the best ones."""
+"""Variants of a workload shown without -v, best first."""
 
 
 def measured(document: MeasuredVariants, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show a table for each workload; -v shows every runtime workload."""
     if head:
         yield Note(tree_line(document.cub), "dim", folded=True)
-        how = f"{plural(document.processes, 'process', 'processes')} of {document.rounds} rounds"
+        processes = (
+            f"{plural(document.processes, 'process', 'processes')} of {document.rounds} rounds"
+        )
         yield Note(
-            f"{document.gpu}, driver {document.driver}, {document.toolchain}: {how}",
+            f"{document.gpu}, driver {document.driver}, {document.toolchain}: {processes}",
             "dim",
             folded=True,
         )
@@ -62,50 +64,50 @@ def measured(document: MeasuredVariants, *, head: bool, verbose: bool) -> Iterat
 
 
 def _workload(workload: MeasuredWorkload, *, verbose: bool) -> Iterator[Block]:
-    scored = [one for one in workload.variants if one.score is not None]
-    best = sorted(scored, key=lambda one: -(one.score or 0))[:SHOWN]
+    scored = [variant for variant in workload.variants if variant.score is not None]
+    best = sorted(scored, key=lambda variant: -(variant.score or 0))[:SHOWN]
     shown = scored if verbose or len(scored) <= SHOWN else best
     if scored:
         yield Table(
-            # Names are long, and fold where they stand last.
+            # Names are long, so they fold in the last columns.
             (
                 *(Column(title, "whole") for title in ("score", "95 %", "least", "most")),
                 Column("", "name"),
                 "variant",
             ),
-            [_row(one) for one in shown],
-            styles=[STYLES.get(one.verdict or "", "") for one in shown],
+            [_row(variant) for variant in shown],
+            styles=[STYLES.get(variant.verdict or "", "") for variant in shown],
             label="variants beside base",
         )
     if len(shown) < len(scored):
         yield Note(f"the best {SHOWN} of {len(scored):,}; all: -v, or policygen db top", "dim")
-    for one in workload.variants:
-        if one.failed is not None:
-            style = "red" if one.failed.kind == "wrong" else "yellow"
-            mark = "WRONG RESULTS" if one.failed.kind == "wrong" else one.failed.kind
-            yield Words(f"{one.variant}: {mark}: {one.failed.reason}", style, "  ")
+    for variant in workload.variants:
+        if variant.failed is not None:
+            style = "red" if variant.failed.kind == "wrong" else "yellow"
+            mark = "WRONG RESULTS" if variant.failed.kind == "wrong" else variant.failed.kind
+            yield Words(f"{variant.variant}: {mark}: {variant.failed.reason}", style, "  ")
     yield from _noise(workload)
     if verbose:
-        for one in scored:
+        for variant in scored:
             yield BLANK
-            yield Note(one.variant)
-            yield _runtime(one)
+            yield Note(variant.variant)
+            yield _runtime(variant)
 
 
-def _row(one: MeasuredVariant) -> list[str | float]:
-    assert one.score is not None
-    ratios = [row.ratio for row in one.runtime]
+def _row(variant: MeasuredVariant) -> list[str | float]:
+    assert variant.score is not None
+    ratios = [row.ratio for row in variant.runtime]
     return [
-        one.score,
-        _between(one.interval),
+        variant.score,
+        _interval_words(variant.interval),
         min(ratios),
         max(ratios),
-        one.verdict or "not sure",
-        one.variant,
+        variant.verdict or "not sure",
+        variant.variant,
     ]
 
 
-def _runtime(one: MeasuredVariant) -> Block:
+def _runtime(variant: MeasuredVariant) -> Block:
     return Table(
         ("runtime workload", "weight", "base us", "us", "ratio", "95 %"),
         [
@@ -115,35 +117,35 @@ def _runtime(one: MeasuredVariant) -> Block:
                 f"{row.base_seconds * MICRO:.2f}",
                 f"{row.seconds * MICRO:.2f}",
                 row.ratio,
-                _between(row.interval),
+                _interval_words(row.interval),
             ]
-            for row in one.runtime
+            for row in variant.runtime
         ],
-        label=f"runtime workloads of {one.variant}",
+        label=f"runtime workloads of {variant.variant}",
     )
 
 
-def _between(interval: Interval | None) -> str:
+def _interval_words(interval: Interval | None) -> str:
     return "not known" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
 
 
 def _noise(workload: MeasuredWorkload) -> Iterator[Block]:
     if workload.noise:
-        told = [
+        noise_by_point = [
             f"{', '.join(row.point.values()) or row.subbench}: {_percent(row.between)}"
             for row in workload.noise
         ]
         yield Words(
-            [f"{one}," for one in told[:-1]] + told[-1:],
+            [f"{text}," for text in noise_by_point[:-1]] + noise_by_point[-1:],
             "dim",
             "base from process to process: ",
             later="  ",
         )
     if workload.score_noise is not None:
         yield Note(f"score of base against itself: {_percent(workload.score_noise)}", "dim")
-    for one in workload.skipped:
-        name = ", ".join(f"{axis}={value}" for axis, value in one.point.items())
-        yield Words(f"not measured: {name}: {one.reason}", "dim")
+    for skipped in workload.skipped:
+        name = ", ".join(f"{axis}={value}" for axis, value in skipped.point.items())
+        yield Words(f"not measured: {name}: {skipped.reason}", "dim")
     if workload.repeated or workload.throttled:
         yield Note(
             f"{plural(workload.repeated, 'sample')} taken again as the GPU was slowed down,"
@@ -161,14 +163,14 @@ def _percent(share: float | None) -> str:
 
 print_measured = printed(measured)
 COMPILE_SHOWN = 10
-"""Failures of a workload that are shown without -v."""
+"""Failures of a workload shown without -v."""
 
 
-# How many variants of workloads there are, can be and differ, and which do not compile.
+# Counts of possible, valid, and distinct variants, and those that do not compile
 
 
 def compiled_spaces(document: MeasureCompile, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show a line for each workload; below it what fails."""
+    """Show one line per workload, followed by its failures."""
     if head:
         words = f"{tree_line(document.cub)}, {document.toolchain}, for {document.arch}"
         yield Note(words, "dim", folded=True)
@@ -176,30 +178,30 @@ def compiled_spaces(document: MeasureCompile, *, head: bool, verbose: bool) -> I
     if document.workloads:
         yield Table(
             ("workload", "variants", "valid", "distinct", "compiled", "failed"),
-            [_measure_compile_row(one) for one in document.workloads],
+            [_space_row(space) for space in document.workloads],
             label="variants of workloads",
         )
-    for one in document.workloads:
-        if one.failed:
+    for space in document.workloads:
+        if space.failed:
             yield BLANK
-            yield Note(in_words(one.benchmark, one.workload), folded=True)
-            yield from _failures(one, verbose=verbose)
-    for other in document.unmeasured:
-        name = in_words(other.benchmark, other.workload)
-        yield Words(f"{name}: {other.reason}", "yellow")
+            yield Note(in_words(space.benchmark, space.workload), folded=True)
+            yield from _failures(space, verbose=verbose)
+    for unmeasured in document.unmeasured:
+        name = in_words(unmeasured.benchmark, unmeasured.workload)
+        yield Words(f"{name}: {unmeasured.reason}", "yellow")
 
 
-def _measure_compile_row(one: CompiledSpace) -> list[str | float]:
-    counts = (one.variants, one.valid, one.distinct, one.compiled, len(one.failed))
-    return [in_words(one.benchmark, one.workload), *(f"{count:,}" for count in counts)]
+def _space_row(space: CompiledSpace) -> list[str | float]:
+    counts = (space.variants, space.valid, space.distinct, space.compiled, len(space.failed))
+    return [in_words(space.benchmark, space.workload), *(f"{count:,}" for count in counts)]
 
 
-def _failures(one: CompiledSpace, *, verbose: bool) -> Iterator[Block]:
-    shown = one.failed if verbose else one.failed[:COMPILE_SHOWN]
+def _failures(space: CompiledSpace, *, verbose: bool) -> Iterator[Block]:
+    shown = space.failed if verbose else space.failed[:COMPILE_SHOWN]
     for failed in shown:
         yield Words(f"{failed.variant}: {failed.reason}", "yellow", "  ")
-    if len(one.failed) > len(shown):
-        yield Note(f"  and {plural(len(one.failed) - len(shown), 'more')}: -v", "dim")
+    if len(space.failed) > len(shown):
+        yield Note(f"  and {plural(len(space.failed) - len(shown), 'more')}: -v", "dim")
 
 
 print_compiled = printed(compiled_spaces)
@@ -215,58 +217,58 @@ MATRIX_STYLES = {"best": "green", "close": "", "slower": "red", "not known": "ye
 GIGA = 1e9
 
 
-# Strategies of a kernel against sizes: on a terminal, as Markdown, and as a page.
+# Strategies of a kernel by size: on a terminal, as Markdown, and as a page
 
 
 def print_matrix(document: StrategyMatrix, *, verbose: bool, quiet: bool) -> None:
-    """Print who wins where."""
+    """Print which strategy wins at which size."""
     show(compared(document, verbose=verbose, quiet=quiet))
 
 
 def compared(document: StrategyMatrix, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show a table of ratios, and with `-v` what each takes."""
-    for place, one in enumerate(document.kernels):
-        if place:
+    """Show a table of ratios; `-v` adds the details of each strategy."""
+    for index, matrix in enumerate(document.kernels):
+        if index:
             yield BLANK
         if not quiet:
-            yield Note(f"{one.kernel} on {one.gpu}{_peak(one)}", "bold", folded=True)
-        yield _ratios(one)
-        yield from (_winner(one, size) for size in one.sizes)
+            yield Note(f"{matrix.kernel} on {matrix.gpu}{_peak(matrix)}", "bold", folded=True)
+        yield _ratios(matrix)
+        yield from (_winner(matrix, size) for size in matrix.sizes)
         if verbose:
-            yield from _lines(one)
+            yield from _details_by_size(matrix)
 
 
 def render(document: StrategyMatrix, form: str = "html") -> str:
-    """Write a page with a heat map, or Markdown without."""
+    """Render a page with a heat map, or Markdown without."""
     document = portable(document)
-    names = ", ".join(dict.fromkeys(one.kernel for one in document.kernels))
-    facts = {"measured on": "; ".join(dict.fromkeys(one.gpu for one in document.kernels))}
+    names = ", ".join(dict.fromkeys(matrix.kernel for matrix in document.kernels))
+    facts = {"measured on": "; ".join(dict.fromkeys(matrix.gpu for matrix in document.kernels))}
     facts["databases"] = ", ".join(document.databases)
     blocks: list[Block] = []
-    for one in document.kernels:
-        blocks.append(Heading(f"{one.kernel} on {one.gpu}"))
+    for matrix in document.kernels:
+        blocks.append(Heading(f"{matrix.kernel} on {matrix.gpu}"))
         if form == "html":
-            blocks.append(heat_map(one))
+            blocks.append(heat_map(matrix))
         else:
-            blocks.append(_ratios(one))
-        blocks.append(Listing([_winner(one, size).text for size in one.sizes]))
-        if one.peak:
-            blocks.append(Note(f"a copy moves {one.peak / GIGA:,.0f} GB/s", "soft"))
-        blocks += [Heading("What each takes", 3), _details(one)]
+            blocks.append(_ratios(matrix))
+        blocks.append(Listing([_winner(matrix, size).text for size in matrix.sizes]))
+        if matrix.peak:
+            blocks.append(Note(f"a copy moves {matrix.peak / GIGA:,.0f} GB/s", "soft"))
+        blocks += [Heading("What each takes", 3), _details(matrix)]
     blocks.append(Note(MEANING, "soft"))
     page = Page(f"Strategies of {names}", facts, blocks)
     return pages.render(page, "search") if form == "html" else markdown.render(page)
 
 
-def _peak(one: KernelMatrix) -> str:
-    return f"; a copy moves {one.peak / GIGA:,.0f} GB/s" if one.peak else ""
+def _peak(matrix: KernelMatrix) -> str:
+    return f"; a copy moves {matrix.peak / GIGA:,.0f} GB/s" if matrix.peak else ""
 
 
-def _ratios(one: KernelMatrix) -> Table:
-    columns: list[str | Column] = [one.by, *(Column(size, "n") for size in one.sizes)]
+def _ratios(matrix: KernelMatrix) -> Table:
+    columns: list[str | Column] = [matrix.by, *(Column(size, "n") for size in matrix.sizes)]
     rows = [
-        [strategy, *(_ratio(one.cell(strategy, size)) for size in one.sizes)]
-        for strategy in one.strategies
+        [strategy, *(_ratio(matrix.cell(strategy, size)) for size in matrix.sizes)]
+        for strategy in matrix.strategies
     ]
     return Table(columns, rows, label="the best's time over each strategy's")
 
@@ -274,17 +276,21 @@ def _ratios(one: KernelMatrix) -> Table:
 def _ratio(cell: MatrixCell | None) -> str | Styled:
     if cell is None:
         return "-"
-    return Styled(f"{cell.ratio:.3f}", MATRIX_STYLES[cell.verdict], _spread(_apart(cell)))
+    return Styled(
+        f"{cell.ratio:.3f}", MATRIX_STYLES[cell.verdict], _scaled_interval(_ratio_interval(cell))
+    )
 
 
-def _apart(cell: MatrixCell) -> Interval | None:
-    """How sure a ratio is; the best one's is 1."""
+def _ratio_interval(cell: MatrixCell) -> Interval | None:
+    """Interval of a ratio; the best strategy has none because its ratio is always 1."""
     return None if cell.verdict == "best" else cell.ratio_interval
 
 
-def _winner(one: KernelMatrix, size: str) -> Note:
-    best = next(cell for cell in one.cells if cell.size == size and cell.verdict == "best")
-    close = [c.strategy for c in one.cells if c.size == size and c.verdict == "close"]
+def _winner(matrix: KernelMatrix, size: str) -> Note:
+    best = next(cell for cell in matrix.cells if cell.size == size and cell.verdict == "best")
+    close = [
+        cell.strategy for cell in matrix.cells if cell.size == size and cell.verdict == "close"
+    ]
     words = f"{size}: {best.strategy}, {best.variant}, {best.seconds * 1e6:,.1f} us"
     if best.bandwidth:
         words += f", {best.bandwidth / GIGA:,.0f} GB/s"
@@ -293,24 +299,24 @@ def _winner(one: KernelMatrix, size: str) -> Note:
     return Note(words, folded=True)
 
 
-def _lines(one: KernelMatrix) -> Iterator[Block]:
-    """Show what each takes, on a terminal."""
-    for size in one.sizes:
+def _details_by_size(matrix: KernelMatrix) -> Iterator[Block]:
+    """Show the details of each strategy by size, on a terminal."""
+    for size in matrix.sizes:
         yield BLANK
         yield Note(size, "bold")
-        for cell in one.cells:
+        for cell in matrix.cells:
             if cell.size == size:
                 yield Words(
                     f"{cell.strategy}, {cell.variant}", MATRIX_STYLES[cell.verdict], "  ", "    "
                 )
-                yield Words(_told(cell), "dim", "    ", "    ")
+                yield Words(_cell_details(cell), "dim", "    ", "    ")
 
 
-def _told(cell: MatrixCell) -> str:
+def _cell_details(cell: MatrixCell) -> str:
     words = f"{cell.seconds * 1e6:,.2f} us"
-    words += f" ({_spread(cell.interval, 1e6, 2)})" if cell.interval else ""
+    words += f" ({_scaled_interval(cell.interval, 1e6, 2)})" if cell.interval else ""
     words += f", ratio {cell.ratio:.3f}"
-    words += f" ({_spread(_apart(cell))})" if _apart(cell) else ""
+    words += f" ({_scaled_interval(_ratio_interval(cell))})" if _ratio_interval(cell) else ""
     words += f", {cell.bandwidth / GIGA:,.0f} GB/s" if cell.bandwidth else ""
     words += f", {cell.share * 100:.0f} % of a copy" if cell.share else ""
     if (use := cell.use) is not None:
@@ -319,10 +325,10 @@ def _told(cell: MatrixCell) -> str:
     return words
 
 
-def _details(one: KernelMatrix) -> Table:
-    is_profiled = any(cell.use and cell.use.achieved is not None for cell in one.cells)
+def _details(matrix: KernelMatrix) -> Table:
+    is_profiled = any(cell.use and cell.use.achieved is not None for cell in matrix.cells)
     columns: list[str | Column] = [
-        Column(one.by, "name"),
+        Column(matrix.by, "name"),
         Column("size", "n"),
         Column("us", "n"),
         Column("ratio", "n"),
@@ -337,14 +343,14 @@ def _details(one: KernelMatrix) -> Table:
         "variant",
     ]
     rows: list[list[Inline | Styled]] = []
-    for cell in one.cells:
+    for cell in matrix.cells:
         use = cell.use
         rows.append(
             [
                 cell.strategy,
                 cell.size,
-                f"{cell.seconds * 1e6:,.2f}{_half(cell.interval, 1e6, 2)}",
-                f"{cell.ratio:.3f}{_half(_apart(cell))}",
+                f"{cell.seconds * 1e6:,.2f}{_half_width(cell.interval, 1e6, 2)}",
+                f"{cell.ratio:.3f}{_half_width(_ratio_interval(cell))}",
                 f"{cell.bandwidth / GIGA:,.0f}" if cell.bandwidth else "",
                 f"{cell.share * 100:.0f} %" if cell.share else "",
                 f"{use.occupancy * 100:.0f} %" if use else "",
@@ -360,7 +366,7 @@ def _details(one: KernelMatrix) -> Table:
 
 
 def _occupancy(use: KernelUse) -> str:
-    """What fits, and what was at work where that is known."""
+    """Theoretical occupancy, and achieved occupancy if known."""
     achieved = f" ({_achieved(use)} achieved)" if use.achieved is not None else ""
     return f"{use.occupancy * 100:.0f} %{achieved}"
 
@@ -369,13 +375,13 @@ def _achieved(use: KernelUse | None) -> str:
     return f"{use.achieved * 100:.0f} %" if use and use.achieved is not None else ""
 
 
-def _spread(interval: Interval | None, scale: float = 1.0, digits: int = 3) -> str:
+def _scaled_interval(interval: Interval | None, scale: float = 1.0, digits: int = 3) -> str:
     if interval is None:
         return ""
     return f"{interval.low * scale:,.{digits}f} to {interval.high * scale:,.{digits}f}"
 
 
-def _half(interval: Interval | None, scale: float = 1.0, digits: int = 3) -> str:
+def _half_width(interval: Interval | None, scale: float = 1.0, digits: int = 3) -> str:
     if interval is None:
         return ""
     return f" ± {(interval.high - interval.low) / 2 * scale:,.{digits}f}"

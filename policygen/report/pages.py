@@ -1,4 +1,4 @@
-"""Blocks as a page of one file; the template escapes whatever stands in it."""
+"""HTML renderer: a page in a single file, escaped by its template."""
 
 import re
 from base64 import b64encode
@@ -18,85 +18,85 @@ from policygen.report.charts import svg
 
 
 def render(page: Page, template: str) -> str:
-    """Write a whole document with the styles and the script of its template."""
+    """Render a whole document with the styles and script of its template."""
     anchors = Anchors()
-    ways = {
+    helpers = {
         "pieces": pieces,
         "spelled": spelled,
         "kind": _kind,
-        "columns": _columns,
-        "inline": _inline,
-        "drawn": _drawn,
+        "columns": _diff_columns,
+        "inline": _data_url,
+        "drawn": _drawing_html,
         "define": anchors.define,
         "link": anchors.link,
     }
-    return fill(f"report/{template}.html.j2", {"page": page, **ways})
+    return fill(f"report/{template}.html.j2", {"page": page, **helpers})
 
 
 def _kind(block: Block) -> str:
-    """Name the macro that writes a block."""
+    """Return the name of the macro that renders a block."""
     return type(block).__name__
 
 
-def _inline(svg: bytes) -> str:
-    """Write a drawing as an address: in an image nothing of it is run."""
+def _data_url(svg: bytes) -> str:
+    """Encode a drawing as a data URL; scripts in an image are not executed."""
     return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
 
 
-def _drawn(drawing: Drawing, name: str) -> Markup:
-    """Write the marks of a drawing; what is in them is escaped there."""
-    return Markup(svg(drawing, name))  # noqa: S704  it is escaped
+def _drawing_html(drawing: Drawing, name: str) -> Markup:
+    """Render a drawing as SVG, which is already escaped."""
+    return Markup(svg(drawing, name))  # noqa: S704  escaped by svg
 
 
-def _columns(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Set a diff side by side, its lines with colours."""
+def _diff_columns(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Set a diff side by side, with highlighted lines."""
     for row in side_by_side("\n".join(lines)):
         old, new = (
-            side and (side[0], Markup(coloured(side[1])))  # noqa: S704  it is escaped
+            side and (side[0], Markup(coloured(side[1])))  # noqa: S704  escaped by coloured
             for side in (row.old, row.new)
         )
         yield {"kind": row.kind, "old": old, "new": new}
 
 
 # shares/reduce.sum, workloads/reduce.sum/T=I8/OffsetT=I32
-_PLAIN = re.compile(r"[A-Za-z0-9._=/-]{1,100}")
-_OTHER = re.compile(r"[^A-Za-z0-9._=/-]+")
-_KEPT = 60
-"""Letters of a text that is not taken as it is."""
+_PLAIN_SLUG = re.compile(r"[A-Za-z0-9._=/-]{1,100}")
+_NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._=/-]+")
+_SLUG_PREFIX = 60
+"""Characters kept of a text that cannot be used unchanged."""
 
 
-# What a page calls its rows: the same as long as they hold the same, and each only once.
+# Stable, unique anchors of rows
 
 
 def slug(text: str) -> str:
-    """Make an identifier that depends on the text alone; two texts never have the same.
+    """Make an identifier from the text alone, distinct for distinct texts.
 
-    What is more than plain letters is cut down to them, with a digest of the whole behind it.
+    Other characters are replaced, and a digest of the whole text is appended.
     """
-    if _PLAIN.fullmatch(text):
+    if _PLAIN_SLUG.fullmatch(text):
         return text
-    plain = _OTHER.sub("-", text)[:_KEPT].strip("-")
+    plain = _NOT_IN_SLUG.sub("-", text)[:_SLUG_PREFIX].strip("-")
     return f"{plain}~{sha256(text.encode(errors='surrogatepass')).hexdigest()[:10]}"
 
 
 @dataclass(slots=True)
 class Anchors:
-    """The identifiers of one page, in the order in which it has them."""
+    """Identifiers of a page, in order of definition."""
 
     seen: Counter[str] = field(default_factory=Counter)
 
     def define(self, text: str) -> str:
-        """Give the identifier of a row; that of a second one with the same text has a number."""
+        """Return the identifier of a row; repeated texts get a numeric suffix."""
         name = slug(text)
         self.seen[name] += 1
         return name if self.seen[name] == 1 else f"{name}~{self.seen[name]}"
 
     def link(self, text: str) -> str:
-        """Give the address of the first row with a text."""
+        """Return the address of the first row with a text."""
         return f"#{slug(text)}"
 
 
-# A comment, a string, a preprocessor line, a number, a word; what is between them has no colour.
+# Comments, strings, preprocessor directives, numbers, and keywords; the rest is not colored.
 _TOKENS = re.compile(
     r"(?P<c>//.*|/\*.*?\*/)|(?P<s>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|(?P<p>^\s*#\s*\w+)"
     r"|(?P<n>\b\d[\w.']*)|(?P<k>\b(?:template|typename|class|struct|static|constexpr|using|public"
@@ -108,47 +108,47 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """A line on both sides; none where a side has no counterpart."""
+    """A line on both sides, or None on the side without a counterpart."""
 
     kind: str
-    """`same`, `changed`, or `gap` between two places."""
+    """`same`, `changed`, or `gap` between two hunks."""
     old: tuple[int, str] | None
     new: tuple[int, str] | None
 
 
-# A unified diff as two columns of C++, with colours.
+# Unified diffs as two columns of highlighted C++
 
 
 def side_by_side(diff: str) -> Iterator[DiffRow]:
-    """The rows of a unified diff; lines that were replaced stand beside each other."""
+    """Yield the rows of a unified diff; replaced lines are paired with their replacements."""
     removed: list[tuple[int, str]] = []
     added: list[tuple[int, str]] = []
-    before = after = 0
-    begun = False
+    old_line = new_line = 0
+    in_hunk = False
     for line in diff.removesuffix("\n").split("\n"):
         if hunk := _HUNK.match(line):
-            yield from _replaced(removed, added)
-            if begun:
+            yield from _pair_replaced_lines(removed, added)
+            if in_hunk:
                 yield DiffRow("gap", None, None)
-            begun = True
-            before, after = int(hunk[1]), int(hunk[2])
-        elif not begun or line.startswith("\\"):
+            in_hunk = True
+            old_line, new_line = int(hunk[1]), int(hunk[2])
+        elif not in_hunk or line.startswith("\\"):
             continue
         elif line.startswith("-"):
-            removed.append((before, line[1:]))
-            before += 1
+            removed.append((old_line, line[1:]))
+            old_line += 1
         elif line.startswith("+"):
-            added.append((after, line[1:]))
-            after += 1
+            added.append((new_line, line[1:]))
+            new_line += 1
         else:
-            yield from _replaced(removed, added)
-            yield DiffRow("same", (before, line[1:]), (after, line[1:]))
-            before, after = before + 1, after + 1
-    yield from _replaced(removed, added)
+            yield from _pair_replaced_lines(removed, added)
+            yield DiffRow("same", (old_line, line[1:]), (new_line, line[1:]))
+            old_line, new_line = old_line + 1, new_line + 1
+    yield from _pair_replaced_lines(removed, added)
 
 
 def coloured(text: str) -> str:
-    """A line of C++ as HTML."""
+    """Highlight a line of C++ as HTML."""
     parts, end = [], 0
     for match in _TOKENS.finditer(text):
         parts.append(escape(text[end : match.start()]))
@@ -157,7 +157,9 @@ def coloured(text: str) -> str:
     return "".join([*parts, escape(text[end:])])
 
 
-def _replaced(removed: list[tuple[int, str]], added: list[tuple[int, str]]) -> Iterator[DiffRow]:
+def _pair_replaced_lines(
+    removed: list[tuple[int, str]], added: list[tuple[int, str]]
+) -> Iterator[DiffRow]:
     for old, new in zip_longest(removed, added):
         yield DiffRow("changed", old, new)
     removed.clear()

@@ -1,4 +1,4 @@
-"""What a change is worth on a GPU: each workload, what got slower, and how noisy equal code is."""
+"""Performance of a change on a GPU: per-workload results, regressions, and measurement noise."""
 
 import shlex
 from collections import Counter
@@ -40,15 +40,15 @@ from policygen.report.console import (
 STYLES = {"faster": "green", "slower": "red", "equal": "dim", "undecided": "yellow"}
 MICRO = 1e6
 WORST = 4
-"""As many runtime workloads of a workload as are shown without -v."""
+"""Runtime workloads shown per workload without -v."""
 SHOWN = 12
-"""As many workloads with the same code as are named without -v."""
+"""Workloads with identical code named without -v."""
 
 
 def performance(
     document: VerifyPerformance, *, head: bool, verbose: bool, entries: bool = False
 ) -> Iterator[Block]:
-    """Show a row for each workload; below it its runtime workloads that are not equal."""
+    """Show a row per workload, followed by its runtime workloads that are not equal."""
     if head:
         if document.cub:
             yield Note(tree_line(document.cub), "dim", folded=True)
@@ -57,10 +57,10 @@ def performance(
             yield Words(f"after: {document.after}", "dim")
         if document.gpu:
             driver = document.driver and f"driver {document.driver}"
-            where = [one for one in (document.gpu, driver, document.toolchain) if one]
-            yield Note(", ".join(where), "dim", folded=True)
+            details = [part for part in (document.gpu, driver, document.toolchain) if part]
+            yield Note(", ".join(details), "dim", folded=True)
         yield BLANK
-    measured = [one for one in document.workloads if one.ratio is not None]
+    measured = [workload for workload in document.workloads if workload.ratio is not None]
     if measured:
         yield Table(
             (
@@ -68,28 +68,32 @@ def performance(
                 "workload",
             ),
             [
-                [*_cells(one.ratio, one.low, one.high), verdict_words(one), one.name]
-                for one in measured
+                [
+                    *_cells(workload.ratio, workload.low, workload.high),
+                    verdict_words(workload),
+                    workload.name,
+                ]
+                for workload in measured
             ],
-            styles=[STYLES[one.verdict] for one in measured],
+            styles=[STYLES[workload.verdict] for workload in measured],
             label="before over after, by workload",
         )
-    for one in measured:
-        yield from _runtime(document, one, verbose=verbose)
+    for workload in measured:
+        yield from _runtime(document, workload, verbose=verbose)
     if entries:
         yield from _entries(document)
     yield from _claims(measured)
-    for one in document.workloads:
-        if one.failed is not None:
-            mark = "WRONG RESULTS" if one.failed.kind == "wrong" else one.failed.kind
-            yield Words(f"{one.name}: {mark}: {one.failed.reason}", "red", "  ")
-        elif one.problem is not None:
-            how = "measured" if document.cub else "compared"
-            yield Words(f"{one.name}: not {how}: {one.problem}", "yellow", "  ")
-        for reason, count in Counter(point.reason for point in one.skipped).items():
-            told = plural(count, "runtime workload")
-            yield Words(f"{one.name}: {told} skipped: {reason}", "dim", "  ")
-    yield from _same(document.workloads, verbose=verbose)
+    for workload in document.workloads:
+        if workload.failed is not None:
+            mark = "WRONG RESULTS" if workload.failed.kind == "wrong" else workload.failed.kind
+            yield Words(f"{workload.name}: {mark}: {workload.failed.reason}", "red", "  ")
+        elif workload.problem is not None:
+            action = "measured" if document.cub else "compared"
+            yield Words(f"{workload.name}: not {action}: {workload.problem}", "yellow", "  ")
+        for reason, count in Counter(point.reason for point in workload.skipped).items():
+            skipped = plural(count, "runtime workload")
+            yield Words(f"{workload.name}: {skipped} skipped: {reason}", "dim", "  ")
+    yield from _same_code_notes(document.workloads, verbose=verbose)
     yield from remarks(document.remarks)
     yield from _noise(document)
     if head:
@@ -97,49 +101,49 @@ def performance(
 
 
 def summary(document: VerifyPerformance) -> str:
-    """Say in a line what it comes to."""
-    every = document.workloads
-    rows = sum(row.verdict == "slower" for one in every for row in one.runtime)
-    verdicts = Counter(one.verdict for one in every)
+    """Summarize the result in one line."""
+    workloads = document.workloads
+    rows = sum(row.verdict == "slower" for workload in workloads for row in workload.runtime)
+    verdicts = Counter(workload.verdict for workload in workloads)
     counts = {
         "faster": verdicts["faster"],
         "equal": verdicts["equal"],
         "slower": verdicts["slower"],
-        "not decided": sum(one.open for one in every),
-        "not running as before": sum(one.failed is not None for one in every),
-        "not measured": sum(one.problem is not None for one in every),
+        "not decided": sum(workload.open for workload in workloads),
+        "not running as before": sum(workload.failed is not None for workload in workloads),
+        "not measured": sum(workload.problem is not None for workload in workloads),
         "with the same machine code": verdicts["same-code"],
     }
     parts = [f"{count} {words}" for words, count in counts.items() if count]
-    told = f"{plural(len(every), 'workload')}: {', '.join(parts) or 'none'}"
+    text = f"{plural(len(workloads), 'workload')}: {', '.join(parts) or 'none'}"
     if rows:
-        told += f"; {plural(rows, 'runtime workload')} slower"
-    return told
+        text += f"; {plural(rows, 'runtime workload')} slower"
+    return text
 
 
 def _cells(ratio: float | None, low: float | None, high: float | None) -> list[str | float]:
-    between = "not known" if low is None or high is None else f"{low:.3f} to {high:.3f}"
-    return [ratio or 0.0, between]
+    interval = "not known" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+    return [ratio or 0.0, interval]
 
 
-def verdict_words(one: WorkloadPerformance) -> str:
-    """Tell by how much both sides differ at most, where neither is faster."""
-    if one.verdict in {"equal", "undecided"} and one.within is not None:
-        sure = "" if one.verdict == "equal" else "not decided: "
-        return f"{sure}within {percent_words(one.within, 1)}"
-    return one.verdict
+def verdict_words(workload: WorkloadPerformance) -> str:
+    """State the largest possible difference when neither side is faster."""
+    if workload.verdict in {"equal", "undecided"} and workload.within is not None:
+        prefix = "" if workload.verdict == "equal" else "not decided: "
+        return f"{prefix}within {percent_words(workload.within, 1)}"
+    return workload.verdict
 
 
 def _runtime(
-    document: VerifyPerformance, one: WorkloadPerformance, *, verbose: bool
+    document: VerifyPerformance, workload: WorkloadPerformance, *, verbose: bool
 ) -> Iterator[Block]:
-    bad = [row for row in one.runtime if row.verdict in {"slower", "undecided"}]
-    worst = sorted(bad, key=lambda row: row.ratio)[:WORST]
-    shown = [row for row in one.runtime if verbose or row in worst]
+    not_good = [row for row in workload.runtime if row.verdict in {"slower", "undecided"}]
+    worst = sorted(not_good, key=lambda row: row.ratio)[:WORST]
+    shown = [row for row in workload.runtime if verbose or row in worst]
     if not shown:
         return
     yield BLANK
-    yield Note(one.name, "bold", folded=True)
+    yield Note(workload.name, "bold", folded=True)
     yield Table(
         (
             *(
@@ -150,14 +154,14 @@ def _runtime(
         ),
         [_row(row) for row in shown],
         styles=[STYLES[row.verdict] for row in shown],
-        label=f"runtime workloads of {one.name}",
+        label=f"runtime workloads of {workload.name}",
     )
-    more, good = len(bad) - len(worst), len(one.runtime) - len(bad)
-    if not verbose and (more or good):
-        told = [f"{more:,} more slower or not decided"] if more else []
-        told += [f"{good:,} faster or equal"] if good else []
-        yield Note(f"and {', '.join(told)} (-v)", "dim")
-    if document.tolerance is not None and any(map(document.too_slow, one.runtime)):
+    hidden, good_count = len(not_good) - len(worst), len(workload.runtime) - len(not_good)
+    if not verbose and (hidden or good_count):
+        parts = [f"{hidden:,} more slower or not decided"] if hidden else []
+        parts += [f"{good_count:,} faster or equal"] if good_count else []
+        yield Note(f"and {', '.join(parts)} (-v)", "dim")
+    if document.tolerance is not None and any(map(document.too_slow, workload.runtime)):
         yield Note(f"slower by more than the {100 * document.tolerance:g} % that it may be", "red")
 
 
@@ -168,13 +172,13 @@ def _row(row: RuntimePerformance) -> list[str | float]:
         *_cells(row.ratio, row.low, row.high),
         "" if row.noise is None else f"{100 * row.noise:.2f} %",
         row.verdict,
-        _short(row),
+        _runtime_axes(row),
     ]
 
 
-def _short(row: RuntimePerformance) -> str:
+def _runtime_axes(runtime: RuntimePerformance) -> str:
     """Name a runtime workload by its values: `Elements=16 Entropy=1.000`."""
-    return " ".join(axes(plain(row.point))) or row.subbench
+    return " ".join(axes(plain(runtime.point))) or runtime.subbench
 
 
 def _entries(document: VerifyPerformance) -> Iterator[Block]:
@@ -189,40 +193,40 @@ def _entries(document: VerifyPerformance) -> Iterator[Block]:
         ),
         [
             [
-                one.ratio,
-                one.worst_ratio,
-                str(one.faster),
-                str(one.slower),
-                str(one.workloads),
-                "no entry" if one.entry is None else f"{one.entry.header}: {one.entry.name}",
+                entry.ratio,
+                entry.worst_ratio,
+                str(entry.faster),
+                str(entry.slower),
+                str(entry.workloads),
+                "no entry" if entry.entry is None else f"{entry.entry.header}: {entry.entry.name}",
             ]
-            for one in document.entries
+            for entry in document.entries
         ],
-        styles=[STYLES[one.verdict] for one in document.entries],
+        styles=[STYLES[entry.verdict] for entry in document.entries],
         label="by the entry that decides after the change",
     )
 
 
 def _claims(measured: Sequence[WorkloadPerformance]) -> Iterator[Block]:
-    for one in measured:
-        if one.holds is False:
+    for workload in measured:
+        if workload.holds is False:
             yield Words(
-                f"{one.name}: written for {one.claimed:.3f}, at least {one.least:.3f}; it is"
-                f" {one.high:.3f} at most",
+                f"{workload.name}: written for {workload.claimed:.3f}, at least"
+                f" {workload.least:.3f}; it is {workload.high:.3f} at most",
                 "red",
                 "  ",
             )
 
 
-def _same(workloads: Sequence[WorkloadPerformance], *, verbose: bool) -> Iterator[Block]:
-    same = [one for one in workloads if one.verdict == "same-code"]
+def _same_code_notes(workloads: Sequence[WorkloadPerformance], *, verbose: bool) -> Iterator[Block]:
+    same = [workload for workload in workloads if workload.verdict == "same-code"]
     if not same:
         return
     yield Note(
         f"{plural(len(same), 'workload')} with the same machine code, equal by construction", "dim"
     )
-    for one in same if verbose else same[:SHOWN]:
-        yield Note(f"  {one.name}", "dim", folded=True)
+    for workload in same if verbose else same[:SHOWN]:
+        yield Note(f"  {workload.name}", "dim", folded=True)
     if not verbose and len(same) > SHOWN:
         yield Note(f"  and {len(same) - SHOWN:,} more (-v)", "dim")
 
@@ -233,28 +237,28 @@ def _noise(document: VerifyPerformance) -> Iterator[Block]:
 
 
 def noise_words(document: VerifyPerformance) -> str:
-    """Tell how far equal code is from itself; nothing where nothing was measured."""
+    """State how much equal code differs from itself; empty if nothing was measured."""
     noise = document.noise
     if noise is None:
         return ""
-    what = "equal code" if document.cub else "a side"
+    subject = "equal code" if document.cub else "a side"
     return (
-        f"{what} against itself, from process to process: {percent_words(noise.least)} to"
+        f"{subject} against itself, from process to process: {percent_words(noise.least)} to"
         f" {percent_words(noise.most)}, in the middle {percent_words(noise.median)}; verdicts are"
         f" {100 * document.confidence:g} % sure, all together"
     )
 
 
 def narrowed(plan: Plan | None, path: Path) -> str:
-    """Say what became of a plan whose change was measured."""
+    """State what remains of a plan after its change was measured."""
     if plan is None:
         return "nothing is slower: there is nothing to narrow"
     written = sum(action.written for action in plan.actions)
     if not written:
         return f"{path}: nothing is left that is faster; take the change back: policygen undo"
-    left = plural(written, "workload")
+    remaining = plural(written, "workload")
     return (
-        f"{path}: {left} left. To write it: policygen undo, then policygen apply --plan"
+        f"{path}: {remaining} left. To write it: policygen undo, then policygen apply --plan"
         f" {shlex.quote(str(path))}"
     )
 
@@ -262,238 +266,264 @@ def narrowed(plan: Plan | None, path: Path) -> str:
 print_performance = printed(performance)
 TITLE = "Is it faster?"
 ROWS = 500
-"""As many rows as a page shows."""
+"""Maximum number of rows on a page."""
 DRAWN = 12
-"""Workloads with figures."""
+"""Maximum number of workloads with figures."""
 REVIEW_WORST = ("slower", "undecided", "faster", "equal", "same-code")
 REVIEW_MICRO = 1e6
 LOOKS = {"slower": "warn", "undecided": "warn", "faster": "good"}
 MEANING = "The ratio is the time before over the time after: over 1 is faster"
 
 
-# Is it faster: what a change was worth on a GPU, as a review shows it.
+# Performance of a change, as shown in a review
 
 
 def performance_blocks(document: Review, level: int, rows: int | None) -> Iterator[Block]:
-    """Show what was measured; nothing where nobody gave it."""
-    told = document.performance
-    if told is None:
+    """Show the measured performance, or nothing if the review has none."""
+    performance = document.performance
+    if performance is None:
         return
-    page, most = rows is None, rows or ROWS
+    page, limit = rows is None, rows or ROWS
     yield Heading(TITLE, level, "performance" if page else "")
-    yield Note(_where(told), "soft")
-    yield Note(((f"{summary(told)}.", "bold"),))
-    yield from (Note(text, "warn") for text in _doubts(document, told))
-    measured = _ordered(one for one in told.workloads if one.ratio is not None)
+    yield Note(_measurement_setup(performance), "soft")
+    yield Note(((f"{summary(performance)}.", "bold"),))
+    yield from (Note(text, "warn") for text in _caveats(document, performance))
+    measured = _worst_first(
+        workload for workload in performance.workloads if workload.ratio is not None
+    )
     if measured:
-        noise = noise_words(told)
+        noise = noise_words(performance)
         yield Note(f"{MEANING}{noise and f'; {noise}'}.", "soft")
-        yield _table(measured[:most])
-        yield from _more(len(measured) - most, "workload")
-    yield from _slow_runtime(measured, most)
+        yield _table(measured[:limit])
+        yield from _more(len(measured) - limit, "workload")
+    yield from _slow_runtime(measured, limit)
     if page:
-        yield from _figures(measured, told.quantiles)
-    yield from _unmeasured(told, most)
-    yield from _review_performance_same(told, page=page)
-    yield from (Note(remark, "soft") for remark in told.remarks[:most])
+        yield from _figures(measured, performance.quantiles)
+    yield from _unmeasured(performance, limit)
+    yield from _same_code(performance, page=page)
+    yield from (Note(remark, "soft") for remark in performance.remarks[:limit])
 
 
 def measured_as_merged(entry: ReviewedEntry, document: Review) -> int:
-    """Count the workloads of an entry that were measured before and after."""
+    """Count the workloads of an entry that were measured before and after the change."""
     merged = document.merged
     return sum(is_merged(row, merged) for row in entry.reached)
 
 
 def is_merged(row: Differing, merged: Merged) -> bool:
-    """Whether a workload with other values is among those; an older dispatcher's is not."""
+    """Whether a changed workload is in `merged`; workloads of legacy dispatchers are excluded."""
     return (row.point, row.arch) in merged and not row.legacy
 
 
-def worst_runtime(one: WorkloadPerformance) -> RuntimePerformance | None:
-    """The slowest one of those that are slower."""
-    lost = (row for row in one.runtime if row.verdict == "slower")
-    return min(lost, key=lambda row: row.ratio, default=None)
+def worst_runtime(workload: WorkloadPerformance) -> RuntimePerformance | None:
+    """Return the slowest runtime workload whose verdict is `slower`."""
+    slower = (row for row in workload.runtime if row.verdict == "slower")
+    return min(slower, key=lambda row: row.ratio, default=None)
 
 
-def is_slower(one: WorkloadPerformance) -> bool:
-    """Whether it is slower, or one of its runtime workloads is."""
-    return one.verdict == "slower" or worst_runtime(one) is not None
+def is_slower(workload: WorkloadPerformance) -> bool:
+    """Whether the workload or any of its runtime workloads is slower."""
+    return workload.verdict == "slower" or worst_runtime(workload) is not None
 
 
-def workload_name(one: WorkloadPerformance) -> str:
-    """Name a workload as the page does."""
-    return in_words(short(one.benchmark), one.workload)
+def workload_name(workload: WorkloadPerformance) -> str:
+    """Name a workload as shown on the page."""
+    return in_words(short(workload.benchmark), workload.workload)
 
 
-def runtime_name(one: WorkloadPerformance, row: RuntimePerformance) -> str:
-    """Name a runtime workload; its sub-benchmark where there are several."""
-    several = len({other.subbench for other in one.runtime}) > 1
+def runtime_name(workload: WorkloadPerformance, row: RuntimePerformance) -> str:
+    """Name a runtime workload, with its sub-benchmark if the workload has several."""
+    several = len({row_of_workload.subbench for row_of_workload in workload.runtime}) > 1
     return point_name(row.subbench, row.point, several=several)
 
 
-def performance_anchor(one: WorkloadPerformance) -> str:
-    """Name the row of a workload on a page."""
-    return f"performance/{one.arch}/{workload_name(one)}"
+def performance_anchor(workload: WorkloadPerformance) -> str:
+    """Return the anchor of a workload's row on a page."""
+    return f"performance/{workload.arch}/{workload_name(workload)}"
 
 
-def slower_words(one: WorkloadPerformance) -> str:
-    """Tell how much slower it is, and where it is worst."""
-    told = f"before over after {ratio_words(one.ratio)}"
-    told += f" ({interval_words(one.low, one.high)})"
-    worst = worst_runtime(one)
+def slower_words(workload: WorkloadPerformance) -> str:
+    """State how much slower a workload is, and its worst runtime workload."""
+    text = f"before over after {ratio_words(workload.ratio)}"
+    text += f" ({interval_words(workload.low, workload.high)})"
+    worst = worst_runtime(workload)
     if worst is None:
-        return told
-    where = runtime_name(one, worst)
-    return f"{told}, worst {ratio_words(worst.ratio)} for {where}" if where else told
+        return text
+    location = runtime_name(workload, worst)
+    return f"{text}, worst {ratio_words(worst.ratio)} for {location}" if location else text
 
 
-def claim_words(one: WorkloadPerformance) -> str:
-    """Tell what the change was written for, and whether that holds."""
-    least = f"{ratio_words(one.claimed)}, at least {ratio_words(one.least)}"
-    return f"{least}: {'holds' if one.holds else 'does not hold'}"
+def claim_words(workload: WorkloadPerformance) -> str:
+    """State the claimed speedup of the change and whether it holds."""
+    least = f"{ratio_words(workload.claimed)}, at least {ratio_words(workload.least)}"
+    return f"{least}: {'holds' if workload.holds else 'does not hold'}"
 
 
-def _ordered(found: Iterator[WorkloadPerformance]) -> list[WorkloadPerformance]:
-    """What got slower first."""
+def _worst_first(workloads: Iterator[WorkloadPerformance]) -> list[WorkloadPerformance]:
+    """Sort workloads, regressions first."""
     return sorted(
-        found,
-        key=lambda one: (not is_slower(one), REVIEW_WORST.index(one.verdict), one.ratio, one.name),
+        workloads,
+        key=lambda workload: (
+            not is_slower(workload),
+            REVIEW_WORST.index(workload.verdict),
+            workload.ratio,
+            workload.name,
+        ),
     )
 
 
-def _where(told: VerifyPerformance) -> str:
-    """What it was measured on, and what was compared."""
-    driver = f"driver {told.driver}" if told.driver else ""
-    parts = [one for one in (told.gpu, told.arch, driver, told.toolchain) if one]
-    return f"{', '.join(parts) or 'no GPU is named'}; {told.after}, compared with {told.before}"
+def _measurement_setup(performance: VerifyPerformance) -> str:
+    """State the GPU, toolchain, and the two sides that were compared."""
+    driver = f"driver {performance.driver}" if performance.driver else ""
+    parts = [
+        part for part in (performance.gpu, performance.arch, driver, performance.toolchain) if part
+    ]
+    return (
+        f"{', '.join(parts) or 'no GPU is named'}; {performance.after}, compared with"
+        f" {performance.before}"
+    )
 
 
-def _doubts(document: Review, told: VerifyPerformance) -> Iterator[str]:
-    """What it does not say of the change that is reviewed."""
-    if told.before != document.base:
+def _caveats(document: Review, performance: VerifyPerformance) -> Iterator[str]:
+    """List what the measurement does not cover of the change under review."""
+    if performance.before != document.base:
         yield (
-            f"It was compared with {told.before}, and this review compares with {document.base}:"
-            " whether that is the same is not known."
+            f"It was compared with {performance.before}, and this review compares with"
+            f" {document.base}: whether that is the same is not known."
         )
-    if told.cub is None:
+    if performance.cub is None:
         yield "Which tree was measured is not known."
-    there = {(one.point, one.arch) for one in told.workloads}
-    archs = {one.arch for one in told.workloads}
+    measured = {(workload.point, workload.arch) for workload in performance.workloads}
+    archs = {workload.arch for workload in performance.workloads}
     reached = [row for entry in document.entries for row in entry.reached] + [*document.others]
-    asked = {(row.point, row.arch) for row in reached if row.arch in archs and not row.legacy}
-    if lost := len(asked - there):
-        others = plural(lost, "workload")
-        yield f"{others} with other values on {', '.join(sorted(archs))} not measured."
+    expected = {(row.point, row.arch) for row in reached if row.arch in archs and not row.legacy}
+    if missing := len(expected - measured):
+        workloads = plural(missing, "workload")
+        yield f"{workloads} with other values on {', '.join(sorted(archs))} not measured."
 
 
 def _table(measured: Sequence[WorkloadPerformance]) -> Table:
-    claims = any(one.claimed is not None for one in measured)
+    claims = any(workload.claimed is not None for workload in measured)
     numbers = [Column(title, "n") for title in ("ratio", "between", "noise")]
     columns: list[str | Column] = ["workload", "verdict", *numbers]
     columns += ["claim"] if claims else []
     rows: list[list[Inline | Styled]] = []
-    for one in measured:
-        cells: list[Inline | Styled] = [workload_name(one), _verdict(one), *_numbers(one)]
-        rows.append([*cells, _claim(one)] if claims else cells)
-    anchors = [performance_anchor(one) for one in measured]
+    for workload in measured:
+        cells: list[Inline | Styled] = [
+            workload_name(workload),
+            _verdict(workload),
+            *_numbers(workload),
+        ]
+        rows.append([*cells, _claim(workload)] if claims else cells)
+    anchors = [performance_anchor(workload) for workload in measured]
     return Table(columns, rows, "speed", "Workloads before and after", anchors=anchors)
 
 
-def _verdict(one: WorkloadPerformance) -> Styled:
-    words, look = verdict_words(one), LOOKS.get(one.verdict, "")
+def _verdict(workload: WorkloadPerformance) -> Styled:
+    words, look = verdict_words(workload), LOOKS.get(workload.verdict, "")
     words = "not decided" if words == "undecided" else words
-    if one.verdict != "slower" and is_slower(one):
-        count = sum(row.verdict == "slower" for row in one.runtime)
+    if workload.verdict != "slower" and is_slower(workload):
+        count = sum(row.verdict == "slower" for row in workload.runtime)
         words, look = f"{words}; {plural(count, 'runtime workload')} slower", "warn"
     return Styled(words, look)
 
 
-def _numbers(one: WorkloadPerformance | RuntimePerformance) -> list[Inline | Styled]:
-    return [ratio_words(one.ratio), interval_words(one.low, one.high), percent_words(one.noise)]
+def _numbers(result: WorkloadPerformance | RuntimePerformance) -> list[Inline | Styled]:
+    return [
+        ratio_words(result.ratio),
+        interval_words(result.low, result.high),
+        percent_words(result.noise),
+    ]
 
 
-def _claim(one: WorkloadPerformance) -> Styled:
-    if one.claimed is None:
+def _claim(workload: WorkloadPerformance) -> Styled:
+    if workload.claimed is None:
         return Styled("none")
-    return Styled(claim_words(one), "" if one.holds else "warn")
+    return Styled(claim_words(workload), "" if workload.holds else "warn")
 
 
-def _slow_runtime(measured: Sequence[WorkloadPerformance], most: int) -> Iterator[Block]:
-    """Runtime workloads that are slower, and those that are not decided."""
-    found = [
-        (row, one)
-        for one in measured
-        for row in one.runtime
+def _slow_runtime(measured: Sequence[WorkloadPerformance], limit: int) -> Iterator[Block]:
+    """Show runtime workloads that are slower or undecided."""
+    rows_of_workloads = [
+        (row, workload)
+        for workload in measured
+        for row in workload.runtime
         if row.verdict in {"slower", "undecided"}
     ]
-    if not found:
-        if any(one.runtime for one in measured):
+    if not rows_of_workloads:
+        if any(workload.runtime for workload in measured):
             yield Note("No runtime workload is slower, and none is not decided.")
         return
-    found.sort(key=lambda pair: (REVIEW_WORST.index(pair[0].verdict), pair[0].ratio))
+    rows_of_workloads.sort(key=lambda pair: (REVIEW_WORST.index(pair[0].verdict), pair[0].ratio))
     columns: list[str | Column] = [
         *("runtime workload", "workload", "verdict"),
-        *(Column(n, "n") for n in ("µs before", "after", "ratio", "between", "noise")),
+        *(Column(title, "n") for title in ("µs before", "after", "ratio", "between", "noise")),
     ]
     rows: list[list[Inline | Styled]] = [
         [
-            runtime_name(one, row),
-            workload_name(one),
+            runtime_name(workload, row),
+            workload_name(workload),
             Styled("not decided" if row.verdict == "undecided" else row.verdict, "warn"),
-            *(_micro(seconds) for seconds in (row.before_seconds, row.after_seconds)),
+            *(_microseconds(seconds) for seconds in (row.before_seconds, row.after_seconds)),
             *_numbers(row),
         ]
-        for row, one in found[:most]
+        for row, workload in rows_of_workloads[:limit]
     ]
     yield Note("Runtime workloads that are slower or not decided:")
     yield Table(columns, rows, "speed", "Runtime workloads that are slower or not decided")
-    yield from _more(len(found) - most, "runtime workload")
+    yield from _more(len(rows_of_workloads) - limit, "runtime workload")
 
 
-def _micro(seconds: float) -> str:
-    micro = seconds * REVIEW_MICRO
-    return f"{micro:,.2f}" if micro < REVIEW_MICRO**2 else f"{micro:.0e}"
+def _microseconds(seconds: float) -> str:
+    microseconds = seconds * REVIEW_MICRO
+    return f"{microseconds:,.2f}" if microseconds < REVIEW_MICRO**2 else f"{microseconds:.0e}"
 
 
-def _more(left: int, what: str, which: str = "") -> Iterator[Block]:
-    if left > 0:
-        yield Note(f"and {plural(left, f'more {what}')}{which}")
+def _more(count: int, noun: str, suffix: str = "") -> Iterator[Block]:
+    if count > 0:
+        yield Note(f"and {plural(count, f'more {noun}')}{suffix}")
 
 
-def _figures(measured: Sequence[WorkloadPerformance], at: Sequence[float]) -> Iterator[Block]:
-    drawn = [one for one in measured if one.runtime][:DRAWN]
+def _figures(measured: Sequence[WorkloadPerformance], levels: Sequence[float]) -> Iterator[Block]:
+    drawn = [workload for workload in measured if workload.runtime][:DRAWN]
     if not drawn:
         return
-    yield Chapter([charts.ratios(workload_name(one), one) for one in drawn], "figures", {})
-    left = sum(bool(one.runtime) for one in measured) - len(drawn)
-    yield from _more(left, "workload", " without figures")
-    for one in drawn:
-        if panels := list(charts.quantiles(one, at)):
-            name = workload_name(one)
+    yield Chapter(
+        [charts.ratios(workload_name(workload), workload) for workload in drawn], "figures", {}
+    )
+    undrawn = sum(bool(workload.runtime) for workload in measured) - len(drawn)
+    yield from _more(undrawn, "workload", " without figures")
+    for workload in drawn:
+        if panels := list(charts.quantiles(workload, levels)):
+            name = workload_name(workload)
             summary = ((name, "bold"), (": at each quantile of the samples", ""))
-            more = sum(bool(row.quantiles) for row in one.runtime) - len(panels)
-            told = [*_more(more, "runtime workload", " of less weight")]
-            yield Fold(summary, [Chapter(panels, "figures small", {}), *told])
+            hidden = sum(bool(row.quantiles) for row in workload.runtime) - len(panels)
+            notes = [*_more(hidden, "runtime workload", " of less weight")]
+            yield Fold(summary, [Chapter(panels, "figures small", {}), *notes])
 
 
-def _unmeasured(told: VerifyPerformance, most: int) -> Iterator[Block]:
-    """What runs otherwise after the change, and what could not be measured."""
-    lost = []
-    for one in told.workloads:
-        if one.failed is not None:
-            kind = "wrong results" if one.failed.kind == "wrong" else one.failed.kind
-            lost.append(f"{workload_name(one)}: {kind}: {one.failed.reason}")
-        elif one.problem is not None:
-            lost.append(f"{workload_name(one)}: not measured: {one.problem}")
-        elif one.ratio is None and one.open:
-            lost.append(f"{workload_name(one)}: not measured, and nothing says why")
-    if lost:
-        yield Listing(lost[:most], "warn")
-        yield from _more(len(lost) - most, "workload")
+def _unmeasured(performance: VerifyPerformance, limit: int) -> Iterator[Block]:
+    """List workloads that failed after the change or could not be measured."""
+    problems = []
+    for workload in performance.workloads:
+        if workload.failed is not None:
+            kind = "wrong results" if workload.failed.kind == "wrong" else workload.failed.kind
+            problems.append(f"{workload_name(workload)}: {kind}: {workload.failed.reason}")
+        elif workload.problem is not None:
+            problems.append(f"{workload_name(workload)}: not measured: {workload.problem}")
+        elif workload.ratio is None and workload.open:
+            problems.append(f"{workload_name(workload)}: not measured, and nothing says why")
+    if problems:
+        yield Listing(problems[:limit], "warn")
+        yield from _more(len(problems) - limit, "workload")
 
 
-def _review_performance_same(told: VerifyPerformance, *, page: bool) -> Iterator[Block]:
-    same = [workload_name(one) for one in told.workloads if one.verdict == "same-code"]
+def _same_code(performance: VerifyPerformance, *, page: bool) -> Iterator[Block]:
+    same = [
+        workload_name(workload)
+        for workload in performance.workloads
+        if workload.verdict == "same-code"
+    ]
     if not same:
         return
     words = f"{plural(len(same), 'workload')} with the same machine code, equal by construction"

@@ -1,4 +1,4 @@
-"""A plan: all of it, or what `apply` tells of it; and its effect."""
+"""Terminal views of a plan, its application, and its effect."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -34,14 +34,14 @@ DONE = {
     "reject": "rejected",
 }
 SHOWN = 12
-"""As many reached workloads as are listed without -v."""
+"""Reached workloads listed without -v."""
 ROOM = " " * 11
 
 
 def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show workload by workload what happens, with which values, and why."""
+    """Show the decision for each workload, with its values and the reason."""
     if head:
-        yield _head(plan)
+        yield _plan_line(plan)
         yield BLANK
     for benchmark, actions in groupby(plan.actions, key=_heading):
         yield Note(benchmark, "bold", folded=True)
@@ -51,22 +51,24 @@ def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
     yield from _reached(plan, verbose=verbose)
     if plan.policies:
         yield Words(f"new in the chain: {', '.join(plan.policies)}")
-    yield from _ways(plan)
+    yield from _remedies(plan)
     yield from remarks(plan.remarks)
     if head:
         yield Words(_summary(plan))
 
 
-def _ways(plan: Plan) -> Iterator[Block]:
-    """Show what would take what is rejected; commands are not folded, so that they can be typed."""
+def _remedies(plan: Plan) -> Iterator[Block]:
+    """Show commands that would accept rejected variants, unwrapped so that they can be copied."""
     if plan.ways:
         yield Note("what would take what is rejected:", "yellow", folded=True)
     for benchmark, ways in groupby(plan.ways, key=lambda way: way.workloads[0].benchmark):
-        for one, lot in groupby(ways, key=lambda way: way.workloads):
-            names = [word for named in one[:SHOWN] for word in (*axes(named.workload), "|")][:-1]
-            more = [f"and {len(one) - SHOWN} more"] if len(one) > SHOWN else []
-            yield Words([benchmark, *names, *more], "", "  ", "    ")
-            for way in lot:
+        for workloads, alternatives in groupby(ways, key=lambda way: way.workloads):
+            names = [
+                word for workload in workloads[:SHOWN] for word in (*axes(workload.workload), "|")
+            ][:-1]
+            hidden = [f"and {len(workloads) - SHOWN} more"] if len(workloads) > SHOWN else []
+            yield Words([benchmark, *names, *hidden], "", "  ", "    ")
+            for way in alternatives:
                 yield Words(f"{way.what}:", "", "    ", "    ")
                 yield Note(f"      {way.command}", "bold")
     if plan.ways:
@@ -74,50 +76,52 @@ def _ways(plan: Plan) -> Iterator[Block]:
 
 
 def applied(plan: Plan, *, head: bool) -> Iterator[Block]:
-    """Show a line for each workload that is written; those that are rejected with their reason."""
+    """Show a line per written workload, and rejected ones with the reason."""
     if head:
-        yield _head(plan)
+        yield _plan_line(plan)
     for action in plan.actions:
         if action.written or action.decision == "reject":
             text = _variant(action) if action.written else action.reason
-            where = " in struct families" if action.legacy else ""
+            suffix = " in struct families" if action.legacy else ""
             name = in_words(action.benchmark, action.workload)
-            yield Words(f"{action.decision} {name}{where}: {text}", STYLES[action.decision])
+            yield Words(f"{action.decision} {name}{suffix}: {text}", STYLES[action.decision])
     yield from untouched((action.decision for action in plan.actions), "what they had")
     yield from _reached(plan, verbose=False)
     yield from remarks(plan.remarks)
     if any(action.decision == "reject" and action.variant for action in plan.actions):
-        told = "policygen plan says what would take what is rejected"
-        yield Note(told, "dim", folded=True)
+        hint = "policygen plan says what would take what is rejected"
+        yield Note(hint, "dim", folded=True)
 
 
 def _variant(action: Action) -> str:
-    """What is written, and in place of what."""
-    instead = f", next best after {action.next_best.best}" if action.next_best else ""
-    return f"{action.variant or ''}{instead}"
+    """Name the written variant, and the variant that it replaces as next best."""
+    replacement = f", next best after {action.next_best.best}" if action.next_best else ""
+    return f"{action.variant or ''}{replacement}"
 
 
 def untouched(decisions: Iterable[str], fallback: str) -> Iterator[Block]:
-    """Count the workloads that nothing is written for."""
-    found = list(decisions)
-    if kept := found.count("keep"):
-        have, their = ("has", "its") if kept == 1 else ("have", "their")
-        yield Note(f"{plural(kept, 'workload')} {have} {their} values already", "dim", folded=True)
-    if left := found.count("fallback"):
-        keep = "keeps" if left == 1 else "keep"
-        what = fallback.replace("they", "it") if left == 1 else fallback
-        yield Note(f"{plural(left, 'workload')} {keep} {what}", "dim", folded=True)
+    """Count workloads for which nothing is written."""
+    decision_list = list(decisions)
+    if kept := decision_list.count("keep"):
+        verb_have, their = ("has", "its") if kept == 1 else ("have", "their")
+        yield Note(
+            f"{plural(kept, 'workload')} {verb_have} {their} values already", "dim", folded=True
+        )
+    if fallback_count := decision_list.count("fallback"):
+        verb = "keeps" if fallback_count == 1 else "keep"
+        description = fallback.replace("they", "it") if fallback_count == 1 else fallback
+        yield Note(f"{plural(fallback_count, 'workload')} {verb} {description}", "dim", folded=True)
 
 
 def effected(effect: Effect, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show what was compared, and what changed."""
+    """Show what was compared and what changed."""
     for wrong in effect.wrong:
         yield Words(f"{wrong.name}: {wrong.reason}", "red")
-    for one in effect.changed if verbose else ():
-        pairs = ", ".join(changes(one.before, one.after))
-        by = ", struct families" if one.legacy else ""
-        text = f"on {one.arch}: {pairs} ({one.role}{by})"
-        yield Words([one.benchmark, *axes(one.workload), *text.split(" ")], "", "  ")
+    for workload in effect.changed if verbose else ():
+        pairs = ", ".join(changes(workload.before, workload.after))
+        suffix = ", struct families" if workload.legacy else ""
+        text = f"on {workload.arch}: {pairs} ({workload.role}{suffix})"
+        yield Words([workload.benchmark, *axes(workload.workload), *text.split(" ")], "", "  ")
     if head or effect.wrong:
         yield Words(f"proof: {effect_summary(effect)}", "red" if effect.wrong else "green")
         if verbose and effect.between:
@@ -125,11 +129,11 @@ def effected(effect: Effect, *, head: bool, verbose: bool) -> Iterator[Block]:
 
 
 def effect_summary(effect: Effect) -> str:
-    """Say what a change does: `1 workload changed as written, 431 as before (nvcc 13.2.86; …)`."""
-    written = sum(one.role == "written" for one in effect.changed)
+    """Summarize an effect: `1 workload changed as written, 431 as before (nvcc 13.2.86; …)`."""
+    written = sum(workload.role == "written" for workload in effect.changed)
     parts = [f"{plural(written, 'workload')} changed as written"]
-    if others := len(effect.changed) - written:
-        parts.append(f"{others} that share an entry or inherit")
+    if other_count := len(effect.changed) - written:
+        parts.append(f"{other_count} that share an entry or inherit")
     if effect.wrong:
         parts.append(f"{len(effect.wrong)} wrong")
     same = effect.compared - len(effect.changed) - len(effect.wrong)
@@ -137,7 +141,7 @@ def effect_summary(effect: Effect) -> str:
     return f"{text} ({effect.toolchain}; {effect.covered})"
 
 
-def _head(plan: Plan) -> Block:
+def _plan_line(plan: Plan) -> Block:
     return Words(f"{tree_line(plan.cub)}; {plan.toolchain}; {plan.options.arch}", "dim")
 
 
@@ -161,51 +165,56 @@ def acted(action: Action, *, verbose: bool) -> Iterator[Block]:
 
 
 def _target(action: Action, target: Target) -> str:
-    place = f"{target.header}:{target.line}"
+    location = f"{target.header}:{target.line}"
     if target.line is None:
-        place = f"{'new' if action.decision == 'add' else 'no entry'} in {target.header}"
-    return f"{entry_name(target.family, target.args)}, {place}"
+        location = f"{'new' if action.decision == 'add' else 'no entry'} in {target.header}"
+    return f"{entry_name(target.family, target.args)}, {location}"
 
 
 def _reached(plan: Plan, *, verbose: bool) -> Iterator[Block]:
-    """Show workloads that the change reaches, and that were not measured."""
+    """Show workloads that the change affects although they were not measured."""
     arch = plan.options.arch
-    lots: tuple[tuple[str, Callable[[Reached], bool]], ...] = (
-        (f"the same entries decide, and were not measured, on {arch}", lambda r: r.arch == arch),
+    groups: tuple[tuple[str, Callable[[Reached], bool]], ...] = (
+        (
+            f"the same entries decide, and were not measured, on {arch}",
+            lambda workload: workload.arch == arch,
+        ),
         (
             "later architectures keep what they had, by entries of their own",
-            lambda r: r.arch != arch and r.kept,
+            lambda workload: workload.arch != arch and workload.kept,
         ),
         (
             "devices that have no target of their own get it, too"
             if is_amd(arch)
             else "later architectures inherit",
-            lambda r: r.arch != arch and not r.kept and not r.between,
+            lambda workload: workload.arch != arch and not workload.kept and not workload.between,
         ),
-        ("what may come between known architectures inherits", lambda r: r.between),
+        ("what may come between known architectures inherits", lambda workload: workload.between),
     )
-    for title, belongs in lots:
-        if found := [one for one in plan.reached if belongs(one)]:
+    for title, predicate in groups:
+        if matching := [workload for workload in plan.reached if predicate(workload)]:
             yield Note(f"{title}:", "yellow", folded=True)
-            yield from _workloads(found if verbose else found[:SHOWN], arch)
-            if len(found) > SHOWN and not verbose:
-                yield Note(f"  and {len(found) - SHOWN} more (-v lists them)", "dim", folded=True)
+            yield from _workloads(matching if verbose else matching[:SHOWN], arch)
+            if len(matching) > SHOWN and not verbose:
+                yield Note(
+                    f"  and {len(matching) - SHOWN} more (-v lists them)", "dim", folded=True
+                )
             yield BLANK
 
 
-def _workloads(found: Sequence[Reached], arch: str) -> Iterator[Block]:
-    for one in found:
-        on = [] if one.arch == arch else ["on", one.arch]
-        on += ["(struct", "families)"] if one.legacy else []
-        yield Words([one.benchmark, *axes(one.workload), *on], "", "  ")
+def _workloads(workloads: Sequence[Reached], arch: str) -> Iterator[Block]:
+    for workload in workloads:
+        location = [] if workload.arch == arch else ["on", workload.arch]
+        location += ["(struct", "families)"] if workload.legacy else []
+        yield Words([workload.benchmark, *axes(workload.workload), *location], "", "  ")
 
 
 def _summary(plan: Plan) -> str:
-    counts = {name: sum(a.decision == name for a in plan.actions) for name in STYLES}
-    told = ", ".join(f"{count} {DONE[name]}" for name, count in counts.items() if count)
+    counts = {name: sum(action.decision == name for action in plan.actions) for name in STYLES}
+    decisions = ", ".join(f"{count} {DONE[name]}" for name, count in counts.items() if count)
     edits = plural(sum(file.edits for file in plan.files), "edit")
     files = plural(len(plan.files), "header")
-    return f"{plural(len(plan.actions), 'workload')}: {told}; {edits} in {files}"
+    return f"{plural(len(plan.actions), 'workload')}: {decisions}; {edits} in {files}"
 
 
 print_plan = printed(planned)
@@ -213,11 +222,11 @@ print_apply = printed(applied)
 print_effect = printed(effected)
 
 
-# What `policygen undo` took back.
+# `policygen undo`
 
 
 def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show one line a file, under the title of its apply."""
+    """Show one line per file, grouped by apply."""
     done = "restored" if document.written else "would restore"
     for apply in document.applies:
         if head:
@@ -236,14 +245,14 @@ STATUS_ROOM = 13
 LATER = " " * STATUS_ROOM
 
 
-# Where a tree stands.
+# State of a tree
 
 
 def status(document: Status, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show the tree, what was written, what is left open, what was proved, what to type next."""
+    """Show the tree, applied changes, uncommitted headers, proofs, and the next commands."""
     yield _row("tree", tree_line(document.cub))
     if head:
-        yield _row("", _writing(document), "dim")
+        yield _row("", _write_access(document), "dim")
     yield from _applies(document, verbose=verbose)
     if document.interrupted:
         yield _row("interrupted", document.interrupted, "red")
@@ -260,7 +269,7 @@ def _row(name: str, words: str, style: str = "") -> Block:
     return Words(words, style, first=f"{name:{STATUS_ROOM}}", later=LATER, even=True, mark="bold")
 
 
-def _writing(document: Status) -> str:
+def _write_access(document: Status) -> str:
     if document.named:
         return "apply writes to it"
     return "apply does not write to it: it was found, and is not named with --cub"
@@ -276,18 +285,21 @@ def _applies(document: Status, *, verbose: bool) -> Iterator[Block]:
         return
     count = plural(len(document.applies), "apply", "applies")
     yield _row("applied", f"{count} of {document.store}{undone}")
-    for one in document.applies:
-        yield from _applied(one, verbose=verbose)
+    for apply in document.applies:
+        yield from _applied(apply, verbose=verbose)
 
 
-def _applied(one: AppliedState, *, verbose: bool) -> Iterator[Block]:
-    how = f"{plural(len(one.edited), 'file')} edited since" if one.edited else "as written"
-    style = "yellow" if one.edited else ""
+def _applied(apply: AppliedState, *, verbose: bool) -> Iterator[Block]:
+    state = f"{plural(len(apply.edited), 'file')} edited since" if apply.edited else "as written"
+    style = "yellow" if apply.edited else ""
     yield Words(
-        f"{one.apply}: {one.title}; {_when(one.applied_at)}, {how}", style, LATER, even=True
+        f"{apply.apply}: {apply.title}; {_format_time(apply.applied_at)}, {state}",
+        style,
+        LATER,
+        even=True,
     )
-    for name in one.files if verbose else one.edited:
-        mark = "edited" if name in one.edited else "written"
+    for name in apply.files if verbose else apply.edited:
+        mark = "edited" if name in apply.edited else "written"
         yield Note(f"{LATER}  {mark} {name}", "dim")
 
 
@@ -305,17 +317,21 @@ def _uncommitted(names: tuple[str, ...] | None) -> Iterator[Block]:
 def _proofs(proofs: tuple[ProofState, ...]) -> Iterator[Block]:
     if not proofs:
         yield _row("proofs", "none is recorded", "dim")
-    for index, one in enumerate(proofs):
-        outcome = "passed" if one.passed else "failed"
-        of = "" if one.whole else " for a part"
-        when = "of the headers as they are" if one.current else "before the headers changed"
-        style = "green" if one.passed and one.current else "yellow" if one.passed else "red"
-        words = f"{one.command} {outcome}{of}, {_when(one.proved_at)}, {when}"
+    for index, proof in enumerate(proofs):
+        outcome = "passed" if proof.passed else "failed"
+        scope = "" if proof.whole else " for a part"
+        headers_state = (
+            "of the headers as they are" if proof.current else "before the headers changed"
+        )
+        style = "green" if proof.passed and proof.current else "yellow" if proof.passed else "red"
+        words = (
+            f"{proof.command} {outcome}{scope}, {_format_time(proof.proved_at)}, {headers_state}"
+        )
         yield _row("" if index else "proofs", words, style)
-        yield Words(one.words, "dim", f"{LATER}  ", even=True)
+        yield Words(proof.words, "dim", f"{LATER}  ", even=True)
 
 
-def _when(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M %Z")
 
 
@@ -323,17 +339,17 @@ print_status = printed(status)
 EMIT_STYLES = {"write": "green", "keep": "dim", "fallback": "dim", "reject": "red"}
 
 
-# What `policygen emit` wrote, in short: on standard error where the header is the output.
+# `policygen emit`, on standard error if the header itself goes to standard output
 
 
 def print_emitted(document: Emitted, out: str | None, *, verbose: bool) -> None:
     """Print what was written or rejected."""
-    to = messages() if out is None else results()
-    to.write(emitted(document, out, verbose=verbose))
+    terminal = messages() if out is None else results()
+    terminal.write(emitted(document, out, verbose=verbose))
 
 
 def emitted(document: Emitted, out: str | None, *, verbose: bool) -> Iterator[Block]:
-    """Show a line for each workload that is written or rejected, and what was proved."""
+    """Show a line per written or rejected workload, and what was proved."""
     yield Note(f"{tree_line(document.cub)}, {document.toolchain}", "dim", folded=True)
     for action in document.actions:
         written = action.decision == "write"
@@ -341,7 +357,7 @@ def emitted(document: Emitted, out: str | None, *, verbose: bool) -> Iterator[Bl
             text = f"{action.selector}, {action.variant}" if written else action.reason
             yield Words(f"{action.decision} {action.name}: {text}", EMIT_STYLES[action.decision])
     if not verbose:
-        yield from untouched((one.decision for one in document.actions), "what CUB selects")
+        yield from untouched((action.decision for action in document.actions), "what CUB selects")
     if document.shared:
         yield Note("not measured, and with the same template arguments:", "yellow", folded=True)
         for name in document.shared:
@@ -366,11 +382,11 @@ def _proof(document: Emitted) -> Block:
     )
 
 
-# What tuning for a program came to: what was won, and the header.
+# Tuning for a program: the gains and the header
 
 
 def tuned(document: TunedProgram, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show the finalists of each workload, then what the header has of them."""
+    """Show the finalists of each workload, then what the header contains."""
     yield from searched(document.searched, head=head, verbose=verbose)
     yield BLANK
     if document.kernel is not None:
@@ -390,60 +406,60 @@ def tuned(document: TunedProgram, *, head: bool, verbose: bool) -> Iterator[Bloc
             yield Note(f"{program} runs it with and without, and says what each takes", folded=True)
 
 
-def _kernel(made: KernelHeader) -> Iterator[Block]:
-    """Show what became of each class of sizes, and what the compiler says of it."""
-    for action in made.actions:
+def _kernel(header: KernelHeader) -> Iterator[Block]:
+    """Show the outcome for each size class, and the proof."""
+    for action in header.actions:
         yield from acted(action, verbose=False)
-    if made.has_already:
+    if header.has_already:
         yield Note("the header has these values already", folded=True)
         return
-    if not made.changed:
+    if not header.changed:
         yield Note("nothing is faster than what the kernel has today", "yellow", folded=True)
         return
-    if made.effect is not None:
-        yield Note(f"proved: {effect_summary(made.effect)}", "green", folded=True)
-    yield Note(f"written: {nearby(Path(made.path))}", folded=True)
+    if header.effect is not None:
+        yield Note(f"proved: {effect_summary(header.effect)}", "green", folded=True)
+    yield Note(f"written: {nearby(Path(header.path))}", folded=True)
 
 
 print_tuned = printed(tuned)
 
 
-def print_kernel(made: KernelHeader) -> None:
-    """Print what became of a kernel's header."""
-    show(_kernel(made))
+def print_kernel(header: KernelHeader) -> None:
+    """Print the outcome for the header of a kernel."""
+    show(_kernel(header))
 
 
 MARKS = {"fine": ("ok", "green"), "optional": ("-", "dim")}
-"""State → how it is marked; what is missing or broken says so."""
+"""Mark and style of each state; other states are marked by their name."""
 DOCTOR_ROOM = 7
 MENDS = {"missing": "install it", "broken": "mend it", "optional": "to have it", "fine": ""}
 
 
-# What is here, and what is not.
+# `policygen doctor`
 
 
 def doctor(document: Doctor, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show a line for each thing; under what is not there, who needs it and what mends it."""
+    """Show a line per check; for a missing tool, what needs it and how to install it."""
     if head:
-        how = "from a clone" if document.installed == "clone" else "installed as a package"
-        yield Note(f"policygen {document.version}, {how}", "bold")
+        installation = "from a clone" if document.installed == "clone" else "installed as a package"
+        yield Note(f"policygen {document.version}, {installation}", "bold")
         yield BLANK
     checks = document.checks if head else document.problems
-    room = max((len(check.name) for check in checks), default=0)
+    name_width = max((len(check.name) for check in checks), default=0)
     for check in checks:
-        yield from _check(check, room, verbose=verbose)
+        yield from _check(check, name_width, verbose=verbose)
     if head:
         yield BLANK
         yield _doctor_summary(document)
 
 
-def _check(check: Check, room: int, *, verbose: bool) -> Iterator[Block]:
+def _check(check: Check, name_width: int, *, verbose: bool) -> Iterator[Block]:
     mark, style = MARKS.get(check.state, (check.state, "red"))
-    begin = f"{mark:{DOCTOR_ROOM}}  {check.name:{room}}  "
-    later = " " * len(begin)
-    yield Words(check.found, first=begin, later=later, mark=style, even=True)
+    prefix = f"{mark:{DOCTOR_ROOM}}  {check.name:{name_width}}  "
+    later = " " * len(prefix)
+    yield Words(check.found, first=prefix, later=later, mark=style, even=True)
     if check.needed_by and (verbose or check.state != "fine"):
-        parts = [f"{one}," for one in check.needed_by[:-1]] + [check.needed_by[-1]]
+        parts = [f"{command}," for command in check.needed_by[:-1]] + [check.needed_by[-1]]
         yield Words(parts, "dim", first=f"{later}needed by: ", later=f"{later}  ")
     if check.remedy:
         yield Note(f"{later}{MENDS[check.state]}: {check.remedy}", "dim" * (not check.is_problem))
@@ -452,7 +468,7 @@ def _check(check: Check, room: int, *, verbose: bool) -> Iterator[Block]:
 def _doctor_summary(document: Doctor) -> Block:
     if not document.problems:
         return Note("everything is here that commands need", "green")
-    count, names = len(document.problems), ", ".join(one.name for one in document.problems)
+    count, names = len(document.problems), ", ".join(problem.name for problem in document.problems)
     return Words(f"{plural(count, 'thing')} to mend: {names}", "red")
 
 

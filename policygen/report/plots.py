@@ -1,7 +1,4 @@
-"""Figures into files.
-
-No window is opened, and the same numbers give the same bytes.
-"""
+"""Plots written to files, without a display, byte-identical for the same numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
@@ -28,8 +25,8 @@ if TYPE_CHECKING:
 Numbers = np.ndarray[Any, np.dtype[np.floating[Any]]]
 FORMATS = (".svg", ".png")
 LEAST_SPAN = 0.02
-"""What is nearer to 1 is noise, and is not blown up."""
-# Any: newer matplotlib lists all names in its types, older does not.
+"""Minimum range around 1, so that noise is not exaggerated."""
+# Typed as Any because only newer matplotlib lists all keys in its type stubs.
 STYLE: Any = {
     "svg.hashsalt": "policygen",
     "font.size": 8.0,
@@ -39,13 +36,13 @@ STYLE: Any = {
     "xtick.color": "#404040",
     "ytick.color": "#404040",
     "hatch.linewidth": 0.5,
-    # Names of axes and variants are not formulas, whatever they hold.
+    # Names of axes and variants must not be parsed as formulas.
     "text.parse_math": False,
 }
 
 
 def check_suffix(path: Path) -> None:
-    """Refuse a file name that does not say how to write a plot."""
+    """Reject a file name whose suffix is not a plot format."""
     if path.suffix.lower() not in FORMATS:
         raise InputError(
             f"{path}: a plot cannot be written as {path.suffix or 'a file without a suffix'}",
@@ -55,33 +52,33 @@ def check_suffix(path: Path) -> None:
 
 @contextmanager
 def new_figure(title: str, out: Path | BytesIO) -> "Iterator[Figure]":
-    """Open an empty figure, which is saved when the block ends well: to a file, or as SVG."""
-    remedy = add("plot")  # as it is from the user's folder
-    # Only when it is imported, matplotlib reads a `matplotlibrc` of the current folder.
-    with TemporaryDirectory(prefix="policygen-") as empty, chdir(empty):
+    """Open an empty figure that is saved to a file or as SVG if the block succeeds."""
+    remedy = add("plot")  # before the folder changes
+    # When imported, matplotlib reads a `matplotlibrc` in the current folder.
+    with TemporaryDirectory(prefix="policygen-") as empty_folder, chdir(empty_folder):
         try:
             import matplotlib as mpl
             from matplotlib.figure import Figure
         except ImportError as error:
             raise MissingToolError("matplotlib", remedy) from error
     with mpl.rc_context():
-        # What a user has in a matplotlibrc would change the bytes.
+        # A user's matplotlibrc would change the bytes.
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        drawn = Figure(layout="constrained")
-        yield drawn
-        _fit_title(drawn, title)
+        figure = Figure(layout="constrained")
+        yield figure
+        _fit_title(figure, title)
         if isinstance(out, BytesIO):
-            _draw(drawn, "svg", out)
+            _draw(figure, "svg", out)
         else:
-            _save(drawn, out)
+            _save(figure, out)
 
 
 def _fit_title(figure: "Figure", title: str) -> None:
-    """Break a title that is wider than its figure: at wide gaps, then at any space."""
+    """Wrap a title that is wider than its figure: at double spaces, then at any space."""
     from textwrap import wrap
 
-    # A bold letter of 10 points is about 0.088 inches wide.
+    # A bold character of 10 points is about 0.088 inches wide.
     room = max(20, int(figure.get_figwidth() / 0.088))
     parts = [title] if len(title) <= room else title.split("  ")
     lines = [
@@ -93,7 +90,7 @@ def _fit_title(figure: "Figure", title: str) -> None:
 
 
 def _save(figure: "Figure", path: Path) -> None:
-    """Write the file: it appears whole or not at all."""
+    """Write the file atomically."""
     data = BytesIO()
     _draw(figure, path.suffix.lower().removeprefix("."), data)
     try:
@@ -103,31 +100,31 @@ def _save(figure: "Figure", path: Path) -> None:
 
 
 def _draw(figure: "Figure", kind: str, data: BytesIO) -> None:
-    """Draw a figure; by its maker a plot is known again, and may be replaced."""
-    made: dict[str, Any] = {"Software": MAKER}
+    """Draw a figure with its maker in the metadata, which marks it as safe to replace."""
+    metadata: dict[str, Any] = {"Software": MAKER}
     if kind == "svg":
-        made = {"Creator": MAKER, "Date": None}
-    figure.savefig(data, format=kind, dpi=150, metadata=made)
+        metadata = {"Creator": MAKER, "Date": None}
+    figure.savefig(data, format=kind, dpi=150, metadata=metadata)
 
 
 PANELS = 24
-"""As many fit one plot."""
+"""Maximum number of panels in a plot."""
 ACROSS = 6
 LINE = 36
-"""Letters on a line of a panel's title."""
+"""Characters per line of a panel's title."""
 WORDS = 1.95
-"""Inches that the longest words of the legend need."""
+"""Width, in inches, of the longest legend entry."""
 SURE = 1.96
-"""So many standard deviations hold 95 %."""
+"""Standard deviations that cover 95 %."""
 WINNERS = {"A": ("#0072b2", "^"), "B": ("#e69f00", "v")}
 POINTS, BAND = "#8a8a8a", "#dfe8ef"
 
 
-# Scores of two sides against each other, a panel for each workload, with the winners marked.
+# Scores of two sides against each other, one panel per workload, with the winners marked
 
 
 def check_pairs(document: DbCompare) -> None:
-    """Refuse more panels than a plot has."""
+    """Reject more panels than a plot can hold."""
     if (count := len(document.workloads)) > PANELS:
         raise InputError(
             f"{count} workloads match, a plot shows {PANELS} at most",
@@ -144,29 +141,29 @@ def pairs_plot(document: DbCompare, path: Path) -> None:
 
 
 def pairs_drawings(document: DbCompare) -> list[bytes]:
-    """Draw all workloads, on as many plots as it takes."""
-    found = []
+    """Draw all workloads, on as many plots as needed."""
+    drawings = []
     for start in range(0, len(document.workloads), PANELS):
-        some, data = document.workloads[start : start + PANELS], BytesIO()
-        with new_figure(_title(some), data) as figure:
-            draw_pairs(figure, some)
-        found.append(data.getvalue())
-    return found
+        page_workloads, data = document.workloads[start : start + PANELS], BytesIO()
+        with new_figure(_title(page_workloads), data) as figure:
+            draw_pairs(figure, page_workloads)
+        drawings.append(data.getvalue())
+    return drawings
 
 
 def draw_pairs(figure: "Figure", workloads: Sequence[ComparedWorkload]) -> None:
-    """Draw a panel for each workload; what lies in the band is no farther apart than by noise."""
+    """Draw a panel per workload; differences within the band are explained by noise."""
     columns = _columns(len(workloads))
     rows = -(-len(workloads) // columns)
     figure.set_size_inches(max(5.5, 2.6 * columns + 0.4), 2.9 * rows + 0.9)
     grid = figure.subplots(rows, columns, squeeze=False)
-    same = len({one.algorithm for one in workloads}) == 1
+    same = len({workload.algorithm for workload in workloads}) == 1
     for axes in grid.flat[len(workloads) :]:
         axes.set_visible(False)
     drawn: dict[str, Artist] = {}
-    for axes, one in zip(grid.flat, workloads, strict=False):
-        drawn |= _panel(axes, one)
-        axes.set_title(_name(one, short=same))
+    for axes, workload in zip(grid.flat, workloads, strict=False):
+        drawn |= _panel(axes, workload)
+        axes.set_title(_name(workload, short=same))
     for axes in grid[:, 0]:
         axes.set_ylabel("score in B")
     for axes in grid.flat[max(0, len(workloads) - columns) : len(workloads)]:
@@ -181,20 +178,20 @@ def draw_pairs(figure: "Figure", workloads: Sequence[ComparedWorkload]) -> None:
 
 
 def _columns(count: int) -> int:
-    """As near to a square as what is wide allows."""
+    """Choose the number of columns for a nearly square grid."""
     return min(ACROSS, count if count < 4 else max(2, round(count**0.5 * 1.2)))
 
 
-def _panel(axes: "Axes", one: ComparedWorkload) -> "dict[str, Artist]":
-    """Draw one workload; what stands in the legend is given back."""
-    low, high = _limits(one)
-    reach = SURE * one.difference.expected
-    shift = one.difference.shift
+def _panel(axes: "Axes", workload: ComparedWorkload) -> "dict[str, Artist]":
+    """Draw one workload, and return its legend entries."""
+    low, high = _limits(workload)
+    noise_range = SURE * workload.difference.expected
+    shift = workload.difference.shift
     ends = [low, high]
     band = axes.fill_between(
         ends,
-        [x * (1 + shift - reach) for x in ends],
-        [x * (1 + shift + reach) for x in ends],
+        [x * (1 + shift - noise_range) for x in ends],
+        [x * (1 + shift + noise_range) for x in ends],
         color=BAND,
         linewidth=0,
         zorder=0,
@@ -202,25 +199,27 @@ def _panel(axes: "Axes", one: ComparedWorkload) -> "dict[str, Artist]":
     axes.axhline(1, color="red", linewidth=0.8, alpha=0.6, zorder=1)
     axes.axvline(1, color="red", linewidth=0.8, alpha=0.6, zorder=1)
     equal = axes.plot(ends, ends, color="#404040", linewidth=0.7, linestyle="dashed", zorder=1)[0]
-    x, y = [pair.a for pair in one.scores], [pair.b for pair in one.scores]
-    many = len(x) > 100
-    dots = axes.scatter(x, y, s=4 if many else 12, color=POINTS, linewidths=0, zorder=2)
-    found: dict[str, Artist] = {"a variant": dots, "equal": equal, "95 % of noise": band}
-    for name, side in (("A", one.a), ("B", one.b)):
-        place = _place(one, side)
+    x, y = [pair.a for pair in workload.scores], [pair.b for pair in workload.scores]
+    is_dense = len(x) > 100
+    dots = axes.scatter(x, y, s=4 if is_dense else 12, color=POINTS, linewidths=0, zorder=2)
+    legend_entries: dict[str, Artist] = {"a variant": dots, "equal": equal, "95 % of noise": band}
+    for name, side in (("A", workload.a), ("B", workload.b)):
+        position = _winner_position(workload, side)
         colour, marker = WINNERS[name]
-        if place is not None:
-            # What is chosen is filled; the best one where base is kept is a frame.
+        if position is not None:
+            # A chosen variant is filled; the best variant is outlined if base is kept.
             chosen = side.winner is not None and side.winner.chosen
-            found[f"{name} uses it" if chosen else f"{name}'s best, base is kept"] = axes.scatter(
-                [place[0]],
-                [place[1]],
-                s=46,
-                marker=marker,
-                facecolors=colour if chosen else "white",
-                edgecolors=colour,
-                linewidths=1.4,
-                zorder=3,
+            legend_entries[f"{name} uses it" if chosen else f"{name}'s best, base is kept"] = (
+                axes.scatter(
+                    [position[0]],
+                    [position[1]],
+                    s=46,
+                    marker=marker,
+                    facecolors=colour if chosen else "white",
+                    edgecolors=colour,
+                    linewidths=1.4,
+                    zorder=3,
+                )
             )
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
@@ -228,62 +227,62 @@ def _panel(axes: "Axes", one: ComparedWorkload) -> "dict[str, Artist]":
     axes.grid(color="#e4e4e4", linewidth=0.5)
     axes.set_axisbelow(True)
     axes.tick_params(length=2)
-    return found
+    return legend_entries
 
 
-def _place(one: ComparedWorkload, side: ComparedSide) -> tuple[float, float] | None:
-    """Where a winner stands, if both have measured it."""
+def _winner_position(workload: ComparedWorkload, side: ComparedSide) -> tuple[float, float] | None:
+    """Scores of a winner on both sides, if both measured it."""
     winner = side.winner
     if winner is None or winner.other_score is None:
         return None
     own, other = winner.score, winner.other_score
-    return (own, other) if side is one.a else (other, own)
+    return (own, other) if side is workload.a else (other, own)
 
 
-def _limits(one: ComparedWorkload) -> tuple[float, float]:
-    """Both ways alike, so that a distance is one."""
-    values = [value for pair in one.scores for value in (pair.a, pair.b)]
+def _limits(workload: ComparedWorkload) -> tuple[float, float]:
+    """Limits for both axes, equal so that the scales match."""
+    values = [value for pair in workload.scores for value in (pair.a, pair.b)]
     low, high = min(*values, 1 - LEAST_SPAN), max(*values, 1 + LEAST_SPAN)
     margin = 0.06 * (high - low)
     return low - margin, high + margin
 
 
-def _name(one: ComparedWorkload, *, short: bool) -> str:
-    parts = [f"{axis.partition('{')[0]}={value}" for axis, value in one.workload.items()]
+def _name(workload: ComparedWorkload, *, short: bool) -> str:
+    parts = [f"{axis.partition('{')[0]}={value}" for axis, value in workload.workload.items()]
     if not short:
-        parts.insert(0, one.algorithm.removeprefix("cub.bench."))
+        parts.insert(0, workload.algorithm.removeprefix("cub.bench."))
     lines = [""]
-    for part in parts or [one.algorithm]:
+    for part in parts or [workload.algorithm]:
         if lines[-1] and len(lines[-1]) + len(part) + 2 > LINE:
             lines.append("")
         lines[-1] += f"{', ' if lines[-1] else ''}{part}"
-    if one.order.spearman is not None:
-        lines.append(f"order {one.order.spearman:.2f}")
+    if workload.order.spearman is not None:
+        lines.append(f"order {workload.order.spearman:.2f}")
     return "\n".join(lines)
 
 
 def _title(workloads: Sequence[ComparedWorkload]) -> str:
-    names = list(dict.fromkeys(one.algorithm for one in workloads))
-    what = names[0] if len(names) == 1 else f"{len(names)} benchmarks"
+    names = list(dict.fromkeys(workload.algorithm for workload in workloads))
+    subject = names[0] if len(names) == 1 else f"{len(names)} benchmarks"
     gpus = [dict.fromkeys(side.gpu for side in sides) for sides in _sides(workloads)]
-    on = " and ".join(dict.fromkeys(", ".join(one) for one in gpus))
-    return f"{what}  on {on}"
+    gpu_names = " and ".join(dict.fromkeys(", ".join(names_of_side) for names_of_side in gpus))
+    return f"{subject}  on {gpu_names}"
 
 
 def _sides(workloads: Sequence[ComparedWorkload]) -> tuple[list[ComparedSide], list[ComparedSide]]:
-    return [one.a for one in workloads], [one.b for one in workloads]
+    return [workload.a for workload in workloads], [workload.b for workload in workloads]
 
 
-# Told apart also by those who see few colours, and none of them red: that is the line at 1.
+# Distinguishable with color vision deficiency; red is reserved for the line at 1.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#7a3e9d", "#56b4e9", "#8c6d31", "#404040")
 STROKES = ("solid", "dashed", "dotted", "dashdot")
 LABEL = 24
-"""Letters on a line of a row's or column's label."""
+"""Characters per line of a row or column label."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatioPanel:
-    """One runtime workload: its place in the grid, and the samples of base and some variants."""
+    """One runtime workload: its grid cell, and the samples of base and some variants."""
 
     row: str
     column: str
@@ -291,11 +290,11 @@ class RatioPanel:
     variants: Mapping[str, Numbers]
 
 
-# Variant ratio plots, as CUB's tuning documentation has them: quantiles of base over variant.
+# Ratio plots as in CUB's tuning documentation: quantiles of base over variant
 
 
 def ratio_plot(title: str, panels: Sequence[RatioPanel], path: Path) -> None:
-    """Plot base's quantiles over the variants', a panel for each runtime workload."""
+    """Plot base's quantiles over the variants', one panel per runtime workload."""
     check_suffix(path)
     if not any(panel.variants for panel in panels):
         raise InputError("nothing to plot: no runtime workload has samples of base and a variant")
@@ -304,12 +303,12 @@ def ratio_plot(title: str, panels: Sequence[RatioPanel], path: Path) -> None:
 
 
 def draw_ratios(figure: "Figure", panels: Sequence[RatioPanel]) -> None:
-    """Draw panels that share their axes, a row for each size; none for what does not exist."""
+    """Draw panels that share their axes, one row per size; missing cells stay empty."""
     by_row: dict[str, list[RatioPanel]] = {}
     for panel in panels:
         by_row.setdefault(panel.row, []).append(panel)
     rows = list(by_row)
-    titles = [[panel.column for panel in each] for each in by_row.values()]
+    titles = [[panel.column for panel in row_panels] for row_panels in by_row.values()]
     width = max(map(len, titles))
     names = list(dict.fromkeys(name for panel in panels for name in panel.variants))
     _size(figure, len(rows), width, names)
@@ -317,26 +316,26 @@ def draw_ratios(figure: "Figure", panels: Sequence[RatioPanel]) -> None:
     drawn: dict[str, Any] = {}
     extremes: list[float] = []
     empty = set(grid.flat)
-    places = [
+    placed_panels = [
         (grid[r, c], panel) for r, row in enumerate(rows) for c, panel in enumerate(by_row[row])
     ]
-    for axes, panel in places:
+    for axes, panel in placed_panels:
         empty.discard(axes)
         for name, sample in panel.variants.items():
             x, y = quantile_ratios(panel.base, sample)
             extremes += [float(y.min()), float(y.max())]
-            drawn[name] = axes.plot(x, y, linewidth=1.2, **_look(names.index(name)))[0]
+            drawn[name] = axes.plot(x, y, linewidth=1.2, **_line_style(names.index(name)))[0]
     for axes in grid.flat:
-        _dress(axes)
+        _style_axes(axes)
         axes.set_visible(axes not in empty)
     for axes, row in zip(grid[:, 0], rows, strict=True):
-        axes.set_ylabel(_broken(row))
+        axes.set_ylabel(_wrap_label(row))
     same = all(title == titles[0] for title in titles)
-    for axes, panel in places[:width] if same else places:
-        axes.set_title(_broken(panel.column))
+    for axes, panel in placed_panels[:width] if same else placed_panels:
+        axes.set_title(_wrap_label(panel.column))
     axes.set_xlim(0, 1)
-    axes.set_ylim(*_plot_ratios_limits(extremes))
-    # Labels of the whole figure would lie over a legend outside of the axes: its title says it.
+    axes.set_ylim(*_ratio_limits(extremes))
+    # Figure-level axis labels would overlap the legend, so the legend title describes the axes.
     figure.legend(
         [drawn[name] for name in names],
         names,
@@ -348,17 +347,17 @@ def draw_ratios(figure: "Figure", panels: Sequence[RatioPanel]) -> None:
 
 
 def quantile_ratios(base: Numbers, variant: Numbers) -> tuple[Numbers, Numbers]:
-    """Take the quantiles 0.01 to 0.99, and base's time over the variant's at each."""
+    """Return the quantiles 0.01 to 0.99, and base's time over the variant's at each."""
     x = np.arange(1, 100) / 100
     return x, np.quantile(base, x) / np.quantile(variant, x)
 
 
-def _look(index: int) -> dict[str, Any]:
+def _line_style(index: int) -> dict[str, Any]:
     stroke = STROKES[index // len(COLOURS) % len(STROKES)]
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": stroke}
 
 
-def _dress(axes: "Axes") -> None:
+def _style_axes(axes: "Axes") -> None:
     axes.axhline(1, color="red", linewidth=0.8, alpha=0.8, zorder=1)
     axes.grid(color="#e4e4e4", linewidth=0.5)
     axes.set_axisbelow(True)
@@ -366,14 +365,14 @@ def _dress(axes: "Axes") -> None:
     axes.tick_params(length=2)
 
 
-def _plot_ratios_limits(values: list[float]) -> tuple[float, float]:
+def _ratio_limits(values: list[float]) -> tuple[float, float]:
     low, high = min(*values, 1 - LEAST_SPAN), max(*values, 1 + LEAST_SPAN)
     margin = 0.06 * (high - low)
     return low - margin, high + margin
 
 
 def _size(figure: "Figure", rows: int, columns: int, names: list[str]) -> None:
-    """Set the size: few panels are large, many are small, and none is too small to read."""
+    """Set the figure size: few panels are large, many are small but still readable."""
     width = min(4.5, max(1.9, 10 / columns))
     height = min(2.4, max(1.5, 8 / rows))
     figure.set_size_inches(max(5.5, width * columns + 0.7), height * rows + 0.9)
@@ -382,13 +381,13 @@ def _size(figure: "Figure", rows: int, columns: int, names: list[str]) -> None:
 
 
 def _legend_columns(figure: "Figure", names: list[str]) -> int:
-    # A letter of 8 points is about 0.07 inches wide; a stroke and its gaps take half an inch.
+    # A character of 8 points is about 0.07 inches wide; a stroke and its gaps take half an inch.
     widest = 0.07 * max(len(name) for name in names) + 0.5
     return max(1, min(len(names), int(figure.get_figwidth() / widest)))
 
 
-def _broken(label: str) -> str:
-    """Break a long label into several lines, at its commas and behind a sub-benchmark."""
+def _wrap_label(label: str) -> str:
+    """Wrap a long label at its commas and after the sub-benchmark."""
     if len(label) <= LABEL:
         return label
     return label.replace(": ", ":\n").replace(", ", ",\n")
@@ -396,12 +395,12 @@ def _broken(label: str) -> str:
 
 Cells = Mapping[tuple[int, int], float]
 ROOM = (0.36, 0.17)
-"""Inches that a number of 7 points needs."""
+"""Size, in inches, of a number of 7 points."""
 LABELS = 40
-"""The most labels along an axis."""
+"""Maximum number of labels along an axis."""
 
 
-# The score over two parameters as a heat map, with its colours centred at 1.
+# Score over two parameters as a heat map with colors centered at 1
 
 
 def score_map(title: str, x_name: str, y_name: str, cells: Cells, path: Path) -> None:
@@ -414,19 +413,21 @@ def score_map(title: str, x_name: str, y_name: str, cells: Cells, path: Path) ->
 
 
 def draw_scores(figure: "Figure", x_name: str, y_name: str, cells: Cells) -> None:
-    """Draw one cell for each pair of values; what was not measured is hatched."""
+    """Draw one cell per pair of values; missing cells are hatched."""
     xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
-    wide, high = _cell_size(len(xs), len(ys))
-    figure.set_size_inches(max(4.5, wide * len(xs) + 1.9), max(3.0, high * len(ys) + 1.2))
+    cell_width, cell_height = _cell_size(len(xs), len(ys))
+    figure.set_size_inches(
+        max(4.5, cell_width * len(xs) + 1.9), max(3.0, cell_height * len(ys) + 1.2)
+    )
     values = np.array([[cells.get((x, y), np.nan) for x in xs] for y in ys])
     axes = figure.subplots()
-    # The hatch is the background: cells without a value let it through.
+    # The hatch is the background, which shows through cells without a value.
     axes.patch.set(facecolor="#ececec", edgecolor="#b0b0b0", hatch="////")
     mesh = _mesh(axes, values)
-    _plot_scores_name(axes, xs, ys, x_name, y_name)
-    if wide >= ROOM[0] and high >= ROOM[1]:
-        _write(axes, mesh, values)
-    bar = figure.colorbar(mesh, ax=axes, extend=_beyond(mesh, values), pad=0.02, aspect=30)
+    _name_axes(axes, xs, ys, x_name, y_name)
+    if cell_width >= ROOM[0] and cell_height >= ROOM[1]:
+        _write_scores(axes, mesh, values)
+    bar = figure.colorbar(mesh, ax=axes, extend=_colorbar_ends(mesh, values), pad=0.02, aspect=30)
     bar.set_label("score: over 1 is faster than base")
     _mark_best(axes, cells, xs, ys)
     best_x, best_y = _best(cells)
@@ -443,7 +444,7 @@ def _cell_size(columns: int, rows: int) -> tuple[float, float]:
 
 
 def _mesh(axes: "Axes", values: Numbers) -> "QuadMesh":
-    """Colour scores: blue is faster, red slower, white is base; one in ten may be beyond."""
+    """Color scores from red (slower) over white (base) to blue; one in ten may exceed the scale."""
     span = max(LEAST_SPAN, float(np.nanquantile(np.abs(values - 1), 0.9)))
     return axes.pcolormesh(
         np.ma.masked_invalid(values),
@@ -455,8 +456,8 @@ def _mesh(axes: "Axes", values: Numbers) -> "QuadMesh":
     )
 
 
-def _beyond(mesh: "QuadMesh", values: Numbers) -> Any:
-    """Say which ends of the colours have scores beyond them."""
+def _colorbar_ends(mesh: "QuadMesh", values: Numbers) -> Any:
+    """Return which ends of the color scale are exceeded."""
     low, high = mesh.get_clim()
     below, above = np.nanmin(values) < low, np.nanmax(values) > high
     return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
@@ -464,7 +465,7 @@ def _beyond(mesh: "QuadMesh", values: Numbers) -> Any:
     )
 
 
-def _plot_scores_name(axes: "Axes", xs: list[int], ys: list[int], x_name: str, y_name: str) -> None:
+def _name_axes(axes: "Axes", xs: list[int], ys: list[int], x_name: str, y_name: str) -> None:
     for axis, values, name in ((axes.xaxis, xs, x_name), (axes.yaxis, ys, y_name)):
         step = -(-len(values) // LABELS)
         axis.set_ticks(
@@ -476,11 +477,11 @@ def _plot_scores_name(axes: "Axes", xs: list[int], ys: list[int], x_name: str, y
         axes.tick_params(axis="x", rotation=90)
 
 
-def _write(axes: "Axes", mesh: "QuadMesh", values: Numbers) -> None:
+def _write_scores(axes: "Axes", mesh: "QuadMesh", values: Numbers) -> None:
     low, high = mesh.get_clim()
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
-            # The two ends of the colours are dark.
+            # Both ends of the color scale are dark.
             dark = abs(value - 1) > 0.6 * (high - low) / 2
             axes.text(
                 column + 0.5,

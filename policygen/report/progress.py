@@ -1,4 +1,4 @@
-"""What is told while a search goes on: a table that changes, a line for each event, or JSON."""
+"""Progress of a search: a live table, a line per event, or JSON."""
 
 import sys
 from collections.abc import Callable
@@ -25,50 +25,55 @@ WORDS = {"begun": "base runs", "batch": "batch", "rung": "rung", "ended": "ended
 
 @dataclass(slots=True)
 class SearchTeller:
-    """Tells of events as they come."""
+    """Reports events of a search as they arrive."""
 
     stream: TextIO
     json: bool
     quiet: bool
     live: Live | None = None
     rows: dict[str, SearchEvent] = field(default_factory=dict)
-    """The last event of each workload."""
+    """Last event of each workload."""
     step: str = ""
 
     def __call__(self, event: SearchEvent) -> None:
-        """Is told what happened."""
+        """Report an event."""
         if self.json:
             print_line(event)
         name = in_words(event.benchmark, event.workload)
         self.rows[name] = event
         if self.live is not None:
-            self.live.update(self._drawn())
+            self.live.update(self._render())
         elif not self.quiet:
             self.stream.write(f"{_line(name, event)}\n")
             self.stream.flush()
 
     def progress(self, step: HowFar) -> None:
-        """Is told how far compiling is."""
+        """Report the progress of compilation."""
         if self.live is not None:
             self.step = f"{step.done}/{step.total} {step.phase}" if step.done < step.total else ""
-            self.live.update(self._drawn())
+            self.live.update(self._render())
 
-    def _drawn(self) -> RenderableType:
+    def _render(self) -> RenderableType:
         table = Table("workload", "rung", box=None, pad_edge=False, header_style="dim")
         for title in ("tried", "distinct", "failed", "wrong", "best so far", "95 %"):
             table.add_column(title, justify="right")
-        for name, one in self.rows.items():
-            score = "" if one.score is None else f"{one.score:.4f}"
-            between = _between(one).strip()
-            cells = (f"{one.tried:,}", f"{one.distinct:,}", f"{one.failed:,}", f"{one.wrong:,}")
-            table.add_row(visible(name), RUNGS[one.rung], *cells, score, between)
+        for name, event in self.rows.items():
+            score = "" if event.score is None else f"{event.score:.4f}"
+            between = _between(event).strip()
+            cells = (
+                f"{event.tried:,}",
+                f"{event.distinct:,}",
+                f"{event.failed:,}",
+                f"{event.wrong:,}",
+            )
+            table.add_row(visible(name), RUNGS[event.rung], *cells, score, between)
         last = next(reversed(self.rows.values()), None)
-        left = "" if last is None or last.left is None else f"{spelled(last.left)} left  "
-        return Group(table, Text(f"{left}{visible(self.step)}", "dim"))
+        time_left = "" if last is None or last.left is None else f"{spelled(last.left)} left  "
+        return Group(table, Text(f"{time_left}{visible(self.step)}", "dim"))
 
 
 def telling(*, as_json: bool, quiet: bool) -> SearchTeller:
-    """What tells, on a terminal with a table; the caller enters `shown`."""
+    """Create a reporter, with a live table on a terminal; the caller passes it to `shown`."""
     stream = raw(sys.stderr)
     teller = SearchTeller(stream, as_json, quiet)
     if sys.stderr.isatty() and not quiet:
@@ -78,27 +83,29 @@ def telling(*, as_json: bool, quiet: bool) -> SearchTeller:
 
 
 def shown(teller: SearchTeller, work: Callable[[], T]) -> T:
-    """Runs the work while the table stands."""
+    """Run the work while the table is displayed."""
     with teller.live or nullcontext():
         return work()
 
 
 def print_line(document: Document) -> None:
-    """Prints a document in a line of its own."""
+    """Print a document on a single line."""
     sys.stdout.write(f"{document.to_line()}\n")
     sys.stdout.flush()
 
 
-def _line(name: str, one: SearchEvent) -> str:
-    parts = [f"{spelled(one.at)}", visible(name), f"{RUNGS[one.rung]}, {WORDS[one.event]}:"]
-    parts.append(f"{one.tried:,} of {one.distinct:,} tried, {one.failed:,} failed,")
-    parts.append(f"{one.wrong:,} wrong")
-    if one.best is not None and one.score is not None:
-        parts.append(f"; best {visible(one.best)} {one.score:.4f}{_between(one)}")
-    if one.left is not None:
-        parts.append(f"; {spelled(one.left)} left")
+def _line(name: str, event: SearchEvent) -> str:
+    parts = [f"{spelled(event.at)}", visible(name), f"{RUNGS[event.rung]}, {WORDS[event.event]}:"]
+    parts.append(f"{event.tried:,} of {event.distinct:,} tried, {event.failed:,} failed,")
+    parts.append(f"{event.wrong:,} wrong")
+    if event.best is not None and event.score is not None:
+        parts.append(f"; best {visible(event.best)} {event.score:.4f}{_between(event)}")
+    if event.left is not None:
+        parts.append(f"; {spelled(event.left)} left")
     return " ".join(parts).replace(" ;", ";")
 
 
-def _between(one: SearchEvent) -> str:
-    return "" if one.interval is None else f" {one.interval.low:.3f} to {one.interval.high:.3f}"
+def _between(event: SearchEvent) -> str:
+    return (
+        "" if event.interval is None else f" {event.interval.low:.3f} to {event.interval.high:.3f}"
+    )

@@ -1,6 +1,6 @@
-"""Tuning databases: rankings, choices, contents, coverage.
+"""Terminal views of tuning databases: rankings, choices, contents, and coverage.
 
-Nothing that matters is cut: what does not fit the width of the terminal takes more lines.
+Text is never truncated: what exceeds the terminal width continues on the next line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,25 +35,25 @@ def print_top(document: DbTop, *, verbose: bool, quiet: bool) -> None:
 
 
 def print_choices(document: DbTop, *, verbose: bool, quiet: bool) -> None:
-    """Print what to do for each workload."""
+    """Print the choice for each workload."""
     show(choices(document, results().width, verbose=verbose, quiet=quiet))
 
 
-def print_why(document: DbTop, **_how: bool) -> None:
-    """Print the whole reasoning of choices, which is not said shorter or longer."""
+def print_why(document: DbTop, **_options: bool) -> None:
+    """Print the full reasoning behind choices; verbosity options do not apply."""
     show(why(document, results().width))
 
 
 def print_coverage(document: DbCoverage, *, verbose: bool, quiet: bool) -> None:
-    """Print how much of the search space that is."""
+    """Print how much of the search space was measured."""
     show(coverage(document, results().width, verbose=verbose, quiet=quiet))
 
 
-# What databases hold, and how much of the search space that is.
+# Contents of databases, and the covered share of the search space
 
 
 def info(document: DbInfo, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show each file, its tables, and what failed."""
+    """Show each file with its tables and failures."""
     for index, database in enumerate(document.databases):
         if index:
             yield BLANK
@@ -63,28 +63,28 @@ def info(document: DbInfo, *, verbose: bool, quiet: bool) -> Iterator[Block]:
         for table in database.tables:
             yield from _table(table, verbose=verbose)
         for failure in database.failures:
-            what = plural(failure.count, f"failed {failure.kind}")
-            yield prose(f"{what} of {failure.algorithm}, code {failure.code}", "  ", "yellow")
+            failed = plural(failure.count, f"failed {failure.kind}")
+            yield prose(f"{failed} of {failure.algorithm}, code {failure.code}", "  ", "yellow")
     if not quiet and len(document.databases) != 1:
         rows = sum(t.rows for database in document.databases for t in database.tables)
         yield BLANK
         yield Note(f"{plural(len(document.databases), 'database')}, {plural(rows, 'row')}")
 
 
-# What the views of tuning databases have in common: headings, notes, numbers.
+# Shared by the views of tuning databases: headings, notes, and numbers
 
 
-def heading(name: list[str], where: list[str]) -> Block:
-    """Head what was measured, and where, on one line or on as many as it takes."""
-    left = Words(name, "bold", later="    ", joint=", ", even=True)
-    return Beside(left, Words(where, "dim", "  ", "  ", DOT, even=True))
+def heading(name: list[str], details: list[str]) -> Block:
+    """Show what was measured and where, on one line if it fits."""
+    title = Words(name, "bold", later="    ", joint=", ", even=True)
+    return Beside(title, Words(details, "dim", "  ", "  ", DOT, even=True))
 
 
 DOT = " · "
 
 
 def prose(text: str, indent: str = "", style: str = "") -> Block:
-    """Set words, all lines indented alike."""
+    """Wrap text, with all lines indented alike."""
     return Words(text.split(), style, indent, indent, even=True)
 
 
@@ -117,36 +117,39 @@ def _table(table: TableInfo, *, verbose: bool) -> Iterator[Block]:
     yield Beside(name, Words(counts, "", "    ", "    ", DOT, even=True))
     for key in table.keys:
         yield Words(key_parts(key, None), "", "    ", "    ", DOT, even=True)
-    points = [", ".join(f"{axis}={value}" for axis, value in w.items()) for w in table.workloads]
+    points = [
+        ", ".join(f"{axis}={value}" for axis, value in workload.items())
+        for workload in table.workloads
+    ]
     yield from _listed("workloads", list(filter(None, points)), "; ", verbose=verbose)
     declared = "declared" if table.declared else "values present"
     for axis, values in table.axes.items():
         title = f"{axis} ({declared})" if "{io}" in axis else axis
         yield from _listed(title, values, " ", verbose=verbose)
     for parameter, texts in table.values.items():
-        told = [f"{number} is {text}" for number, text in texts.items()]
-        yield from _listed(parameter, told, DOT, verbose=verbose)
+        meanings = [f"{number} is {text}" for number, text in texts.items()]
+        yield from _listed(parameter, meanings, DOT, verbose=verbose)
 
 
 def key_parts(key: RunKey, database: str | None) -> list[str]:
-    """Name where it was measured, in parts."""
-    # NVBench's results name neither toolkit nor CCCL.
+    """Name where a run was measured: GPU, toolkit, library, and database."""
+    # NVBench results name neither the toolkit nor CCCL.
     return [key.gpu, *versions_of(key.ctk, key.cccl), *([database] if database else [])]
 
 
 def versions_of(ctk: str, cccl: str) -> list[str]:
-    """Name what is known of toolkit and library; `rocprim@` is a library of unknown version."""
-    other, sign, version = cccl.partition("@")
-    library = f"{CALLED.get(other, other)} {version}" if sign else f"cccl {cccl}"
-    known = (f"ctk {ctk}", ctk), (library, version if sign else cccl)
-    return [text for text, said in known if said]
+    """Name the known toolkit and library versions; `rocprim@` has an unknown version."""
+    name, separator, version = cccl.partition("@")
+    library = f"{CALLED.get(name, name)} {version}" if separator else f"cccl {cccl}"
+    parts = (f"ctk {ctk}", ctk), (library, version if separator else cccl)
+    return [text for text, present in parts if present]
 
 
 CALLED = {"rocprim": "rocPRIM"}
 
 
 def _listed(title: str, values: Sequence[str], joint: str, *, verbose: bool) -> Iterator[Block]:
-    """List values; a list that is cut says how much was cut."""
+    """List values; a truncated list states how many are hidden."""
     shown = list(values if verbose else values[:SHOWN])
     if hidden := len(values) - len(shown):
         shown.append(f"… {hidden:,} more, see them with -v")
@@ -154,80 +157,82 @@ def _listed(title: str, values: Sequence[str], joint: str, *, verbose: bool) -> 
 
 
 SHOWN = 8
-"""Values and workloads that are listed without --verbose."""
+"""Values and workloads listed without --verbose."""
 print_info = printed(info)
 DIGITS = 8
 ROOM = 36
-"""The least width for reasons beside their variants."""
+"""Minimum width for reasons next to their variants."""
 
 
-# Choices: what to do for each workload, and why not something else.
+# Choices: the decision for each workload, and the rejected alternatives
 
 
 def choices(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
     """Show each workload with its choice, then the rules and a count."""
-    chosen = [(one, one.choice) for one in document.workloads if one.choice]
-    files = verbose or len({one.database for one, _ in chosen}) > 1
-    for index, (one, choice) in enumerate(chosen):
+    chosen = [(workload, workload.choice) for workload in document.workloads if workload.choice]
+    files = verbose or len({workload.database for workload, _ in chosen}) > 1
+    for index, (workload, choice) in enumerate(chosen):
         if index:
             yield BLANK
-        where = key_parts(one, one.database if files else None)
-        yield heading(workload_name(one.algorithm, one.workload), where)
-        yield from _choice(one, choice, width)
+        location = key_parts(workload, workload.database if files else None)
+        yield heading(workload_name(workload.algorithm, workload.workload), location)
+        yield from _choice(workload, choice, width)
     if not chosen:
         yield NOTHING
     elif not quiet:
         yield BLANK
-        if any(one.approximate for one in document.workloads):
+        if any(workload.approximate for workload in document.workloads):
             yield approximate()
         yield note(f"rules: {rules_in_words(document.rules)}")
         used = sum(choice.decision == "use" for _, choice in chosen)
         yield Note(f"use a variant for {used:,}, keep base for {len(chosen) - used:,}")
 
 
-def _choice(one: ScoredWorkload, choice: Choice, width: int) -> Iterator[Block]:
+def _choice(workload: ScoredWorkload, choice: Choice, width: int) -> Iterator[Block]:
     use = choice.decision == "use"
     title = f"use {choice.variant}" if use else "keep base"
     style = "bold green" if use else "bold"
-    *above, last = wrap(title.split("."), ".", width - 4)
-    yield from (Note(f"  {row}", style) for row in above)
-    found = next((v for v in one.variants if v.variant == choice.variant), None)
-    score = found.score if found else choice.score
+    *upper_lines, last_line = wrap(title.split("."), ".", width - 4)
+    yield from (Note(f"  {row}", style) for row in upper_lines)
+    scored = next(
+        (variant for variant in workload.variants if variant.variant == choice.variant), None
+    )
+    score = scored.score if scored else choice.score
     if not use or score is None:
-        yield Note(f"  {last}", style)
+        yield Note(f"  {last_line}", style)
     else:
-        within = f" ({span(found.interval)})" if found and found.interval else ""
-        verdict = f", {found.verdict}" if found and found.verdict else ""
-        mark = ", approximate" if one.approximate else ""
+        within = f" ({span(scored.interval)})" if scored and scored.interval else ""
+        verdict = f", {scored.verdict}" if scored and scored.verdict else ""
+        mark = ", approximate" if workload.approximate else ""
         facts = f"score {score:.6f}{within}{verdict}{mark}"
         right = Words(facts.split(), "", "    ", "    ", even=True)
-        yield Beside(Words([last], style, "  ", even=True), right)
+        yield Beside(Words([last_line], style, "  ", even=True), right)
     yield prose(choice.reason, "    ")
     yield from _rejected(choice.rejected, width)
 
 
 def _rejected(rejected: Sequence[RejectedVariant], width: int) -> Iterator[Block]:
-    """Show reasons beside the variants where there is room, else below them."""
+    """Show reasons next to the variants if the width allows it, else below them."""
     if not rejected:
         return
     yield Note("  not taken:", "dim")
-    label = max(len(one.variant) for one in rejected)
-    room = " " * (4 + label + 2 + DIGITS + 2)
-    for one in rejected:
-        score = f"{one.score:.6f}" if one.score is not None else "-"
-        if width - len(room) >= ROOM:
-            head = f"    {one.variant:<{label}}  {score:>{DIGITS}}  "
-            if words := one.reason.split():
-                yield Words(words, "", head, room, even=True)
+    label_width = max(len(variant.variant) for variant in rejected)
+    indent = " " * (4 + label_width + 2 + DIGITS + 2)
+    for variant in rejected:
+        score = f"{variant.score:.6f}" if variant.score is not None else "-"
+        if width - len(indent) >= ROOM:
+            head = f"    {variant.variant:<{label_width}}  {score:>{DIGITS}}  "
+            if words := variant.reason.split():
+                yield Words(words, "", head, indent, even=True)
             else:
                 yield Note(head.rstrip())
         else:
-            yield Words(one.variant.split("."), "", "    ", "    ", ".", even=True)
-            yield prose(f"{score} {one.reason}", "      ")
+            yield Words(variant.variant.split("."), "", "    ", "    ", ".", even=True)
+            yield prose(f"{score} {variant.reason}", "      ")
 
 
 def rules_in_words(rules: Rules) -> str:
-    """Tell when a variant is taken."""
+    """Describe when a variant is chosen."""
     parts = [
         f"score at least {rules.least_score:g}",
         f"no runtime workload under {rules.worst_allowed:g}",
@@ -245,47 +250,55 @@ UNKNOWN_SPACE = (
 
 
 def coverage(document: DbCoverage, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show workloads below what they were measured on, each with its share."""
+    """Group workloads by where they were measured, and show the covered share of each."""
     groups: dict[tuple[RunKey, str], list[CoveredWorkload]] = {}
-    for one in document.workloads:
-        key = RunKey(gpu=one.gpu, ctk=one.ctk, cccl=one.cccl)
-        groups.setdefault((key, one.database), []).append(one)
+    for workload in document.workloads:
+        key = RunKey(gpu=workload.gpu, ctk=workload.ctk, cccl=workload.cccl)
+        groups.setdefault((key, workload.database), []).append(workload)
     files = verbose or len({database for _, database in groups}) > 1
-    rooms = [max(map(len, column)) for column in zip(*map(_cells, document.workloads), strict=True)]
+    widths = [
+        max(map(len, column)) for column in zip(*map(_cells, document.workloads), strict=True)
+    ]
     for index, ((key, database), workloads) in enumerate(groups.items()):
         if index:
             yield BLANK
-        where = key_parts(key, database if files else None)
-        yield Words(where, "bold", "", "", DOT, even=True)
-        name, *numbers = rooms
-        room = width - len("     of   ") - sum(numbers)
-        for one in workloads:
-            yield from _covered(one, max(20, min(name, room)), numbers)
+        location = key_parts(key, database if files else None)
+        yield Words(location, "bold", "", "", DOT, even=True)
+        name_width, *number_widths = widths
+        name_room = width - len("     of   ") - sum(number_widths)
+        for workload in workloads:
+            yield from _covered(workload, max(20, min(name_width, name_room)), number_widths)
     if not groups:
         yield NOTHING
-    elif not quiet and any(one.variants is None for one in document.workloads):
+    elif not quiet and any(workload.variants is None for workload in document.workloads):
         yield BLANK
         yield note(UNKNOWN_SPACE)
 
 
-def _cells(one: CoveredWorkload) -> tuple[str, str, str, str]:
-    name = ", ".join(workload_name(one.algorithm, one.workload))
-    total = "?" if one.variants is None else f"{one.variants:,}"
-    share = "" if one.share is None else f"{one.share * 100:.4f} %"
-    return name, f"{one.covered:,}", total, share
+def _cells(workload: CoveredWorkload) -> tuple[str, str, str, str]:
+    name = ", ".join(workload_name(workload.algorithm, workload.workload))
+    total = "?" if workload.variants is None else f"{workload.variants:,}"
+    share = "" if workload.share is None else f"{workload.share * 100:.4f} %"
+    return name, f"{workload.covered:,}", total, share
 
 
-def _covered(one: CoveredWorkload, room: int, numbers: Sequence[int]) -> Iterator[Block]:
-    """Show a line for a workload; a long name takes more lines above it."""
-    name, *cells = _cells(one)
-    covered, total, share = (cell.rjust(n) for cell, n in zip(cells, numbers, strict=True))
-    parts = workload_name(one.algorithm, one.workload)
-    *above, last = [name] if len(name) <= room else wrap(parts, ", ", room - 2)
-    for index, row in enumerate(above):
+def _covered(
+    workload: CoveredWorkload, name_width: int, number_widths: Sequence[int]
+) -> Iterator[Block]:
+    """Show one line per workload; a long name is wrapped onto lines above it."""
+    name, *cells = _cells(workload)
+    covered, total, share = (
+        cell.rjust(number_width) for cell, number_width in zip(cells, number_widths, strict=True)
+    )
+    parts = workload_name(workload.algorithm, workload.workload)
+    *upper_lines, last_line = (
+        [name] if len(name) <= name_width else wrap(parts, ", ", name_width - 2)
+    )
+    for index, row in enumerate(upper_lines):
         yield Note(f"    {row}" if index else f"  {row}")
-    lead = f"{'    ' if above else '  '}{last}".ljust(2 + room)
-    style = "green" if one.share is not None and one.share >= 1 else ""
-    yield Note(((lead, ""), (f"  {covered} of {total}  {share}".rstrip(), style)))
+    prefix = f"{'    ' if upper_lines else '  '}{last_line}".ljust(2 + name_width)
+    style = "green" if workload.share is not None and workload.share >= 1 else ""
+    yield Note(((prefix, ""), (f"  {covered} of {total}  {share}".rstrip(), style)))
 
 
 NUMBERS = ("score", "min", "mean", "max")
@@ -302,30 +315,30 @@ STYLES: Mapping[Verdict | None, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the rows of all workloads are laid out, so that their columns agree."""
+    """Layout shared by the rows of all workloads, so that their columns line up."""
 
     width: int
     label: int
     details: tuple[int, ...]
-    """Widths of the columns behind the numbers; 0 for one that nobody needs."""
+    """Widths of the columns after the numbers; 0 for a column that is not needed."""
     wide: bool
 
 
-# A ranking: a table for each workload, wide or with details below each row.
+# Rankings: a table per workload, wide or with details below each row
 
 
 def ranking(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show all workloads, then what holds for all of them."""
+    """Show all workloads, then the notes that apply to all of them."""
     layout = _layout(document, width)
-    files = verbose or len({one.database for one in document.workloads}) > 1
-    for index, one in enumerate(document.workloads):
+    files = verbose or len({workload.database for workload in document.workloads}) > 1
+    for index, workload in enumerate(document.workloads):
         if index:
             yield BLANK
-        where = key_parts(one, one.database if files else None)
-        yield heading(workload_name(one.algorithm, one.workload), where)
-        yield from _variants(one, layout, verbose=verbose)
+        location = key_parts(workload, workload.database if files else None)
+        yield heading(workload_name(workload.algorithm, workload.workload), location)
+        yield from _variants(workload, layout, verbose=verbose)
         if not quiet:
-            yield prose("; ".join(_missing(one)), "  ", "dim")
+            yield prose("; ".join(_omissions(workload)), "  ", "dim")
     if not document.workloads:
         yield NOTHING
     elif not quiet and (notes := list(_notes(document))):
@@ -333,42 +346,52 @@ def ranking(document: DbTop, width: int, *, verbose: bool, quiet: bool) -> Itera
 
 
 def _layout(document: DbTop, width: int) -> Layout:
-    """Plan one line a variant where that fits, else its details below it."""
-    rows = [(v, _details(v, one)) for one in document.workloads for v in one.variants]
+    """Use one line per variant if it fits, else put the details below it."""
+    rows = [
+        (variant, _details(variant, workload))
+        for workload in document.workloads
+        for variant in workload.variants
+    ]
     label = max([len("variant"), *(len(variant.variant) for variant, _ in rows)])
-    rooms = [max((len(cells[i]) for _, cells in rows), default=0) for i in range(len(DETAILS))]
-    details = tuple(room and max(len(DETAILS[i]), room) for i, room in enumerate(rooms))
+    widths = [max((len(cells[i]) for _, cells in rows), default=0) for i in range(len(DETAILS))]
+    details = tuple(
+        detail_width and max(len(DETAILS[i]), detail_width) for i, detail_width in enumerate(widths)
+    )
     numbers = 2 + len(NUMBERS) * (TOP_DIGITS + 2)
-    wide = numbers + label + sum(room + 2 for room in details if room) <= width
+    wide = (
+        numbers + label + sum(detail_width + 2 for detail_width in details if detail_width) <= width
+    )
     return Layout(width, label if wide else max(0, min(label, width - numbers)), details, wide)
 
 
-def _details(variant: ScoredVariant, one: ScoredWorkload) -> tuple[str, ...]:
-    """Tell interval, verdict, worst runtime workload and how many got slower."""
+def _details(variant: ScoredVariant, workload: ScoredWorkload) -> tuple[str, ...]:
+    """Return interval, verdict, worst runtime workload, and number of slower ones."""
     worst = variant.worst
     return (
         span(variant.interval),
         variant.verdict or "",
         f"{short_point(worst)} {worst.ratio:.3f}" if worst else "",
-        "" if variant.slower is None else f"{variant.slower} of {one.runtime_workloads}",
+        "" if variant.slower is None else f"{variant.slower} of {workload.runtime_workloads}",
     )
 
 
-def _variants(one: ScoredWorkload, layout: Layout, *, verbose: bool) -> Iterator[Block]:
-    if not one.variants:
+def _variants(workload: ScoredWorkload, layout: Layout, *, verbose: bool) -> Iterator[Block]:
+    if not workload.variants:
         yield Note("  no variant")
         return
     yield from _row("variant", NUMBERS, DETAILS, layout, ("dim", "dim"))
-    for variant in one.variants:
+    for variant in workload.variants:
         style = STYLES[variant.verdict]
-        numbers = [f"{n:.6f}" for n in (variant.score, variant.min, variant.mean, variant.max)]
-        cells = _details(variant, one)
+        numbers = [
+            f"{number:.6f}" for number in (variant.score, variant.min, variant.mean, variant.max)
+        ]
+        cells = _details(variant, workload)
         yield from _row(variant.variant, numbers, cells, layout, ("", style))
         if not layout.wide:
             interval, verdict, worst, slower = cells
             parts = [verdict, interval, worst and f"worst {worst}", slower and f"slower {slower}"]
-            told = [part for part in parts if part]
-            yield Words(told, style, "    ", "    ", DOT, even=True)
+            details = [part for part in parts if part]
+            yield Words(details, style, "    ", "    ", DOT, even=True)
         if verbose:
             yield from _worst(variant)
 
@@ -380,18 +403,18 @@ def _row(
     layout: Layout,
     styles: tuple[str, str],
 ) -> Iterator[Block]:
-    """Show a row; a label that is too long for its column has lines of its own above it."""
+    """Show a row; a label that is too long for its column goes on lines above it."""
     plain, marked = styles
     if len(label) > layout.label:
         for line in wrap(label.split("."), ".", layout.width - 4):
             yield Note(f"  {line}", plain)
         label = ""
-    first, *others = (f"  {number:>{TOP_DIGITS}}" for number in numbers)
-    rooms = [room * layout.wide for room in layout.details]
-    cells = zip(details, rooms, strict=True)
-    behind = "".join(f"  {cell:<{room}}" for cell, room in cells if room).rstrip()
-    row = ((f"  {label:<{layout.label}}", plain), (first, marked), ("".join(others), plain))
-    yield Note((*row, (behind, marked)) if behind else row)
+    score, *other_numbers = (f"  {number:>{TOP_DIGITS}}" for number in numbers)
+    widths = [width * layout.wide for width in layout.details]
+    cells = zip(details, widths, strict=True)
+    detail_text = "".join(f"  {cell:<{width}}" for cell, width in cells if width).rstrip()
+    row = ((f"  {label:<{layout.label}}", plain), (score, marked), ("".join(other_numbers), plain))
+    yield Note((*row, (detail_text, marked)) if detail_text else row)
 
 
 def _worst(variant: ScoredVariant) -> Iterator[Block]:
@@ -406,30 +429,30 @@ def _worst(variant: ScoredVariant) -> Iterator[Block]:
     yield Words(DOT.join(parts), "dim", "    ", even=True)
 
 
-def _missing(one: ScoredWorkload) -> Iterator[str]:
-    if hidden := one.complete - len(one.variants):
+def _omissions(workload: ScoredWorkload) -> Iterator[str]:
+    if hidden := workload.complete - len(workload.variants):
         yield f"{hidden:,} more"
-    if one.incomplete:
-        were = "was" if one.incomplete == 1 else "were"
-        total = plural(one.runtime_workloads, "runtime workload")
-        yield f"{plural(one.incomplete, 'variant')} {were} not measured on all {total}"
-    if one.approximate:
+    if workload.incomplete:
+        verb = "was" if workload.incomplete == 1 else "were"
+        total = plural(workload.runtime_workloads, "runtime workload")
+        yield f"{plural(workload.incomplete, 'variant')} {verb} not measured on all {total}"
+    if workload.approximate:
         yield "scores are approximate"
 
 
 def _notes(document: DbTop) -> Iterator[Block]:
-    if any(one.approximate for one in document.workloads):
+    if any(workload.approximate for workload in document.workloads):
         yield approximate()
-    variants = [variant for one in document.workloads for variant in one.variants]
+    variants = [variant for workload in document.workloads for variant in workload.variants]
     worst = [variant.worst for variant in variants if variant.worst]
-    if names := dict.fromkeys("/".join(one.point) for one in worst if one.point):
-        by = ", ".join(names)
-        yield note(f"worst: the runtime workload with the least ratio, by {by}")
+    if names := dict.fromkeys("/".join(ratio.point) for ratio in worst if ratio.point):
+        axes = ", ".join(names)
+        yield note(f"worst: the runtime workload with the least ratio, by {axes}")
     if any(variant.slower is not None for variant in variants):
-        sure, noise = map(percent, (document.rules.confidence, document.rules.point_noise))
+        confidence, noise = map(percent, (document.rules.confidence, document.rules.point_noise))
         yield note(
-            f"interval: {sure} confidence; slower: runtime workloads slower by more than {noise},"
-            " beyond noise"
+            f"interval: {confidence} confidence; slower: runtime workloads slower by more than"
+            f" {noise}, beyond noise"
         )
     if document.alpha < 1:
         alpha = f"alpha {document.alpha:g}"
@@ -437,33 +460,35 @@ def _notes(document: DbTop) -> Iterator[Block]:
 
 
 WHY_ROOM = 10
-"""For the name of a step."""
+"""Width of the column with the names of the steps."""
 
 
-# Why a choice is what it is: rows, weights, noise, luck, confirmation, what would change it.
+# Reasoning behind a choice: rows, weights, noise, luck, confirmation, and what would change it
 
 
 def why(document: DbTop, width: int) -> Iterator[Block]:
-    """Show each workload with its choice, then what it rests on."""
-    for index, one in enumerate(document.workloads):
+    """Show each workload with its choice, then the evidence for it."""
+    for index, workload in enumerate(document.workloads):
         if index:
             yield BLANK
-        alone = document.model_copy(update={"workloads": (one,)})
-        yield from choices(alone, width, verbose=True, quiet=True)
-        if one.choice is not None and one.reasoning is not None:
+        single = document.model_copy(update={"workloads": (workload,)})
+        yield from choices(single, width, verbose=True, quiet=True)
+        if workload.choice is not None and workload.reasoning is not None:
             yield BLANK
-            for title, text in _parts(one, one.choice, one.reasoning, document.rules):
+            for title, text in _parts(
+                workload, workload.choice, workload.reasoning, document.rules
+            ):
                 head = f"{title:<{WHY_ROOM}}"
                 yield Words(text, "", head, " " * WHY_ROOM, mark="bold")
 
 
 def _parts(
-    one: ScoredWorkload, choice: Choice, reasoning: Reasoning, rules: Rules
+    workload: ScoredWorkload, choice: Choice, reasoning: Reasoning, rules: Rules
 ) -> Iterator[tuple[str, str]]:
-    yield "rows", _rows(one, choice)
+    yield "rows", _rows(workload, choice)
     for runtime in reasoning.runtime:
-        named = ", ".join(f"{axis}={value}" for axis, value in runtime.point.items())
-        title = f"{runtime.subbench}: {named}" if runtime.subbench != "base" else named
+        values = ", ".join(f"{axis}={value}" for axis, value in runtime.point.items())
+        title = f"{runtime.subbench}: {values}" if runtime.subbench != "base" else values
         yield (
             "",
             f"{title}: weight {runtime.weight:.4f}, base {runtime.base * 1e6:,.2f} us,"
@@ -475,22 +500,22 @@ def _parts(
         f"of {plural(choice.tried, 'variant')} as fast as base, the best gets above"
         f" {choice.luck or 1:.4f} in {1 - rules.confidence:.0%} of searches",
     )
-    best = next((v for v in one.variants if v.variant != "base"), None)
+    best = next((variant for variant in workload.variants if variant.variant != "base"), None)
     if best is not None:
         yield "best", _best(best)
     yield "confirmed", _confirmed(choice, reasoning)
-    yield "changes", _changes(one, choice, reasoning, rules)
+    yield "changes", _what_would_change_it(workload, choice, reasoning, rules)
 
 
-def _rows(one: ScoredWorkload, choice: Choice) -> str:
+def _rows(workload: ScoredWorkload, choice: Choice) -> str:
     runs = plural(choice.runs, "run")
-    of = "" if one.declared is None else f" of {one.declared:,} declared"
-    missing = f"; base is missing in {'; '.join(one.missing)}" if one.missing else ""
-    weights = ", weights from the values present" if one.approximate else ""
+    of_declared = "" if workload.declared is None else f" of {workload.declared:,} declared"
+    missing = f"; base is missing in {'; '.join(workload.missing)}" if workload.missing else ""
+    weights = ", weights from the values present" if workload.approximate else ""
     return (
-        f"{plural(choice.tried, 'variant')} and base on {one.runtime_workloads:,}{of} runtime"
-        f" workloads in {runs} ({one.database}), {one.incomplete:,} not measured whole"
-        f"{weights}{missing}"
+        f"{plural(choice.tried, 'variant')} and base on {workload.runtime_workloads:,}{of_declared}"
+        f" runtime workloads in {runs} ({workload.database}), {workload.incomplete:,} not measured"
+        f" whole{weights}{missing}"
     )
 
 
@@ -510,8 +535,10 @@ def _confirmed(choice: Choice, reasoning: Reasoning) -> str:
     return f"{'yes' if choice.decision == 'use' else 'no'}, by {files}"
 
 
-def _changes(one: ScoredWorkload, choice: Choice, reasoning: Reasoning, rules: Rules) -> str:
-    if one.missing:
+def _what_would_change_it(
+    workload: ScoredWorkload, choice: Choice, reasoning: Reasoning, rules: Rules
+) -> str:
+    if workload.missing:
         return "base measured there, too"
     if reasoning.enough is None:
         return f"a variant with no runtime workload under {rules.worst_allowed:g}, or other rules"
@@ -526,21 +553,21 @@ NOTHING = Note("no workload has a base to compare with")
 
 
 def workload_name(algorithm: str, workload: Mapping[str, str]) -> list[str]:
-    """Name `cub.bench.reduce.sum[T{ct}=I32, OffsetT{ct}=I32]` in parts that `, ` joins."""
+    """Name `cub.bench.reduce.sum[T{ct}=I32, OffsetT{ct}=I32]` as parts to be joined by `, `."""
     if not workload:
         return [algorithm]
     *parts, last = (f"{axis}={value}" for axis, value in workload.items())
-    first, *others = [*parts, f"{last}]"]
-    return [f"{algorithm}[{first}", *others]
+    first, *rest = [*parts, f"{last}]"]
+    return [f"{algorithm}[{first}", *rest]
 
 
 def note(text: str) -> Block:
-    """Set a remark below the results."""
+    """Format a remark below the results."""
     return Words(text.split(), "dim", even=True)
 
 
 def approximate() -> Block:
-    """Say why scores are approximate."""
+    """Explain why scores are approximate."""
     return note(
         "approximate: the declared values of the {io} axes are not known, weights come from the"
         " values present; give the benchmark's source with --bench"
@@ -548,12 +575,12 @@ def approximate() -> Block:
 
 
 def span(interval: Interval | None) -> str:
-    """Write both ends with a dash between them."""
+    """Write both ends, separated by a dash."""
     return f"{interval.low:.3f}\N{EN DASH}{interval.high:.3f}" if interval else ""
 
 
 def short_point(worst: PointRatio) -> str:
-    """Write `16/0.201`; a sub-benchmark other than `base` goes before it."""
+    """Write `16/0.201`, preceded by the sub-benchmark unless it is `base`."""
     return _point(worst, "/".join(worst.point.values()), ":")
 
 

@@ -1,4 +1,4 @@
-"""How a search got to its best, by evaluations and by time; and all of its scores."""
+"""Charts of a search: best score by evaluations and by time, and all scores."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -22,24 +22,36 @@ from policygen.report.charts import (
 
 WIDTH, HEIGHT = 420.0, 250.0
 STRIP = 5.0
-"""The height of what tells when a rung was measured."""
+"""Height of the strips that show when each rung was measured."""
 At = Callable[[TriedVariant], float | None]
 MINUTE, HOUR = 60.0, 3600.0
 SHORT, LONG = 5 * MINUTE, 5 * HOUR
 
 
-def convergence(one: ReportedWorkload) -> Iterator[Drawing]:
-    """The best score by evaluations, and by time where rows tell it."""
-    if one.curve is None:
+def convergence(workload: ReportedWorkload) -> Iterator[Drawing]:
+    """Best score by evaluations, and by time if rows record it."""
+    if workload.curve is None:
         return
-    yield _by(one, one.curve, "evaluations", lambda v: v.evaluation, float(one.curve.evaluations))
-    if one.curve.seconds and any(variant.seconds is not None for variant in one.variants):
-        yield _by(one, one.curve, "time", lambda v: v.seconds, one.curve.seconds)
+    yield _convergence_over(
+        workload,
+        workload.curve,
+        "evaluations",
+        lambda variant: variant.evaluation,
+        float(workload.curve.evaluations),
+    )
+    if workload.curve.seconds and any(variant.seconds is not None for variant in workload.variants):
+        yield _convergence_over(
+            workload,
+            workload.curve,
+            "time",
+            lambda variant: variant.seconds,
+            workload.curve.seconds,
+        )
 
 
-def by_rank(one: ReportedWorkload) -> Drawing:
-    """All scores, the best first: whether the best one stands alone."""
-    scores = sorted((variant.score for variant in one.variants), reverse=True)
+def by_rank(workload: ReportedWorkload) -> Drawing:
+    """All scores in descending order, to show whether the best one stands out."""
+    scores = sorted((variant.score for variant in workload.variants), reverse=True)
     low, high = charts.score_range(scores)
     shown = [score for score in scores if score >= low]
     panel = Panel(46, 44, WIDTH - 56, HEIGHT - 84, (1, max(2, len(shown))), (low, high))
@@ -50,7 +62,8 @@ def by_rank(one: ReportedWorkload) -> Drawing:
         *charts.across_axis(panel, whole=True),
         *charts.unit(panel),
         *charts.dots(
-            ((panel.across(n), panel.up(s)) for n, s in enumerate(shown, 1)), "dots strong"
+            ((panel.across(rank), panel.up(score)) for rank, score in enumerate(shown, 1)),
+            "dots strong",
         ),
         *charts.frame(panel, "score", "rank"),
     ]
@@ -62,34 +75,40 @@ def by_rank(one: ReportedWorkload) -> Drawing:
     return Drawing("All scores, the best first", words, WIDTH, HEIGHT, marks, words)
 
 
-def _by(one: ReportedWorkload, curve: SearchCurve, what: str, at: At, end: float) -> Drawing:
-    """Each variant where it was measured, the best so far, and what the last rung says."""
-    title = f"The best score by {what}"
-    finals = one.finalists if one.rung == "last" else ()
-    placed = [(x, v) for v in one.variants if (x := at(v)) is not None]
-    scores = [variant.score for _, variant in placed]
-    ends = [value for final in finals for value in _ends(final)]
+def _convergence_over(
+    workload: ReportedWorkload, curve: SearchCurve, unit_name: str, coordinate: At, end: float
+) -> Drawing:
+    """Each variant when it was measured, the best score so far, and the last rung."""
+    title = f"The best score by {unit_name}"
+    finals = workload.finalists if workload.rung == "last" else ()
+    points = [
+        (x, variant) for variant in workload.variants if (x := coordinate(variant)) is not None
+    ]
+    scores = [variant.score for _, variant in points]
+    ends = [value for final in finals for value in _score_and_interval(final)]
     low, high = charts.score_range(scores, [max(0.9, value) for value in ends])
-    scale, unit = _unit(end) if what == "time" else (1.0, "variants measured")
+    scale, unit = _unit(end) if unit_name == "time" else (1.0, "variants measured")
     panel = Panel(46, 62, WIDTH - 56, HEIGHT - 102, (0, end), (low, high))
-    best = _best([(panel.across(x), panel.up(v.score), v.score) for x, v in placed])
+    best = _rises(
+        [(panel.across(x), panel.up(variant.score), variant.score) for x, variant in points]
+    )
     right = panel.across(end)
     marks = [
         charts.head(title),
         *charts.legend(_legend(finals), 2, 32),
         *charts.up_axis(panel),
-        *charts.across_axis(panel, scale=scale, whole=what == "evaluations"),
-        *_strips(panel, curve, what),
+        *charts.across_axis(panel, scale=scale, whole=unit_name == "evaluations"),
+        *_rung_strips(panel, curve, unit_name),
         *charts.unit(panel),
-        *charts.dots(((panel.across(x), panel.up(v.score)) for x, v in placed), "dots"),
+        *charts.dots(((panel.across(x), panel.up(variant.score)) for x, variant in points), "dots"),
         *charts.line(charts.stairs([*best, (right, best[-1][1])]) if best else (), "best"),
-        *_finals(panel, finals, {v.variant: x for x, v in placed}),
+        *_finalist_marks(panel, finals, {variant.variant: x for x, variant in points}),
         *charts.frame(panel, "score", unit),
     ]
-    last = curve.best[-1]
+    last_rise = curve.best[-1]
     words = (
-        f"{len(placed):,} variants; the best so far rose last at {last.evaluation:,} of"
-        f" {curve.evaluations:,}, to {last.score:.3f} in the screening."
+        f"{len(points):,} variants; the best so far rose last at {last_rise.evaluation:,} of"
+        f" {curve.evaluations:,}, to {last_rise.score:.3f} in the screening."
     )
     note = " ".join(filter(None, [words, charts.outside(scores, low)]))
     return Drawing(title, note, WIDTH, HEIGHT, marks, note)
@@ -100,31 +119,31 @@ def _legend(finals: Sequence[ReportedFinalist]) -> list[tuple[str, str]]:
     return [*entries, *([("last", "last rung, with its interval")] if finals else [])]
 
 
-def _best(placed: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
-    """Where the best so far rises."""
-    found: list[tuple[float, float]] = []
+def _rises(points: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
+    """Points at which the best score so far rises."""
+    rises: list[tuple[float, float]] = []
     top = 0.0
-    for x, y, score in placed:
+    for x, y, score in points:
         if score > top:
             top = score
-            found.append((x, y))
-    return found
+            rises.append((x, y))
+    return rises
 
 
-def _ends(final: ReportedFinalist) -> list[float]:
+def _score_and_interval(final: ReportedFinalist) -> list[float]:
     interval = final.interval
     return [final.score, *((interval.low, interval.high) if interval else ())]
 
 
-def _finals(
-    panel: Panel, finals: Sequence[ReportedFinalist], found: dict[str, float]
+def _finalist_marks(
+    panel: Panel, finals: Sequence[ReportedFinalist], position_by_variant: dict[str, float]
 ) -> Iterator[Mark]:
-    """Each finalist where it was found, at what it was worth at last; the best one on top."""
-    for place, final in reversed(list(enumerate(finals))):
-        if final.variant not in found:
+    """Mark each finalist where it was found, at its final score, with the best one on top."""
+    for rank, final in reversed(list(enumerate(finals))):
+        if final.variant not in position_by_variant:
             continue
-        x = panel.across(found[final.variant])
-        look = "last won" if place == 0 else "last"
+        x = panel.across(position_by_variant[final.variant])
+        look = "last won" if rank == 0 else "last"
         title = f"{final.variant}: {final.score:.3f} in the last rung"
         if final.interval:
             high, low = panel.up(final.interval.high), panel.up(final.interval.low)
@@ -136,9 +155,9 @@ def _finals(
         yield charts.diamond(x, panel.up(final.score), look, title)
 
 
-def _strips(panel: Panel, curve: SearchCurve, what: str) -> Iterator[Mark]:
-    """When samples of each rung were taken, along the upper edge."""
-    if what != "time":
+def _rung_strips(panel: Panel, curve: SearchCurve, axis: str) -> Iterator[Mark]:
+    """Time span of each rung along the upper edge."""
+    if axis != "time":
         return
     for span in curve.spans:
         left, right = panel.across(span.start), panel.across(span.end)
@@ -147,12 +166,12 @@ def _strips(panel: Panel, curve: SearchCurve, what: str) -> Iterator[Mark]:
         title = f"{span.rung}: {span.start / scale:.1f} to {span.end / scale:.1f} {unit}"
         yield Mark("rect", f"rung {span.rung}", size, title=title)
         if right - left > len(span.rung) * charts.LETTER:
-            where = {"x": (left + right) / 2, "y": panel.top - STRIP - 3}
-            yield Mark("text", "tick mid", where, span.rung)
+            attributes = {"x": (left + right) / 2, "y": panel.top - STRIP - 3}
+            yield Mark("text", "tick mid", attributes, span.rung)
 
 
 def _unit(seconds: float) -> tuple[float, str]:
-    """What times are counted in."""
+    """Unit of the time axis."""
     if seconds < SHORT:
         return 1.0, "seconds of the search"
     return (MINUTE, "minutes of the search") if seconds < LONG else (HOUR, "hours of the search")
@@ -161,28 +180,28 @@ def _unit(seconds: float) -> tuple[float, str]:
 FINALISTS_WIDTH = 420.0
 ROW = 34.0
 MOST = 12
-"""Finalists that are drawn."""
+"""Maximum number of finalists drawn."""
 SERIES = 5
 KEY = 380.0
 Point = tuple[str, tuple[tuple[str, str], ...]]
 
 
-# The finalists: what they were worth at last beside what the screening said, and at quantiles.
+# Finalists: final scores next to screening scores, and quantiles
 
 
-def intervals(one: ReportedWorkload) -> Drawing | None:
-    """Each finalist with its interval, and where the screening had it."""
-    shown = one.finalists[:MOST]
+def intervals(workload: ReportedWorkload) -> Drawing | None:
+    """Each finalist with its interval and its screening score."""
+    shown = workload.finalists[:MOST]
     if not shown:
         return None
     title = "Scores with intervals"
-    own = [value for final in shown for value in _values(final)]
-    low, high = min(own), max(own)
+    values = [value for final in shown for value in _values(final)]
+    low, high = min(values), max(values)
     room = max(0.005, 0.06 * (high - low))
     panel = Panel(10, 48, FINALISTS_WIDTH - 20, ROW * len(shown), (low - room, high + room), (0, 1))
-    marks = [charts.head(title), *charts.legend(_entries(one), 2, 34), *_lines(panel)]
-    for place, final in enumerate(shown):
-        marks += _row(panel, final, panel.top + ROW * place, first=place == 0)
+    marks = [charts.head(title), *charts.legend(_interval_legend(workload), 2, 34), *_lines(panel)]
+    for rank, final in enumerate(shown):
+        marks += _row(panel, final, panel.top + ROW * rank, first=rank == 0)
     marks += [
         *charts.across_axis(panel, 7),
         Mark("path", "edge", {"d": f"M{panel.left:.1f} {panel.bottom:.1f}h{panel.width:.1f}"}),
@@ -193,42 +212,46 @@ def intervals(one: ReportedWorkload) -> Drawing | None:
             "score: base is 1",
         ),
     ]
-    more = len(one.finalists) - len(shown) + one.other_finalists
+    hidden = len(workload.finalists) - len(shown) + workload.other_finalists
     words = f"{len(shown)} variants with their 95 % intervals, the best one first."
-    note = f"and {more:,} more" if more and one.rung == "last" else ""
+    note = f"and {hidden:,} more" if hidden and workload.rung == "last" else ""
     return Drawing(title, words, FINALISTS_WIDTH, panel.bottom + 36, marks, note)
 
 
-def quantiles(one: ReportedWorkload, at: Sequence[float]) -> Iterator[Drawing]:
-    """Base over the best variants at each quantile, a drawing for each runtime workload."""
-    finals = [final for final in one.finalists if final.quantiles][:SERIES]
+def quantiles(workload: ReportedWorkload, levels: Sequence[float]) -> Iterator[Drawing]:
+    """Base over the best variants at each quantile, one drawing per runtime workload."""
+    finals = [final for final in workload.finalists if final.quantiles][:SERIES]
     if not finals:
         return
-    yield _key(finals)
-    points = shown_points(one)
+    yield _quantile_key(finals)
+    points = shown_points(workload)
     ratios = [
         ratio
         for final in finals
-        for found in final.quantiles
-        if _point(found) in points
-        for ratio in found.ratios
+        for point_quantiles in final.quantiles
+        if _point(point_quantiles) in points
+        for ratio in point_quantiles.ratios
     ]
     ends = ratio_ends(ratios)
     several = len({bench for bench, _ in points}) > 1
     for point in points:
         name = point_name(point[0], dict(point[1]), several=several)
-        yield quantile_panel(name, _lines_at(point, finals), at, ends)
+        yield quantile_panel(name, _lines_at(point, finals), levels, ends)
 
 
-def shown_points(one: ReportedWorkload) -> list[Point]:
-    """The runtime workloads whose quantiles are drawn, in their order."""
+def shown_points(workload: ReportedWorkload) -> list[Point]:
+    """Runtime workloads whose quantiles are drawn, in their original order."""
     weights: dict[Point, float] = {}
-    for final in one.finalists:
+    for final in workload.finalists:
         for row in final.runtime:
             weights.setdefault((row.subbench, tuple(row.point.items())), row.weight)
-    known = {_point(found) for final in one.finalists for found in final.quantiles}
-    kept = sorted(known, key=lambda point: -weights.get(point, 0.0))[:PANELS]
-    return [point for point in weights if point in kept]
+    points_with_quantiles = {
+        _point(point_quantiles)
+        for final in workload.finalists
+        for point_quantiles in final.quantiles
+    }
+    heaviest = sorted(points_with_quantiles, key=lambda point: -weights.get(point, 0.0))[:PANELS]
+    return [point for point in weights if point in heaviest]
 
 
 def _values(final: ReportedFinalist) -> list[float]:
@@ -237,9 +260,9 @@ def _values(final: ReportedFinalist) -> list[float]:
     return [1.0, final.score, *ends, *screened]
 
 
-def _entries(one: ReportedWorkload) -> list[tuple[str, str]]:
-    if one.rung in {"last", "sharper"}:
-        words = "last rung, 95 %" if one.rung == "last" else "more samples"
+def _interval_legend(workload: ReportedWorkload) -> list[tuple[str, str]]:
+    if workload.rung in {"last", "sharper"}:
+        words = "last rung, 95 %" if workload.rung == "last" else "more samples"
         return [("last", words), ("ring", "what the screening said")]
     return [("last", "score, 95 %")]
 
@@ -262,18 +285,18 @@ def _row(panel: Panel, final: ReportedFinalist, top: float, *, first: bool) -> I
         title += f", {final.interval.low:.3f} to {final.interval.high:.3f}"
         yield Mark("path", "whisker", {"d": f"M{left:.1f} {y:.1f}H{right:.1f}"}, title=title)
     if final.screened is not None:
-        told = f"{final.variant}: {final.screened:.3f} in the screening"
-        where = {"cx": panel.across(final.screened), "cy": y, "r": 4.5}
-        yield Mark("circle", "ring", where, title=told)
+        screening_title = f"{final.variant}: {final.screened:.3f} in the screening"
+        attributes = {"cx": panel.across(final.screened), "cy": y, "r": 4.5}
+        yield Mark("circle", "ring", attributes, title=screening_title)
     yield charts.diamond(panel.across(final.score), y, "last won" if first else "last", title)
 
 
-def _key(finals: Sequence[ReportedFinalist]) -> Drawing:
-    """Which line is which variant."""
+def _quantile_key(finals: Sequence[ReportedFinalist]) -> Drawing:
+    """Legend that maps lines to variants."""
     marks = []
-    for place, final in enumerate(finals):
-        y = 14.0 + 17 * place
-        marks.append(Mark("path", f"series s{place}", {"d": f"M0 {y - 4:.1f}h28"}))
+    for index, final in enumerate(finals):
+        y = 14.0 + 17 * index
+        marks.append(Mark("path", f"series s{index}", {"d": f"M0 {y - 4:.1f}h28"}))
         name = charts.cut(final.variant, KEY - 40)
         marks.append(Mark("text", "label", {"x": 36.0, "y": y}, name, final.variant))
     words = ", ".join(final.variant for final in finals)
@@ -281,11 +304,13 @@ def _key(finals: Sequence[ReportedFinalist]) -> Drawing:
 
 
 def _lines_at(point: Point, finals: Sequence[ReportedFinalist]) -> Iterator[QuantileLine]:
-    for place, final in enumerate(finals):
-        found = next((one for one in final.quantiles if _point(one) == point), None)
-        if found is not None:
-            yield QuantileLine(f"series s{place}", final.variant, found.ratios)
+    for index, final in enumerate(finals):
+        point_quantiles = next(
+            (candidate for candidate in final.quantiles if _point(candidate) == point), None
+        )
+        if point_quantiles is not None:
+            yield QuantileLine(f"series s{index}", final.variant, point_quantiles.ratios)
 
 
-def _point(found: PointQuantiles) -> Point:
-    return found.subbench, tuple(found.point.items())
+def _point(point_quantiles: PointQuantiles) -> Point:
+    return point_quantiles.subbench, tuple(point_quantiles.point.items())

@@ -1,4 +1,4 @@
-"""What a search found: the finalists with what they are worth, and how they were found."""
+"""Search results: finalists with their scores, the search report, and replays."""
 
 from collections.abc import Iterator, Sequence
 from math import ceil, inf
@@ -35,33 +35,33 @@ ENDED = {
 
 
 def searched(document: Searched, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show a table of finalists for each workload; -v shows their runtime workloads."""
+    """Show a table of finalists for each workload; -v adds their runtime workloads."""
     if head:
         yield Note(tree_line(document.cub), "dim", folded=True)
         yield Note(
             f"{document.gpu}, driver {document.driver}, {document.toolchain}", "dim", folded=True
         )
-    for one in document.workloads:
+    for workload in document.workloads:
         yield BLANK
-        yield Note(in_words(one.benchmark, one.workload), "bold", folded=True)
-        if one.problem:
-            yield Words(one.problem, "red", "  ")
+        yield Note(in_words(workload.benchmark, workload.workload), "bold", folded=True)
+        if workload.problem:
+            yield Words(workload.problem, "red", "  ")
             continue
-        yield from _workload(one, verbose=verbose)
+        yield from _workload(workload, verbose=verbose)
     if head:
         yield BLANK
         yield Note(f"written: {document.database}", folded=True)
 
 
-def _workload(one: SearchedWorkload, *, verbose: bool) -> Iterator[Block]:
-    if counts := one.counts:
-        ended = f": {ENDED[one.ended]}" if one.ended else ""
+def _workload(workload: SearchedWorkload, *, verbose: bool) -> Iterator[Block]:
+    if counts := workload.counts:
+        ended = f": {ENDED[workload.ended]}" if workload.ended else ""
         yield Words(
-            f"{one.strategy}: {counts.tried:,} of {counts.distinct:,} distinct variants tried,"
+            f"{workload.strategy}: {counts.tried:,} of {counts.distinct:,} distinct variants tried,"
             f" {counts.measured:,} measured, {counts.failed:,} failed{ended}",
             "dim",
         )
-    if one.finalists:
+    if workload.finalists:
         yield Table(
             (
                 *(Column(title, "whole") for title in ("screened", "score", "95 %")),
@@ -71,78 +71,79 @@ def _workload(one: SearchedWorkload, *, verbose: bool) -> Iterator[Block]:
             ),
             [
                 [
-                    each.screened,
-                    each.score,
-                    _between(each.interval),
-                    min(row.ratio for row in each.runtime),
-                    max(row.ratio for row in each.runtime),
-                    each.verdict or "not sure",
-                    each.variant,
+                    finalist.screened,
+                    finalist.score,
+                    _interval_words(finalist.interval),
+                    min(row.ratio for row in finalist.runtime),
+                    max(row.ratio for row in finalist.runtime),
+                    finalist.verdict or "not sure",
+                    finalist.variant,
                 ]
-                for each in one.finalists
+                for finalist in workload.finalists
             ],
-            styles=[STYLES.get(each.verdict or "", "") for each in one.finalists],
+            styles=[STYLES.get(finalist.verdict or "", "") for finalist in workload.finalists],
             label="finalists beside base",
         )
-    if one.best is None:
+    if workload.best is None:
         yield Note("no variant is faster than base beyond noise", folded=True)
-    for failure in one.failures:
+    for failure in workload.failures:
         style = "red" if failure.kind == "wrong" else "yellow"
         mark = "WRONG RESULTS" if failure.kind == "wrong" else failure.kind
         count = plural(failure.count, "variant")
         yield Words(f"{count}: {mark}: {failure.variant}: {failure.reason}", style, "  ")
-    for skipped in one.skipped:
+    for skipped in workload.skipped:
         name = ", ".join(f"{axis}={value}" for axis, value in skipped.point.items())
         yield Words(f"not measured: {name}: {skipped.reason}", "dim")
     if verbose:
-        for each in one.finalists:
+        for finalist in workload.finalists:
             yield BLANK
-            yield Note(each.variant)
+            yield Note(finalist.variant)
             yield Table(
                 ("runtime workload", "weight", "ratio", "95 %"),
                 [
                     [
-                        ", ".join(f"{axis}={v}" for axis, v in row.point.items()) or row.subbench,
+                        ", ".join(f"{axis}={value}" for axis, value in row.point.items())
+                        or row.subbench,
                         row.weight,
                         row.ratio,
-                        _between(row.interval),
+                        _interval_words(row.interval),
                     ]
-                    for row in each.runtime
+                    for row in finalist.runtime
                 ],
-                label=f"runtime workloads of {each.variant}",
+                label=f"runtime workloads of {finalist.variant}",
             )
 
 
-def _between(interval: Interval | None) -> str:
+def _interval_words(interval: Interval | None) -> str:
     return "not known" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
 
 
 print_searched = printed(searched)
 SHOWN = 5
-"""Finalists that are shown without -v."""
+"""Finalists shown without -v."""
 SEARCH_REPORT_STYLES = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 
 
-# The report of a search: on a terminal, as Markdown, and as a page with figures.
+# Search report: on a terminal, as Markdown, and as a page with figures
 
 
 def reported(document: SearchReport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
-    """Show what won for each workload, how sure that is, and what failed."""
-    for place, one in enumerate(document.workloads):
-        if place:
+    """Show the winner of each workload, its confidence, and what failed."""
+    for index, workload in enumerate(document.workloads):
+        if index:
             yield BLANK
-        yield from _search_report_workload(one, verbose=verbose, quiet=quiet)
+        yield from _reported_workload(workload, verbose=verbose, quiet=quiet)
     if not document.workloads:
         yield Note("no workload was measured")
 
 
 def print_reported(document: SearchReport, *, verbose: bool, quiet: bool) -> None:
-    """Print what a search found."""
+    """Print the report of a search."""
     show(reported(document, verbose=verbose, quiet=quiet))
 
 
 def render(document: SearchReport, form: str = "html") -> str:
-    """Write a page with figures, or Markdown without; neither names a path of a machine."""
+    """Render a page with figures, or Markdown without; local paths are removed from both."""
     document = portable(document)
     facts = {"measured on": "; ".join(search_words.where(document))} if document.workloads else {}
     facts["databases"] = ", ".join(document.databases)
@@ -152,57 +153,62 @@ def render(document: SearchReport, form: str = "html") -> str:
 
 
 def _title(document: SearchReport) -> str:
-    names = list(dict.fromkeys(short(one.algorithm) for one in document.workloads))
-    searched = any(one.origin == "search" for one in document.workloads)
-    what = "Search" if searched or not names else "Measurements"
+    names = list(dict.fromkeys(short(workload.algorithm) for workload in document.workloads))
+    searched = any(workload.origin == "search" for workload in document.workloads)
+    noun = "Search" if searched or not names else "Measurements"
     if not names:
         return "Search report"
-    return f"{what} of {names[0] if len(names) == 1 else plural(len(names), 'benchmark')}"
+    return f"{noun} of {names[0] if len(names) == 1 else plural(len(names), 'benchmark')}"
 
 
-def _search_report_workload(
-    one: ReportedWorkload, *, verbose: bool, quiet: bool
+def _reported_workload(
+    workload: ReportedWorkload, *, verbose: bool, quiet: bool
 ) -> Iterator[Block]:
-    yield ranking_views.prose(search_words.name(one), style="bold")
+    yield ranking_views.prose(search_words.name(workload), style="bold")
     if not quiet:
         yield Words(
-            ranking_views.key_parts(one, None), "dim", "  ", "    ", ranking_views.DOT, even=True
+            ranking_views.key_parts(workload, None),
+            "dim",
+            "  ",
+            "    ",
+            ranking_views.DOT,
+            even=True,
         )
-    yield ranking_views.prose(search_words.result(one), "  ")
-    shown = one.finalists if verbose else one.finalists[:SHOWN]
+    yield ranking_views.prose(search_words.result(workload), "  ")
+    shown = workload.finalists if verbose else workload.finalists[:SHOWN]
     if shown:
-        yield finalists_table(shown, one)
+        yield finalists_table(shown, workload)
     if quiet:
         return
-    if len(shown) < len(one.finalists):
-        yield Note(f"the best {SHOWN} of {len(one.finalists):,}; all: -v", "dim")
-    for text in (search_words.today(one), *search_words.convergence(one)):
+    if len(shown) < len(workload.finalists):
+        yield Note(f"the best {SHOWN} of {len(workload.finalists):,}; all: -v", "dim")
+    for text in (search_words.today(workload), *search_words.convergence(workload)):
         yield ranking_views.note(text)
-    if told := search_words.failures(one):
-        yield ranking_views.prose(told, style="red" if one.counts.wrong else "")
-        yield from map(_failure, one.failures if verbose else one.failures[:SHOWN])
-    for text in search_words.remarks(one):
+    if failure_words := search_words.failures(workload):
+        yield ranking_views.prose(failure_words, style="red" if workload.counts.wrong else "")
+        yield from map(_failure, workload.failures if verbose else workload.failures[:SHOWN])
+    for text in search_words.remarks(workload):
         yield ranking_views.note(text)
 
 
 def _failure(group: FailureGroup) -> Block:
     style = "red" if group.kind == "wrong" else ""
-    such = f", such as {group.variants[0]}" if group.variants else ""
-    words = f"{group.count:,} {group.kind}: {group.reason}{such}".split()
+    example = f", such as {group.variants[0]}" if group.variants else ""
+    words = f"{group.count:,} {group.kind}: {group.reason}{example}".split()
     return Words(words, style, "  ", "    ")
 
 
-def finalists_table(shown: tuple[ReportedFinalist, ...], one: ReportedWorkload) -> Table:
-    """The finalists in numbers."""
-    rungs = one.rung in {"last", "sharper"}
-    head = ["score", "95 %", *(["screened"] if rungs else []), "least"]
+def finalists_table(shown: tuple[ReportedFinalist, ...], workload: ReportedWorkload) -> Table:
+    """Table of the finalists."""
+    has_rungs = workload.rung in {"last", "sharper"}
+    head = ["score", "95 %", *(["screened"] if has_rungs else []), "least"]
     return Table(
         [*(Column(title, "whole") for title in head), Column("", "name"), "variant"],
         [
             [
                 final.score,
                 search_words.between(final),
-                *([search_words.number(final.screened)] if rungs else []),
+                *([search_words.number(final.screened)] if has_rungs else []),
                 search_words.number(min((row.ratio for row in final.runtime), default=None)),
                 final.verdict or "not sure",
                 final.variant,
@@ -216,21 +222,21 @@ def finalists_table(shown: tuple[ReportedFinalist, ...], one: ReportedWorkload) 
 
 
 SHARES = (0.99, 0.995, 0.999, 1.0)
-"""Of the best score."""
+"""Fractions of the best score."""
 QUARTERS = (0.25, 0.5, 0.75)
 COUNTS = (10, 25, 50, 100, 200, 400, 800, 1600, 3200)
-"""Evaluations after which is told how far the best one is."""
+"""Evaluation counts at which the distance from the best score is shown."""
 
 
-# A replay: how soon a strategy finds the best of a space, and how far from it it is before.
+# Replays: how quickly a strategy finds the best variant, and how close it is before
 
 
 def replayed(document: SearchReplay, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show two tables for each space; -v shows every run."""
+    """Show two tables for each space; -v adds every run."""
     if head:
-        how = f"told by {plural(document.samples, 'sample')}" if document.samples else "told all"
+        source = f"told by {plural(document.samples, 'sample')}" if document.samples else "told all"
         yield Note(
-            f"strategy {document.strategy}, {plural(document.batch, 'variant')} at once, {how}",
+            f"strategy {document.strategy}, {plural(document.batch, 'variant')} at once, {source}",
             "dim",
             folded=True,
         )
@@ -244,8 +250,8 @@ def _runs_of(document: SearchReplay, space: ReplayedSpace) -> list[ReplayRun]:
     return [run for run in document.runs if _key(run) == key]
 
 
-def _key(one: ReplayedSpace | ReplayRun) -> tuple[object, ...]:
-    return one.gpu, one.ctk, one.cccl, one.benchmark, tuple(one.workload.items())
+def _key(record: ReplayedSpace | ReplayRun) -> tuple[object, ...]:
+    return record.gpu, record.ctk, record.cccl, record.benchmark, tuple(record.workload.items())
 
 
 def _space(
@@ -253,8 +259,8 @@ def _space(
 ) -> Iterator[Block]:
     yield Note(in_words(space.benchmark, space.workload), "bold", folded=True)
     if head:
-        where = f"{space.gpu}, ctk {space.ctk}, cccl {space.cccl}"
-        yield Note(f"{where}: {', '.join(space.databases)}", "dim", folded=True)
+        location = f"{space.gpu}, ctk {space.ctk}, cccl {space.cccl}"
+        yield Note(f"{location}: {', '.join(space.databases)}", "dim", folded=True)
     yield Note(f"best: {space.best.variant} {space.best.score:.6f}", folded=True)
     if head and space.starts:
         yield Note(f"begins with: {', '.join(space.starts)}", "dim", folded=True)
@@ -262,18 +268,18 @@ def _space(
     yield Table(
         ("reached", *(Column(name, "n") for name in ("runs", "a quarter", "median", "3 quarters"))),
         [
-            [f"{share * 100:g} % of the best", *_soon(runs, space.best.score * share)]
+            [f"{share * 100:g} % of the best", *_evaluations_until(runs, space.best.score * share)]
             for share in SHARES
         ],
         label="evaluations until a share of the best score",
     )
-    most = max((run.evaluations for run in runs), default=0)
-    counts = [count for count in COUNTS if count <= most]
+    max_evaluations = max((run.evaluations for run in runs), default=0)
+    counts = [count for count in COUNTS if count <= max_evaluations]
     if counts:
         yield BLANK
         yield Table(
             ("evaluations", *(Column(name, "n") for name in ("median", "mean", "worst"))),
-            [_far(runs, count, space.best.score) for count in counts],
+            [_distance_from_best(runs, count, space.best.score) for count in counts],
             label="how far the best score is then, in percent of it",
         )
     if verbose:
@@ -301,11 +307,14 @@ def _facts(space: ReplayedSpace, runs: Sequence[ReplayRun]) -> Iterator[str]:
     yield plural(len(runs), "run")
 
 
-def _soon(runs: Sequence[ReplayRun], score: float) -> list[str]:
-    """How many runs get there, and after how many evaluations; who never does comes last."""
-    found = sorted(_reached(run, score) for run in runs)
-    there = sum(one < inf for one in found)
-    return [f"{there} of {len(runs)}", *(_count(_share(found, part)) for part in QUARTERS)]
+def _evaluations_until(runs: Sequence[ReplayRun], score: float) -> list[str]:
+    """Number of runs that reach a score, and quartiles of the evaluations until then."""
+    evaluations = sorted(_reached(run, score) for run in runs)
+    reached_count = sum(count < inf for count in evaluations)
+    return [
+        f"{reached_count} of {len(runs)}",
+        *(_count(_share(evaluations, part)) for part in QUARTERS),
+    ]
 
 
 def _reached(run: ReplayRun, score: float) -> float:
@@ -313,7 +322,7 @@ def _reached(run: ReplayRun, score: float) -> float:
 
 
 def _share(values: Sequence[float], part: float) -> float:
-    """The least of the sorted values that so large a part of them does not exceed."""
+    """Smallest value that at least a fraction `part` of the sorted values does not exceed."""
     return values[max(0, ceil(part * len(values)) - 1)]
 
 
@@ -321,20 +330,20 @@ def _count(value: float) -> str:
     return "more" if value == inf else f"{value:,.0f}"
 
 
-def _far(runs: Sequence[ReplayRun], count: int, best: float) -> list[str]:
-    lost = [100 * (1 - _after(run, count) / best) for run in runs if run.curve]
-    told = (median(lost), sum(lost) / len(lost), max(lost))
-    return [f"{count:,}", *(f"{one:.2f} %" for one in told)]
+def _distance_from_best(runs: Sequence[ReplayRun], count: int, best: float) -> list[str]:
+    distances = [100 * (1 - _best_after(run, count) / best) for run in runs if run.curve]
+    statistics = (median(distances), sum(distances) / len(distances), max(distances))
+    return [f"{count:,}", *(f"{value:.2f} %" for value in statistics)]
 
 
-def _after(run: ReplayRun, count: int) -> float:
-    return max(score for at, score in run.curve if at <= count)
+def _best_after(run: ReplayRun, count: int) -> float:
+    return max(score for evaluation, score in run.curve if evaluation <= count)
 
 
 def _run(run: ReplayRun) -> list[str]:
     best = run.best
-    told = ["", "nothing"] if best is None else [f"{best.score:.6f}", best.variant]
-    return [str(run.seed), f"{run.evaluations:,}", *told]
+    cells = ["", "nothing"] if best is None else [f"{best.score:.6f}", best.variant]
+    return [str(run.seed), f"{run.evaluations:,}", *cells]
 
 
 print_replay = printed(replayed)

@@ -1,4 +1,4 @@
-"""What a report says of a search in sentences, the same on a terminal and on a page."""
+"""Sentences of a search report, shared by the terminal and the page."""
 
 from collections.abc import Iterator
 
@@ -23,129 +23,140 @@ ENDED = {
 }
 MICRO = 1e6
 EQUAL = 0.0005
-"""What differs by less is written the same."""
+"""Scores that differ by less are formatted alike."""
 
 
-def name(one: ReportedWorkload) -> str:
+def name(workload: ReportedWorkload) -> str:
     """Name a workload: `cub.bench.reduce.sum T=F32`."""
-    return in_words(one.algorithm, {axis_name(axis): v for axis, v in one.workload.items()})
+    return in_words(
+        workload.algorithm, {axis_name(axis): value for axis, value in workload.workload.items()}
+    )
 
 
-def found(one: ReportedFinalist) -> str:
+def found(finalist: ReportedFinalist) -> str:
     """Write a score and its interval."""
-    if one.interval is None:
-        return f"{one.score:.3f}"
-    return f"{one.score:.3f} ({one.interval.low:.3f} to {one.interval.high:.3f})"
+    if finalist.interval is None:
+        return f"{finalist.score:.3f}"
+    return f"{finalist.score:.3f} ({finalist.interval.low:.3f} to {finalist.interval.high:.3f})"
 
 
-def result(one: ReportedWorkload) -> str:
-    """Tell what won, and by how much, in a sentence."""
-    first = one.finalists[0] if one.finalists else None
-    if first is None:
+def result(workload: ReportedWorkload) -> str:
+    """State what won and by how much, in one sentence."""
+    best = workload.finalists[0] if workload.finalists else None
+    if best is None:
         return "No variant was measured on all runtime workloads yet."
-    if one.rung is None:
-        return _of_rows(one, first)
-    if one.rung != "last":
+    if workload.rung is None:
+        return _of_rows(workload, best)
+    if workload.rung != "last":
         return (
-            f"The search has not come to its last rung. The best so far is {first.variant} with"
-            f" {first.score:.3f} in {RUNGS[one.rung]}: luck is in that, and nothing is sure."
+            f"The search has not come to its last rung. The best so far is {best.variant} with"
+            f" {best.score:.3f} in {RUNGS[workload.rung]}: luck is in that, and nothing is sure."
         )
-    how = plural(first.processes or 0, "process", "processes")
-    winner = next((final for final in one.finalists if final.variant == one.best), None)
+    processes = plural(best.processes or 0, "process", "processes")
+    winner = next((final for final in workload.finalists if final.variant == workload.best), None)
     if winner is None:
         return (
-            f"Nothing is faster than base beyond noise: the best, {first.variant}, has"
-            f" {found(first)} in {how} of the last rung."
+            f"Nothing is faster than base beyond noise: the best, {best.variant}, has"
+            f" {found(best)} in {processes} of the last rung."
         )
-    return f"{winner.variant} is faster than base: {found(winner)} in {how} of the last rung."
+    return f"{winner.variant} is faster than base: {found(winner)} in {processes} of the last rung."
 
 
-def _of_rows(one: ReportedWorkload, first: ReportedFinalist) -> str:
-    choice = one.choice
+def _of_rows(workload: ReportedWorkload, best: ReportedFinalist) -> str:
+    choice = workload.choice
     if choice is None:
-        return f"The best is {first.variant} with {found(first)}; nothing is chosen by a part."
+        return f"The best is {best.variant} with {found(best)}; nothing is chosen by a part."
     if choice.decision == "use":
         return f"db choose takes {choice.variant}: {choice.reason}."
     return f"db choose keeps base: {choice.reason}."
 
 
 def luck(final: ReportedFinalist) -> str:
-    """Tell what the screening had said of a finalist, and how much of it was luck."""
+    """State the screening score of a finalist, and how much of it was luck."""
     if final.screened is None:
         return ""
-    more = final.screened - final.score
-    said = f"the screening had said {final.screened:.3f}"
-    if abs(more) < EQUAL:
-        return f"{said}, too"
-    return f"{said}: {more:.3f} of it was luck" if more > 0 else f"{said}, {-more:.3f} less"
+    difference = final.screened - final.score
+    screening = f"the screening had said {final.screened:.3f}"
+    if abs(difference) < EQUAL:
+        return f"{screening}, too"
+    return (
+        f"{screening}: {difference:.3f} of it was luck"
+        if difference > 0
+        else f"{screening}, {-difference:.3f} less"
+    )
 
 
-def close(one: ReportedWorkload) -> str:
-    """Tell what else is as good."""
-    count = sum(final.close for final in one.finalists)
-    others = len(one.finalists) - 1
-    if not others:
+def close(workload: ReportedWorkload) -> str:
+    """State how many finalists cannot be distinguished from the best."""
+    count = sum(final.close for final in workload.finalists)
+    other_count = len(workload.finalists) - 1
+    if not other_count:
         return "no other was measured as well"
-    which = f"the next {others:,}" if one.rung is None else plural(others, "other")
-    return f"{count:,} of {which} cannot be told apart from it"
+    compared = (
+        f"the next {other_count:,}" if workload.rung is None else plural(other_count, "other")
+    )
+    return f"{count:,} of {compared} cannot be told apart from it"
 
 
-def today(one: ReportedWorkload) -> str:
-    """Tell what CUB selects by itself."""
-    if one.origin == "import":
-        return f"Base is {one.base or 'a variant that the database does not name'}."
-    if one.base is not None:
-        return f"CUB selects {one.base} today."
-    if one.origin == "search":
+def today(workload: ReportedWorkload) -> str:
+    """State which variant CUB currently selects."""
+    if workload.origin == "import":
+        return f"Base is {workload.base or 'a variant that the database does not name'}."
+    if workload.base is not None:
+        return f"CUB selects {workload.base} today."
+    if workload.origin == "search":
         return "What CUB selects today is no variant of the search space."
     return "The database does not say which variant CUB selects today."
 
 
-def convergence(one: ReportedWorkload) -> Iterator[str]:
-    """Tell whether the search had converged, as far as that is known."""
-    if one.curve is None:
-        yield unordered(one)
+def convergence(workload: ReportedWorkload) -> Iterator[str]:
+    """Explain whether the search converged, as far as that is known."""
+    if workload.curve is None:
+        yield unordered(workload)
         return
-    curve = one.curve
+    curve = workload.curve
     last = curve.best[-1]
-    where = {variant.variant: variant.evaluation for variant in one.variants}
-    if one.best is not None and where.get(one.best):
-        yield f"The winner was number {where[one.best]:,} of {curve.evaluations:,} measured."
-    rest = curve.evaluations - last.evaluation
-    if rest:
+    evaluation_by_variant = {variant.variant: variant.evaluation for variant in workload.variants}
+    if workload.best is not None and evaluation_by_variant.get(workload.best):
+        yield (
+            f"The winner was number {evaluation_by_variant[workload.best]:,} of"
+            f" {curve.evaluations:,} measured."
+        )
+    later = curve.evaluations - last.evaluation
+    if later:
         yield (
             f"The best score of the screening rose last at number {last.evaluation:,}: the"
-            f" {rest:,} after it brought nothing better."
+            f" {later:,} after it brought nothing better."
         )
     else:
         yield "The best score of the screening still rose with the last variant."
-    yield from extent(one)
+    yield from extent(workload)
 
 
-def extent(one: ReportedWorkload) -> Iterator[str]:
-    """Tell how much of the space was tried, and why no more."""
-    yield from (f"{text}." for text in tried(one))
-    for run in one.searches[-1:]:
+def extent(workload: ReportedWorkload) -> Iterator[str]:
+    """State how much of the space was tried, and why the search ended."""
+    yield from (f"{text}." for text in tried(workload))
+    for run in workload.searches[-1:]:
         yield f"Strategy {run.strategy}; {ENDED[run.ended]}{_budget(run)}."
 
 
-def tried(one: ReportedWorkload) -> Iterator[str]:
-    """Tell how much of the space was tried."""
-    for run in one.searches[-1:]:
+def tried(workload: ReportedWorkload) -> Iterator[str]:
+    """State how much of the space was tried."""
+    for run in workload.searches[-1:]:
         if distinct := whole_number(run.distinct):
-            share = part(one.counts.tried / distinct)
-            of = spelled(run.distinct)
-            yield f"{one.counts.tried:,} of {of} distinct variants were tried, {share}"
+            share = part(workload.counts.tried / distinct)
+            total = spelled(run.distinct)
+            yield f"{workload.counts.tried:,} of {total} distinct variants were tried, {share}"
 
 
-def unordered(one: ReportedWorkload) -> str:
-    """Tell why nothing is said of the way to the best."""
-    if one.origin == "measure":
+def unordered(workload: ReportedWorkload) -> str:
+    """Explain why convergence is not shown."""
+    if workload.origin == "measure":
         return (
             "How the best score rose is not shown: these variants were measured side by side, one"
             " runtime workload after the other, and no search chose what came next."
         )
-    if one.origin in {"rows", "import"}:
+    if workload.origin in {"rows", "import"}:
         return (
             "How the best score rose is not shown: rows of results do not tell in which order they"
             " were measured."
@@ -158,53 +169,61 @@ def _budget(run: SearchRun) -> str:
     return f"{spent} of {duration(run.budget)}" if spent and run.budget else spent
 
 
-def failures(one: ReportedWorkload) -> str:
-    """Count what failed."""
-    counts = one.counts
-    if one.origin == "rows":
-        if not one.failures:
+def failures(workload: ReportedWorkload) -> str:
+    """Summarize what failed."""
+    counts = workload.counts
+    if workload.origin == "rows":
+        if not workload.failures:
             return ""
         return (
             "What failed to build or to run for this benchmark, on any workload: the logs of CCCL's"
             " search name codes, and no reasons."
         )
-    told = []
+    parts = []
     if counts.wrong:
-        told.append(f"{plural(counts.wrong, 'variant')} computed something else than base")
+        parts.append(f"{plural(counts.wrong, 'variant')} computed something else than base")
     if counts.failed:
-        told.append(f"{plural(counts.failed, 'variant')} failed")
+        parts.append(f"{plural(counts.failed, 'variant')} failed")
     if counts.incomplete:
-        told.append(
+        parts.append(
             f"{plural(counts.incomplete, 'variant')} lack some of the runtime workloads"
             if counts.incomplete > 1
             else "1 variant lacks some of the runtime workloads"
         )
-    return f"{', '.join(told)}." if told else "Nothing failed."
+    return f"{', '.join(parts)}." if parts else "Nothing failed."
 
 
-def remarks(one: ReportedWorkload) -> Iterator[str]:
-    """What limits what is told of a workload."""
-    if one.declared is not None and one.declared != one.runtime_workloads:
+def remarks(workload: ReportedWorkload) -> Iterator[str]:
+    """List limitations of the results of a workload."""
+    if workload.declared is not None and workload.declared != workload.runtime_workloads:
         yield (
-            f"Measured on {one.runtime_workloads} of {one.declared} declared runtime workloads:"
-            " scores are of those."
+            f"Measured on {workload.runtime_workloads} of {workload.declared} declared runtime"
+            " workloads: scores are of those."
         )
-    if one.approximate:
+    if workload.approximate:
         yield (
             "Scores are approximate: the declared values of the {io} axes are not known, weights"
             " come from the values present."
         )
-    if one.unlisted:
-        yield f"{plural(one.unlisted, 'variant')} more were measured: the slowest are not drawn."
-    if one.rung == "last" and one.choice is not None and one.best != one.choice.variant:
-        if one.choice.decision == "use":
-            yield f"db choose takes {one.choice.variant} by its rules: {one.choice.reason}."
+    if workload.unlisted:
+        yield (
+            f"{plural(workload.unlisted, 'variant')} more were measured: the slowest are not drawn."
+        )
+    if (
+        workload.rung == "last"
+        and workload.choice is not None
+        and workload.best != workload.choice.variant
+    ):
+        if workload.choice.decision == "use":
+            yield (
+                f"db choose takes {workload.choice.variant} by its rules: {workload.choice.reason}."
+            )
         else:
-            yield f"db choose keeps base by its rules: {one.choice.reason}."
+            yield f"db choose keeps base by its rules: {workload.choice.reason}."
 
 
 def machine(session: ReportedSession) -> str:
-    """Tell on what it was measured."""
+    """Describe the machine of a session."""
     parts = [
         session.gpu,
         session.arch,
@@ -217,8 +236,8 @@ def machine(session: ReportedSession) -> str:
 
 
 def where(document: SearchReport) -> list[str]:
-    """The keys under which it was measured."""
-    keys = {(one.gpu, one.ctk, one.cccl): None for one in document.workloads}
+    """List the distinct run keys: GPU, toolkit, and CCCL version."""
+    keys = {(workload.gpu, workload.ctk, workload.cccl): None for workload in document.workloads}
     names = ("", "ctk ", "cccl ")
     return [
         ", ".join(f"{name}{text}" for name, text in zip(names, key, strict=True) if text)
@@ -227,7 +246,7 @@ def where(document: SearchReport) -> list[str]:
 
 
 def part(share: float) -> str:
-    """Write a small share, too."""
+    """Write a share; small shares become `less than 0.1 %`."""
     return f"{share * 100:.1f} %" if share >= 0.001 else "less than 0.1 %"
 
 
@@ -237,12 +256,12 @@ def percent(share: float) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """A count that may be larger than most; none where a text is no number."""
+    """Parse a count of any size; None if the text is not a number."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 100 else None
 
 
 def spelled(text: str) -> str:
-    """Write a count: short where it is long."""
+    """Write a count, in scientific notation if it is long."""
     count = whole_number(text)
     if count is None:
         return text
@@ -256,7 +275,7 @@ def between(final: ReportedFinalist) -> str:
 
 
 def number(value: float | None) -> str:
-    """Write a ratio, where there is one."""
+    """Write a ratio, or nothing if there is none."""
     return "" if value is None else f"{value:.3f}"
 
 
@@ -267,5 +286,5 @@ def point(subbench: str, axes: dict[str, str]) -> str:
 
 
 def time(seconds: float) -> str:
-    """Write what a kernel takes."""
+    """Write the time of a kernel in microseconds."""
     return f"{seconds * MICRO:,.2f} µs"

@@ -1,4 +1,4 @@
-"""What goes to a terminal: nothing of it is an escape sequence that is not ours."""
+"""Terminal output in which control characters of untrusted text become visible."""
 
 import sys
 from collections.abc import Iterator
@@ -8,54 +8,54 @@ from typing import Any, TextIO
 from policygen.untrusted import visible
 
 LINES = "\n\t"
-"""What stays in text of several lines."""
+"""Control characters kept in multi-line text."""
 
 
 class ShownStream:
-    """A text stream that shows what it is given; what has to be as it is goes to `stream`.
+    """Text stream that makes control characters visible; trusted text goes to `stream` directly.
 
-    It has no `buffer`, by which bytes could pass it.
+    It has no `buffer`, so that bytes cannot bypass it.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Writes text; its control characters become visible."""
+        """Write text with its control characters made visible."""
         self.stream.write(visible(text, LINES))
         return len(text)
 
     def flush(self) -> None:
-        """Hands over what is kept."""
+        """Flush the underlying stream."""
         self.stream.flush()
 
     def isatty(self) -> bool:
-        """Whether a person reads it."""
+        """Whether the stream is a terminal."""
         return self.stream.isatty()
 
     def fileno(self) -> int:
-        """The system's number of the file."""
+        """File descriptor of the stream."""
         return self.stream.fileno()
 
     @property
     def encoding(self) -> str:
-        """Of the stream."""
+        """Encoding of the stream."""
         return self.stream.encoding
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Standard output and standard error show what they are given, whoever writes to them."""
-    before = sys.stdout, sys.stderr
-    own: list[Any] = [ShownStream(raw(stream)) for stream in before]
-    sys.stdout, sys.stderr = own
+    """Make control characters visible in all writes to standard output and standard error."""
+    previous = sys.stdout, sys.stderr
+    wrapped: list[Any] = [ShownStream(raw(stream)) for stream in previous]
+    sys.stdout, sys.stderr = wrapped
     try:
         yield
     finally:
-        if [sys.stdout, sys.stderr] == own:
-            sys.stdout, sys.stderr = before
+        if [sys.stdout, sys.stderr] == wrapped:
+            sys.stdout, sys.stderr = previous
 
 
 def raw(stream: TextIO) -> TextIO:
-    """Behind a stream that shows: for text that is known, with our own escape sequences."""
+    """Return the underlying stream, for trusted text with our own escape sequences."""
     return stream.stream if isinstance(stream, ShownStream) else stream

@@ -1,4 +1,4 @@
-"""Blocks on a terminal, to which no text is markup, a line end or an escape sequence."""
+"""Terminal renderer: text cannot contain markup, line ends or escape sequences."""
 
 import os
 from collections.abc import Iterable
@@ -29,11 +29,12 @@ from policygen.untrusted import visible
 
 
 class Terminal(Console):
-    """Shows what it is given; the escape sequences are those of its own styles."""
+    """Console whose only escape sequences are those of its own styles."""
 
     def __init__(self, stream: TextIO) -> None:
-        # No width is forced: a narrow terminal folds lines, it cuts nothing.
-        # Without a colour system there is no bold and no underline either: no escapes at all.
+        # No width is forced: a narrow terminal folds lines instead of truncating them.
+        # Without a color system there are no escape sequences at all, not even bold or underlined
+        # text.
         super().__init__(
             file=raw(stream),
             color_system=None if os.environ.get("NO_COLOR") else "auto",
@@ -42,14 +43,15 @@ class Terminal(Console):
             markup=False,
         )
 
-    def render_str(self, text: str, **how: Any) -> Text:
-        """Text of one line, or of one cell of a table."""
-        return super().render_str(visible(text), **how)
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Render text of one line or table cell."""
+        return super().render_str(visible(text), **options)
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-        """What was laid out: texts that were made elsewhere have several lines."""
+        """Render segments; text laid out elsewhere may have several lines."""
         return super()._render_buffer(
-            one if one.control else Segment(visible(one.text, "\n"), one.style) for one in buffer
+            segment if segment.control else Segment(visible(segment.text, "\n"), segment.style)
+            for segment in buffer
         )
 
     def write(self, blocks: Iterable[Block]) -> None:
@@ -73,20 +75,23 @@ class Terminal(Console):
             self.print(text, style=block.style, soft_wrap=block.even)
 
     def _write_beside(self, block: Beside) -> None:
-        *above, last = fill(block.left, self.width)
-        behind = f"  {block.right.joint.join(block.right.parts)}"
-        if len(last) + len(behind) > self.width:
+        *upper_lines, last_line = fill(block.left, self.width)
+        right_text = f"  {block.right.joint.join(block.right.parts)}"
+        if len(last_line) + len(right_text) > self.width:
             self._write_words(block.left)
             self._write_words(block.right)
             return
-        for row in above:
+        for row in upper_lines:
             self.print(row, style=block.left.style, soft_wrap=True)
-        self.write([Note(((last, block.left.style), (behind, block.right.style)))])
+        self.write([Note(((last_line, block.left.style), (right_text, block.right.style)))])
 
 
 def _text(text: Inline, style: str = "") -> Text:
-    """One line; rich would drop some of its control characters."""
-    return Text.assemble(*((visible(spelled(one)), how) for one, how in pieces(text)), style=style)
+    """Build one line; rich would drop some control characters."""
+    return Text.assemble(
+        *((visible(spelled(value)), piece_style) for value, piece_style in pieces(text)),
+        style=style,
+    )
 
 
 def _grid(table: Table) -> Grid:
@@ -94,8 +99,8 @@ def _grid(table: Table) -> Grid:
     grid = Grid(box=None if plain else SIMPLE_HEAD, pad_edge=False, show_edge=False)
     if plain:
         grid.padding, grid.header_style = (0, 2, 0, 0), "bold"
-    for one in table.columns:
-        column = one if isinstance(one, Column) else Column(one)
+    for item in table.columns:
+        column = item if isinstance(item, Column) else Column(item)
         grid.add_column(
             column.title,
             justify="right" if column.style in {"n", "whole"} else "left",
@@ -111,41 +116,41 @@ def _grid(table: Table) -> Grid:
 
 
 def _cell(cell: Inline | Styled) -> Text:
-    found = cell if isinstance(cell, Styled) else Styled(cell)
-    if isinstance(found.text, Figure):
+    styled = cell if isinstance(cell, Styled) else Styled(cell)
+    if isinstance(styled.text, Figure):
         raise TypeError("a terminal has no figures")
-    return _text(found.text, found.style)
+    return _text(styled.text, styled.style)
 
 
 LEAST = 20
-"""Letters for words behind a long beginning."""
+"""Minimum width of the words after a long prefix."""
 
 
-# Words on lines of a terminal.
+# Wrapping of words on a terminal
 
 
 def wrap(parts: Iterable[str], joint: str, width: int, first: int | None = None) -> list[str]:
-    """Fill lines with whole parts; a part that is longer than a line has one of its own."""
+    """Fill lines with unbroken parts; a part longer than a line gets its own line."""
     lines: list[str] = []
-    room = width if first is None else first
+    line_width = width if first is None else first
     for part in parts:
-        if lines and len(lines[-1]) + len(joint) + len(part) + len(joint.rstrip()) <= room:
+        if lines and len(lines[-1]) + len(joint) + len(part) + len(joint.rstrip()) <= line_width:
             lines[-1] += joint + part
             continue
         if lines:
             lines[-1] += joint.rstrip()
-            room = width
+            line_width = width
         lines.append(part)
     return lines
 
 
 def fill(block: Words, width: int) -> list[str]:
-    """Lay words out, each line with what it begins with."""
+    """Wrap words, each line with its prefix."""
     first, later = width - len(block.first), width - len(block.hanging)
     if block.even:
         first = later = max(LEAST, min(first, later))
     elif block.first.strip() and first <= len(next(iter(block.parts), "")):
-        # There is no room behind what the first line begins with.
+        # There is no room after the prefix of the first line.
         return [
             block.first,
             *(block.hanging + row for row in wrap(block.parts, block.joint, later)),

@@ -1,4 +1,4 @@
-"""Benchmarks: one row each, and on request their axes."""
+"""Benchmarks, one row each, with their axes on request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
@@ -21,7 +21,7 @@ UNKNOWN = "?"
 NOTE = f"{MORE} {UNKNOWN}: the source alone does not tell all values of an axis"
 GAP = 2
 ROOM = 40
-"""The least width for parameters in a column of their own."""
+"""Minimum width of a separate column for parameters."""
 EXACT = 10**12
 HEAD = ("benchmark", "parameters", "variants", "workloads", "runtime")
 
@@ -32,26 +32,31 @@ def show(document: BenchmarkList, out: "Terminal", *, verbose: bool = False) -> 
 
 
 def benchmarks(document: BenchmarkList, width: int, *, verbose: bool) -> Iterator[Block]:
-    """Show a table that fits; nothing is cut, long cells take more lines."""
-    rows = [_row(one) for one in document.benchmarks]
+    """Show a table that fits; nothing is truncated, long cells are wrapped."""
+    rows = [_row(benchmark) for benchmark in document.benchmarks]
     yield _table(rows, width)
     if any(cell.endswith((MORE, UNKNOWN)) for row in rows for cell in row[3:]):
         yield Note(NOTE, folded=True)
-    for one in document.benchmarks if verbose else ():
+    for benchmark in document.benchmarks if verbose else ():
         yield BLANK
-        yield Note(f"{one.name}  {one.source}")
-        for sub in one.subbenches:
+        yield Note(f"{benchmark.name}  {benchmark.source}")
+        for sub in benchmark.subbenches:
             yield from _sub_benchmark(sub)
 
 
-def _row(one: Benchmark) -> tuple[str, ...]:
-    parameters = ", ".join(f"{p.label} {p.start}:{p.end}:{p.step}" for p in one.parameters)
+def _row(benchmark: Benchmark) -> tuple[str, ...]:
+    parameters = ", ".join(
+        f"{parameter.label} {parameter.start}:{parameter.end}:{parameter.step}"
+        for parameter in benchmark.parameters
+    )
     workloads = runtime = NONE
-    if one.subbenches:
-        axes = [axis for sub in one.subbenches for axis in sub.axes]
-        workloads = _total(one.workloads, [axis for axis in axes if axis.compile_time])
-        runtime = _total(one.runtime_workloads, [axis for axis in axes if not axis.compile_time])
-    return one.name, parameters or NONE, _count(one.variants), workloads, runtime
+    if benchmark.subbenches:
+        axes = [axis for sub in benchmark.subbenches for axis in sub.axes]
+        workloads = _total(benchmark.workloads, [axis for axis in axes if axis.compile_time])
+        runtime = _total(
+            benchmark.runtime_workloads, [axis for axis in axes if not axis.compile_time]
+        )
+    return benchmark.name, parameters or NONE, _count(benchmark.variants), workloads, runtime
 
 
 def _count(number: int) -> str:
@@ -66,21 +71,21 @@ def _total(number: int, axes: Sequence[Axis]) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]], width: int) -> Table:
-    """Set names and parameters side by side where there is room, else one below the other."""
+    """Put names and parameters side by side if they fit, else one below the other."""
     longest, widest, *numbers = (max(map(len, column)) for column in zip(HEAD, *rows, strict=True))
-    left = max(30, width - sum(numbers) - GAP * len(numbers))
-    room = left - GAP - min(longest, left // 2)
-    beside = room >= min(widest, ROOM)
+    available = max(30, width - sum(numbers) - GAP * len(numbers))
+    parameter_width = available - GAP - min(longest, available // 2)
+    beside = parameter_width >= min(widest, ROOM)
     shown: list[list[str]] = []
     for name, parameters, *counts in rows:
-        named = wrap(name.split("."), ".", left // 2 if beside else left)
+        name_lines = wrap(name.split("."), ".", available // 2 if beside else available)
         values = [] if parameters == NONE and not beside else parameters.split(", ")
-        told = wrap(values, ", ", room if beside else left - GAP)
-        cells = [[line] for line in (*named, *(f"  {line}" for line in told))]
+        parameter_lines = wrap(values, ", ", parameter_width if beside else available - GAP)
+        cells = [[line] for line in (*name_lines, *(f"  {line}" for line in parameter_lines))]
         if beside:
-            cells = [[*one] for one in zip_longest(named, told, fillvalue="")]
+            cells = [[*pair] for pair in zip_longest(name_lines, parameter_lines, fillvalue="")]
         blank = [""] * len(counts)
-        shown += [[*one, *(blank if index else counts)] for index, one in enumerate(cells)]
+        shown += [[*row, *(blank if index else counts)] for index, row in enumerate(cells)]
     titles = HEAD[:2] if beside else (" / ".join(HEAD[:2]),)
     columns = [*map(Column, titles), *(Column(title, "whole") for title in HEAD[2:])]
     return Table(columns, shown, "plain")
@@ -90,16 +95,16 @@ def _sub_benchmark(sub: SubBenchmark) -> Iterator[Block]:
     yield Note(f"  {sub.name}  {sub.source}:{sub.line}")
     for condition in sub.conditions:
         yield Note(f"    if {condition}")
-    names = max((len(axis.name) for axis in sub.axes), default=0)
-    room = " " * (names + 6)
+    name_width = max((len(axis.name) for axis in sub.axes), default=0)
+    indent = " " * (name_width + 6)
     for axis in sub.axes:
         values = [*axis.values, *([] if axis.complete else [f"{MORE} {axis.spelling}"])]
-        yield Words(values or [NONE], "", f"    {axis.name:<{names}}  ", room, even=True)
+        yield Words(values or [NONE], "", f"    {axis.name:<{name_width}}  ", indent, even=True)
         for condition in axis.conditions:
-            yield Note(f"{room}if {condition}")
+            yield Note(f"{indent}if {condition}")
 
 
-_FORMS: Mapping[Kind, str] = {
+_DIFFERENCE_FORMATS: Mapping[Kind, str] = {
     "unbound benchmark": "no binding: {found}",
     "unbound parameter": "{what}: not in the binding: {found}",
     "missing parameter": "{what}: only in the binding: {binding}",
@@ -111,43 +116,45 @@ _FORMS: Mapping[Kind, str] = {
 }
 
 
-# How benchmark sources differ from the bindings.
+# Differences between benchmark sources and bindings
 
 
 def show_check(document: BenchCheck, out: "Terminal") -> None:
-    """Print what differs, then what it was compared with."""
+    """Print the differences, then what the sources were compared with."""
     out.write(Note(line) for line in lines(document))
 
 
 def lines(document: BenchCheck) -> Iterator[str]:
-    """Tell what differs under the name of each benchmark, and what was compared."""
-    places = groupby(document.differences, key=lambda one: (one.benchmark, one.source))
-    for (name, source), differences in places:
+    """List the differences of each benchmark, then what was compared."""
+    groups = groupby(
+        document.differences, key=lambda difference: (difference.benchmark, difference.source)
+    )
+    for (name, source), differences in groups:
         yield f"{name}  {source}"
-        yield from (f"  {_describe(one)}" for one in differences)
+        yield from (f"  {_describe(difference)}" for difference in differences)
     if document.differences:
         yield ""
-    # Silence must not read as equal.
+    # Without this line, benchmarks that were not compared would look equal.
     by_axes: dict[str, list[str]] = {}
-    for one in document.not_compared:
-        by_axes.setdefault(one.what, []).append(one.benchmark)
-    for what, names in sorted(by_axes.items()):
-        part = what if what == "axes" else f"values of axis {what}"
-        yield f"not compared, as the source does not tell them: {part} of {', '.join(names)}"
+    for axes_of_benchmark in document.not_compared:
+        by_axes.setdefault(axes_of_benchmark.what, []).append(axes_of_benchmark.benchmark)
+    for axis, names in sorted(by_axes.items()):
+        uncompared = axis if axis == "axes" else f"values of axis {axis}"
+        yield f"not compared, as the source does not tell them: {uncompared} of {', '.join(names)}"
     yield _version(document)
     yield _counts(document)
 
 
-def _describe(one: BenchDifference) -> str:
-    """Tell a difference: `ipt: 7:24:1, in the binding 7:22:1`."""
-    more = [value for value in one.found if value not in one.binding]
-    less = [value for value in one.binding if value not in one.found]
-    parts = (("not in the binding", more), ("only in the binding", less))
-    return _FORMS[one.kind].format(
-        what=one.what,
-        found=" ".join(one.found) or UNKNOWN,
-        binding=" ".join(one.binding),
-        values="; ".join(f"{where}: {' '.join(values)}" for where, values in parts if values),
+def _describe(difference: BenchDifference) -> str:
+    """Describe a difference: `ipt: 7:24:1, in the binding 7:22:1`."""
+    only_source = [value for value in difference.found if value not in difference.binding]
+    only_binding = [value for value in difference.binding if value not in difference.found]
+    parts = (("not in the binding", only_source), ("only in the binding", only_binding))
+    return _DIFFERENCE_FORMATS[difference.kind].format(
+        what=difference.what,
+        found=" ".join(difference.found) or UNKNOWN,
+        binding=" ".join(difference.binding),
+        values="; ".join(f"{side}: {' '.join(values)}" for side, values in parts if values),
     )
 
 
@@ -161,11 +168,11 @@ def _version(document: BenchCheck) -> str:
 
 
 def _counts(document: BenchCheck) -> str:
-    otherwise = document.differing - document.unbound
+    different = document.differing - document.unbound
     counts = [
         f"{plural(document.compared, 'benchmark')} compared:"
         f" {document.compared - document.differing} as in their binding,"
-        f" {otherwise} otherwise, {document.unbound} without one"
+        f" {different} otherwise, {document.unbound} without one"
     ]
     counts += [f"{document.untuned} without parameters"] if document.untuned else []
     counts += [f"{document.others} not of CUB"] if document.others else []
@@ -175,36 +182,38 @@ def _counts(document: BenchCheck) -> str:
 HEADERS_NONE = "—"
 OTHERS = ("dialect", "version", "state")
 SHOWN = 5
-"""Changed files that are named."""
+"""Changed files listed by name."""
 
 
-# The trees that can be had.
+# Available trees
 
 
 def table(headers: Headers) -> str:
-    """Write one line per version, and, below, one per release that is named otherwise."""
+    """Write one line per version, followed by one per release with a different name."""
     rows = [("CUB", "wheel", "dialect", "specializations", "state")]
-    for one in headers.trees:
-        if one.holds is None:
-            count = HEADERS_NONE if one.specializations is None else str(one.specializations)
-            rows.append((one.version, one.wheel or HEADERS_NONE, one.dialect, count, _state(one)))
-    others = [
-        (one.version, one.wheel or HEADERS_NONE, one.dialect, _holds(one), _state(one))
-        for one in headers.trees
-        if one.holds is not None
+    for tree in headers.trees:
+        if tree.holds is None:
+            count = HEADERS_NONE if tree.specializations is None else str(tree.specializations)
+            rows.append(
+                (tree.version, tree.wheel or HEADERS_NONE, tree.dialect, count, _state(tree))
+            )
+    releases = [
+        (tree.version, tree.wheel or HEADERS_NONE, tree.dialect, _contents(tree), _state(tree))
+        for tree in headers.trees
+        if tree.holds is not None
     ]
-    if not others:
+    if not releases:
         return _aligned(rows)
-    return _aligned(rows) + "\n" + _aligned([("release", "package", *OTHERS), *others])
+    return _aligned(rows) + "\n" + _aligned([("release", "package", *OTHERS), *releases])
 
 
-def _holds(one: HeadersEntry) -> str:
-    return f"{CALLED[one.library]} {one.holds}"
+def _contents(tree: HeadersEntry) -> str:
+    return f"{CALLED[tree.library]} {tree.holds}"
 
 
-def _state(one: HeadersEntry) -> str:
-    state = HEADERS_NONE if one.state == "absent" else one.state
-    return state if one.changed is None else f"{state}, changed"
+def _state(tree: HeadersEntry) -> str:
+    state = HEADERS_NONE if tree.state == "absent" else tree.state
+    return state if tree.changed is None else f"{state}, changed"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -223,17 +232,17 @@ def name(cub: Cub) -> str:
 
 
 def changes(headers: Headers) -> str:
-    """Tell what differs from what was fetched, and what helps."""
+    """List trees that differ from what was fetched, and how to restore them."""
     return "".join(
-        f"policygen: warning: {_called(tree)} is not as its {_source(tree)} it:"
-        f" {_named(tree.changed)}\n"
+        f"policygen: warning: {_tree_name(tree)} is not as its {_source(tree)} it:"
+        f" {_changed_files(tree.changed)}\n"
         f"  policygen headers fetch {tree.version} --again gets it anew\n"
         for tree in headers.trees
         if tree.changed is not None
     )
 
 
-def _called(tree: HeadersEntry) -> str:
+def _tree_name(tree: HeadersEntry) -> str:
     return f"{CALLED[tree.library]} {tree.version}" if tree.holds is None else tree.version
 
 
@@ -241,7 +250,7 @@ def _source(tree: HeadersEntry) -> str:
     return "wheel has" if tree.holds is None else "packages have"
 
 
-def _named(files: tuple[str, ...]) -> str:
+def _changed_files(files: tuple[str, ...]) -> str:
     if not files:
         return "some of its files differ"
     shown = ", ".join(files[:SHOWN])
@@ -249,10 +258,10 @@ def _named(files: tuple[str, ...]) -> str:
 
 
 OF_CONFIGS = tuple(NAMESPACES[dialect] for dialect in sorted(OF_TYPES))
-"""Where configs stand."""
+"""Namespace prefixes of configs."""
 
 
-# A scan: a table of families, or the entries of each.
+# Scans: a table of families, or the entries of each
 
 
 def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
@@ -272,18 +281,18 @@ def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
 def _summary(scan: Scan) -> Iterator[Block]:
     if not scan.cub.has_returns:
         owners = plural(
-            len({(one.header, one.name) for one in scan.families}), "family", "families"
+            len({(family.header, family.name) for family in scan.families}), "family", "families"
         )
         yield Note(_scan_counts(scan.families, "config", owners), folded=True)
         return
     selectors = [family for family in scan.families if _is_selector(family)]
     families = [family for family in scan.families if not _is_selector(family)]
-    told = _scan_counts(families, "specialization", plural(len(families), "family", "families"))
-    yield Note(f"{told}; {plural(len(scan.chains), 'policy chain')}", folded=True)
+    text = _scan_counts(families, "specialization", plural(len(families), "family", "families"))
+    yield Note(f"{text}; {plural(len(scan.chains), 'policy chain')}", folded=True)
     if selectors:
-        functions = {(one.header, one.namespace, one.name) for one in selectors}
-        told = _scan_counts(selectors, "guarded return", plural(len(functions), "function"))
-        yield Note(told, folded=True)
+        functions = {(family.header, family.namespace, family.name) for family in selectors}
+        text = _scan_counts(selectors, "guarded return", plural(len(functions), "function"))
+        yield Note(text, folded=True)
 
 
 def _scan_counts(families: Sequence[Family], entry: str, owners: str) -> str:
@@ -294,19 +303,19 @@ def _scan_counts(families: Sequence[Family], entry: str, owners: str) -> str:
 
 
 def _live(family: Family) -> Sequence[Entry]:
-    """List what decides: of configs also what they are without a condition."""
+    """List entries that take effect; those of configs include unconditional ones."""
     if not _is_config(family):
         return family.specializations
     return [entry for entry in family.entries if not entry.disabled]
 
 
 def _is_config(family: Family) -> bool:
-    """Say whether it is a config for an architecture, whose conditions are types."""
+    """Whether the family is the config of an architecture, whose conditions are types."""
     return family.namespace.startswith(OF_CONFIGS)
 
 
 def _is_selector(family: Family) -> bool:
-    """Say whether these are the guarded returns of a function."""
+    """Whether the entries are the guarded returns of a function."""
     return any(entry.kind == "branch" for entry in family.entries)
 
 
@@ -333,21 +342,23 @@ def _scan_table(scan: Scan) -> Table:
 
 
 def _inherits(entry: Entry, family: Family) -> bool:
-    """Say whether its values are another one's; a config inherits its own from a template."""
+    """Whether an entry reuses the values of another; configs always derive from a template."""
     return entry.inherits is not None and not (_is_config(family) and entry.values)
 
 
 def _entries(scan: Scan) -> Iterator[Block]:
     """Show the families of each header, then how its policies read them."""
     for header, families in groupby(scan.families, key=lambda family: family.header):
-        named = set()
+        names = set()
         for family in families:
-            named.add((family.namespace, family.name))
+            names.add((family.namespace, family.name))
             yield from _family(family)
             yield BLANK
         for chain in scan.chains:
             uses = [use for policy in chain.policies for use in policy.uses]
-            if chain.header == header and any((chain.namespace, u.family) in named for u in uses):
+            if chain.header == header and any(
+                (chain.namespace, use.family) in names for use in uses
+            ):
                 yield from _chain(chain)
                 yield BLANK
 
@@ -355,9 +366,9 @@ def _entries(scan: Scan) -> Iterator[Block]:
 def _chain(chain: PolicyChain) -> Iterator[Block]:
     yield Words([f"{chain.header}: {chain.namespace}::{chain.hub}"], "bold")
     for policy in chain.policies:
-        before = f", else {policy.predecessor}" if policy.predecessor else ""
+        predecessor = f", else {policy.predecessor}" if policy.predecessor else ""
         bases = f", is a {', '.join(policy.bases)}" if policy.bases else ""
-        text = f"{policy.line}: {policy.name} for {policy.arch} and later{before}{bases}"
+        text = f"{policy.line}: {policy.name} for {policy.arch} and later{predecessor}{bases}"
         yield Words(text, "cyan", "  ", "      ")
         for use in policy.uses:
             receiver = f" through {use.selection}" if use.selection else ""

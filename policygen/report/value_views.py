@@ -1,4 +1,4 @@
-"""Resolved values, and how those of two trees differ."""
+"""Resolved values, differences between two trees, and verification of machine code."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -27,25 +27,27 @@ STYLES = {"tuned": "green", "inherited": "yellow", "default": "dim"}
 
 
 def resolution(document: Resolution, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show values by benchmark and architecture; workloads with the same values together."""
+    """Show values by benchmark and architecture; workloads with equal values are grouped."""
     if head:
         yield Words(f"{tree_line(document.cub)}; {document.toolchain}", "dim")
         yield BLANK
-    for (benchmark, arch), rows in groupby(document.rows, key=lambda r: (r.benchmark, r.arch)):
+    for (benchmark, arch), rows in groupby(
+        document.rows, key=lambda row: (row.benchmark, row.arch)
+    ):
         yield Note(f"{benchmark} on {arch}", "bold", folded=True)
-        for lot in ([row] for row in rows) if verbose else _lots(rows):
-            yield from _lot(lot)
+        for group in ([row] for row in rows) if verbose else _group_by_values(rows):
+            yield from _rows_alike(group)
         yield BLANK
     if head:
         counts = {name: sum(row.status == name for row in document.rows) for name in STYLES}
         parts = ", ".join(f"{count:,} {status}" for status, count in counts.items())
         workloads = plural(len(document.rows), "workload")
         yield Note(f"{workloads} on {', '.join(document.archs)}: {parts}", folded=True)
-    yield from _endings(document.remarks, document.unresolved)
+    yield from _remarks_and_failures(document.remarks, document.unresolved)
 
 
 def comparison(document: Comparison, *, head: bool) -> Iterator[Block]:
-    """Show what differs, workload by workload."""
+    """Show the differences of each workload."""
     if head:
         yield Words(f"before: {tree_line(document.before)}", "dim")
         yield Words(f"after:  {tree_line(document.after)}; {document.toolchain}", "dim")
@@ -53,44 +55,44 @@ def comparison(document: Comparison, *, head: bool) -> Iterator[Block]:
     by_place = groupby(document.different, key=lambda row: (row.benchmark, row.arch))
     for (benchmark, arch), rows in by_place:
         yield Note(f"{benchmark} on {arch}", "bold", folded=True)
-        lone = {"before": 0, "after": 0}
+        lone_counts = {"before": 0, "after": 0}
         for row in rows:
             if row.before is not None and row.after is not None:
                 yield from _difference(row)
             else:
-                lone["after" if row.before is None else "before"] += 1
-        for when, count in lone.items():
+                lone_counts["after" if row.before is None else "before"] += 1
+        for side, count in lone_counts.items():
             if count:
-                yield Words(f"{plural(count, 'workload')} only {when}", "yellow", "  ")
+                yield Words(f"{plural(count, 'workload')} only {side}", "yellow", "  ")
         yield BLANK
     if head:
-        differ = plural(len(document.different), "workload differs", "workloads differ")
-        on = ", ".join(document.archs)
-        yield Note(f"{differ} of {document.compared:,}, on {on}", folded=True)
-    yield from _endings(document.remarks, document.unresolved)
+        different = plural(len(document.different), "workload differs", "workloads differ")
+        archs = ", ".join(document.archs)
+        yield Note(f"{different} of {document.compared:,}, on {archs}", folded=True)
+    yield from _remarks_and_failures(document.remarks, document.unresolved)
 
 
-def _lot(lot: list[ResolvedRow]) -> Iterator[Block]:
-    """Show the workloads, then what they have in common."""
-    row = lot[0]
+def _rows_alike(rows: list[ResolvedRow]) -> Iterator[Block]:
+    """Show the workloads, followed by what they have in common."""
+    row = rows[0]
     style = STYLES[row.status]
-    for each in lot:
-        yield Words(axes(each.workload), style, "  ")
-    where = f", {_place(row.entry)}" if row.entry else ""
+    for each_row in rows:
+        yield Words(axes(each_row.workload), style, "  ")
+    location = f", {_place(row.entry)}" if row.entry else ""
     origin = row.status if row.status != "inherited" else f"inherited from {row.since}"
-    yield Words([f"{origin}{where}"], style, "      ")
+    yield Words([f"{origin}{location}"], style, "      ")
     yield Words(_values(row.values), "", "      ", joint="  ")
     if row.note:
         yield Words(row.note, "red", "      ")
 
 
-def _lots(rows: Iterable[ResolvedRow]) -> Iterable[list[ResolvedRow]]:
-    """Collect workloads that share values and entry, where the first of them stands."""
-    lots: dict[tuple[object, ...], list[ResolvedRow]] = {}
+def _group_by_values(rows: Iterable[ResolvedRow]) -> Iterable[list[ResolvedRow]]:
+    """Group workloads that share values and entry, in order of first appearance."""
+    groups: dict[tuple[object, ...], list[ResolvedRow]] = {}
     for row in rows:
         key = (tuple(row.values.items()), row.entry, row.status, row.note)
-        lots.setdefault(key, []).append(row)
-    return lots.values()
+        groups.setdefault(key, []).append(row)
+    return groups.values()
 
 
 def _values(values: dict[str, Value]) -> list[str]:
@@ -103,50 +105,58 @@ def _place(entry: EntryPlace) -> str:
 
 def _difference(row: Differing) -> Iterator[Block]:
     yield Words(axes(row.workload), "bold", "  ")
-    for word, values, entry in (
+    for label, values, entry in (
         ("before:", row.before, row.entry_before),
         ("after: ", row.after, row.entry_after),
     ):
-        told = {name: value for name, value in (values or {}).items() if name in row.changed}
-        shown = _values(told) + ([f"({_place(entry)})"] if entry else [])
-        yield Words([f"{word} {shown[0]}", *shown[1:]], "", "      ", joint="  ")
+        changed_values = {
+            name: value for name, value in (values or {}).items() if name in row.changed
+        }
+        shown = _values(changed_values) + ([f"({_place(entry)})"] if entry else [])
+        yield Words([f"{label} {shown[0]}", *shown[1:]], "", "      ", joint="  ")
 
 
-def _endings(remarks: Iterable[str], unresolved: Iterable[Unresolved]) -> Iterator[Block]:
+def _remarks_and_failures(
+    remarks: Iterable[str], unresolved: Iterable[Unresolved]
+) -> Iterator[Block]:
     for remark in remarks:
         yield Note(f"note: {remark}", "yellow", folded=True)
-    for missing in unresolved:
-        yield Note(f"{missing.benchmark}: {missing.reason}", "red", folded=True)
+    for unresolved_benchmark in unresolved:
+        yield Note(
+            f"{unresolved_benchmark.benchmark}: {unresolved_benchmark.reason}", "red", folded=True
+        )
 
 
 print_resolution = printed(resolution)
 print_comparison = printed(comparison)
 
 
-# Entries that are never selected.
+# Entries that are never selected
 
 
 def reach(document: Reach, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show each entry with its reason; entries with the same reason together."""
+    """Show each entry with its reason; entries with the same reason are grouped."""
     if head:
         yield Note(f"{tree_line(document.cub)}; {document.toolchain}", "dim", folded=True)
         yield BLANK
-    lots: dict[tuple[str, str, str], list[Unreachable]] = {}
-    for found in document.unreachable:
-        lots.setdefault((found.header, found.family, found.reason), []).append(found)
-    for (header, family, reason), lot in lots.items():
+    groups: dict[tuple[str, str, str], list[Unreachable]] = {}
+    for entry_found in document.unreachable:
+        groups.setdefault((entry_found.header, entry_found.family, entry_found.reason), []).append(
+            entry_found
+        )
+    for (header, family, reason), group in groups.items():
         yield Note(f"{header}: {family}", "bold", folded=True)
-        yield Words(f"{lot[0].cause}: {reason}", "red", "  ", "      ")
-        for entry in lot:
+        yield Words(f"{group[0].cause}: {reason}", "red", "  ", "      ")
+        for entry in group:
             yield _entry(entry, "cyan")
-            if entry.example and entry is lot[0]:
+            if entry.example and entry is group[0]:
                 yield Words(f"for example {entry.example}", "dim", "    ", "        ")
         yield BLANK
     if verbose and document.call_only:
         yield Note("Selected by some call, and by no benchmark:", "bold", folded=True)
-        for one in document.call_only:
-            yield _entry(one, "yellow")
-            yield Words(f"by {one.example}", "dim", "    ", "        ")
+        for entry_by_call in document.call_only:
+            yield _entry(entry_by_call, "yellow")
+            yield Words(f"by {entry_by_call.example}", "dim", "    ", "        ")
         yield BLANK
     if head:
         yield from _summary(document)
@@ -160,30 +170,32 @@ def _entry(entry: Unreachable | CallOnly, style: str) -> Block:
 
 
 def _summary(document: Reach) -> Iterator[Block]:
-    found = len(document.unreachable)
+    unreachable_count = len(document.unreachable)
     parts = [
-        f"{plural(document.entries, 'entry', 'entries')}, {found:,} never selected",
+        f"{plural(document.entries, 'entry', 'entries')}, {unreachable_count:,} never selected",
         f"{len(document.call_only):,} by no benchmark",
     ]
     if document.unknown:
-        where = ", ".join(document.unknown)
-        parts.append(f"{sum(document.unknown.values()):,} not known, in {where}")
+        headers = ", ".join(document.unknown)
+        parts.append(f"{sum(document.unknown.values()):,} not known, in {headers}")
     if document.unasked:
         parts.append(f"not asked: {', '.join(document.unasked)}")
     yield Note("; ".join(parts), folded=True)
-    tried = f"{plural(document.workloads, 'workload')} tried on {', '.join(document.archs)}"
-    yield Note(tried, folded=True)
+    workloads_tried = (
+        f"{plural(document.workloads, 'workload')} tried on {', '.join(document.archs)}"
+    )
+    yield Note(workloads_tried, folded=True)
 
 
 print_reach = printed(reach)
 LINT_STYLES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-# What `policygen audit lint` found.
+# Findings of `policygen audit lint`
 
 
 def lint(report: LintReport, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show each finding with its line and a caret, then a summary."""
+    """Show each finding with its source line and a caret, then a summary."""
     for finding in report.findings:
         error = SourceError(
             path=finding.path,
@@ -193,14 +205,14 @@ def lint(report: LintReport, *, head: bool, verbose: bool) -> Iterator[Block]:
             text=finding.text,
             width=finding.width,
         )
-        # What an editor or a terminal makes a link of must stay on one line.
+        # The location must stay on one line, so that editors and terminals can link it.
         for row in str(error).split("\n"):
             yield Note(row, LINT_STYLES[finding.severity])
     if verbose and report.unbound:
         yield Note(f"without a binding: {', '.join(report.unbound)}", "dim", folded=True)
     if head and not report.cub.has_returns:
-        asked = f"asked of {report.cub.called}'s configs: {', '.join(report.counts)}"
-        yield Note(asked, "dim", folded=True)
+        rules = f"asked of {report.cub.called}'s configs: {', '.join(report.counts)}"
+        yield Note(rules, "dim", folded=True)
     if head:
         yield Note(_lint_summary(report), folded=True)
 
@@ -219,7 +231,7 @@ def _lint_summary(report: LintReport) -> str:
 
 print_lint = printed(lint)
 SHOWN = 12
-"""As many kernels of a kind as are listed without -v."""
+"""Kernels of each kind listed without -v."""
 COUNTS = (
     "kernels",
     "equal",
@@ -231,15 +243,15 @@ COUNTS = (
     "only_after",
 )
 CODE: Mapping[Library, str] = {"cub": "SASS", "rocprim": "ISA"}
-"""What people call the machine code of a library's kernels."""
+"""Name of the machine code of a library's kernels."""
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-# Machine code before and after, and files of diffs.
+# Machine code before and after, and files of diffs
 
 
 def sass(document: VerifySass, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show the benchmarks on the architectures; then each kernel that is not what it was."""
+    """Show a row per benchmark and architecture, then each kernel that changed."""
     if head:
         yield Words(f"{tree_line(document.cub)}; {document.toolchain}", "dim")
         yield Words(f"compared with {document.base}", "dim")
@@ -249,13 +261,13 @@ def sass(document: VerifySass, *, head: bool, verbose: bool) -> Iterator[Block]:
     if document.rows:
         yield _table(document.rows)
         yield BLANK
-    yield from _different(document.different, verbose=verbose)
-    yield from _lone("only before", document.only_before, verbose=verbose)
-    yield from _lone("only after", document.only_after, verbose=verbose)
-    for one in document.refused:
-        where = " ".join([one.benchmark, *axes(one.workload), "on", one.arch])
-        yield Note(f"{where} does not compile {one.side}:", "red", folded=True)
-        for line in one.message.splitlines():
+    yield from _different_kernels(document.different, verbose=verbose)
+    yield from _kernels_on_one_side("only before", document.only_before, verbose=verbose)
+    yield from _kernels_on_one_side("only after", document.only_after, verbose=verbose)
+    for refusal in document.refused:
+        location = " ".join([refusal.benchmark, *axes(refusal.workload), "on", refusal.arch])
+        yield Note(f"{location} does not compile {refusal.side}:", "red", folded=True)
+        for line in refusal.message.splitlines():
             yield Note(f"  {line}")
     yield from remarks(document.remarks)
     if head:
@@ -263,108 +275,126 @@ def sass(document: VerifySass, *, head: bool, verbose: bool) -> Iterator[Block]:
 
 
 def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
-    """Join rows that tell the same of several architectures, as most changes leave them alike."""
-    for _, lot in groupby(rows, key=lambda row: row.model_dump(exclude={"arch"})):
-        yield list(lot)
+    """Join rows that differ only in architecture, because most changes affect all alike."""
+    for _, group in groupby(rows, key=lambda row: row.model_dump(exclude={"arch"})):
+        yield list(group)
 
 
 def write_diffs(document: VerifySass, folder: Path, *, force: bool = False) -> None:
-    """Write a file for each kernel that differs; what is no diff of ours stays."""
+    """Write one file per kernel that differs; refuse to overwrite files policygen did not write."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for number, one in enumerate(document.different, 1):
-            words = [f"{number:03}", one.arch, one.benchmark, *axes(one.workload), one.kernel]
+        for number, kernel in enumerate(document.different, 1):
+            words = [
+                f"{number:03}",
+                kernel.arch,
+                kernel.benchmark,
+                *axes(kernel.workload),
+                kernel.kernel,
+            ]
             name = f"{file_name(words)[:120]}.diff"
-            lines = [f"# {one.where}: {one.kernel}", f"# {one.summary}", *one.diff, ""]
+            lines = [f"# {kernel.where}: {kernel.kernel}", f"# {kernel.summary}", *kernel.diff, ""]
             write_output(folder / name, "\n".join(lines).encode(), force=force)
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
 
 
 def _table(rows: Sequence[SassRow]) -> Table:
-    named = [name for name in COUNTS if name in COUNTS[:2] or any(getattr(r, name) for r in rows)]
+    columns_shown = [
+        name for name in COUNTS if name in COUNTS[:2] or any(getattr(row, name) for row in rows)
+    ]
     identical = any(row.identical for row in rows)
     titles = ["workloads", *(["same source"] if identical else [])]
-    titles += [name.replace("_", " ") for name in named]
+    titles += [name.replace("_", " ") for name in columns_shown]
     shown, styles = [], []
-    for row, *others in alike(rows):
-        archs = f"{row.arch} to {others[-1].arch} ({len(others) + 1})" if others else row.arch
+    for row, *other_rows in alike(rows):
+        archs = (
+            f"{row.arch} to {other_rows[-1].arch} ({len(other_rows) + 1})"
+            if other_rows
+            else row.arch
+        )
         cells = [short(row.benchmark), archs, f"{row.workloads:,}"]
         cells += [f"{row.identical:,}"] if identical else []
-        cells += [f"{getattr(row, name):,}" if getattr(row, name) else "·" for name in named]
-        bad = row.different or row.only_before or row.only_after or row.refused
+        cells += [
+            f"{getattr(row, name):,}" if getattr(row, name) else "·" for name in columns_shown
+        ]
+        is_failure = row.different or row.only_before or row.only_after or row.refused
         shown.append(cells)
-        styles.append("red" if bad else "yellow" if row.moved else "")
+        styles.append("red" if is_failure else "yellow" if row.moved else "")
     first = (Column("benchmark"), Column("arch"))
     columns = (*first, *(Column(title, "n") for title in titles))
     return Table(columns, shown, styles=styles)
 
 
-def _different(found: Sequence[Different], *, verbose: bool) -> Iterator[Block]:
-    shown = found if verbose else found[:SHOWN]
-    for where, lot in groupby(shown, key=lambda one: one.where):
-        yield Words(where, "bold")
-        for one in lot:
-            style = "green" if one.as_written else "yellow" if one.kind == "moved" else "red"
-            kind = f"{one.kind}, as written:" if one.as_written else one.kind
-            yield Words(f"{kind} {one.kernel}", style, "  ")
-            yield Words(one.summary, "", "    ")
-            for line in one.diff if verbose else ():
+def _different_kernels(kernels: Sequence[Different], *, verbose: bool) -> Iterator[Block]:
+    shown = kernels if verbose else kernels[:SHOWN]
+    for location, group in groupby(shown, key=lambda kernel: kernel.where):
+        yield Words(location, "bold")
+        for kernel in group:
+            style = "green" if kernel.as_written else "yellow" if kernel.kind == "moved" else "red"
+            kind = f"{kernel.kind}, as written:" if kernel.as_written else kernel.kind
+            yield Words(f"{kind} {kernel.kernel}", style, "  ")
+            yield Words(kernel.summary, "", "    ")
+            for line in kernel.diff if verbose else ():
                 yield Note(f"    {line}", COLOURS.get(line[:1], "dim"))
-    if cut := len(found) - len(shown):
-        text = f"and {cut:,} more (-v lists them, --diffs DIR writes their diffs)"
+    if hidden := len(kernels) - len(shown):
+        text = f"and {hidden:,} more (-v lists them, --diffs DIR writes their diffs)"
         yield Note(text, "dim", folded=True)
-    if found:
+    if kernels:
         yield BLANK
 
 
-def _lone(title: str, lot: Sequence[KernelPlace], *, verbose: bool) -> Iterator[Block]:
-    if not lot:
+def _kernels_on_one_side(
+    title: str, kernels: Sequence[KernelPlace], *, verbose: bool
+) -> Iterator[Block]:
+    if not kernels:
         return
     yield Note(f"{title}:", "red")
-    shown = lot if verbose else lot[:SHOWN]
-    for one in shown:
-        meant = " (as written)" if one.as_written else ""
-        yield Words(f"{one.where}: {one.kernel}{meant}", "", "  ")
-    if cut := len(lot) - len(shown):
-        yield Note(f"  and {cut:,} more (-v lists them)", "dim")
+    shown = kernels if verbose else kernels[:SHOWN]
+    for kernel in shown:
+        suffix = " (as written)" if kernel.as_written else ""
+        yield Words(f"{kernel.where}: {kernel.kernel}{suffix}", "", "  ")
+    if hidden := len(kernels) - len(shown):
+        yield Note(f"  and {hidden:,} more (-v lists them)", "dim")
     yield BLANK
 
 
 def summary(document: VerifySass) -> str:
-    """Say what a comparison came to: `SASS: of 4 kernels 4 equal (sm100)`."""
+    """Summarize a comparison: `SASS: of 4 kernels 4 equal (sm100)`."""
     archs, code = ", ".join(document.archs), CODE[document.cub.library]
     same = plural(document.identical, "workload") + " with the same source"
     failed = plural(len(document.refused), "compile") + " failed"
     if not document.kernels and document.refused:
         return f"{code}: nothing was compared; {failed} ({archs})"
     if not document.kernels and document.untouched and not document.identical:
-        left = plural(document.untouched, "workload")
-        return f"{code}: the change touches none of {left}; nothing was compiled ({archs})"
+        untouched = plural(document.untouched, "workload")
+        return f"{code}: the change touches none of {untouched}; nothing was compiled ({archs})"
     if not document.kernels:
-        what = same if document.identical else "nothing differs"
-        return f"{code}: {what}; nothing was compiled ({archs or 'no architecture'})"
+        reason = same if document.identical else "nothing differs"
+        return f"{code}: {reason}; nothing was compiled ({archs or 'no architecture'})"
     counts = {
         "equal": document.equal,
         "renamed, with equal code": document.renamed,
-        "moved": sum(one.kind == "moved" and not one.as_written for one in document.different),
-        "different as written": sum(one.as_written for one in document.different),
-        "different": sum(
-            one.kind == "different" and not one.as_written for one in document.different
+        "moved": sum(
+            kernel.kind == "moved" and not kernel.as_written for kernel in document.different
         ),
-        "only before": sum(not one.as_written for one in document.only_before),
-        "only after": sum(not one.as_written for one in document.only_after),
+        "different as written": sum(kernel.as_written for kernel in document.different),
+        "different": sum(
+            kernel.kind == "different" and not kernel.as_written for kernel in document.different
+        ),
+        "only before": sum(not kernel.as_written for kernel in document.only_before),
+        "only after": sum(not kernel.as_written for kernel in document.only_after),
     }
-    told = [", ".join(f"{count:,} {name}" for name, count in counts.items() if count)]
-    told += [same] if document.identical else []
-    told += [failed] if document.refused else []
+    parts = [", ".join(f"{count:,} {name}" for name, count in counts.items() if count)]
+    parts += [same] if document.identical else []
+    parts += [failed] if document.refused else []
     if document.untouched:
-        told.append(f"{plural(document.untouched, 'workload')} that the change cannot touch")
-    return f"{code}: of {plural(document.kernels, 'kernel')} {'; '.join(told)} ({archs})"
+        parts.append(f"{plural(document.untouched, 'workload')} that the change cannot touch")
+    return f"{code}: of {plural(document.kernels, 'kernel')} {'; '.join(parts)} ({archs})"
 
 
 def compiles(document: SassCompiles, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show what would be compiled, and why not the rest."""
+    """Show what would be compiled, and why the rest would not."""
     if head:
         yield Words(f"compared with {document.base}; {document.toolchain}", "dim")
     yield Words(in_short(document))
@@ -373,21 +403,22 @@ def compiles(document: SassCompiles, *, head: bool, verbose: bool) -> Iterator[B
 
 
 def in_short(document: SassCompiles) -> str:
-    """Tell how much is compiled, and how long that takes."""
+    """State the number of compiles and the estimated time."""
     archs = ", ".join(document.archs) or "no architecture"
     if not document.units:
         return f"nothing is compiled ({archs})"
-    first = f", {document.changed:,} with other values first" if document.changed else ""
-    long = document.minutes
-    about = f"{long / 60:.1f} hours" if long >= 90 else f"{max(1, round(long))} min"
+    first_words = f", {document.changed:,} with other values first" if document.changed else ""
+    minutes = document.minutes
+    estimate = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{max(1, round(minutes))} min"
     return (
         f"at most {plural(document.units, 'compile')}: {plural(document.workloads, 'workload')},"
-        f" times architectures{first}; about {about} with {document.at_once} at once ({archs})"
+        f" times architectures{first_words}; about {estimate} with {document.at_once} at once"
+        f" ({archs})"
     )
 
 
 def announce(document: SassCompiles) -> None:
-    """Say before it begins what takes its time."""
+    """Announce a long compilation before it starts."""
     messages().write([Words(in_short(document), "dim")])
 
 

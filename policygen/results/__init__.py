@@ -1,1 +1,1 @@
-"""Tuning databases to tables, scores and choices; pandas lives here alone."""
+"""Turns tuning databases into tables, scores and choices; the only package that uses pandas."""

@@ -1,4 +1,4 @@
-"""One compile-time workload under one key: what can be compared with what."""
+"""The measurements of one compile-time workload under one key that can be compared."""
 
 import math
 import re
@@ -29,58 +29,58 @@ class Part:
     table: ResultTable
     points: tuple[Point, ...]
     centers: Floats
-    """NaN where a variant was not measured; a run is one database."""
+    """NaN if a variant was not measured; a run is one database."""
     rowids: Integers
     without_base: tuple[Point, ...] = ()
-    """Runtime workloads where variants were measured, but base was not."""
+    """Runtime workloads with measured variants but without base."""
 
     @property
     def ratios_by_run(self) -> Floats:
-        """Each row against the base of its own run; over 1 is faster."""
+        """Each row's speedup over the base of its own run; above 1 is faster."""
         return np.asarray(self.centers[:, :1] / self.centers)
 
     @property
     def repeats(self) -> Integers:
-        """How many runs compare a variant with base on a runtime workload."""
+        """The number of runs that compare a variant with base on a runtime workload."""
         return np.asarray((~np.isnan(self.ratios_by_run)).sum(axis=0), np.int64)
 
     def repeats_of(self, variant: int) -> Integers:
-        """The same of one variant."""
-        both = self.centers[:, 0] / self.centers[:, variant]
-        return np.asarray((~np.isnan(both)).sum(axis=0), np.int64)
+        """Returns `repeats` of one variant."""
+        ratios = self.centers[:, 0] / self.centers[:, variant]
+        return np.asarray((~np.isnan(ratios)).sum(axis=0), np.int64)
 
     @property
     def ratios(self) -> Floats:
         """Variants by runtime workloads: the mean over the runs; NaN where no run has both."""
-        found, counts = self.ratios_by_run, self.repeats
-        if len(found) == 1:
-            return np.asarray(found[0])
-        total = np.nansum(found, axis=0)
+        ratios, counts = self.ratios_by_run, self.repeats
+        if len(ratios) == 1:
+            return np.asarray(ratios[0])
+        total = np.nansum(ratios, axis=0)
         return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The measurements that may be compared with each other."""
+    """Measurements that may be compared with each other."""
 
     algorithm: str
     key: RunKey
     workload: Mapping[str, str]
     databases: tuple[Database, ...]
     variants: tuple[str, ...]
-    """`base` first, then all others in the order of their appearance."""
+    """`base` first, then all others in order of appearance."""
     parts: tuple[Part, ...]
     without_base: tuple[str, ...] = ()
-    """Tables where variants were measured, but base was not: they do not count."""
+    """Tables with measured variants but without base: they do not count."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The databases by name."""
+        """The paths of the databases."""
         return tuple(str(database.path) for database in self.databases)
 
     @property
     def measured(self) -> dict[str, Any]:
-        """What every record of a workload says of it: the fields of `Measured`."""
+        """The fields of `Measured`, which every record of a workload has."""
         gpu = self.key.gpu
         return {
             **dict(self.key),
@@ -100,40 +100,41 @@ class _Slice:
 
     @property
     def has_base(self) -> bool:
-        """Whether something can be compared with it."""
-        known = self.rows.variants
-        own = known.index(BASE) if BASE in known else -1
-        return bool((self.rows.variant[self.index] == own).any())
+        """Whether the slice has base rows to compare with."""
+        labels = self.rows.variants
+        base = labels.index(BASE) if BASE in labels else -1
+        return bool((self.rows.variant[self.index] == base).any())
 
 
 _CaseKey = tuple[str, str, str, str, tuple[tuple[str, str], ...]]
 
 
 def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
-    """All cases, sorted by algorithm, workload and key; those without a base are told."""
-    found: dict[_CaseKey, list[_Slice]] = {}
+    """Builds all cases, sorted by algorithm, workload and key; warns about those without a base."""
+    slices_by_key: dict[_CaseKey, list[_Slice]] = {}
     for rows in tables:
         for key, part in _slices(rows):
-            found.setdefault(key, []).append(part)
+            slices_by_key.setdefault(key, []).append(part)
     cases: list[Case] = []
-    for key in sorted(found, key=_natural):
-        for slices in _comparable(found[key]):
+    for key in sorted(slices_by_key, key=_natural_order):
+        for slices in _comparable(slices_by_key[key]):
             case = _case(key, slices, warn)
             if case is not None:
                 cases.append(case)
-            lost = [one for one in slices if not one.has_base]
-            _warn_of_missing_base(key, lost, warn)
+            without_base = [part for part in slices if not part.has_base]
+            _warn_of_missing_base(key, without_base, warn)
     return tuple(cases)
 
 
-def _natural(key: _CaseKey) -> tuple[object, ...]:
-    """I8 comes before I16."""
+def _natural_order(key: _CaseKey) -> tuple[object, ...]:
+    """Returns a sort key that puts I8 before I16."""
     algorithm, gpu, ctk, cccl, workload = key
     values = [part for _, value in workload for part in re.split(r"([0-9]+)", value)]
-    # As long as digits without zeros before them are, so is their order.
-    digits = [v.lstrip("0") if v.isdecimal() else "" for v in values]
+    # Numbers compare by their count of digits, without leading zeros, and then by the digits.
+    digits = [value.lstrip("0") if value.isdecimal() else "" for value in values]
     numbers = [
-        (0, len(d), d) if v.isdecimal() else (1, 0, v) for v, d in zip(values, digits, strict=True)
+        (0, len(digit_text), digit_text) if value.isdecimal() else (1, 0, value)
+        for value, digit_text in zip(values, digits, strict=True)
     ]
     return algorithm, numbers, gpu, ctk, cccl
 
@@ -147,19 +148,22 @@ def _slices(rows: Rows) -> Iterator[tuple[_CaseKey, _Slice]]:
     for index in np.split(order, starts[1:]):
         first = index[0]
         key, workload = rows.keys[rows.key[first]], rows.workloads[rows.workload[first]]
-        named = tuple(zip(rows.table.ct_axes, workload, strict=True))
-        yield (rows.table.algorithm, key.gpu, key.ctk, key.cccl, named), _Slice(rows, index)
+        workload_items = tuple(zip(rows.table.ct_axes, workload, strict=True))
+        yield (
+            (rows.table.algorithm, key.gpu, key.ctk, key.cccl, workload_items),
+            _Slice(rows, index),
+        )
 
 
 def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
-    """Databases are runs of one case, unless their benchmarks are different ones."""
+    """Groups databases as runs of one case, unless their benchmarks differ."""
     by_file: dict[int, list[_Slice]] = {}
     axes: dict[str, set[tuple[str, ...]]] = {}
     for part in slices:
         by_file.setdefault(id(part.rows.database), []).append(part)
         axes.setdefault(part.rows.table.subbench, set()).add(part.rows.table.rt_axes)
     if any(len(orders) > 1 for orders in axes.values()):
-        # Other axes, or the same ones in another order: another version of the benchmark.
+        # Other axes, or the same ones in another order, mean another version of the benchmark.
         yield from by_file.values()
     else:
         yield slices
@@ -167,7 +171,7 @@ def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
 
 def _case(key: _CaseKey, slices: list[_Slice], warn: Warn) -> Case | None:
     algorithm, gpu, ctk, cccl, workload = key
-    databases = tuple({id(s.rows.database): s.rows.database for s in slices}.values())
+    databases = tuple({id(part.rows.database): part.rows.database for part in slices}.values())
     names: dict[str, int] = {BASE: 0}
     for part in slices:
         for code in dict.fromkeys(part.rows.variant[part.index].tolist()):
@@ -175,37 +179,42 @@ def _case(key: _CaseKey, slices: list[_Slice], warn: Warn) -> Case | None:
     by_table: dict[str, list[_Slice]] = {}
     for part in slices:
         by_table.setdefault(part.rows.table.subbench, []).append(part)
-    made = {
-        same[0].rows.table.name: _part(same, names, databases, warn) for same in by_table.values()
+    parts_by_table = {
+        parts_of_table[0].rows.table.name: _part(parts_of_table, names, databases, warn)
+        for parts_of_table in by_table.values()
     }
-    parts = tuple(part for part in made.values() if part.points)
+    parts = tuple(part for part in parts_by_table.values() if part.points)
     if not parts:
         return None
     run = RunKey(gpu=gpu, ctk=ctk, cccl=cccl)
-    without = tuple(name for name, part in made.items() if not part.points)
-    return Case(algorithm, run, dict(workload), databases, tuple(names), parts, without)
+    tables_without_base = tuple(name for name, part in parts_by_table.items() if not part.points)
+    return Case(algorithm, run, dict(workload), databases, tuple(names), parts, tables_without_base)
 
 
 def _part(
     slices: list[_Slice], names: Mapping[str, int], databases: tuple[Database, ...], warn: Warn
 ) -> Part:
-    """The runtime workloads are those that base was measured on, in any of the runs."""
+    """Builds a part; its runtime workloads are those with a base in any run."""
     points: dict[Point, int] = {}
-    others: dict[Point, None] = {}
+    seen: dict[Point, None] = {}
     for part in slices:
         rows = part.rows
-        own, index = rows.variants.index(BASE) if BASE in rows.variants else -1, part.index
+        base, index = rows.variants.index(BASE) if BASE in rows.variants else -1, part.index
         measured = rows.point[index]
-        for point in dict.fromkeys(measured[rows.variant[index] == own].tolist()):
+        for point in dict.fromkeys(measured[rows.variant[index] == base].tolist()):
             points.setdefault(rows.points[point], len(points))
-        others |= dict.fromkeys(rows.points[point] for point in dict.fromkeys(measured.tolist()))
+        seen |= dict.fromkeys(rows.points[point] for point in dict.fromkeys(measured.tolist()))
     shape = (len(databases), len(names), len(points))
     centers, rowids = np.full(shape, np.nan), np.full(shape, -1, np.int64)
     for part in slices:
-        run = next(i for i, d in enumerate(databases) if d is part.rows.database)
+        run = next(
+            position
+            for position, database in enumerate(databases)
+            if database is part.rows.database
+        )
         _fill(part, names, points, centers[run], rowids[run], warn)
     _drop_copies(centers)
-    missing = tuple(point for point in others if point not in points)
+    missing = tuple(point for point in seen if point not in points)
     return Part(slices[0].rows.table, tuple(points), centers, rowids, missing)
 
 
@@ -217,13 +226,13 @@ def _fill(
     rowids: Integers,
     warn: Warn,
 ) -> None:
-    """One run's rows; of those that stand there twice and differ, none counts."""
+    """Fills in one run's rows; of duplicates that differ, none counts."""
     rows, index = part.rows, part.index
     row_of = np.array([names.get(name, -1) for name in rows.variants], np.int32)
     column_of = np.array([points.get(point, -1) for point in rows.points], np.int32)
     row, column = row_of[rows.variant[index]], column_of[rows.point[index]]
-    known = column >= 0
-    row, column, index = row[known], column[known], index[known]
+    has_base = column >= 0
+    row, column, index = row[has_base], column[has_base], index[has_base]
     centers[row, column] = rows.center[index]
     rowids[row, column] = rows.rowid[index]
     differs = centers[row, column] != rows.center[index]
@@ -241,13 +250,13 @@ def _fill(
 
 
 def _drop_copies(centers: Floats) -> None:
-    """A copy of a run is no repeat: what it has besides belongs to the first one's base."""
+    """Removes copied runs: a copy is no repeat, and its other rows belong to the first base."""
     for later in range(1, len(centers)):
         for earlier in range(later):
             shared = ~np.isnan(centers[later]) & ~np.isnan(centers[earlier])
             if shared[0].any() and np.all(centers[later][shared] == centers[earlier][shared]):
                 centers[later][1:][shared[1:]] = np.nan
-                # Without a variant to compare it with, a base says nothing.
+                # Without a variant to compare with, a base is useless.
                 if np.isnan(centers[later][1:]).all():
                     centers[later] = np.nan
                 break
@@ -255,24 +264,24 @@ def _drop_copies(centers: Floats) -> None:
 
 def _warn_of_missing_base(key: _CaseKey, slices: list[_Slice], warn: Warn) -> None:
     algorithm, gpu, ctk, cccl, workload = key
-    where = ", ".join(f"{name}={value}" for name, value in workload)
+    axes = ", ".join(f"{name}={value}" for name, value in workload)
     for part in slices:
         warn(
             DataWarning(
                 database=str(part.rows.database.path),
                 table=part.rows.table.name,
-                message=f"{algorithm}[{where}] on {gpu}, ctk {ctk}, cccl {cccl}:"
+                message=f"{algorithm}[{axes}] on {gpu}, ctk {ctk}, cccl {cccl}:"
                 " base was not measured, nothing can be compared",
                 count=len(part.index),
             )
         )
 
 
-# Variants and search spaces: which belongs to which, and how far two are from each other.
+# Variants and search spaces: membership and distance.
 
 
 def fits(label: str, space: Sequence[ParameterRange]) -> bool:
-    """Whether a variant belongs to a search space."""
+    """Returns whether a variant belongs to a search space."""
     values = parse_label(label)
     if values is None or set(values) != {parameter.label for parameter in space}:
         return False
@@ -280,17 +289,17 @@ def fits(label: str, space: Sequence[ParameterRange]) -> bool:
 
 
 def distance(label: str, current: str) -> float:
-    """How far a variant is from another: the sum of its parameters' relative changes."""
-    values, others = parse_label(label), parse_label(current)
-    if values is None or others is None:
+    """Returns the distance between variants: the sum of their parameters' relative changes."""
+    values, current_values = parse_label(label), parse_label(current)
+    if values is None or current_values is None:
         return float("inf")
     total = 0.0
-    for name in values.keys() | others.keys():
-        if name not in values or name not in others:
+    for name in values.keys() | current_values.keys():
+        if name not in values or name not in current_values:
             total += 1.0
             continue
-        scale = max(abs(values[name]), abs(others[name]), 1)
-        total += abs(values[name] - others[name]) / scale
+        scale = max(abs(values[name]), abs(current_values[name]), 1)
+        total += abs(values[name] - current_values[name]) / scale
     return total
 
 
@@ -298,7 +307,7 @@ NOT_ASKED = "left out by -R or -a"
 KEPT = Choice(decision="keep base", variant=None, reason=NOT_ASKED)
 
 
-# Which workloads are asked for; the others stay known, and nothing is written for them.
+# Selecting workloads; the others stay known, and nothing is written for them.
 
 
 def split(
@@ -306,102 +315,112 @@ def split(
     pattern: re.Pattern[str],
     axes: Mapping[str, frozenset[str]],
 ) -> tuple[tuple[ScoredWorkload, ...], tuple[ScoredWorkload, ...]]:
-    """Those that are asked for, and all others, whose base is kept."""
-    known = {axis for one in workloads for axis in one.workload}
-    axes = spelled(axes, known)
+    """Splits workloads into the selected ones and all others, whose base is kept."""
+    known_axis_names = {axis for workload in workloads for axis in workload.workload}
+    axes = spelled(axes, known_axis_names)
     for axis in axes:
-        if axis not in known:
+        if axis not in known_axis_names:
             raise InputError(
                 f"-a {axis}: there is no such compile-time axis, and what is written is for whole"
                 " workloads",
-                f"There are: {', '.join(sorted(known))}",
+                f"There are: {', '.join(sorted(known_axis_names))}",
             )
-    asked = tuple(one for one in workloads if _is_asked(one, pattern, axes))
-    others = (one for one in workloads if one not in asked)
-    return asked, tuple(one.model_copy(update={"choice": KEPT}) for one in others)
+    selected = tuple(workload for workload in workloads if _is_selected(workload, pattern, axes))
+    rest = (workload for workload in workloads if workload not in selected)
+    return selected, tuple(workload.model_copy(update={"choice": KEPT}) for workload in rest)
 
 
-def _is_asked(
-    one: ScoredWorkload, pattern: re.Pattern[str], axes: Mapping[str, frozenset[str]]
+def _is_selected(
+    workload: ScoredWorkload, pattern: re.Pattern[str], axes: Mapping[str, frozenset[str]]
 ) -> bool:
-    mine = {axis: values for axis, values in axes.items() if axis in one.workload}
-    fits = all(one.workload[axis] in values for axis, values in mine.items())
-    return fits and pattern.match(one.algorithm) is not None
+    requested = {axis: values for axis, values in axes.items() if axis in workload.workload}
+    axes_match = all(workload.workload[axis] in values for axis, values in requested.items())
+    return axes_match and pattern.match(workload.algorithm) is not None
 
 
 LISTED = 3
 
 
-# What a benchmark has, and base was not measured on: a reason against every variant.
+# Missing base measurements, which rule out every variant.
 
 
 def missing_of_base(case: Case, declared: DeclaredAxes) -> tuple[str, ...]:
-    """Sub-benchmarks and runtime workloads in words, each once."""
+    """Describes sub-benchmarks and runtime workloads without base, each once."""
     return tuple(dict.fromkeys((*_subbenches(case, declared), *_points(case))))
 
 
 def in_words(missing: tuple[str, ...]) -> str:
-    """Why nothing is chosen."""
-    more = f" and {len(missing) - LISTED:,} more" if len(missing) > LISTED else ""
-    return f"base was not measured in {'; '.join(missing[:LISTED])}{more}"
+    """Explains why nothing is chosen."""
+    rest = f" and {len(missing) - LISTED:,} more" if len(missing) > LISTED else ""
+    return f"base was not measured in {'; '.join(missing[:LISTED])}{rest}"
 
 
 def declared_points(case: Case, declared: DeclaredAxes) -> int | None:
-    """How many runtime workloads the declared axes make; none where they are not known."""
-    known = {**axes_of(case.key.cccl), **known_axes(case, declared)}
-    counts = [_declared(case, part, known) for part in case.parts]
-    return sum(c for c in counts if c is not None) if all(counts) else None
+    """Counts the runtime workloads that the declared axes make; None if they are unknown."""
+    values_by_axis = {**axes_of(case.key.cccl), **known_axes(case, declared)}
+    counts = [_declared(case, part, values_by_axis) for part in case.parts]
+    return sum(count for count in counts if count is not None) if all(counts) else None
 
 
-def _declared(case: Case, part: Part, known: DeclaredAxes) -> int | None:
+def _declared(case: Case, part: Part, values_by_axis: DeclaredAxes) -> int | None:
     axes = [(case.algorithm, part.table.subbench, axis) for axis in part.table.rt_axes]
-    return prod(len(known[axis]) for axis in axes) if all(known.get(a) for a in axes) else None
+    return (
+        prod(len(values_by_axis[axis]) for axis in axes)
+        if all(values_by_axis.get(axis) for axis in axes)
+        else None
+    )
 
 
 def _subbenches(case: Case, declared: DeclaredAxes) -> Iterator[str]:
-    """Those that have rows without base, those that are registered, and those of the source."""
-    have = {part.table.subbench for part in case.parts}
+    """Yields sub-benchmarks with rows but no base, registered ones, and those of the source."""
+    present = {part.table.subbench for part in case.parts}
     yield from case.without_base
     for database in case.databases:
         for table in database.tables:
-            same = table.algorithm == case.algorithm and set(table.ct_axes) == set(case.workload)
-            if same and table.subbench not in have:
+            is_same_workload = table.algorithm == case.algorithm and set(table.ct_axes) == set(
+                case.workload
+            )
+            if is_same_workload and table.subbench not in present:
                 yield table.name
         for algorithm, subbench in database.unmeasured:
-            if algorithm == case.algorithm and subbench not in have:
+            if algorithm == case.algorithm and subbench not in present:
                 yield f"{algorithm}.{subbench}"
-    benchmark = {subbench for name, subbench, _ in axes_of(case.key.cccl) if name == case.algorithm}
-    named = {subbench for name, subbench, _ in declared if name == case.algorithm}
-    # Sub-benchmarks of other names are those of another version.
-    for subbench in sorted((named | benchmark if have <= benchmark else named) - have):
+    known_names = {
+        subbench for name, subbench, _ in axes_of(case.key.cccl) if name == case.algorithm
+    }
+    declared_names = {subbench for name, subbench, _ in declared if name == case.algorithm}
+    # Unknown sub-benchmark names mean another version of the benchmark.
+    for subbench in sorted(
+        (declared_names | known_names if present <= known_names else declared_names) - present
+    ):
         yield f"{case.algorithm}.{subbench}"
 
 
 def _points(case: Case) -> Iterator[str]:
-    """Runtime workloads that variants were measured on."""
+    """Yields the runtime workloads that have variants but no base."""
     for part in case.parts:
         prefix = f"{part.table.subbench}: " if len(case.parts) > 1 else ""
         for point in part.without_base:
-            named = zip(part.table.rt_axes, point, strict=True)
-            yield prefix + ", ".join(f"{axis}={value}" for axis, value in named)
+            axis_values = zip(part.table.rt_axes, point, strict=True)
+            yield prefix + ", ".join(f"{axis}={value}" for axis, value in axis_values)
 
 
 LEAST, MOST = 0.6, 0.999
-"""The importance of the first value of an `{io}` axis, and what the last one approaches."""
+"""The importance of the first value of an `{io}` axis, and the limit for the last one."""
 
 
-# How much each runtime workload counts: large inputs more than small ones.
+# Weights of runtime workloads: large inputs count more than small ones.
 
 
 def importance(index: int, count: int) -> float:
-    """The weight of value `index` of an `{io}` axis with `count` values."""
+    """Returns the weight of value `index` of an `{io}` axis with `count` values."""
     begin, end = -math.log(1 - LEAST), -math.log(1 - MOST)
     return 1 - math.exp(-(begin + index * (end - begin) / count))
 
 
 def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], bool]:
-    """Weights by part, normalised over all of them; and whether they are approximate."""
-    known = known_axes(case, declared)
+    """Returns the weights by part, normalized over all parts, and whether they are approximate."""
+    values_by_axis = known_axes(case, declared)
     benchmark = axes_of(case.key.cccl)
     raw: list[Floats] = []
     approximate = False
@@ -410,15 +429,17 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
         for position, axis in enumerate(part.table.rt_axes):
             present = [point[position] for point in part.points]
             key = (case.algorithm, part.table.subbench, axis)
-            given = [own_weight(known.get(key), value) for value in present]
-            if None not in given:
-                values = values * np.array(given, np.float64)
+            own_weights = [own_weight(values_by_axis.get(key), value) for value in present]
+            if None not in own_weights:
+                values = values * np.array(own_weights, np.float64)
                 continue
             if "{io}" not in axis:
                 continue
-            own, unsure = _importances(present, known.get(key), benchmark.get(key, ()))
-            approximate |= unsure
-            values = values * own
+            importances, is_unsure = _importances(
+                present, values_by_axis.get(key), benchmark.get(key, ())
+            )
+            approximate |= is_unsure
+            values = values * importances
         raw.append(values)
     total = sum(float(values.sum()) for values in raw)
     return tuple(values / total for values in raw), approximate
@@ -427,55 +448,58 @@ def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], boo
 def result_weights(
     points: Sequence[tuple[str, str, Mapping[str, str]]],
 ) -> tuple[list[float], bool]:
-    """Weights of runtime workloads, by benchmark, sub-benchmark and axes, of an unknown CCCL.
+    """Returns weights by benchmark, sub-benchmark and axes where the CCCL version is unknown.
 
-    They are normalised; and whether they are approximate.
+    The weights are normalized; the second result says whether they are approximate.
     """
-    benchmark, found, approximate = axes_of(""), [1.0] * len(points), False
-    lots: dict[tuple[str, str, str], list[int]] = {}
+    benchmark, result, approximate = axes_of(""), [1.0] * len(points), False
+    indices_by_axis: dict[tuple[str, str, str], list[int]] = {}
     for index, (name, subbench, axes) in enumerate(points):
         for axis in axes:
             if "{io}" in axis:
-                lots.setdefault((name, subbench, axis), []).append(index)
-    for key, indices in lots.items():
+                indices_by_axis.setdefault((name, subbench, axis), []).append(index)
+    for key, indices in indices_by_axis.items():
         present = [points[index][2][key[2]] for index in indices]
-        own, unsure = _importances(present, None, benchmark.get(key, ()))
-        approximate |= unsure
-        for index, weight in zip(indices, own, strict=True):
-            found[index] *= weight
-    total = sum(found)
-    return [weight / total for weight in found], approximate
+        importances, is_unsure = _importances(present, None, benchmark.get(key, ()))
+        approximate |= is_unsure
+        for index, weight in zip(indices, importances, strict=True):
+            result[index] *= weight
+    total = sum(result)
+    return [weight / total for weight in result], approximate
 
 
 def _importances(
     present: Sequence[str], declared: Sequence[str] | None, benchmark: Sequence[str]
 ) -> tuple[list[float], bool]:
-    """By what is declared, else by the benchmark where all of it is there; and whether unsure."""
-    # A search of a part of the benchmark's values may declare that part: CCCL ranks by it.
+    """Ranks values by the declaration, else by the benchmark if all its values are present.
+
+    Also returns whether the result is unsure.
+    """
+    # A search of part of the benchmark's values may declare that part: CCCL ranks by it.
     if declared is None and set(benchmark) == set(present):
         declared = benchmark
     order = _order(present, declared)
-    unsure = declared is None or not set(present) <= set(declared)
-    return [importance(order[value], len(order)) for value in present], unsure
+    is_unsure = declared is None or not set(present) <= set(declared)
+    return [importance(order[value], len(order)) for value in present], is_unsure
 
 
 def known_axes(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
-    """What databases declare, else sources; where databases differ, neither."""
-    known = dict(declared)
-    first: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    """Returns values declared by databases, else by sources; if databases differ, neither."""
+    values_by_axis = dict(declared)
+    first_values: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for database in case.databases:
         for axis, values in database.declared.items():
-            known[axis] = first.setdefault(axis, values)
-            if not are_same(first[axis], values):
-                known[axis] = ()
-    return known
+            values_by_axis[axis] = first_values.setdefault(axis, values)
+            if not are_same(first_values[axis], values):
+                values_by_axis[axis] = ()
+    return values_by_axis
 
 
 def _order(present: Sequence[str], declared: Sequence[str] | None) -> Mapping[str, int]:
-    """The position of each value: as declared, else in numeric order of what is there."""
+    """Returns the position of each value: as declared, else in numeric order."""
     if declared is not None and set(present) <= set(declared):
         return {value: index for index, value in enumerate(declared)}
     values = list(dict.fromkeys(present))
-    with suppress(ValueError):  # names keep the order in which they were measured
+    with suppress(ValueError):  # names keep their measurement order
         values.sort(key=float)
     return {value: index for index, value in enumerate(values)}

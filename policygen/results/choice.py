@@ -1,4 +1,4 @@
-"""Which variant to write for a workload, under stated rules, and why not the others."""
+"""Chooses the variant to write for a workload under given rules, and explains the rejections."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,64 +30,74 @@ from policygen.results.score import Scores, deviation, half_width, luck, score_c
 from policygen.results.tables import DeclaredAxes
 
 Can = Callable[[str], bool]
-"""Whether a variant can be said where it would be written."""
+"""Returns whether a variant can be expressed in the source that would be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What runs that a choice did not see say of one variant."""
+    """The result of confirming runs for one variant: runs that the choice did not see."""
 
     score: float
-    """Their own."""
+    """The score in these runs."""
     runs: int
     refusal: str | None
-    """Why it does not hold there."""
+    """Why the variant is not confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a choice rests on besides the variants' numbers."""
+    """The basis of a choice besides the variants' scores."""
 
     scores: Scores
     confirmed: Mapping[str, Confirmed] | None = None
-    """By finalist; none where no confirming run is given."""
+    """By finalist; None if there is no confirming run."""
     against: str | None = None
     """Why nothing may be chosen, whatever the scores are."""
     disagree: Mapping[str, str] | None = None
-    """Variants of which runs of the search say different things."""
+    """Variants on which the runs of the search disagree, with the reason."""
     declared: int | None = None
-    """Runtime workloads that the declared axes make."""
+    """The number of runtime workloads that the declared axes make."""
 
 
 def choose(
     variants: Sequence[ScoredVariant], basis: Basis, rules: Rules, current: str | None
 ) -> Choice:
-    """One variant, or base; of the best ones, each that is not taken has its reason.
+    """Chooses one variant, or base; each of the best variants that is not chosen gets a reason.
 
-    `current` is the label of the values that the header has now, for `prefer_simple`.
+    `current` is the label of the header's current values, for `prefer_simple`.
     """
-    ranked = [v for v in variants if v.variant != BASE]
-    told = _told(basis, rules)
+    ranked = [variant for variant in variants if variant.variant != BASE]
+    common_fields = _common_fields(basis, rules)
     if basis.against is not None:
-        return Choice(decision="keep base", variant=None, reason=basis.against, **told)
-    reasons = {v.variant: _reason(v, basis, rules) for v in ranked}
-    eligible = [v for v in ranked if reasons[v.variant] is None]
+        return Choice(decision="keep base", variant=None, reason=basis.against, **common_fields)
+    reasons = {variant.variant: _reason(variant, basis, rules) for variant in ranked}
+    eligible = [variant for variant in ranked if reasons[variant.variant] is None]
     candidates = ranked[: rules.candidates]
     if not eligible:
-        rejected = tuple(_rejected(v, reasons[v.variant] or "") for v in candidates)
-        reason = f"no variant passes the rules; {_best(candidates, reasons)}"
-        return Choice(decision="keep base", variant=None, reason=reason, rejected=rejected, **told)
-    best = max(eligible, key=lambda v: _confirmed_score(v, basis))
-    chosen, why = best, "best score"
+        rejected = tuple(
+            _rejected(variant, reasons[variant.variant] or "") for variant in candidates
+        )
+        reason = f"no variant passes the rules; {_describe_best(candidates, reasons)}"
+        return Choice(
+            decision="keep base", variant=None, reason=reason, rejected=rejected, **common_fields
+        )
+    best = max(eligible, key=lambda variant: _confirmed_score(variant, basis))
+    chosen, explanation = best, "best score"
     if rules.prefer_simple and current is not None:
-        equal = [v for v in eligible if _overlap(v, best, deviation(basis.scores, rules))]
-        chosen = min(equal, key=lambda v: (distance(v.variant, current), -v.score))
+        close_variants = [
+            variant
+            for variant in eligible
+            if _overlap(variant, best, deviation(basis.scores, rules))
+        ]
+        chosen = min(
+            close_variants, key=lambda variant: (distance(variant.variant, current), -variant.score)
+        )
         if chosen is not best:
-            why = f"closest to {current} among those too close to {best.variant} to call"
+            explanation = f"closest to {current} among those too close to {best.variant} to call"
     rejected = tuple(
-        _rejected(v, reasons[v.variant] or _why_not(v, chosen))
-        for v in candidates
-        if v is not chosen
+        _rejected(variant, reasons[variant.variant] or _why_not(variant, chosen))
+        for variant in candidates
+        if variant is not chosen
     )
     return Choice(
         decision="use",
@@ -96,24 +106,24 @@ def choose(
         raw_score=chosen.score,
         origin="shrunken" if basis.confirmed is None else "confirmed",
         reason=(
-            f"{why}: {chosen.score:.6f}, {_worst(chosen)}; {_claim(chosen, basis, rules)}"
-            f"{_share(basis)}"
+            f"{explanation}: {chosen.score:.6f}, {_worst(chosen)}; {_claim(chosen, basis, rules)}"
+            f"{_measured_share(basis)}"
         ),
         rejected=rejected,
         unconfirmed=basis.confirmed is None,
-        **told,
+        **common_fields,
     )
 
 
 def expected(variant: ScoredVariant, basis: Basis, rules: Rules) -> float:
-    """The score to tell: of the confirming runs, else without what is likely luck."""
+    """Returns the score to report: that of the confirming runs, else the shrunken one."""
     if basis.confirmed is not None and variant.variant in basis.confirmed:
         return basis.confirmed[variant.variant].score
     return shrunken(variant.score, basis.scores, rules)
 
 
 def shrunken(score: float, scores: Scores, rules: Rules) -> float:
-    """A score without what is likely luck."""
+    """Returns a score without the part that is probably luck."""
     gain = score - 1
     return (
         1 + gain * kept_share(scores.gains, gain, deviation(scores, rules)) if gain > 0 else score
@@ -121,7 +131,7 @@ def shrunken(score: float, scores: Scores, rules: Rules) -> float:
 
 
 def held_back(workload: ScoredWorkload, rules: Rules) -> ScoredWorkload:
-    """What is written of a choice: a claim that may be luck waits for a run that confirms it."""
+    """Applies the policy for unconfirmed choices: a possible fluke waits for a confirming run."""
     choice = workload.choice
     if choice is None or not choice.unconfirmed or rules.accept_unconfirmed:
         return workload
@@ -138,7 +148,7 @@ def held_back(workload: ScoredWorkload, rules: Rules) -> ScoredWorkload:
             "unconfirmed": False,
             "reason": (
                 f"unconfirmed: only the search that found {choice.variant} says {raw:.6f}, which is"
-                f" under {rules.holds:g}; measure {_again(choice, rules)} and give that with"
+                f" under {rules.holds:g}; measure {_remeasure(choice, rules)} and give that with"
                 " --confirm, or say --accept-unconfirmed"
             ),
             "rejected": (best, *choice.rejected),
@@ -147,21 +157,21 @@ def held_back(workload: ScoredWorkload, rules: Rules) -> ScoredWorkload:
     return workload.model_copy(update={"choice": held})
 
 
-def _again(choice: Choice, rules: Rules) -> str:
-    """What a confirming run is to hold."""
-    few = "it" if choice.tried == 1 else f"the best {min(FINALISTS, choice.tried)}"
+def _remeasure(choice: Choice, rules: Rules) -> str:
+    """Describes what a confirming run has to measure."""
+    subject = "it" if choice.tried == 1 else f"the best {min(FINALISTS, choice.tried)}"
     runs = runs_needed(choice.tried, choice.noise, rules) if choice.noise else 1
-    times = {None: f" more than {MOST} times", 1: ""}.get(runs, f" {runs} times")
-    return f"{few} again{times}"
+    repetitions = {None: f" more than {MOST} times", 1: ""}.get(runs, f" {runs} times")
+    return f"{subject} again{repetitions}"
 
 
 def runs_needed(tried: int, noise: float, rules: Rules) -> int | None:
-    """As many confirming runs as find a gain of 3 % mostly."""
+    """Returns how many confirming runs usually detect the smallest gain that the rules accept."""
     return runs_to_find(max(1, tried), noise, 1 - rules.confidence, rules.least_score - 1)
 
 
 def refusal(variant: ScoredVariant, scores: Scores, rules: Rules) -> str | None:
-    """Why the rules refuse a variant; none when they do not."""
+    """Returns why the rules refuse a variant, or None."""
     if reason := hopeless(variant, rules):
         return reason
     if variant.verdict is None:
@@ -178,7 +188,7 @@ def refusal(variant: ScoredVariant, scores: Scores, rules: Rules) -> str | None:
 
 
 def hopeless(variant: ScoredVariant, rules: Rules) -> str | None:
-    """Why it is refused, however sure its score is."""
+    """Returns why a variant is refused however certain its score is, or None."""
     if variant.score < rules.least_score:
         return f"score {variant.score:.6f} is under {rules.least_score:g}"
     if variant.min < rules.worst_allowed:
@@ -191,13 +201,13 @@ def _reason(variant: ScoredVariant, basis: Basis, rules: Rules) -> str | None:
         return basis.disagree[variant.variant]
     if basis.confirmed is None:
         return refusal(variant, basis.scores, rules)
-    found = basis.confirmed.get(variant.variant)
-    if found is None:
+    confirmed = basis.confirmed.get(variant.variant)
+    if confirmed is None:
         return hopeless(variant, rules) or "no finalist, or not measured in the confirming run"
-    return found.refusal
+    return confirmed.refusal
 
 
-def _told(basis: Basis, rules: Rules) -> dict[str, object]:
+def _common_fields(basis: Basis, rules: Rules) -> dict[str, object]:
     scores = basis.scores
     noise = deviation(scores, rules)
     return {
@@ -210,12 +220,12 @@ def _told(basis: Basis, rules: Rules) -> dict[str, object]:
 
 
 def _confirmed_score(variant: ScoredVariant, basis: Basis) -> float:
-    found = (basis.confirmed or {}).get(variant.variant)
-    return variant.score if found is None else found.score
+    confirmed = (basis.confirmed or {}).get(variant.variant)
+    return variant.score if confirmed is None else confirmed.score
 
 
-def _share(basis: Basis) -> str:
-    """How much of what is declared was measured, where it is not all."""
+def _measured_share(basis: Basis) -> str:
+    """Describes the measured share of the declared runtime workloads, unless it is all."""
     measured = sum(len(part.points) for part in basis.scores.case.parts)
     if basis.declared is None or measured >= basis.declared:
         return ""
@@ -224,11 +234,11 @@ def _share(basis: Basis) -> str:
 
 def _claim(variant: ScoredVariant, basis: Basis, rules: Rules) -> str:
     if basis.confirmed is None:
-        told = shrunken(variant.score, basis.scores, rules)
-        return f"{told:.6f} without luck, unconfirmed"
-    found = basis.confirmed[variant.variant]
-    runs = "a run" if found.runs == 1 else f"{found.runs} runs"
-    return f"{found.score:.6f} in {runs} that the choice did not see"
+        shrunken_score = shrunken(variant.score, basis.scores, rules)
+        return f"{shrunken_score:.6f} without luck, unconfirmed"
+    confirmed = basis.confirmed[variant.variant]
+    runs = "a run" if confirmed.runs == 1 else f"{confirmed.runs} runs"
+    return f"{confirmed.score:.6f} in {runs} that the choice did not see"
 
 
 def _variants(count: int) -> str:
@@ -242,7 +252,7 @@ def _worst(variant: ScoredVariant) -> str:
 
 
 def describe(point: PointRatio) -> str:
-    """A runtime workload in words: `Elements{io}[pow2]=28, Entropy=0.201`."""
+    """Formats a runtime workload: `Elements{io}[pow2]=28, Entropy=0.201`."""
     return ", ".join(f"{axis}={value}" for axis, value in point.point.items()) or point.subbench
 
 
@@ -252,7 +262,7 @@ def _why_not(variant: ScoredVariant, chosen: ScoredVariant) -> str:
     return f"score {variant.score:.6f} is lower"
 
 
-def _best(candidates: Sequence[ScoredVariant], reasons: dict[str, str | None]) -> str:
+def _describe_best(candidates: Sequence[ScoredVariant], reasons: dict[str, str | None]) -> str:
     if not candidates:
         return "none was measured on all runtime workloads"
     best = candidates[0]
@@ -263,40 +273,50 @@ def _rejected(variant: ScoredVariant, reason: str) -> RejectedVariant:
     return RejectedVariant(variant=variant.variant, score=variant.score, reason=reason)
 
 
-def _overlap(one: ScoredVariant, other: ScoredVariant, noise: float) -> bool:
-    """Whether two scores are too close to each other to call."""
-    if one.interval is None or other.interval is None:
-        return abs(one.score - other.score) <= noise
-    return one.interval.low <= other.interval.high and other.interval.low <= one.interval.high
+def _overlap(variant_a: ScoredVariant, variant_b: ScoredVariant, noise: float) -> bool:
+    """Returns whether two scores are too close to call."""
+    if variant_a.interval is None or variant_b.interval is None:
+        return abs(variant_a.score - variant_b.score) <= noise
+    return (
+        variant_a.interval.low <= variant_b.interval.high
+        and variant_b.interval.low <= variant_a.interval.high
+    )
 
 
-# Runs of the finalists that a choice did not see: they decide.
+# Confirming runs: runs of the finalists that the choice did not see decide.
 
 
-def confirming(case: Case, others: Sequence[Case]) -> Case | None:
-    """The runs of the same workload among those that confirm."""
-    for other in others:
-        same = other.algorithm == case.algorithm and other.workload == case.workload
-        if same and other.key == case.key:
-            _check_unseen(case, other)
-            return other
+def confirming(case: Case, confirming_cases: Sequence[Case]) -> Case | None:
+    """Returns the confirming case for the same workload."""
+    for confirming_case in confirming_cases:
+        is_same_workload = (
+            confirming_case.algorithm == case.algorithm
+            and confirming_case.workload == case.workload
+        )
+        if is_same_workload and confirming_case.key == case.key:
+            _check_unseen(case, confirming_case)
+            return confirming_case
     return None
 
 
-def finalists(scores: Scores, again: Case, rules: Rules) -> list[int]:
-    """Positions of the search's best ones that were measured again, by score.
+def finalists(scores: Scores, confirming_case: Case, rules: Rules) -> list[int]:
+    """Returns the positions of the best variants that were remeasured, by score.
 
-    What the rules ask for is asked of both together; here only those are out that lose too much
-    somewhere beyond noise.
+    The rules apply later to both runs together; only variants that clearly lose too much somewhere
+    are excluded here.
     """
-    found = []
+    positions = []
     for position, index in enumerate(scores.index):
         name = scores.case.variants[int(index)]
-        if name != BASE and name in again.variants and not _lost(scores, int(index), rules):
-            found.append(position)
-        if len(found) == FINALISTS:
+        if (
+            name != BASE
+            and name in confirming_case.variants
+            and not _loses_point(scores, int(index), rules)
+        ):
+            positions.append(position)
+        if len(positions) == FINALISTS:
             break
-    return found
+    return positions
 
 
 def confirm(
@@ -307,39 +327,45 @@ def confirm(
     declared: DeclaredAxes,
     among: int | None = None,
 ) -> Mapping[str, Confirmed]:
-    """What the confirming runs say of finalists; there are `among` of them in all."""
+    """Evaluates the confirming runs of finalists; `among` is the total number of finalists."""
     if _points(case) != _points(scores.case):
         return {}
-    again = score_case(case, declared)
-    places = {case.variants[int(i)]: position for position, i in enumerate(again.index)}
-    found = {}
+    confirming_scores = score_case(case, declared)
+    positions_by_name = {
+        case.variants[int(variant_index)]: position
+        for position, variant_index in enumerate(confirming_scores.index)
+    }
+    confirmed_by_name = {}
     for position in positions:
         name = scores.case.variants[int(scores.index[position])]
-        if name not in places:
-            continue  # not on all runtime workloads
-        place = places[name]
-        index, score = int(again.index[place]), float(again.score[place])
-        runs = int(again.repeats[index])
+        if name not in positions_by_name:
+            continue  # not measured on all runtime workloads
+        confirming_position = positions_by_name[name]
+        index, score = (
+            int(confirming_scores.index[confirming_position]),
+            float(confirming_scores.score[confirming_position]),
+        )
+        runs = int(confirming_scores.repeats[index])
         share = 1 - rules.confidence
         limit = confirmed_threshold(scores.tried, among or len(positions), runs, share)
-        told = _Told(
+        evidence = _Evidence(
             float(scores.score[position]), score, runs, 1 + limit * deviation(scores, rules)
         )
-        worst = _confirm_worst(scores, int(scores.index[position]), again, index, runs)
-        reason = _slower(again, index) or _refusal(told, worst, rules)
-        found[name] = Confirmed(score, runs, reason)
-    return found
+        worst = _confirm_worst(scores, int(scores.index[position]), confirming_scores, index, runs)
+        reason = _slower(confirming_scores, index) or _refusal(evidence, worst, rules)
+        confirmed_by_name[name] = Confirmed(score, runs, reason)
+    return confirmed_by_name
 
 
 def enough(scores: Scores, score: float, rules: Rules) -> float:
-    """What one confirming run has to say of a variant alone that has such a score."""
+    """Returns the score that one confirming run must reach for a single variant with this score."""
     luck = confirmed_threshold(max(1, scores.tried), 1, 1, 1 - rules.confidence)
-    both = max(1 + luck * deviation(scores, rules), rules.least_score)
-    return max(1.0, both * (SEARCH + 1) - SEARCH * score)
+    required = max(1 + luck * deviation(scores, rules), rules.least_score)
+    return max(1.0, required * (SEARCH + 1) - SEARCH * score)
 
 
-def _lost(scores: Scores, variant: int, rules: Rules) -> bool:
-    """Whether a runtime workload is under what is allowed, beyond noise."""
+def _loses_point(scores: Scores, variant: int, rules: Rules) -> bool:
+    """Returns whether a runtime workload is below the allowed ratio by more than noise."""
     reach = half_width(rules)
     return any(
         bool((ratios[variant] * (1 + reach * noise) < rules.worst_allowed).any())
@@ -347,10 +373,18 @@ def _lost(scores: Scores, variant: int, rules: Rules) -> bool:
     )
 
 
-def _confirm_worst(scores: Scores, variant: int, again: Scores, same: int, runs: int) -> float:
-    """The least ratio of a runtime workload, of the search and the later runs together."""
-    first, later = _by_point(scores, variant), _by_point(again, same)
-    return min(float(together(first[point], later[point], runs)) for point in first)
+def _confirm_worst(
+    scores: Scores, variant: int, confirming_scores: Scores, confirming_variant: int, runs: int
+) -> float:
+    """Returns the lowest ratio of a runtime workload, pooled over the search and the later runs."""
+    search_ratios, confirming_ratios = (
+        _by_point(scores, variant),
+        _by_point(confirming_scores, confirming_variant),
+    )
+    return min(
+        float(together(search_ratios[point], confirming_ratios[point], runs))
+        for point in search_ratios
+    )
 
 
 def _by_point(scores: Scores, variant: int) -> dict[tuple[str, tuple[str, ...]], Floats]:
@@ -361,30 +395,35 @@ def _by_point(scores: Scores, variant: int) -> dict[tuple[str, tuple[str, ...]],
     }
 
 
-def _slower(again: Scores, variant: int) -> str | None:
-    """One run that finds it slower than base is enough."""
-    found = scores_by_run(again, variant)
-    slower = [f"{score:.6f} in {name}" for name, score in found.items() if score < 1]
+def _slower(confirming_scores: Scores, variant: int) -> str | None:
+    """Refuses a variant that any single run finds slower than base."""
+    scores_of_runs = scores_by_run(confirming_scores, variant)
+    slower = [f"{score:.6f} in {name}" for name, score in scores_of_runs.items() if score < 1]
     return f"not confirmed: {', '.join(slower)}" if slower else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Evidence:
     search: float
     later: float
     runs: int
     luck: float
 
 
-def _refusal(told: _Told, worst: float, rules: Rules) -> str | None:
-    where = "the confirming run" if told.runs == 1 else f"the {told.runs} confirming runs"
+def _refusal(evidence: _Evidence, worst: float, rules: Rules) -> str | None:
+    runs_text = (
+        "the confirming run" if evidence.runs == 1 else f"the {evidence.runs} confirming runs"
+    )
     if worst < rules.worst_allowed:
-        return f"not confirmed: a runtime workload at {worst:.4f} in the search and {where}"
-    both = float(together(np.array(told.search), np.array(told.later), told.runs))
-    limit = max(told.luck, rules.least_score)
-    if both < limit:
+        return f"not confirmed: a runtime workload at {worst:.4f} in the search and {runs_text}"
+    joint_score = float(
+        together(np.array(evidence.search), np.array(evidence.later), evidence.runs)
+    )
+    limit = max(evidence.luck, rules.least_score)
+    if joint_score < limit:
         return (
-            f"not confirmed: {told.later:.6f} in {where}, together with the search {both:.6f},"
+            f"not confirmed: {evidence.later:.6f} in {runs_text},"
+            f" together with the search {joint_score:.6f},"
             f" which is under {limit:.4f}"
         )
     return None
@@ -394,48 +433,48 @@ def _points(case: Case) -> set[tuple[str, tuple[str, ...]]]:
     return {(part.table.subbench, point) for part in case.parts for point in part.points}
 
 
-def _check_unseen(case: Case, other: Case) -> None:
-    """A run confirms nothing that was chosen from it."""
-    known = {part.table.subbench: part for part in case.parts}
-    for part in other.parts:
-        before = known.get(part.table.subbench)
-        if before is None:
+def _check_unseen(case: Case, confirming_case: Case) -> None:
+    """Raises InputError if a confirming run contains the rows that the choice was made from."""
+    parts_by_subbench = {part.table.subbench: part for part in case.parts}
+    for part in confirming_case.parts:
+        search_part = parts_by_subbench.get(part.table.subbench)
+        if search_part is None:
             continue
-        for index, name in enumerate(other.files):
+        for index, name in enumerate(confirming_case.files):
             centers = part.centers[index]
-            own = centers[~np.isnan(centers)]
-            if own.size and np.isin(own, before.centers).all():
+            measured_centers = centers[~np.isnan(centers)]
+            if measured_centers.size and np.isin(measured_centers, search_part.centers).all():
                 raise InputError(
                     f"{name}: these rows are those that the choice is made from",
                     "Measure the finalists once more, and give that to --confirm.",
                 )
 
 
-# Whether the runs of a search say the same of a variant.
+# Disagreement between the runs of a search.
 
 
 def disagreements(scores: Scores, variants: Sequence[ScoredVariant]) -> dict[str, str]:
-    """Variants that one run finds faster than base, and another one slower."""
+    """Returns the variants that one run finds faster than base and another run slower."""
     case = scores.case
     if len(case.databases) < 2:
         return {}
-    found = {}
+    reasons = {}
     for variant in variants:
         by_run = scores_by_run(scores, case.variants.index(variant.variant))
         if by_run and min(by_run.values()) < 1 < max(by_run.values()):
-            told = ", ".join(f"{score:.6f} in {name}" for name, score in by_run.items())
-            found[variant.variant] = f"the runs disagree: {told}"
-    return found
+            listing = ", ".join(f"{score:.6f} in {name}" for name, score in by_run.items())
+            reasons[variant.variant] = f"the runs disagree: {listing}"
+    return reasons
 
 
 def scores_by_run(scores: Scores, variant: int) -> dict[str, float]:
-    """A variant's score in each of the databases that measured it whole."""
-    found = {}
+    """Returns a variant's score in each database that measured it completely."""
+    scores_by_database = {}
     for run, name in enumerate(scores.case.files):
-        own = [
+        part_scores = [
             float(part.ratios_by_run[run, variant] @ weights)
             for part, weights in zip(scores.case.parts, scores.weights, strict=True)
         ]
-        if not np.isnan(own).any():
-            found[name] = sum(own)
-    return found
+        if not np.isnan(part_scores).any():
+            scores_by_database[name] = sum(part_scores)
+    return scores_by_database

@@ -1,4 +1,4 @@
-"""What databases hold: algorithms, workloads, GPUs, versions, rows, failures, time spent."""
+"""Describes databases: algorithms, workloads, GPUs, versions, rows, failures, time spent."""
 
 import hashlib
 import math
@@ -27,19 +27,17 @@ from policygen.results.imported import imported_facts
 from policygen.results.ranking import ANY, Warnings, open_cases
 from policygen.results.sessions import algorithm_of
 
-_FAILED = {"builds": "build", "runs": "run"}
-
 
 def describe(paths: Sequence[Path], pattern: re.Pattern[str] = ANY) -> DbInfo:
-    """What some databases hold."""
+    """Describes some databases."""
     warnings = Warnings()
     with open_all(paths) as databases:
-        found = tuple(_database(database, pattern, warnings) for database in databases)
-    return DbInfo(databases=found, warnings=warnings.all)
+        infos = tuple(_database(database, pattern, warnings) for database in databases)
+    return DbInfo(databases=infos, warnings=warnings.all)
 
 
 def file_sha256(path: Path) -> str:
-    """What names the content of a file."""
+    """Returns the SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -55,7 +53,9 @@ def _database(database: Database, pattern: re.Pattern[str], warnings: Warnings) 
         sha256=file_sha256(database.path),
         layout=database.layout,
         tables=tables,
-        failures=tuple(f for f in _failures(database) if pattern.match(f.algorithm)),
+        failures=tuple(
+            failure for failure in _failures(database) if pattern.match(failure.algorithm)
+        ),
         build_seconds=_seconds(database, "builds"),
         run_seconds=_seconds(database, "runs"),
     )
@@ -74,7 +74,7 @@ def _table(database: Database, rows: Rows) -> TableInfo:
         rows=int(np.size(rows.center)) + rows.unusable,
         unusable=rows.unusable,
         variants=len(set(rows.variants) - {BASE}),
-        workloads=tuple(dict(zip(table.ct_axes, w, strict=True)) for w in rows.workloads),
+        workloads=tuple(dict(zip(table.ct_axes, values, strict=True)) for values in rows.workloads),
         keys=tuple(keys),
         axes=axes,
         declared=any(key[:2] == (table.algorithm, table.subbench) for key in database.declared),
@@ -102,15 +102,15 @@ def _seconds(database: Database, log: str) -> float | None:
     if log not in database.logs:
         return None
     rows = database.connection.execute(f"SELECT elapsed FROM {log}")  # noqa: S608
-    known = [cell for (cell,) in rows if isinstance(cell, float | int) and math.isfinite(cell)]
-    total = float(sum(known))
-    return total if known and math.isfinite(total) else None
+    finite = [cell for (cell,) in rows if isinstance(cell, float | int) and math.isfinite(cell)]
+    total = float(sum(finite))
+    return total if finite and math.isfinite(total) else None
 
 
 Spaces = Mapping[str, Sequence[ParameterRange]]
 
 
-# How much of the search space was measured, workload by workload.
+# Coverage of the search space by workload.
 
 
 def cover(
@@ -119,30 +119,34 @@ def cover(
     pattern: re.Pattern[str] = ANY,
     axes: Mapping[str, frozenset[str]] | None = None,
 ) -> DbCoverage:
-    """Complete variants against the size of the search space; base is no variant."""
+    """Compares the complete variants with the size of the search space; base is no variant."""
     warnings = Warnings()
     with open_cases(paths, warnings, pattern, axes) as cases:
-        found = tuple(_workload(case, spaces.get(case.algorithm), warnings) for case in cases)
-    return DbCoverage(workloads=found, warnings=warnings.all)
+        covered = tuple(_workload(case, spaces.get(case.algorithm), warnings) for case in cases)
+    return DbCoverage(workloads=covered, warnings=warnings.all)
 
 
 def _workload(
     case: Case, space: Sequence[ParameterRange] | None, warnings: Warnings
 ) -> CoveredWorkload:
     complete = np.all([(part.repeats > 0).all(axis=1) for part in case.parts], axis=0)
-    measured = [v for v, done in zip(case.variants, complete, strict=True) if done and v != BASE]
-    inside = measured if space is None else [v for v in measured if fits(v, space)]
+    measured = [
+        label
+        for label, is_complete in zip(case.variants, complete, strict=True)
+        if is_complete and label != BASE
+    ]
+    inside = measured if space is None else [label for label in measured if fits(label, space)]
     if len(inside) < len(measured):
-        stranger = next(v for v in measured if v not in set(inside))
+        misfit = next(label for label in measured if label not in set(inside))
         warnings.add(
             DataWarning(
                 database=" + ".join(case.files),
                 table=case.algorithm,
-                message=f"variants such as {stranger} do not fit the search space",
+                message=f"variants such as {misfit} do not fit the search space",
                 count=len(measured) - len(inside),
             )
         )
-    total = None if space is None else prod(len(p.values) for p in space)
+    total = None if space is None else prod(len(parameter.values) for parameter in space)
     return CoveredWorkload(
         **case.measured,
         covered=len(inside),

@@ -1,4 +1,4 @@
-"""A tuning database as SQLite has it: opened for reading only, its layout found by looking."""
+"""Opens SQLite tuning databases read-only, and detects their layout."""
 
 import re
 import sqlite3
@@ -38,40 +38,40 @@ from policygen.results.tables import (
 
 KEY_COLUMNS = ("gpu", "ctk")
 VERSION_COLUMNS = ("cccl", "cub")
-"""CCCL 2.2 called the column `cub`."""
+"""CCCL 2.2 named the column `cub`."""
 VALUE_COLUMNS = ("variant", "elapsed", "center", "bw", "samples")
 _LOCKED = re.compile(r"database (?:table )?is locked|busy")
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """An open database and what was found in it."""
+    """An open database and its contents."""
 
     path: Path
     connection: sqlite3.Connection
     tables: tuple[ResultTable, ...]
     declared: DeclaredAxes
     logs: tuple[str, ...]
-    """Which of `builds` and `runs` there are."""
+    """Which of `builds` and `runs` exist."""
     unmeasured: tuple[tuple[str, str], ...] = ()
-    """Algorithm and sub-benchmark of those that are registered, and have no table."""
+    """Algorithm and sub-benchmark of those that are registered but have no table."""
     gpus: GpuArchs = field(default_factory=dict)
-    """What it says of the GPUs that were measured."""
+    """The architectures of the measured GPUs, as far as the database has them."""
     noise: MeasuredNoise = field(default_factory=dict)
-    """How far processes of base were from each other, where that was measured."""
+    """The spread between processes of base, where it was measured."""
     pairs: Pairs = field(default_factory=dict)
-    """Base beside variants, process by process."""
+    """Base and variants side by side, process by process."""
     finals: Finals = field(default_factory=dict)
-    """The same of the finalists of searches."""
+    """The same for the finalists of searches."""
 
     @property
     def layout(self) -> str:
-        """`cccl`, or `cub` for CCCL 2.2's column."""
+        """`cccl`, or `cub` for CCCL 2.2's column name."""
         return "cub" if any(table.version == "cub" for table in self.tables) else "cccl"
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file says that it is an SQLite database; what is no file is refused unread."""
+    """Checks the header of an SQLite database; anything but a regular file is refused unread."""
     check_regular(path)
     with path.open("rb") as file:
         return file.read(len(SQLITE)) == SQLITE
@@ -79,11 +79,11 @@ def is_database(path: Path) -> bool:
 
 @contextmanager
 def open_database(path: Path) -> Iterator[Database]:
-    """Opens a file for reading only; nothing is written, no journal, no lock file."""
+    """Opens a file read-only: no journal, no lock file."""
     connection = _connect(path)
     try:
-        with _told(path):
-            yield _look(path, connection)
+        with _translate_errors(path):
+            yield _inspect(path, connection)
     finally:
         connection.close()
 
@@ -94,36 +94,36 @@ def _connect(path: Path) -> sqlite3.Connection:
             raise InputError(f"{path}: not an SQLite database", "Expected a cccl_meta_bench.db.")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    # `immutable` would be wrong while a search is still writing: it may read half a transaction.
-    # A database in WAL mode that nobody has open needs it: SQLite would put files beside it.
-    how = "mode=ro&immutable=1" if _is_idle_wal(path) else "mode=ro"
-    return sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=5.0)
+    # `immutable` would be wrong while a search is still writing: it could read half a transaction.
+    # An idle database in WAL mode needs it: SQLite would create files beside it otherwise.
+    options = "mode=ro&immutable=1" if _is_idle_wal(path) else "mode=ro"
+    return sqlite3.connect(f"{path.resolve().as_uri()}?{options}", uri=True, timeout=5.0)
 
 
 def _is_idle_wal(path: Path) -> bool:
     with path.open("rb") as file:
-        versions = file.read(20)[18:20]  # how to write and read the file: 2 is WAL
-    return versions == b"\2\2" and not _beside(path, "-wal").exists()
+        versions = file.read(20)[18:20]  # file format write and read versions: 2 is WAL
+    return versions == b"\2\2" and not _sibling(path, "-wal").exists()
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _sibling(path: Path, ending: str) -> Path:
     path = path.resolve()
     return path.with_name(path.name + ending)
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turns SQLite's failures into ours, with the file and what to do."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Translates SQLite's errors into InputErrors with the file and a remedy."""
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # A name that is damaged may not even be text.
+        # A damaged name may not even be text.
         if _LOCKED.search(str(error)):
             raise InputError(
                 f"{path}: another process holds the database: {error}",
                 "Wait until the search has written, or copy the file.",
             ) from error
-        if (journal := _beside(path, "-journal")).exists():
+        if (journal := _sibling(path, "-journal")).exists():
             raise InputError(
                 f"{path}: a search was interrupted while it wrote: {error}",
                 f"Copy it together with {journal.name}, and open the copy once with sqlite3.",
@@ -134,28 +134,39 @@ def _told(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _look(path: Path, connection: sqlite3.Connection) -> Database:
+def _inspect(path: Path, connection: sqlite3.Connection) -> Database:
     names = {
         row[0]: _columns(connection, row[0])
         for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
     tables = tuple(_tables(path, connection, names))
-    known = {table.name for table in tables} | {"subbenches"}
+    result_names = {table.name for table in tables} | {"subbenches"}
     logs = tuple(name for name in ("builds", "runs") if name in names)
-    others = {n: c for n, c in names.items() if n not in known and n not in logs}
-    # Ours name benchmarks, axes and values, too: they are not told by what they hold.
-    others = {n: c for n, c in others.items() if not n.startswith(OWN)}
+    other_tables = {
+        table_name: columns
+        for table_name, columns in names.items()
+        if table_name not in result_names and table_name not in logs
+    }
+    # policygen's tables also name benchmarks, axes and values: exclude them from detection by
+    # content.
+    other_tables = {
+        table_name: columns
+        for table_name, columns in other_tables.items()
+        if not table_name.startswith(OWN)
+    }
     declared = {
-        **find_declared(connection, tables, others),
+        **find_declared(connection, tables, other_tables),
         **find_weights(connection, names),
     }
-    have = {(table.algorithm, table.subbench) for table in tables}
-    without = tuple(sorted(_registered(connection, names) - have))
-    gpus = find_gpus(connection, tables, others)
+    present = {(table.algorithm, table.subbench) for table in tables}
+    unmeasured = tuple(sorted(_registered(connection, names) - present))
+    gpus = find_gpus(connection, tables, other_tables)
     noise, pairs = find_noise(connection, names), find_pairs(connection, names)
     finals = find_finals(connection, names)
     pairs = {key: {**pairs.get(key, {}), **finals.get(key, {})} for key in {**pairs, **finals}}
-    return Database(path, connection, tables, declared, logs, without, gpus, noise, pairs, finals)
+    return Database(
+        path, connection, tables, declared, logs, unmeasured, gpus, noise, pairs, finals
+    )
 
 
 def _registered(
@@ -175,7 +186,7 @@ def _tables(
 ) -> Iterator[ResultTable]:
     if "subbenches" not in names:
         if {"builds", "runs"} & set(names):
-            return  # every build failed: there is nothing but the log of it
+            return  # every build failed: only the logs exist
         raise InputError(
             f"{path}: a database of something else: it has no table 'subbenches'",
             f"It has: {', '.join(sorted(names)) or 'no tables'}.",
@@ -186,7 +197,7 @@ def _tables(
             raise InputError(f"{path}: table 'subbenches' holds bytes where text should be")
         name = f"{algorithm}.{bench}"
         if name not in names:
-            continue  # registered, but nothing was stored
+            continue  # registered, but without results
         yield _table(path, name, algorithm, bench, names[name])
 
 
@@ -194,7 +205,7 @@ def _table(
     path: Path, name: str, algorithm: str, bench: str, columns: tuple[str, ...]
 ) -> ResultTable:
     version = next((column for column in VERSION_COLUMNS if column in columns), None)
-    missing = [c for c in (*KEY_COLUMNS, "variant", "center") if c not in columns]
+    missing = [column for column in (*KEY_COLUMNS, "variant", "center") if column not in columns]
     if version is None or missing:
         raise InputError(
             f"{path}: table {name!r} has no column {(missing or ['cccl'])[0]!r}",
@@ -213,7 +224,7 @@ Cells = tuple[Any, ...]
 BATCH = 20_000
 NO_CENTER = "rows whose center is no time that a kernel takes are left out"
 SHORTEST, LONGEST = 1e-12, 1e9
-"""Seconds; a ratio of two such times is a number."""
+"""Seconds; the ratio of two such times is finite."""
 NO_LABEL = "rows whose variant is no label such as ipt_19.tpb_512 are left out"
 NO_TEXT = "rows with bytes where text should be are left out"
 
@@ -237,12 +248,12 @@ class Rows:
     unusable: int
 
 
-# Tables of a database as columns of numbers: one pass, strings kept once, samples left alone.
+# Reading tables as columns of numbers: one pass, strings stored once, samples not read.
 
 
 def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
-    """The files that are meant, each once; a glob that matches nothing is an error."""
-    found: dict[Path, Path] = {}
+    """Expands globs into files, each once; a glob that matches nothing is an error."""
+    paths: dict[Path, Path] = {}
     for pattern in patterns:
         matches = [pattern]
         if has_magic(pattern) and not Path(pattern).exists():
@@ -253,13 +264,13 @@ def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
             path = Path(match)
             if path.is_dir():
                 raise InputError(f"{path} is a folder", f"Name the databases: '{path}/*.db'")
-            found.setdefault(path.resolve(), path)
-    return tuple(found.values())
+            paths.setdefault(path.resolve(), path)
+    return tuple(paths.values())
 
 
 @contextmanager
 def open_all(paths: Sequence[Path]) -> Iterator[tuple[Database, ...]]:
-    """All databases, opened for reading only."""
+    """Opens all databases read-only."""
     with ExitStack() as stack:
         yield tuple(stack.enter_context(open_database(path)) for path in paths)
 
@@ -270,7 +281,7 @@ def read_rows(
     chosen: Mapping[str, frozenset[str]],
     warn: Callable[[DataWarning], None],
 ) -> Rows:
-    """One table; rows without a positive, finite center are counted and left out."""
+    """Reads one table; rows without a positive, finite center are counted and skipped."""
     reader = _Reader(len(table.ct_axes))
     reader.read(database.connection.execute(*_query(table, chosen)))
     rows = reader.rows(database, table)
@@ -289,8 +300,8 @@ def read_rows(
 
 def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[str, list[str]]:
     columns = ["gpu", "ctk", table.version, "variant", "center", *table.ct_axes, *table.rt_axes]
-    wanted = ", ".join(quote(column) for column in columns)
-    sql = f"SELECT rowid, {wanted} FROM {table.quoted}"  # noqa: S608  names are quoted
+    column_list = ", ".join(quote(column) for column in columns)
+    sql = f"SELECT rowid, {column_list} FROM {table.quoted}"  # noqa: S608  names are quoted
     conditions: list[str] = []
     values: list[str] = []
     for axis, allowed in chosen.items():
@@ -301,16 +312,16 @@ def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[st
 
 
 class _Labels(dict[Any, bool]):
-    """Whether a cell is a variant label; there are few, and many rows of each."""
+    """Caches whether a cell is a variant label: there are few labels, and many rows of each."""
 
     def __missing__(self, cell: Any) -> bool:
-        self[cell] = found = isinstance(cell, str) and is_label(cell)
-        return found
+        self[cell] = is_valid = isinstance(cell, str) and is_label(cell)
+        return is_valid
 
 
 @dataclass(slots=True)
 class _Refused:
-    """Rows of a table that are left out for one reason."""
+    """Rows of a table that are skipped for one reason."""
 
     kind: str
     message: str
@@ -319,15 +330,15 @@ class _Refused:
 
 
 class _Index(dict[Any, int]):
-    """Numbers what it is asked for, in the order in which it is asked."""
+    """Numbers keys in the order of their first use."""
 
     def __missing__(self, key: Any) -> int:
-        self[key] = found = len(self)
-        return found
+        self[key] = number = len(self)
+        return number
 
 
 class _Reader:
-    """Turns rows into codes, as they come."""
+    """Converts rows into codes as they arrive."""
 
     def __init__(self, ct_axes: int) -> None:
         self._split = 6 + ct_axes
@@ -342,56 +353,56 @@ class _Reader:
     def read(self, cursor: Any) -> None:
         while batch := cursor.fetchmany(BATCH):
             columns = list(zip(*batch, strict=True))
-            if (centers := self._fine(columns)) is None:
+            if (centers := self._valid_centers(columns)) is None:
                 columns = list(zip(*self._usable(batch), strict=True))
                 centers = array("d", columns[5]) if columns else array("d")
             if columns:
-                self._take(columns, centers)
+                self._append(columns, centers)
 
-    def _fine(self, columns: list[Cells]) -> "array[float] | None":
-        """The centers, where nothing is wrong with any row; looked at column by column."""
+    def _valid_centers(self, columns: list[Cells]) -> "array[float] | None":
+        """Returns the centers if all rows are valid, checking column by column; else None."""
         try:
             centers = array("d", columns[5])
         except TypeError:
             return None
         seconds = np.frombuffer(centers, np.float64)
         in_range = bool(((seconds >= SHORTEST) & (seconds <= LONGEST)).all())
-        others = (*columns[1:4], *columns[6:])
-        text = not any(bytes in set(map(type, set(column))) for column in others)
-        labels = in_range and text and all(self._labels[cell] for cell in set(columns[4]))
+        text_columns = (*columns[1:4], *columns[6:])
+        is_text = not any(bytes in set(map(type, set(column))) for column in text_columns)
+        labels = in_range and is_text and all(self._labels[cell] for cell in set(columns[4]))
         return centers if labels else None
 
     def _usable(self, batch: list[Cells]) -> list[Cells]:
-        """The rows with which nothing is wrong; the others are counted."""
-        usable = self._all(batch, NO_CENTER, _center)
-        usable = self._all(usable, NO_LABEL, lambda row: self._labels[row[4]], _variant)
-        return self._all(usable, NO_TEXT, _is_text)
+        """Returns the valid rows; the others are counted."""
+        usable = self._accept(batch, NO_CENTER, _has_valid_center)
+        usable = self._accept(usable, NO_LABEL, lambda row: self._labels[row[4]], _describe_variant)
+        return self._accept(usable, NO_TEXT, _is_text)
 
     @property
     def unusable(self) -> int:
-        """How many rows were left out."""
-        return sum(one.count for one in self.refused)
+        """The number of skipped rows."""
+        return sum(refused.count for refused in self.refused)
 
-    def _all(
+    def _accept(
         self,
         rows: list[Cells],
         message: str,
         is_fine: Callable[[Cells], bool],
         example: Callable[[Cells], str] = lambda _: "",
     ) -> list[Cells]:
-        """Those that are fine; the others are counted."""
-        fine = [row for row in rows if is_fine(row)]
-        if len(fine) < len(rows):
+        """Returns the accepted rows; the others are counted."""
+        accepted = [row for row in rows if is_fine(row)]
+        if len(accepted) < len(rows):
             first = next(row for row in rows if not is_fine(row))
-            known = next((one for one in self.refused if one.kind == message), None)
-            if known is None:
-                known = _Refused(message, f"{message}{example(first)}", first[0])
-                self.refused.append(known)
-            known.count += len(rows) - len(fine)
-        return fine
+            refused = next((entry for entry in self.refused if entry.kind == message), None)
+            if refused is None:
+                refused = _Refused(message, f"{message}{example(first)}", first[0])
+                self.refused.append(refused)
+            refused.count += len(rows) - len(accepted)
+        return accepted
 
-    def _take(self, columns: list[Cells], centers: "array[float]") -> None:
-        """Column by column: the loops run inside the interpreter."""
+    def _append(self, columns: list[Cells], centers: "array[float]") -> None:
+        """Appends column by column, so the loops run inside the interpreter."""
         split, count = self._split, len(centers)
         points = zip(*columns[split:], strict=True) if columns[split:] else [()] * count
         workloads = zip(*columns[6:split], strict=True) if split > 6 else [()] * count
@@ -404,14 +415,17 @@ class _Reader:
         self._rowids.extend(columns[0])
 
     def rows(self, database: Database, table: ResultTable) -> Rows:
-        key, variant, workload, point = (np.frombuffer(c, np.int32) for c in self._codes)
+        key, variant, workload, point = (np.frombuffer(codes, np.int32) for codes in self._codes)
         return Rows(
             database=database,
             table=table,
-            keys=[RunKey(gpu=_text(g), ctk=_text(c), cccl=_text(v)) for g, c, v in self._keys],
+            keys=[
+                RunKey(gpu=_text(gpu), ctk=_text(ctk), cccl=_text(version))
+                for gpu, ctk, version in self._keys
+            ],
             variants=list(self._variants),
-            workloads=[tuple(map(_text, w)) for w in self._workloads],
-            points=[tuple(map(_text, p)) for p in self._points],
+            workloads=[tuple(map(_text, workload_cells)) for workload_cells in self._workloads],
+            points=[tuple(map(_text, point_cells)) for point_cells in self._points],
             key=key,
             variant=variant,
             workload=workload,
@@ -422,7 +436,7 @@ class _Reader:
         )
 
 
-def _center(row: Cells) -> bool:
+def _has_valid_center(row: Cells) -> bool:
     return isinstance(row[5], float | int) and SHORTEST <= row[5] <= LONGEST
 
 
@@ -430,7 +444,7 @@ def _is_text(row: Cells) -> bool:
     return not any(isinstance(cell, bytes) for cell in row)
 
 
-def _variant(row: Cells) -> str:
+def _describe_variant(row: Cells) -> str:
     return f": {shortened(row[4] if isinstance(row[4], str) else repr(row[4]))}"
 
 

@@ -1,4 +1,4 @@
-"""Policygen's own store: which rows were chosen when, from which file, and what became of them."""
+"""The store of choices: which rows were chosen when, from which file, and their outcomes."""
 
 import json
 import sqlite3
@@ -17,11 +17,11 @@ from policygen.store_schema import open_store, stamp, told, transaction
 
 State = Literal["chosen", "planned", "applied", "verified", "undone"]
 PATIENCE = 30.0
-"""Seconds that a writer waits for another one."""
+"""Seconds that a writer waits for another writer."""
 
 
 class ChosenFrom(Record):
-    """A database as it was when it was read."""
+    """A database, identified as of the time it was read."""
 
     path: str
     sha256: str
@@ -41,14 +41,14 @@ class ChosenRow(RunKey):
 
 
 class ChoiceOutcome(Record):
-    """What became of a choice, and when."""
+    """An outcome of a choice, with its time."""
 
     state: State
     at: AwareDatetime
 
 
 class StoredChoice(ChosenRow):
-    """A decision as the store has it; `outcomes` grows, nothing else changes."""
+    """A stored decision; `outcomes` grows, nothing else changes."""
 
     id: int
     outcomes: tuple[ChoiceOutcome, ...]
@@ -63,11 +63,11 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Opens the store, makes it where there is none, and brings an old one up to date."""
+        """Opens the store, creates it if it does not exist, and migrates an old one."""
         return cls(path, open_store(path, PATIENCE))
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -77,23 +77,23 @@ class Store:
         self.close()
 
     def record(self, rows: Sequence[ChosenRow]) -> tuple[int, ...]:
-        """Stores decisions, all or none; returns their numbers."""
+        """Stores decisions, all or none; returns their ids."""
         with self._writing() as connection:
             return tuple(_record(connection, row) for row in rows)
 
     def outcome(self, ids: Sequence[int], state: State, when: datetime) -> None:
-        """Adds what became of choices, to all or none of them."""
+        """Adds an outcome to choices, to all or none of them."""
         if state not in get_args(State):
             raise InputError(f"{state!r} is no state: {', '.join(get_args(State))}")
         with self._writing() as connection:
-            known = {row[0] for row in connection.execute("SELECT id FROM choices")}
-            if unknown := sorted(set(ids) - known):
+            existing = {row[0] for row in connection.execute("SELECT id FROM choices")}
+            if unknown := sorted(set(ids) - existing):
                 raise InputError(f"{self.path}: has no choice {', '.join(map(str, unknown))}")
             for choice in ids:
                 _add_outcome(connection, choice, state, when)
 
     def history(self, algorithm: str | None = None) -> tuple[StoredChoice, ...]:
-        """All decisions in the order they were stored, or those about one benchmark."""
+        """Returns all decisions in the order they were stored, or those about one benchmark."""
         query = "SELECT * FROM choices WHERE ?1 IS NULL OR algorithm = ?1 ORDER BY id"
         with told(self.path), transaction(self._connection, "BEGIN") as connection:
             rows = list(_rows(connection, query, algorithm))
@@ -112,23 +112,23 @@ class Store:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        # IMMEDIATE waits for another writer here, not half way.
+        # IMMEDIATE waits for another writer here, not in the middle of the transaction.
         with told(self.path), transaction(self._connection, "BEGIN IMMEDIATE") as connection:
             yield connection
 
 
 def _rows(connection: sqlite3.Connection, query: str, *values: object) -> Iterator[dict[str, Any]]:
-    found = connection.execute(query, values)
-    names = [column[0] for column in found.description]
-    return (dict(zip(names, row, strict=True)) for row in found)
+    cursor = connection.execute(query, values)
+    names = [column[0] for column in cursor.description]
+    return (dict(zip(names, row, strict=True)) for row in cursor)
 
 
 def _by_choice(connection: sqlite3.Connection, query: str) -> dict[int, tuple[dict[str, Any], ...]]:
-    found: dict[int, tuple[dict[str, Any], ...]] = {}
+    rows_by_choice: dict[int, tuple[dict[str, Any], ...]] = {}
     for row in _rows(connection, query):
         choice = row.pop("choice")
-        found[choice] = (*found.get(choice, ()), row)
-    return found
+        rows_by_choice[choice] = (*rows_by_choice.get(choice, ()), row)
+    return rows_by_choice
 
 
 def _record(connection: sqlite3.Connection, row: ChosenRow) -> int:

@@ -1,4 +1,4 @@
-"""All rows of databases as one flat table: CSV or Parquet."""
+"""Exports all rows of databases as one flat table: CSV or Parquet."""
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ COLUMNS = (*PLACE, *NUMBERS, "samples")
 
 
 def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
-    """Writes all rows, sorted by file, table and key; returns how many there are."""
+    """Writes all rows, sorted by file, table and key; returns their number."""
     if kind == "parquet" and find_spec("pyarrow") is None:
         raise MissingToolError("pyarrow", f"Install it: {add('parquet')}")
     out = out.resolve()
@@ -56,7 +56,7 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
 
 
 def _all_axes(paths: Sequence[Path]) -> dict[str, str]:
-    """The axes of all tables, as they come, and the names of their columns."""
+    """Maps the axes of all tables, in order of appearance, to column names."""
     axes: dict[str, str] = {}
     for path in paths:
         with open_database(path) as database:
@@ -66,7 +66,7 @@ def _all_axes(paths: Sequence[Path]) -> dict[str, str]:
 
 
 def _column(axis: str) -> str:
-    """An axis may be called as one of our own columns."""
+    """Returns an axis's column name; it may collide with a fixed column."""
     return f"{axis} (axis)" if axis in COLUMNS else axis
 
 
@@ -82,12 +82,17 @@ def _table_frames(
 ) -> Iterator["pd.DataFrame"]:
     import pandas as pd
 
-    own = [quote(axis) for axis in table.axes]
-    order = ", ".join(("gpu", "ctk", table.version, "variant", *own))
-    optional = [c if c in table.columns else f"NULL AS {c}" for c in (*NUMBERS, "samples")]
-    wanted = ", ".join(("gpu", "ctk", f"{table.version} AS cccl", "variant", *optional, *own))
+    axis_columns = [quote(axis) for axis in table.axes]
+    order = ", ".join(("gpu", "ctk", table.version, "variant", *axis_columns))
+    optional = [
+        column if column in table.columns else f"NULL AS {column}"
+        for column in (*NUMBERS, "samples")
+    ]
+    selected = ", ".join(
+        ("gpu", "ctk", f"{table.version} AS cccl", "variant", *optional, *axis_columns)
+    )
     cursor = database.connection.execute(
-        f"SELECT {wanted} FROM {table.quoted} ORDER BY {order}"  # noqa: S608
+        f"SELECT {selected} FROM {table.quoted} ORDER BY {order}"  # noqa: S608
     )
     names = [*PLACE[3:], *NUMBERS, "samples", *(axes[axis] for axis in table.axes)]
     while batch := cursor.fetchmany(BATCH):
@@ -104,12 +109,12 @@ def _table_frames(
 
 
 def _text(cell: object) -> object:
-    """What should be text, and may be bytes."""
+    """Converts a cell to text; some databases hold bytes."""
     return cell if cell is None or isinstance(cell, str) else str(cell)
 
 
 def _count(blob: object) -> int | None:
-    """How many samples there are; none where the blob is none."""
+    """Returns the number of samples; None if the blob is invalid."""
     try:
         return count_samples(blob)
     except ValueError:
@@ -132,17 +137,17 @@ def _write_parquet(path: Path, frames: Iterator["pd.DataFrame"], columns: Sequen
     import pandas as pd
 
     parts = list(frames)
-    whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(columns))
     texts = [name for name in columns if name not in {*NUMBERS, "samples"}]
-    whole[texts] = whole[texts].astype("string")
-    whole.attrs["made_by"] = MAKER
-    whole.to_parquet(path, engine="pyarrow", index=False)
-    return len(whole)
+    table[texts] = table[texts].astype("string")
+    table.attrs["made_by"] = MAKER
+    table.to_parquet(path, engine="pyarrow", index=False)
+    return len(table)
 
 
 @dataclass(frozen=True, slots=True)
 class PointSamples:
-    """The samples of one runtime workload; `row` and `column` say which in words."""
+    """The samples of one runtime workload, with its row and column labels in a plot."""
 
     row: str
     column: str
@@ -150,13 +155,13 @@ class PointSamples:
     variants: Mapping[str, Samples]
 
 
-# The numbers behind plots: samples by runtime workload, scores over two parameters.
+# The data behind plots: samples by runtime workload, scores over two parameters.
 
 
 def point_samples(
     case: Case, variants: Sequence[str], reader: SampleReader
 ) -> tuple[PointSamples, ...]:
-    """Samples of base and some variants, for every runtime workload that has them."""
+    """Returns samples of base and some variants, for every runtime workload that has them."""
     unknown = [name for name in variants if name not in case.variants]
     if unknown:
         raise InputError(
@@ -164,7 +169,7 @@ def point_samples(
             f"Measured were, among {len(case.variants)}: {', '.join(case.variants[1:6])}.",
         )
     index = {name: case.variants.index(name) for name in variants}
-    return tuple(found for part in case.parts for found in _part(case, part, index, reader))
+    return tuple(samples for part in case.parts for samples in _part(case, part, index, reader))
 
 
 def _part(
@@ -173,27 +178,31 @@ def _part(
     base = reader.base(part, 0)
     samples = {name: reader.read(part, variant, 0) for name, variant in index.items()}
     prefix = f"{part.table.subbench}: " if len(case.parts) > 1 else ""
-    found: list[PointSamples] = []
+    points: list[PointSamples] = []
     for column, point in enumerate(part.points):
         reference = base[column]
-        mine = {n: s for n, by_point in samples.items() if (s := by_point[column]) is not None}
-        if reference is not None and mine:
+        samples_by_variant = {
+            name: variant_samples
+            for name, by_point in samples.items()
+            if (variant_samples := by_point[column]) is not None
+        }
+        if reference is not None and samples_by_variant:
             row, rest = _labels(part, point)
-            found.append(PointSamples(prefix + row, rest, reference, mine))
-    return tuple(found)
+            points.append(PointSamples(prefix + row, rest, reference, samples_by_variant))
+    return tuple(points)
 
 
 def _labels(part: Part, point: Point) -> tuple[str, str]:
-    """The size of the input down the page, all else across."""
+    """Returns the input size as row label, and all other axes as column label."""
     axes = part.table.rt_axes
-    first = next((i for i, axis in enumerate(axes) if "{io}" in axis), 0)
-    named = [f"{axis}={value}" for axis, value in zip(axes, point, strict=True)]
-    rest = [text for i, text in enumerate(named) if i != first]
-    return (named[first] if named else part.table.subbench), ", ".join(rest)
+    first = next((position for position, axis in enumerate(axes) if "{io}" in axis), 0)
+    texts = [f"{axis}={value}" for axis, value in zip(axes, point, strict=True)]
+    rest = [text for position, text in enumerate(texts) if position != first]
+    return (texts[first] if texts else part.table.subbench), ", ".join(rest)
 
 
 def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], float]:
-    """The best score for each pair of values of two parameters, over all others."""
+    """Returns the best score for each pair of values of two parameters, over all others."""
     cells: dict[tuple[int, int], float] = {}
     names: set[str] = set()
     for index, score in zip(scores.index, scores.score, strict=True):
@@ -214,15 +223,15 @@ def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], floa
 
 
 LEAST = 5
-"""Samples; fewer have no quantiles."""
+"""Minimum number of samples for quantiles."""
 
 
-# What one side takes over what the other takes, at each quantile of their samples.
+# Ratios of two sample sets at each quantile.
 
 
-def quantile_ratios(base: Samples, own: Samples) -> tuple[float, ...]:
-    """Base over the other one; nothing where a side has too few samples."""
-    if base.size < LEAST or own.size < LEAST:
+def quantile_ratios(base: Samples, variant: Samples) -> tuple[float, ...]:
+    """Returns base divided by the variant; empty if either has too few samples."""
+    if base.size < LEAST or variant.size < LEAST:
         return ()
-    ratios = np.quantile(base, QUANTILES) / np.quantile(own, QUANTILES)
+    ratios = np.quantile(base, QUANTILES) / np.quantile(variant, QUANTILES)
     return tuple(map(float, ratios))

@@ -1,6 +1,6 @@
-"""What databases say of imports: which configuration is base, what numbers in labels stand for.
+"""Import records of databases: the base configuration, and the meaning of numbers in labels.
 
-Two that say different things are not compared, and not merged: a label would be two variants.
+Databases that contradict each other are neither compared nor merged: a label would be two variants.
 """
 
 import json
@@ -16,22 +16,22 @@ from policygen.results.own_tables import IMPORT_TABLES, IMPORTS, OWN, SESSIONS, 
 from policygen.results.tables import quote
 
 MOST = 100_000
-"""Rows that are read of a table."""
-_TOGETHER = "Import what belongs together with one command, which numbers values once."
+"""Limit of rows read from a table."""
+_IMPORT_TOGETHER = "Import what belongs together with one command, which numbers values once."
 ImportedSpot = tuple[str, tuple[tuple[str, str], ...]]
-"""An algorithm, and the axes of compile time without their flags, sorted."""
+"""An algorithm, and the compile-time axes without flags, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedFacts:
-    """By workload the label of base, and by parameter and number what a value stands for."""
+    """The label of base by workload, and the meaning of a number by parameter."""
 
     bases: Mapping[ImportedSpot, str]
     values: Mapping[tuple[str, str], Mapping[int, str]]
 
 
 def imported_facts(database: Database) -> ImportedFacts:
-    """What a database says; a row that says nothing that can be used counts for nothing."""
+    """Reads the facts of a database; invalid rows are ignored."""
     bases: dict[ImportedSpot, str] = {}
     values: dict[tuple[str, str], dict[int, str]] = {}
     for algorithm, workload, base in rows_of(database, IMPORTS, "algorithm", "workload", "base"):
@@ -43,14 +43,14 @@ def imported_facts(database: Database) -> ImportedFacts:
             bases.setdefault((algorithm, point), base)
     for cells in rows_of(database, VALUES, "algorithm", "parameter", "value", "text"):
         algorithm, parameter, number, text = cells
-        texts = all(isinstance(one, str) for one in (algorithm, parameter, text))
+        texts = all(isinstance(cell, str) for cell in (algorithm, parameter, text))
         if texts and isinstance(number, int):
             values.setdefault((str(algorithm), str(parameter)), {}).setdefault(number, str(text))
     return ImportedFacts(bases, values)
 
 
 def rows_of(database: Database, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    """Some columns of a table of ours; nothing where it has them not."""
+    """Reads columns of one of policygen's tables; empty if any column is missing."""
     info = database.connection.execute(f"PRAGMA table_info({quote(table)})")
     if not {*columns} <= {row[1] for row in info}:
         return []
@@ -59,56 +59,58 @@ def rows_of(database: Database, table: str, *columns: str) -> list[tuple[Any, ..
 
 
 def check_alike(databases: Iterable[Database]) -> None:
-    """Refuses databases in which a label is two variants, or base is two."""
+    """Refuses databases in which a label or base means two different variants."""
     bases: dict[ImportedSpot, tuple[Database, str]] = {}
     values: dict[tuple[str, str, int], tuple[Database, str]] = {}
     plain: dict[tuple[str, str], tuple[Database, bool]] = {}
-    for one in databases:
-        facts = imported_facts(one)
+    for database in databases:
+        facts = imported_facts(database)
         for (algorithm, axes), base in facts.bases.items():
-            first, known = bases.setdefault((algorithm, axes), (one, base))
-            if known != base:
+            first, first_base = bases.setdefault((algorithm, axes), (database, base))
+            if first_base != base:
                 raise InputError(
-                    f"{one.path}: base of {algorithm} is {base} there, and {known} in {first.path}",
+                    f"{database.path}: base of {algorithm} is {base} there,"
+                    f" and {first_base} in {first.path}",
                     "Import both with the same --base.",
                 )
             for name in parse_label(base) or {}:
-                own = (algorithm, name) not in facts.values
-                before, was = plain.setdefault((algorithm, name), (one, own))
-                if was != own:
+                is_plain = (algorithm, name) not in facts.values
+                earlier, was_plain = plain.setdefault((algorithm, name), (database, is_plain))
+                if was_plain != is_plain:
                     raise InputError(
-                        f"{one.path}: values of {name} of {algorithm} are"
-                        f" {'' if own else 'not '}their own numbers there, other than in"
-                        f" {before.path}",
-                        _TOGETHER,
+                        f"{database.path}: values of {name} of {algorithm} are"
+                        f" {'' if is_plain else 'not '}their own numbers there, other than in"
+                        f" {earlier.path}",
+                        _IMPORT_TOGETHER,
                     )
         for (algorithm, name), texts in facts.values.items():
             for number, text in texts.items():
                 place = (algorithm, name, number)
-                before, said = values.setdefault(place, (one, text))
-                if said != text:
+                earlier, earlier_text = values.setdefault(place, (database, text))
+                if earlier_text != text:
                     raise InputError(
-                        f"{one.path}: {name}_{number} of {algorithm} stands for {text} there, and"
-                        f" for {said} in {before.path}",
-                        _TOGETHER,
+                        f"{database.path}: {name}_{number} of {algorithm} stands for {text}"
+                        f" there, and"
+                        f" for {earlier_text} in {earlier.path}",
+                        _IMPORT_TOGETHER,
                     )
 
 
-_KEPT = {
+_KEPT_COLUMNS = {
     **dict.fromkeys(("algorithm", "workload", "base", "file", "sha256", "program", "size"), (str,)),
     **dict.fromkeys(("kernel", "device"), (str, type(None))),
     **dict.fromkeys(("warmup", "entries"), (int,)),
 }
-"""Columns of an import that merging keeps, and what stands in them; its session is not there."""
+"""The columns of an import that merging keeps, with their types; the session is not among them."""
 
 
 def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
-    """Copies what a database says of imports into one that it is merged into."""
+    """Copies a database's import records into the database that it is merged into."""
     facts = imported_facts(database)
     rows = [
         row
-        for row in rows_of(database, IMPORTS, *_KEPT)
-        if all(map(isinstance, row, _KEPT.values())) and is_label(str(row[2]))
+        for row in rows_of(database, IMPORTS, *_KEPT_COLUMNS)
+        if all(map(isinstance, row, _KEPT_COLUMNS.values())) and is_label(str(row[2]))
     ]
     if not rows and not facts.values:
         return
@@ -123,7 +125,8 @@ def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
         ],
     )
     connection.executemany(
-        f"INSERT INTO {IMPORTS} ({', '.join(_KEPT)}) VALUES ({', '.join('?' * len(_KEPT))})",  # noqa: S608
+        f"INSERT INTO {IMPORTS} ({', '.join(_KEPT_COLUMNS)})"  # noqa: S608
+        f" VALUES ({', '.join('?' * len(_KEPT_COLUMNS))})",
         rows,
     )
 
@@ -133,8 +136,8 @@ KERNELS = f"{OWN}kernels"
 PEAKS = f"{OWN}peaks"
 ACHIEVED = f"{OWN}achieved"
 MOST_LAUNCHED = 1e18
-"""More bytes than anybody moves."""
-_COLUMNS = (
+"""Above any realistic number of bytes."""
+_LAUNCH_COLUMNS = (
     *("registers", "local", "static_shared", "dynamic_shared"),
     *("block", "grid", "resident", "room", "traffic"),
 )
@@ -142,84 +145,84 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """How a variant was launched on a runtime workload, and what it moved."""
+    """How a variant was launched on a runtime workload, and how much data it moved."""
 
     registers: int
     spilled: int
-    """Bytes of a thread that lie in memory."""
+    """Bytes of local memory per thread."""
     shared: int
-    """Bytes of a block, static and dynamic ones."""
+    """Bytes per block, static and dynamic."""
     block: int
     grid: int
     occupancy: float
-    """The share of a multiprocessor's threads that fitting blocks take."""
+    """The share of a multiprocessor's threads that resident blocks occupy."""
     traffic: int
     """Bytes."""
     achieved: float | None = None
-    """The share of a multiprocessor's threads that were at work, as ncu counted them."""
+    """The achieved occupancy, as measured by ncu."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """What is known of the kernels of a database."""
+    """Facts about the kernels of a database."""
 
     launches: Mapping[tuple[str, str, str, str], KernelLaunch] = field(default_factory=dict)
-    """By GPU, algorithm, workload as the tables have it, and variant."""
+    """By GPU, algorithm, workload text and variant."""
     words: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
-    """By algorithm and parameter."""
+    """Words by algorithm, parameter and number."""
     starts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """By algorithm the kernel of which it is a class of sizes, and the variant that base is."""
+    """By algorithm, the kernel of which it is a size class, and the variant that base is."""
     peaks: Mapping[str, float] = field(default_factory=dict)
-    """By GPU the bytes that a copy moves in a second."""
+    """By GPU, the bytes per second of a copy."""
 
 
-# What a database has of kernels of one's own: launches, what words mean, how fast a copy is.
+# Facts about user kernels: launches, the meaning of words, copy bandwidth.
 
 
 def kernel_facts(database: Database) -> KernelFacts:
-    """Reads what is there; what is damaged is not known."""
+    """Reads the facts of a database; damaged rows are ignored."""
     launches: dict[tuple[str, str, str, str], KernelLaunch] = {}
     achieved: dict[tuple[str, ...], float] = {}
     starts: dict[str, tuple[str, str]] = {}
     peaks: dict[str, float] = {}
     gpus = dict(rows_of(database, SESSIONS, "id", "gpu"))
-    named = ("session", "algorithm", "workload", "variant")
-    for session, *texts, share in rows_of(database, ACHIEVED, *named, "share"):
+    key_columns = ("session", "algorithm", "workload", "variant")
+    for session, *texts, share in rows_of(database, ACHIEVED, *key_columns, "share"):
         if isinstance(share, float) and 0 <= share <= 1:
             achieved[(str(gpus.get(session)), *map(str, texts))] = share
-    for session, algorithm, workload, variant, *told in rows_of(
-        database, LAUNCHES, *named, *_COLUMNS
+    for session, algorithm, workload, variant, *launch_cells in rows_of(
+        database, LAUNCHES, *key_columns, *_LAUNCH_COLUMNS
     ):
-        if (found := _launch(told)) is not None:
+        if (rate := _launch(launch_cells)) is not None:
             key = (str(gpus.get(session)), str(algorithm), str(workload), str(variant))
-            launches[key] = replace(found, achieved=achieved.get(key))
+            launches[key] = replace(rate, achieved=achieved.get(key))
     for algorithm, kernel, variant in rows_of(database, KERNELS, "algorithm", "kernel", "variant"):
         if is_label(str(variant)):
             starts[str(algorithm)] = str(kernel), str(variant)
-    for session, found in rows_of(database, PEAKS, "session", "bytes"):
-        if isinstance(found, float) and 0 < found < MOST_LAUNCHED:
+    for session, rate in rows_of(database, PEAKS, "session", "bytes"):
+        if isinstance(rate, float) and 0 < rate < MOST_LAUNCHED:
             gpu = str(gpus.get(session))
-            peaks[gpu] = max(found, peaks.get(gpu, 0))
+            peaks[gpu] = max(rate, peaks.get(gpu, 0))
     words = {
-        key: {number: _word(text) for number, text in texts.items()}
+        key: {number: _unquoted(text) for number, text in texts.items()}
         for key, texts in imported_facts(database).values.items()
     }
     return KernelFacts(launches, words, starts, peaks)
 
 
-def _word(text: str) -> str:
-    """A value that is kept as JSON."""
+def _unquoted(text: str) -> str:
+    """Decodes a value stored as JSON."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return found if isinstance(found, str) else text
+    return value if isinstance(value, str) else text
 
 
-def _launch(told: list[object]) -> KernelLaunch | None:
-    found = [one for one in told if isinstance(one, int) and 0 <= one < MOST_LAUNCHED]
-    if len(found) < len(told):
+def _launch(cells: list[object]) -> KernelLaunch | None:
+    numbers = [cell for cell in cells if isinstance(cell, int) and 0 <= cell < MOST_LAUNCHED]
+    if len(numbers) < len(cells):
         return None
-    registers, local, static, dynamic, block, grid, resident, room, traffic = found
+    registers, local, static, dynamic, block, grid, resident, room, traffic = numbers
     occupancy = resident * block / room if room else 0.0
     return KernelLaunch(registers, local, static + dynamic, block, grid, occupancy, traffic)

@@ -1,4 +1,4 @@
-"""Several databases into one that CCCL's own scripts read."""
+"""Merges several databases into one that CCCL's own scripts read."""
 
 import json
 import secrets
@@ -21,14 +21,14 @@ from policygen.results.tables import DeclaredAxes, ResultTable, quote, write_gpu
 
 BATCH = 2_000
 LISTED = 200
-"""How many conflicts are listed; all are counted."""
+"""Limit of conflicts that are listed; all are counted."""
 Cells = tuple[Any, ...]
 Axis = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class _Progress:
-    """What is known while files are read."""
+class _MergeProgress:
+    """State collected while files are read."""
 
     out: Path
     connection: sqlite3.Connection
@@ -51,7 +51,7 @@ class _Progress:
 
 
 def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeReport:
-    """Writes all rows of all files once; of two that differ, the first file's."""
+    """Writes every row once; if two rows conflict, the first file's is kept."""
     for path in paths:
         if path.resolve() == out.resolve() or (
             out.exists() and path.exists() and out.samefile(path)
@@ -60,10 +60,10 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
     with open_all(paths) as databases:
         check_alike(databases)
     with new_database(out, force=force) as connection:
-        progress = _Progress(out, connection)
+        progress = _MergeProgress(out, connection)
         for path in paths:
             with open_database(path) as database:
-                _add(progress, database)
+                _add_database(progress, database)
                 with told(out):
                     keep_imports(database, connection)
         with told(out):
@@ -85,7 +85,7 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
 _KINDS = ("rows", "duplicates", "conflicts", "unusable")
 
 
-def _add(progress: _Progress, database: Database) -> None:
+def _add_database(progress: _MergeProgress, database: Database) -> None:
     for log in database.logs:
         _add_log(progress, database, log)
     foreign: dict[str, set[Cells]] = {}
@@ -100,37 +100,37 @@ def _add(progress: _Progress, database: Database) -> None:
     progress.gpus |= {**database.gpus, **progress.gpus}
 
 
-def _add_log(progress: _Progress, database: Database, log: str) -> None:
-    """A run that is in several files counts once; equal ones within a file are several."""
-    read = database.connection
-    columns = [row[1] for row in read.execute(f"PRAGMA table_info({quote(log)})")]
-    version = next((c for c in VERSION_COLUMNS if c in columns), None)
-    wanted = ("ctk", version or "cccl", "bench", "code", "elapsed")
-    if missing := [column for column in wanted if column not in columns]:
+def _add_log(progress: _MergeProgress, database: Database, log: str) -> None:
+    """Copies a log: runs shared by files count once, equal runs within a file count each."""
+    source = database.connection
+    columns = [row[1] for row in source.execute(f"PRAGMA table_info({quote(log)})")]
+    version = next((column for column in VERSION_COLUMNS if column in columns), None)
+    columns_to_copy = ("ctk", version or "cccl", "bench", "code", "elapsed")
+    if missing := [column for column in columns_to_copy if column not in columns]:
         raise InputError(f"{database.path}: table {log!r} has no column {missing[0]!r}")
-    query = f"SELECT {', '.join(wanted)} FROM {quote(log)}"  # noqa: S608
-    rows = Counter(read.execute(query).fetchall())
+    query = f"SELECT {', '.join(columns_to_copy)} FROM {quote(log)}"  # noqa: S608
+    rows = Counter(source.execute(query).fetchall())
     counts = progress.counts.setdefault(log, Counter())
     with told(progress.out):
         create_log(progress.connection, log)
-        known = Counter(
+        existing = Counter(
             progress.connection.execute(
                 f"SELECT ctk, cccl, bench, code, elapsed FROM {quote(log)}"  # noqa: S608
             ).fetchall()
         )
-        for row, times in rows.items():
+        for row, count in rows.items():
             if not _is_text(row[:4]):
-                counts["unusable"] += times
+                counts["unusable"] += count
                 continue
-            new = max(0, times - known[row])
+            new = max(0, count - existing[row])
             counts["rows"] += new
-            counts["duplicates"] += times - new
+            counts["duplicates"] += count - new
             insert = f"INSERT INTO {quote(log)} VALUES (?, ?, ?, ?, ?)"  # noqa: S608
             progress.connection.executemany(insert, [row] * new)
 
 
-def _check_axes(progress: _Progress, path: Path, table: ResultTable) -> None:
-    """Rows with other axes belong to another benchmark of the same name."""
+def _check_axes(progress: _MergeProgress, path: Path, table: ResultTable) -> None:
+    """Refuses tables with other axes: they belong to another benchmark of the same name."""
     first, axes = progress.axes.setdefault(table.name, (path, table.axes))
     if set(axes) != set(table.axes):
         raise InputError(
@@ -140,16 +140,16 @@ def _check_axes(progress: _Progress, path: Path, table: ResultTable) -> None:
         )
 
 
-def _prepare(progress: _Progress, table: ResultTable) -> tuple[tuple[str, ...], str, str]:
-    """The axes as the output has them, and the statements that add and look up a row."""
+def _prepare(progress: _MergeProgress, table: ResultTable) -> tuple[tuple[str, ...], str, str]:
+    """Returns the axes as the output has them, and the statements that add and look up a row."""
     axes = progress.axes[table.name][1]
     with told(progress.out):
-        name = create_results(progress.connection, table.algorithm, table.subbench, axes)
-    return axes, *_statements(name, axes)
+        table_name = create_results(progress.connection, table.algorithm, table.subbench, axes)
+    return axes, *_statements(table_name, axes)
 
 
 def _add_table(
-    progress: _Progress, database: Database, table: ResultTable, foreign: set[Cells]
+    progress: _MergeProgress, database: Database, table: ResultTable, foreign: set[Cells]
 ) -> None:
     axes, insert, look = _prepare(progress, table)
     counts = progress.counts.setdefault(table.name, Counter())
@@ -172,19 +172,22 @@ def _is_text(cells: Cells) -> bool:
 
 
 def _is_usable(cells: Cells) -> bool:
-    """Whether a row says what was measured: a label, and no bytes where text should be."""
+    """Returns whether a row is valid: a label, and no bytes where text should be."""
     axes = cells[8:]
     named = _is_text(cells[:4]) and not any(isinstance(cell, bytes) for cell in axes)
     return named and isinstance(cells[3], str) and is_label(cells[3])
 
 
 def _workload(cells: Cells, axes: Sequence[str]) -> Cells:
-    """What base and variants have in common."""
-    return (*cells[:3], *(v for axis, v in zip(axes, cells[8:], strict=True) if "{ct}" in axis))
+    """Returns the cells that base and variants of a workload share."""
+    return (
+        *cells[:3],
+        *(value for axis, value in zip(axes, cells[8:], strict=True) if "{ct}" in axis),
+    )
 
 
-def _other_runs(progress: _Progress, database: Database, table: ResultTable) -> set[Cells]:
-    """Workloads whose base an earlier file measured too: variants belong to their own base."""
+def _other_runs(progress: _MergeProgress, database: Database, table: ResultTable) -> set[Cells]:
+    """Returns workloads whose base an earlier file also measured: variants keep their own base."""
     axes, _, look = _prepare(progress, table)
     foreign: dict[Cells, None] = {}
     for batch in _batches(database, table, axes, where=f" WHERE variant = '{BASE}'"):
@@ -209,26 +212,29 @@ def _other_runs(progress: _Progress, database: Database, table: ResultTable) -> 
 
 
 def _statements(name: str, axes: Sequence[str]) -> tuple[str, str]:
-    """One adds a row unless its key is there, one reads the center that is; both take all cells."""
+    """Returns the statements that add a row unless its key exists, and that read its center.
+
+    Both take all cells as parameters.
+    """
     keys = {"ctk": 1, "cccl": 2, "gpu": 3, "variant": 4}
     keys |= {axis: place for place, axis in enumerate(axes, 9)}
-    # A UNIQUE constraint lets rows without a value pass; IS does not.
-    same = " AND ".join(f"{quote(column)} IS ?{place}" for column, place in keys.items())
+    # A UNIQUE constraint lets rows with NULLs pass; IS does not.
+    key_matches = " AND ".join(f"{quote(column)} IS ?{place}" for column, place in keys.items())
     columns = ["ctk", "cccl", "gpu", "variant", "elapsed", "center", "bw", "samples", *axes]
     places = ", ".join(f"?{place}" for place in range(1, len(columns) + 1))
-    every = f" AND ?{len(columns)} IS ?{len(columns)}"
+    all_used = f" AND ?{len(columns)} IS ?{len(columns)}"
     return (
         f"INSERT INTO {name} ({', '.join(map(quote, columns))}) SELECT {places}"  # noqa: S608
-        f" WHERE NOT EXISTS (SELECT 1 FROM {name} WHERE {same})",
-        f"SELECT center FROM {name} WHERE {same}{every}",  # noqa: S608
+        f" WHERE NOT EXISTS (SELECT 1 FROM {name} WHERE {key_matches})",
+        f"SELECT center FROM {name} WHERE {key_matches}{all_used}",  # noqa: S608
     )
 
 
 def _batches(
     database: Database, table: ResultTable, axes: Sequence[str], where: str = ""
 ) -> Iterator[list[Cells]]:
-    wanted = ["ctk", table.version, "gpu", "variant", "elapsed", "center", "bw", "samples", *axes]
-    cells = [quote(name) if name in table.columns else "NULL" for name in wanted]
+    names = ["ctk", table.version, "gpu", "variant", "elapsed", "center", "bw", "samples", *axes]
+    cells = [quote(name) if name in table.columns else "NULL" for name in names]
     query = f"SELECT {', '.join(cells)} FROM {table.quoted}{where}"  # noqa: S608
     cursor = database.connection.execute(query)
     while batch := cursor.fetchmany(BATCH):
@@ -236,7 +242,7 @@ def _batches(
 
 
 def _compare(
-    progress: _Progress,
+    progress: _MergeProgress,
     database: Database,
     table: ResultTable,
     axes: Sequence[str],
@@ -252,18 +258,20 @@ def _compare(
             path=str(database.path),
             table=table.name,
             what=f"{cells[3]}: {point} on {cells[2]}, {cells[0]}, {cells[1]}",
-            kept=_told_center(kept),
-            refused=_told_center(cells[5]),
+            kept=_describe_center(kept),
+            refused=_describe_center(cells[5]),
         )
     )
 
 
-def _told_center(center: object) -> str:
+def _describe_center(center: object) -> str:
     return "no center" if center is None else f"center {center!r}"
 
 
-def _add_declared(progress: _Progress, path: Path, axis: Axis, values: tuple[str, ...]) -> None:
-    """The first file's values, then those that only later ones have."""
+def _add_declared(
+    progress: _MergeProgress, path: Path, axis: Axis, values: tuple[str, ...]
+) -> None:
+    """Keeps the first file's values, and appends those that only later files have."""
     kept = progress.declared.setdefault(axis, values)
     if kept == values:
         return
@@ -280,15 +288,15 @@ def _add_declared(progress: _Progress, path: Path, axis: Axis, values: tuple[str
 
 
 DECLARED = "declared_axes"
-"""Our table of declared values; the reader finds it by what it holds."""
+"""policygen's table of declared values; readers detect it by its content."""
 
 
-# New databases as CCCL's own scripts make and read them.
+# New databases in the layout of CCCL's own scripts.
 
 
 @contextmanager
 def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connection]:
-    """A database that appears as `out` when the block ends well, and not at all when it fails."""
+    """Yields a database that appears as `out` only if the block succeeds."""
     out = out.resolve()
     _check_free(out, force=force)
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
@@ -296,7 +304,7 @@ def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connecti
         out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with told(out):
-            # Until it has its name nobody else can see it: no journal, no waiting for the disk.
+            # Until it is renamed nobody else sees it: no journal, no syncing to disk.
             connection = sqlite3.connect(temporary, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = OFF")
@@ -314,34 +322,34 @@ def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connecti
 
 
 def remove(temporary: Path) -> None:
-    """Takes away what is left of a file that was not finished; a read-only disk has nothing."""
+    """Removes an unfinished file, if any; on a read-only disk there is none."""
     with suppress(OSError):
         temporary.unlink()
 
 
 def _check_free(out: Path, *, force: bool) -> None:
     check_free(out, force=force, ours=False)
-    for end in ("-journal", "-wal"):
-        # SQLite would play it into the new file.
-        if out.with_name(out.name + end).exists():
+    for suffix in ("-journal", "-wal"):
+        # SQLite would replay it into the new file.
+        if out.with_name(out.name + suffix).exists():
             raise InputError(
-                f"{out}: another process is writing it: there is {out.name}{end}",
+                f"{out}: another process is writing it: there is {out.name}{suffix}",
                 "Wait until it has ended, or choose another name.",
             )
 
 
 @contextmanager
 def told(out: Path) -> Iterator[None]:
-    """Turns failures to write into ours, with the file."""
+    """Translates write errors into InputErrors with the file."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        words = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"{out}: cannot be written: {words}") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InputError(f"{out}: cannot be written: {reason}") from error
 
 
 def create_subbenches(connection: sqlite3.Connection) -> None:
-    """Makes the table that CCCL asks for first, taking its absence for an empty database."""
+    """Creates the table that CCCL queries first; without it a database counts as empty."""
     connection.execute(
         "CREATE TABLE IF NOT EXISTS subbenches"
         " (algorithm TEXT NOT NULL, bench TEXT NOT NULL, UNIQUE(algorithm, bench))"
@@ -351,7 +359,7 @@ def create_subbenches(connection: sqlite3.Connection) -> None:
 def create_results(
     connection: sqlite3.Connection, algorithm: str, subbench: str, axes: Sequence[str]
 ) -> str:
-    """Makes the table of a sub-benchmark, once; returns its quoted name."""
+    """Creates the table of a sub-benchmark if needed; returns its quoted name."""
     create_subbenches(connection)
     connection.execute("INSERT OR IGNORE INTO subbenches VALUES (?, ?)", (algorithm, subbench))
     table = quote(f"{algorithm}.{subbench}")
@@ -366,7 +374,7 @@ def create_results(
 
 
 def create_log(connection: sqlite3.Connection, name: str) -> None:
-    """Makes `builds` or `runs`, once."""
+    """Creates `builds` or `runs` if needed."""
     connection.execute(
         f"CREATE TABLE IF NOT EXISTS {quote(name)} (ctk TEXT NOT NULL, cccl TEXT NOT NULL,"
         " bench TEXT NOT NULL, code TEXT NOT NULL, elapsed REAL)"
@@ -374,7 +382,7 @@ def create_log(connection: sqlite3.Connection, name: str) -> None:
 
 
 def declare(connection: sqlite3.Connection, declared: DeclaredAxes) -> None:
-    """Writes the declared values of axes, if there are any."""
+    """Writes the declared values of axes, if any."""
     if not declared:
         return
     connection.execute(
@@ -393,6 +401,6 @@ def declare(connection: sqlite3.Connection, declared: DeclaredAxes) -> None:
 
 
 def declared_cell(value: str) -> str:
-    """The value; in brackets where its own text would be read as several values."""
-    plain = value == value.strip() and "," not in value and not value.startswith("[")
-    return value if plain else json.dumps([value])
+    """Returns the value, in brackets if its text would parse as several values."""
+    is_plain = value == value.strip() and "," not in value and not value.startswith("[")
+    return value if is_plain else json.dumps([value])

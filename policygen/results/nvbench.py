@@ -1,4 +1,4 @@
-"""NVBench's own results, `--json` and `--jsonbin`, and a database of them."""
+"""Reads NVBench's own results, `--json` and `--jsonbin`, and converts them to databases."""
 
 import errno
 import math
@@ -24,18 +24,18 @@ _LABEL = re.compile(r"(?:^|\.)(base|[A-Za-z]\w*?_-?\d+(?:\.[A-Za-z]\w*?_-?\d+)*)
 
 @dataclass(frozen=True, slots=True)
 class NvbenchState:
-    """One point that was measured."""
+    """One measured point."""
 
     point: Mapping[str, str]
     center: float
-    """The median of the samples, without them the mean; NaN when there is neither."""
+    """The median of the samples, else the mean; NaN if there is neither."""
     bandwidth: float | None
     samples: Samples | None
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedState:
-    """One point that NVBench skipped, and why."""
+    """One point that NVBench skipped, with the reason."""
 
     point: Mapping[str, str]
     reason: str
@@ -48,7 +48,7 @@ class NvbenchBench:
     name: str
     axes: tuple[str, ...]
     states: tuple[NvbenchState, ...]
-    """Those that were measured."""
+    """The measured ones."""
     skipped: tuple[SkippedState, ...] = ()
 
 
@@ -62,20 +62,20 @@ class NvbenchRun:
     gpu: str
     arch: str | None
     ctk: str
-    """NVBench does not say; empty."""
+    """Empty: NVBench does not record it."""
     cccl: str
     benches: tuple[NvbenchBench, ...]
     declared: DeclaredAxes
 
 
 def is_nvbench(data: bytes) -> bool:
-    """Whether a file's content is NVBench's JSON, also when it is cut off."""
+    """Detects NVBench's JSON from a file's content, even if it is truncated."""
     text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     return text.startswith(b"{") and b'"devices"' in text and b'"benchmarks"' in text
 
 
 def read_nvbench(path: Path) -> NvbenchRun:
-    """Reads a JSON file and the sample files that it names."""
+    """Reads a JSON file and the sample files that it references."""
     try:
         document = parse(path, read_document(path))
     except OSError as error:
@@ -94,7 +94,7 @@ def read_nvbench(path: Path) -> NvbenchRun:
         cccl="",
         benches=tuple(_bench(path, bench) for bench in document.benchmarks),
         declared={
-            (algorithm, bench.name, axis.column): tuple(v.input_string for v in axis.values)
+            (algorithm, bench.name, axis.column): tuple(value.input_string for value in axis.values)
             for bench in document.benchmarks
             for axis in bench.axes
         },
@@ -102,13 +102,13 @@ def read_nvbench(path: Path) -> NvbenchRun:
 
 
 def guess_label(path: Path) -> str:
-    """The variant, from the first line of `cmd.txt` beside the file, else the folder's name."""
+    """Returns the variant from the first line of `cmd.txt`, else from the folder's name."""
     try:
         text = read_inside(path.parent, path.with_name("cmd.txt")).decode(errors="replace")
     except (OSError, NotOpenedError):
         text = ""
-    found = _LABEL.search(text.partition("\n")[0].strip())
-    return found[1] if found else path.resolve().parent.name
+    match = _LABEL.search(text.partition("\n")[0].strip())
+    return match[1] if match else path.resolve().parent.name
 
 
 class _Part(BaseModel):
@@ -127,22 +127,22 @@ class BenchDevice(_Part):
     """Its compute capability: 900."""
 
 
-# The part of NVBench's JSON that is read; everything else in it is left alone.
+# The part of NVBench's JSON that is read; everything else is ignored.
 
 
 def _as_text(value: object) -> object:
-    """Numbers stand bare in an axis and quoted in a state."""
+    """Numbers are unquoted in an axis and quoted in a state."""
     return str(value) if isinstance(value, int | float) else value
 
 
 class AxisValue(_Part):
-    """A value of an axis: as it was typed, and as NVBench holds it."""
+    """An axis value: as it was typed, and as NVBench stores it."""
 
     input_string: str
     value: Annotated[str | None, BeforeValidator(_as_text)] = None
 
 
-def _or_nothing(value: object) -> object:
+def _null_as_empty(value: object) -> object:
     """NVBench writes null where a list would be empty."""
     return [] if value is None else value
 
@@ -152,16 +152,16 @@ class NvbenchAxis(_Part):
 
     name: str
     flags: str | None = None
-    values: Annotated[tuple[AxisValue, ...], BeforeValidator(_or_nothing)] = ()
+    values: Annotated[tuple[AxisValue, ...], BeforeValidator(_null_as_empty)] = ()
 
     @property
     def column(self) -> str:
-        """As databases name it: `Elements{io}[pow2]`."""
+        """The name that databases use: `Elements{io}[pow2]`."""
         return f"{self.name}[{self.flags}]" if self.flags else self.name
 
 
 class Coordinate(_Part):
-    """Where a state stands on an axis."""
+    """The value of a state on an axis."""
 
     name: str
     value: Annotated[str, BeforeValidator(_as_text)]
@@ -175,10 +175,10 @@ class Datum(_Part):
 
 
 class Summary(_Part):
-    """One thing that was measured, by its tag."""
+    """One measured quantity, identified by its tag."""
 
     tag: str
-    data: Annotated[tuple[Datum, ...], BeforeValidator(_or_nothing)] = ()
+    data: Annotated[tuple[Datum, ...], BeforeValidator(_null_as_empty)] = ()
 
 
 class State(_Part):
@@ -186,16 +186,16 @@ class State(_Part):
 
     name: str = ""
     device: int | None = None
-    axis_values: Annotated[tuple[Coordinate, ...], BeforeValidator(_or_nothing)] = ()
-    summaries: Annotated[tuple[Summary, ...], BeforeValidator(_or_nothing)] = ()
+    axis_values: Annotated[tuple[Coordinate, ...], BeforeValidator(_null_as_empty)] = ()
+    summaries: Annotated[tuple[Summary, ...], BeforeValidator(_null_as_empty)] = ()
     is_skipped: bool = False
     skip_reason: str | None = None
 
     def datum(self, tag: str, name: str) -> Any:
-        """A value of a summary; none where it is not there."""
+        """Returns a value of a summary, or None."""
         for summary in self.summaries:
             if summary.tag == tag:
-                return next((d.value for d in summary.data if d.name == name), None)
+                return next((datum.value for datum in summary.data if datum.name == name), None)
         return None
 
 
@@ -203,8 +203,8 @@ class Bench(_Part):
     """A sub-benchmark."""
 
     name: str
-    axes: Annotated[tuple[NvbenchAxis, ...], BeforeValidator(_or_nothing)] = ()
-    states: Annotated[tuple[State, ...], BeforeValidator(_or_nothing)] = ()
+    axes: Annotated[tuple[NvbenchAxis, ...], BeforeValidator(_null_as_empty)] = ()
+    states: Annotated[tuple[State, ...], BeforeValidator(_null_as_empty)] = ()
 
 
 VERSION = 1
@@ -219,7 +219,7 @@ class _Versions(_Part):
 
 
 class NvbenchMeta(_Part):
-    """How the program was called."""
+    """The command line of the program, and the format version."""
 
     argv: tuple[str, ...] = Field(min_length=1)
     version: _Versions = _Versions()
@@ -234,14 +234,18 @@ class NvbenchFile(_Part):
 
 
 def _device(path: Path, document: NvbenchFile) -> BenchDevice:
-    """The GPU that was measured on."""
+    """Returns the GPU that was measured."""
     used = {
         state.device
         for bench in document.benchmarks
         for state in bench.states
         if not state.is_skipped and state.device is not None
     }
-    devices = [d for d in document.devices if d.id in used] if used else [*document.devices]
+    devices = (
+        [device for device in document.devices if device.id in used]
+        if used
+        else [*document.devices]
+    )
     if len(devices) != 1:
         raise InputError(
             f"{path}: measured on {len(devices)} of the GPUs that it lists, not on one",
@@ -251,7 +255,7 @@ def _device(path: Path, document: NvbenchFile) -> BenchDevice:
 
 
 def _gpu_name(device: BenchDevice) -> str:
-    """As CCCL's search has it: `H200 (6144, 132, eccon)`."""
+    """Formats the name as CCCL's search does: `H200 (6144, 132, eccon)`."""
     ecc = "eccon" if device.ecc_state else "eccoff"
     width, processors = device.global_memory_bus_width, device.number_of_sms
     return f"{device.name} ({width}, {processors}, {ecc})".replace("NVIDIA ", "")
@@ -270,13 +274,13 @@ def _bench(path: Path, bench: Bench) -> NvbenchBench:
 
 
 def _point(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> Mapping[str, str]:
-    """The value of each axis."""
+    """Returns the value of each axis."""
     point = {}
     for coordinate in state.axis_values:
         if coordinate.name not in axes:
             raise InputError(f"{path}: state {state.name!r}: no axis {coordinate.name!r}")
         axis = axes[coordinate.name]
-        point[axis.column] = _typed(path, axis, coordinate.value)
+        point[axis.column] = _as_typed(path, axis, coordinate.value)
     if missing := [axis.column for axis in axes.values() if axis.column not in point]:
         raise InputError(f"{path}: state {state.name!r}: no value of {missing[0]!r}")
     return point
@@ -287,25 +291,28 @@ def _state(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> Nvbench
     samples = samples_of(path, state)
     center = number(path, state, "nv/cold/time/gpu/mean")
     if samples is not None:
-        # float32 as they are stored: the mean of the middle two is CCCL's center to the last bit.
-        with np.errstate(over="ignore"):  # of two that no run takes the middle is infinite
+        # Use float32, as stored: the mean of the middle two is then CCCL's center, bit by bit.
+        with np.errstate(over="ignore"):  # the mean of two absurdly large times is infinite
             center = float(np.median(samples.astype(np.float32)))
     bandwidth = number(path, state, "nv/cold/bw/global/utilization")
     return NvbenchState(point, math.nan if center is None else center, bandwidth, samples)
 
 
-def _typed(path: Path, axis: NvbenchAxis, value: str) -> str:
-    """The value as the user types it: 65536 of a power-of-two axis is 16."""
-    for known in axis.values:
-        if value in {known.value, known.input_string if known.value is None else None}:
-            return known.input_string
-    for known in axis.values:
-        if known.value is not None and _samenumber(known.value, value):
-            return known.input_string
+def _as_typed(path: Path, axis: NvbenchAxis, value: str) -> str:
+    """Returns the value as the user typed it: 65536 on a power-of-two axis is 16."""
+    for axis_value in axis.values:
+        if value in {
+            axis_value.value,
+            axis_value.input_string if axis_value.value is None else None,
+        }:
+            return axis_value.input_string
+    for axis_value in axis.values:
+        if axis_value.value is not None and _same_number(axis_value.value, value):
+            return axis_value.input_string
     raise InputError(f"{path}: axis {axis.column!r} does not list the value {value!r}")
 
 
-def _samenumber(left: str, right: str) -> bool:
+def _same_number(left: str, right: str) -> bool:
     try:
         return float(left) == float(right)
     except ValueError:
@@ -313,9 +320,9 @@ def _samenumber(left: str, right: str) -> bool:
 
 
 def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], out: Path) -> None:
-    """Writes runs as a database that CCCL's search might have written.
+    """Writes runs as a database in the layout of CCCL's search.
 
-    Of runtime axes, NVBench names the values that were asked for: those are not the declared ones.
+    For runtime axes, NVBench lists the requested values, which are not the declared ones.
     """
     for label, run in variants:
         if label == BASE:
@@ -351,11 +358,11 @@ def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], ou
 
 
 def _check_pair(base: NvbenchRun, run: NvbenchRun) -> None:
-    """Only what was measured alike can be compared."""
-    for what in ("algorithm", "gpu"):
-        left, right = getattr(base, what), getattr(run, what)
+    """Checks that two runs are comparable."""
+    for attribute in ("algorithm", "gpu"):
+        left, right = getattr(base, attribute), getattr(run, attribute)
         if left != right:
-            raise InputError(f"{run.path}: {what} {right!r}, but {left!r} in {base.path}")
+            raise InputError(f"{run.path}: {attribute} {right!r}, but {left!r} in {base.path}")
     axes = {bench.name: bench.axes for bench in base.benches}
     for bench in run.benches:
         if bench.name not in axes:
@@ -374,7 +381,7 @@ def _points(run: NvbenchRun) -> set[tuple[str, ...]]:
 
 
 def _rows(label: str, run: NvbenchRun) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
-    """The key of each row, and all its cells in the order of the table."""
+    """Yields the key of each row, and its cells in column order."""
     for bench in run.benches:
         for state in bench.states:
             point = tuple(state.point[axis] for axis in bench.axes)
@@ -384,15 +391,16 @@ def _rows(label: str, run: NvbenchRun) -> Iterator[tuple[tuple[str, ...], tuple[
 
 
 def parse(path: Path, data: bytes) -> NvbenchFile:
-    """The document, or what is wrong with it and where."""
+    """Parses the document; raises InputError with the place if it is invalid."""
     try:
         document = NvbenchFile.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "json_invalid":
-            raise InputError(f"{path}: no JSON: {first['msg']}") from error
+        first_error = error.errors()[0]
+        if first_error["type"] == "json_invalid":
+            raise InputError(f"{path}: no JSON: {first_error['msg']}") from error
         raise InputError(
-            f"{path}: JSON of something else than NVBench: {_place(first['loc'])}: {first['msg']}"
+            f"{path}: JSON of something else than NVBench: {_place(first_error['loc'])}:"
+            f" {first_error['msg']}"
         ) from error
     major = document.meta.version.json_.major
     if major != VERSION:
@@ -401,84 +409,85 @@ def parse(path: Path, data: bytes) -> NvbenchFile:
 
 
 def _place(steps: tuple[int | str, ...]) -> str:
-    """`benchmarks[3].states`."""
+    """Formats a location: `benchmarks[3].states`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return text.removeprefix(".") or "the document"
 
 
 SAMPLES = "nv/json/bin:nv/cold/sample_times"
 MOST = 64 << 20
-"""Samples of a JSON file; a benchmark of CUB's has some hundred thousand."""
+"""Limit of samples per JSON file; CUB's benchmarks have some hundred thousand."""
 
 
-# What NVBench measured in one state: its summaries and its file of samples.
+# The summaries and the sample file of one state.
 
 
 def number(path: Path, state: State, tag: str) -> float | None:
-    """The value of a summary; none where it is not there."""
+    """Returns the value of a summary, or None."""
     value = state.datum(tag, "value")
     try:
         return None if value is None else float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{path}: state {state.name!r}: {tag} is no number: {_told(value)}"
+            f"{path}: state {state.name!r}: {tag} is no number: {_printable(value)}"
         ) from error
 
 
 def samples_of(path: Path, state: State) -> Samples | None:
-    """The samples of a state, sorted; none where only summaries were kept."""
-    name, expected = state.datum(SAMPLES, "filename"), _count(path, state)
-    if not expected:
+    """Returns the sorted samples of a state; None if only summaries were kept."""
+    name, expected_count = state.datum(SAMPLES, "filename"), _count(path, state)
+    if not expected_count:
         return None
     file, data = _sample_file(path, str(name))
-    if len(data) != 4 * expected:
+    if len(data) != 4 * expected_count:
         raise InputError(
-            f"{file}: has {len(data):,} bytes, but {path} says {expected:,} samples of 4 bytes",
+            f"{file}: has {len(data):,} bytes, but {path} says {expected_count:,} samples"
+            f" of 4 bytes",
             "The two belong to different runs, or one is cut off.",
         )
     return np.sort(np.frombuffer(data, "<f4").astype(np.float64))
 
 
 def check_total(path: Path, states: Iterable[State]) -> None:
-    """Refuses more samples than fit into memory, before any is read."""
+    """Refuses more samples than fit into memory, before reading any."""
     total = sum(_count(path, state) for state in states)
     if total > MOST:
         raise InputError(f"{path}: {total:,} samples: more than the limit of {MOST:,}")
 
 
 def _count(path: Path, state: State) -> int:
-    """How many samples a state says that it has."""
+    """Returns the number of samples that a state claims."""
     name, size = state.datum(SAMPLES, "filename"), state.datum(SAMPLES, "size")
     try:
         return 0 if name is None else max(0, int(size))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{path}: state {state.name!r}: no size of {name}: {_told(size)}"
+            f"{path}: state {state.name!r}: no size of {name}: {_printable(size)}"
         ) from error
 
 
-def _told(value: object) -> str:
-    """Python writes out no integer of thousands of digits."""
+def _printable(value: object) -> str:
+    """Formats a value; Python refuses to print integers with thousands of digits."""
     return "an integer without end" if isinstance(value, int) else repr(value)
 
 
 def _sample_file(path: Path, name: str) -> tuple[Path, bytes]:
-    """A file below the folder of the JSON, named from there or from where the program ran.
+    """Reads a file below the JSON's folder, named relative to it or to the program's directory.
 
-    Nothing is told of any other file: the name may be a stranger's.
+    Messages reveal nothing about other files, as the name is untrusted.
     """
-    plain = PurePosixPath(name.replace("\\", "/"))
-    for place in (plain, PurePosixPath(plain.parent.name, plain.name)):
-        if place.is_absolute() or ".." in place.parts:
+    relative = PurePosixPath(name.replace("\\", "/"))
+    for candidate in (relative, PurePosixPath(relative.parent.name, relative.name)):
+        if candidate.is_absolute() or ".." in candidate.parts:
             continue
         try:
-            if file := plain_file(path.parent, str(place)):
+            if file := plain_file(path.parent, str(candidate)):
                 return file, read_inside(path.parent, file, DOCUMENT)
         except NotOpenedError as error:
             raise InputError(
                 f"{path}: the sample file {name!r}: {error.reason}", error.remedy
             ) from error
-        except ValueError:  # a NUL in it
+        except ValueError:  # a NUL in the name
             continue
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:

@@ -1,6 +1,6 @@
-"""Tables of our own in a database that policygen measured: what CCCL's layout has no place for.
+"""policygen's own tables in a measured database, for what CCCL's layout cannot hold.
 
-Their names begin with `policygen_`. CCCL's scripts and other readers never look at them.
+Their names begin with `policygen_`. CCCL's scripts and other readers ignore them.
 """
 
 import json
@@ -29,11 +29,11 @@ IMPORTS = f"{OWN}imports"
 VALUES = f"{OWN}values"
 DEVIATIONS = f"{OWN}deviations"
 IMPORTED = "import"
-"""The method of a session that measured nothing: what others measured was brought in."""
+"""The method of a session that imported other tools' measurements instead of measuring."""
 LAST = 3
-"""The number of the rung whose samples nothing was chosen by."""
-# `workload` is an object of JSON: all axes of the sub-benchmark with their values. `card` tells one
-# GPU from another of the same name, and not which it is. Times are UTC, as ISO 8601.
+"""The number of the last rung, whose samples no choice was based on."""
+# `workload` is a JSON object with all axes of the sub-benchmark and their values. `card`
+# distinguishes GPUs of the same name without identifying them. Times are UTC, as ISO 8601.
 TABLES = (
     f"CREATE TABLE {FORMAT} (version INTEGER NOT NULL)",
     f"CREATE TABLE {SESSIONS} (id INTEGER PRIMARY KEY, started TEXT NOT NULL, ended TEXT,"
@@ -43,34 +43,36 @@ TABLES = (
     " memory_clock INTEGER NOT NULL, power_limit REAL,"
     " repeated INTEGER NOT NULL DEFAULT 0, throttled INTEGER NOT NULL DEFAULT 0,"
     " restarts INTEGER NOT NULL DEFAULT 0)",
-    # What a session added to a row of results.
+    # What a session added to a results row.
     f"CREATE TABLE {ROWS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " samples INTEGER NOT NULL, center REAL NOT NULL, elapsed REAL NOT NULL, at TEXT NOT NULL)",
-    # Base in a fresh process; `beside` is each second sample of it over the others.
+    # Base in a fresh process; `beside` is every second sample of it divided by the others.
     f"CREATE TABLE {NOISE} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
     " process INTEGER NOT NULL, samples INTEGER NOT NULL, center REAL NOT NULL,"
     " beside REAL NOT NULL, UNIQUE(session, algorithm, bench, workload, process))",
-    # What is wrong, or fails, and so has no row of results.
+    # Variants that are wrong or fail, and so have no results row.
     f"CREATE TABLE {FAILURES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " kind TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL)",
     f"CREATE TABLE {TIMES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " step TEXT NOT NULL, seconds REAL NOT NULL)",
 )
-# A search writes these besides. `variants` and its like are text: they exceed what SQLite counts.
+# A search also writes these tables. `variants` and similar counts are text: they exceed SQLite's
+# integers.
 SEARCH_TABLES = (
-    # A workload that a session searched; `workload` has its compile-time axes. `spent` is seconds.
-    # `skipped` is a list of JSON: sub-benchmarks with the runtime workloads that are not measured.
+    # A workload that a session searched; `workload` has its compile-time axes. `spent` is in
+    # seconds. `skipped` is a JSON list: sub-benchmarks with the runtime workloads that are not
+    # measured.
     f"CREATE TABLE IF NOT EXISTS {SEARCHES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, workload TEXT NOT NULL, strategy TEXT NOT NULL,"
     " seed INTEGER NOT NULL, variants TEXT NOT NULL, valid TEXT NOT NULL, distinct_ TEXT NOT NULL,"
     " base TEXT, budget REAL, spent REAL NOT NULL DEFAULT 0, ended TEXT, skipped TEXT,"
     " UNIQUE(session, algorithm, workload))",
     # A variant, or base, on a runtime workload in one process. Rungs: 1 few samples of all, 2 more
-    # of the best, 3 the finalists. `samples` are seconds, little-endian float32; `base` is what
-    # base took beside it.
+    # of the best, 3 the finalists. `samples` are seconds, little-endian float32; `base` is the time
+    # of base measured alongside.
     f"CREATE TABLE IF NOT EXISTS {RUNGS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " rung INTEGER NOT NULL, process INTEGER NOT NULL, center REAL NOT NULL, base REAL NOT NULL,"
@@ -81,9 +83,9 @@ VALUE_TABLE = (
     f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
     " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))"
 )
-# An import writes these besides, and merging keeps them. `base` is the label of what stands as
-# `base` among the results; `warmup` first launches of each configuration are left out; `text` is
-# what a number in a label stands for, as JSON.
+# An import also writes these tables, and merging keeps them. `base` is the label of the variant
+# stored as `base` in the results; the first `warmup` launches of each configuration are left out;
+# `text` is the JSON value that a number in a label stands for.
 IMPORT_TABLES = (
     f"CREATE TABLE IF NOT EXISTS {IMPORTS} (session INTEGER, algorithm TEXT NOT NULL,"
     " workload TEXT NOT NULL, base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
@@ -95,18 +97,18 @@ DEVIATION_TABLE = (
     f"CREATE TABLE IF NOT EXISTS {DEVIATIONS} (algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
     " workload TEXT NOT NULL, variant TEXT NOT NULL, deviation REAL NOT NULL)"
 )
-"""Seconds that samples were apart which a file has not kept: no interval is made of them."""
+"""Standard deviations, in seconds, of samples that a file did not keep: they give no interval."""
 
 
 def create_own(connection: sqlite3.Connection) -> None:
-    """Makes the tables in a database that has none of them."""
+    """Creates the tables in a database without them."""
     for statement in TABLES:
         connection.execute(statement)
     connection.execute(f"INSERT INTO {FORMAT} VALUES (?)", (VERSION,))  # noqa: S608
 
 
 def own_version(connection: sqlite3.Connection, names: Collection[str]) -> int | None:
-    """The version of the tables; none where there are none, or they say no number."""
+    """Returns the version of the tables; None if there are none or it is no number."""
     if FORMAT not in names:
         return None
     row = connection.execute(f"SELECT version FROM {FORMAT}").fetchone()  # noqa: S608
@@ -114,86 +116,86 @@ def own_version(connection: sqlite3.Connection, names: Collection[str]) -> int |
 
 
 def workload_text(workload: Mapping[str, str]) -> str:
-    """Axes and values as the tables have them, in one spelling."""
+    """Serializes axes and values in canonical form, as the tables store them."""
     return json.dumps(dict(workload), sort_keys=True)
 
 
 LEAST = 4
-"""Processes, from which on they tell of noise."""
+"""Minimum number of processes for a noise estimate."""
 MOST = 1.0
-"""A standard deviation over this is no noise of a measurement."""
-_ROWS = 1_000_000
+"""A larger standard deviation is not measurement noise."""
+_MAX_NOISE_ROWS = 1_000_000
 NoiseKey = tuple[str, str, str, str, str, str]
 """GPU, toolkit, CCCL, algorithm, sub-benchmark and the workload as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far processes of the same code are from each other."""
+    """How much processes of the same code differ."""
 
     deviation: float
-    """The standard deviation of the logarithm of a center, another process seen from these."""
+    """The standard deviation of the logarithm of a center, predicted for another process."""
     processes: int
 
     @property
     def freedom(self) -> int:
-        """As many differences between processes as they make."""
+        """The degrees of freedom."""
         return self.processes - 1
 
 
 MeasuredNoise = Mapping[NoiseKey, Spread]
 
 
-# Noise that was measured: base against itself in fresh processes, as a database has it.
+# Measured noise: base against itself in fresh processes.
 
 
 def spread_of(centers: Sequence[float]) -> Spread | None:
-    """From the centers of some processes; none where they are too few, or all the same.
+    """Estimates the spread from the centers of processes; None if too few or all equal.
 
-    Few processes know their own spread badly: another one is further off, by Student's
-    distribution. Processes that do not differ at all tell of the clock's steps.
+    A small sample underestimates its spread: Student's distribution widens it. Processes that do
+    not differ at all only show the clock's resolution.
     """
     freedom = len(centers) - 1
     if len(centers) < LEAST:
         return None
-    seen = float(np.std(np.log(centers), ddof=1))
-    found = seen * math.sqrt(freedom / (freedom - 2))
-    return Spread(found, len(centers)) if 0 < found <= MOST else None
+    observed = float(np.std(np.log(centers), ddof=1))
+    deviation = observed * math.sqrt(freedom / (freedom - 2))
+    return Spread(deviation, len(centers)) if 0 < deviation <= MOST else None
 
 
 def together(spreads: Iterable[Spread]) -> Spread | None:
-    """What several databases say of one runtime workload."""
-    known = list(spreads)
-    if not known:
+    """Pools the spreads of several databases for one runtime workload."""
+    all_spreads = list(spreads)
+    if not all_spreads:
         return None
-    freedom = sum(one.freedom for one in known)
-    variance = sum(one.freedom * one.deviation**2 for one in known) / freedom
-    return Spread(math.sqrt(variance), sum(one.processes for one in known))
+    freedom = sum(spread.freedom for spread in all_spreads)
+    variance = sum(spread.freedom * spread.deviation**2 for spread in all_spreads) / freedom
+    return Spread(math.sqrt(variance), sum(spread.processes for spread in all_spreads))
 
 
 def noise_key(key: RunKey, algorithm: str, subbench: str, workload: Mapping[str, str]) -> NoiseKey:
-    """Names a runtime workload that was measured under a key."""
+    """Returns the key of a runtime workload measured under a run key."""
     return key.gpu, key.ctk, key.cccl, algorithm, subbench, workload_text(workload)
 
 
 def find_noise(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> MeasuredNoise:
-    """What a database has; what is no time of a process counts for nothing."""
+    """Reads the noise of a database; invalid times are ignored."""
     if own_version(connection, names) != VERSION or not {NOISE, SESSIONS} <= names.keys():
         return {}
     centers: dict[NoiseKey, list[float]] = {}
     rows = connection.execute(
         "SELECT s.gpu, s.ctk, s.cccl, n.algorithm, n.bench, n.workload, n.center"  # noqa: S608
-        f" FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session LIMIT {_ROWS}"
+        f" FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session LIMIT {_MAX_NOISE_ROWS}"
     )
     for *texts, center in rows:
         if (key := key_of(texts)) and isinstance(center, float) and 0 < center < math.inf:
             centers.setdefault(key, []).append(center)
-    found = ((key, spread_of(values)) for key, values in centers.items())
-    return {key: spread for key, spread in found if spread is not None}
+    spreads = ((key, spread_of(values)) for key, values in centers.items())
+    return {key: spread for key, spread in spreads if spread is not None}
 
 
 def key_of(cells: Sequence[object]) -> NoiseKey | None:
-    """The key that cells of a row name, spelled as we do, whoever wrote it."""
+    """Builds a key from the cells of a row, normalizing the workload's text."""
     texts = [cell for cell in cells if isinstance(cell, str)]
     if len(texts) != 6:
         return None
@@ -203,7 +205,7 @@ def key_of(cells: Sequence[object]) -> NoiseKey | None:
 
 
 def workload_of(cell: object) -> dict[str, str] | None:
-    """The axes and values that a cell has as text; none where it has something else."""
+    """Parses a cell's workload text into axes and values; None if it is invalid."""
     if not isinstance(cell, str):
         return None
     try:
@@ -216,91 +218,90 @@ def workload_of(cell: object) -> dict[str, str] | None:
 
 
 PAIRED_NOISE_LEAST = 6
-"""Differences between processes, from which on they tell of noise."""
-_PAIRED_NOISE_ROWS = 1_000_000
+"""Minimum number of differences between processes for a noise estimate."""
+_MAX_PAIR_ROWS = 1_000_000
 Side = tuple[int, str]
 """A session, and a variant of it."""
 Pairs = Mapping[NoiseKey, Mapping[Side, Sequence[float]]]
-"""By runtime workload and side the logarithm of base over variant in each process."""
+"""By runtime workload and side, the logarithm of base over variant in each process."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedSpread:
-    """How far the ratio that a database has may be from the truth."""
+    """The uncertainty of a database's ratio."""
 
     deviation: float
     processes: int
     variants: int
 
 
-# Noise of ratios: base and variants side by side in fresh processes, as a database has them.
-#
-# What drifts from process to process drifts for both: their ratio is surer than either time.
+# Noise of ratios: base and variants side by side in fresh processes. Drift from process to process
+# affects both, so their ratio is more certain than either time.
 
 
 def find_pairs(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> Pairs:
-    """What a database has; what is no time of a process counts for nothing."""
+    """Reads the pairs of a database; invalid times are ignored."""
     if own_version(connection, names) != VERSION or not {ROWS, SESSIONS} <= names.keys():
         return {}
     times: dict[NoiseKey, dict[Side, list[float]]] = {}
     rows = connection.execute(
         "SELECT s.gpu, s.ctk, s.cccl, r.algorithm, r.bench, r.workload, r.variant, r.session,"  # noqa: S608
         f" r.center FROM {ROWS} AS r JOIN {SESSIONS} AS s ON s.id = r.session"
-        f" ORDER BY r.rowid LIMIT {_PAIRED_NOISE_ROWS}"
+        f" ORDER BY r.rowid LIMIT {_MAX_PAIR_ROWS}"
     )
     for *texts, variant, session, center in rows:
         key = key_of(texts)
-        fine = isinstance(center, float) and 0 < center < math.inf and isinstance(variant, str)
-        if key and fine:
+        is_valid = isinstance(center, float) and 0 < center < math.inf and isinstance(variant, str)
+        if key and is_valid:
             times.setdefault(key, {}).setdefault((session, variant), []).append(center)
-    return {key: _logs(sides) for key, sides in times.items()}
+    return {key: _log_ratios(sides) for key, sides in times.items()}
 
 
-def _logs(sides: Mapping[Side, Sequence[float]]) -> dict[Side, Sequence[float]]:
-    """The first of a session beside its first, and so on: so they were taken."""
+def _log_ratios(sides: Mapping[Side, Sequence[float]]) -> dict[Side, Sequence[float]]:
+    """Pairs the n-th time of base with the n-th time of a variant in the same session."""
     return {
         (session, variant): [
             math.log(base / time)
-            for base, time in zip(sides.get((session, BASE), ()), own, strict=False)
+            for base, time in zip(sides.get((session, BASE), ()), times, strict=False)
         ]
-        for (session, variant), own in sides.items()
+        for (session, variant), times in sides.items()
         if variant != BASE
     }
 
 
-def spread_at(lots: Iterable[Mapping[Side, Sequence[float]]]) -> PairedSpread | None:
-    """What several databases say of the ratio of a runtime workload; none where they say little."""
-    return _spread([logs for lot in lots for logs in lot.values()])
+def spread_at(pairs_by_database: Iterable[Mapping[Side, Sequence[float]]]) -> PairedSpread | None:
+    """Pools several databases for the ratio of a runtime workload; None if too little data."""
+    return _paired_spread([logs for pairs in pairs_by_database for logs in pairs.values()])
 
 
 def spread_of_scores(
     runs: Iterable[Sequence[Mapping[Side, Sequence[float]]]], weights: npt.NDArray[np.float64]
 ) -> PairedSpread | None:
-    """The same of a score: by database the sides of all runtime workloads, and their weights."""
+    """Does the same for a score, from the sides of all runtime workloads by database."""
     scores = []
-    for lots in runs:
-        for side in set.intersection(*(set(lot) for lot in lots)):
-            by_process = zip(*(lot[side] for lot in lots), strict=False)
-            scores.append([math.log(float(weights @ np.exp(each))) for each in by_process])
-    return _spread(scores)
+    for pairs_by_point in runs:
+        for side in set.intersection(*(set(pairs) for pairs in pairs_by_point)):
+            by_process = zip(*(pairs[side] for pairs in pairs_by_point), strict=False)
+            scores.append([math.log(float(weights @ np.exp(ratios))) for ratios in by_process])
+    return _paired_spread(scores)
 
 
-def _spread(observed: Iterable[Sequence[float]]) -> PairedSpread | None:
-    """Pooled over variants; base, which all share, makes half of their differences the same."""
-    known = [np.asarray(one) for one in observed if len(one) > 1]
-    freedom = sum(len(one) - 1 for one in known) / 2
+def _paired_spread(observed: Iterable[Sequence[float]]) -> PairedSpread | None:
+    """Pools over variants; the base they share makes half of their differences common."""
+    samples = [np.asarray(sample) for sample in observed if len(sample) > 1]
+    freedom = sum(len(sample) - 1 for sample in samples) / 2
     if freedom < PAIRED_NOISE_LEAST / 2:
         return None
-    squares = sum(float(((one - one.mean()) ** 2).sum()) for one in known)
-    # Few differences know their spread badly: Student's distribution is wider.
+    squares = sum(float(((sample - sample.mean()) ** 2).sum()) for sample in samples)
+    # A small sample underestimates its spread: Student's distribution is wider.
     variance = squares / (2 * freedom) * (freedom / (freedom - 2))
-    processes = min(len(one) for one in known)
-    found = math.sqrt(variance / processes)
-    return PairedSpread(found, processes, len(known)) if 0 < found <= MOST else None
+    processes = min(len(sample) for sample in samples)
+    deviation = math.sqrt(variance / processes)
+    return PairedSpread(deviation, processes, len(samples)) if 0 < deviation <= MOST else None
 
 
-_FINALS_ROWS = 1_000_000
-_NEEDED = {
+_MAX_FINAL_ROWS = 1_000_000
+_FINAL_COLUMNS = {
     "algorithm",
     "bench",
     "workload",
@@ -315,29 +316,30 @@ Finals = Mapping[NoiseKey, Mapping[tuple[int, str], Sequence[float]]]
 """By runtime workload, session and variant: the logarithm of base over variant in each process."""
 
 
-# The last rung of searches: who was a finalist, and how each process found it.
+# The last rung of searches: the finalists, and their results in each process.
 
 
 def find_finals(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> Finals:
-    """What a database has; what is no time of a process counts for nothing."""
+    """Reads the finals of a database; invalid times are ignored."""
     if own_version(connection, names) != VERSION or not {RUNGS, SESSIONS} <= names.keys():
         return {}
-    if not {*names[RUNGS]} >= _NEEDED:
+    if not {*names[RUNGS]} >= _FINAL_COLUMNS:
         return {}
-    found: dict[NoiseKey, dict[tuple[int, str], list[float]]] = {}
+    finals: dict[NoiseKey, dict[tuple[int, str], list[float]]] = {}
     rows = connection.execute(
         "SELECT s.gpu, s.ctk, s.cccl, r.algorithm, r.bench, r.workload, r.variant, r.session,"  # noqa: S608
         f" r.base, r.center FROM {RUNGS} AS r JOIN {SESSIONS} AS s ON s.id = r.session"
-        f" WHERE r.rung = ? AND r.variant <> ? ORDER BY r.session, r.process LIMIT {_FINALS_ROWS}",
+        f" WHERE r.rung = ? AND r.variant <> ? ORDER BY r.session, r.process"
+        f" LIMIT {_MAX_FINAL_ROWS}",
         (LAST, BASE),
     )
     for *texts, variant, session, base, center in rows:
         key = key_of(texts)
         if key and isinstance(variant, str) and _is_time(base) and _is_time(center):
-            found.setdefault(key, {}).setdefault((session, variant), []).append(
+            finals.setdefault(key, {}).setdefault((session, variant), []).append(
                 math.log(base / center)
             )
-    return found
+    return finals
 
 
 def _is_time(value: object) -> bool:
@@ -346,39 +348,41 @@ def _is_time(value: object) -> bool:
 
 WEIGHTS = f"{OWN}weights"
 MOST_WEIGHTS = 1e9
-"""A weight above it is damage."""
+"""A larger weight is treated as damage."""
 
 
 class WeighedValues(tuple[str, ...]):
-    """The values of an axis, in the order of their declaration, each with its weight."""
+    """The values of an axis in declaration order, each with its weight."""
 
     weights: tuple[float, ...]
 
     @classmethod
     def of(cls, values: Sequence[str], weights: Sequence[float] | None) -> tuple[str, ...]:
-        """Values with weights; without any they are what they are."""
+        """Attaches weights to values; without weights, returns a plain tuple."""
         if weights is None:
             return tuple(values)
-        found = cls(values)
-        found.weights = tuple(weights)
-        return found
+        weighed = cls(values)
+        weighed.weights = tuple(weights)
+        return weighed
 
     def weight(self, value: str) -> float:
-        """How much a value counts beside the others."""
+        """Returns a value's weight relative to the others."""
         return self.weights[self.index(value)]
 
 
-# Values of runtime axes that somebody gave weights, in place of those that CCCL gives them.
+# Values of runtime axes with user-defined weights, which replace CCCL's.
 
 
 def are_same(left: Sequence[str], right: Sequence[str]) -> bool:
-    """Whether two databases say the same of an axis."""
-    weights = [one.weights if isinstance(one, WeighedValues) else None for one in (left, right)]
+    """Returns whether two databases declare an axis identically."""
+    weights = [
+        values.weights if isinstance(values, WeighedValues) else None for values in (left, right)
+    ]
     return tuple(left) == tuple(right) and weights[0] == weights[1]
 
 
 def own_weight(values: Sequence[str] | None, value: str) -> float | None:
-    """What somebody gave a value; nothing where nobody gave the axis any."""
+    """Returns the user-defined weight of a value, or None if the axis has none."""
     if isinstance(values, WeighedValues) and value in values:
         return values.weight(value)
     return None
@@ -387,7 +391,7 @@ def own_weight(values: Sequence[str] | None, value: str) -> float | None:
 def keep_weights(
     connection: sqlite3.Connection, key: tuple[str, str, str], values: Sequence[str]
 ) -> None:
-    """Writes the weights of an axis: of an algorithm, a sub-benchmark, and its name."""
+    """Writes the weights of an axis; the key is algorithm, sub-benchmark and axis."""
     if not isinstance(values, WeighedValues):
         return
     connection.execute(
@@ -404,17 +408,17 @@ def keep_weights(
 def find_weights(
     connection: sqlite3.Connection, names: Collection[str]
 ) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    """The axes whose values have weights; one with a weight that is none has none."""
+    """Reads the weights by axis; an axis with an invalid weight is ignored."""
     if WEIGHTS not in names:
         return {}
     rows: dict[tuple[str, str, str], list[tuple[str, float]]] = {}
     for algorithm, bench, axis, value, weight in connection.execute(
         f"SELECT algorithm, bench, axis, value, weight FROM {WEIGHTS} ORDER BY rowid"  # noqa: S608
     ):
-        if all(isinstance(one, str) for one in (algorithm, bench, axis, value)):
+        if all(isinstance(cell, str) for cell in (algorithm, bench, axis, value)):
             rows.setdefault((algorithm, bench, axis), []).append((value, weight))
     return {
-        key: WeighedValues.of([value for value, _ in lot], [weight for _, weight in lot])
-        for key, lot in rows.items()
-        if all(isinstance(weight, float) and 0 < weight < MOST_WEIGHTS for _, weight in lot)
+        key: WeighedValues.of([value for value, _ in entries], [weight for _, weight in entries])
+        for key, entries in rows.items()
+        if all(isinstance(weight, float) and 0 < weight < MOST_WEIGHTS for _, weight in entries)
     }

@@ -1,4 +1,4 @@
-"""The ranking of all variants of all workloads, with verdicts and a choice for each."""
+"""Ranks all variants of all workloads, with verdicts and a choice for each."""
 
 import math
 import re
@@ -58,21 +58,21 @@ ANY = re.compile("")
 
 @dataclass
 class Warnings:
-    """Warnings of the same kind are told once, with their number."""
+    """Collects warnings; equal ones are reported once, with their number."""
 
     _found: dict[tuple[str, str | None, str], DataWarning] = field(default_factory=dict)
 
     def add(self, warning: DataWarning) -> None:
-        """Adds one, or raises the count of its like."""
+        """Adds a warning, or raises the count of an equal one."""
         key = (warning.database, warning.table, warning.message)
-        before = self._found.get(key)
-        if before is not None:
-            warning = before.model_copy(update={"count": before.count + warning.count})
+        earlier = self._found.get(key)
+        if earlier is not None:
+            warning = earlier.model_copy(update={"count": earlier.count + warning.count})
         self._found[key] = warning
 
     @property
     def all(self) -> tuple[DataWarning, ...]:
-        """All of them, in the order in which they appeared."""
+        """All warnings, in order of appearance."""
         return tuple(self._found.values())
 
 
@@ -83,7 +83,7 @@ def open_cases(
     pattern: re.Pattern[str] = ANY,
     axes: Mapping[str, frozenset[str]] | None = None,
 ) -> Iterator[tuple[Case, ...]]:
-    """The cases of some databases; they stay open, as samples are read when asked for."""
+    """Opens databases and yields their cases; they stay open, as samples are read on demand."""
     with open_all(paths) as databases:
         check_alike(databases)
         chosen = axes or {}
@@ -94,8 +94,8 @@ def open_cases(
             measured: dict[str, set[str]] = {}
             for table in database.tables:
                 if pattern.match(table.algorithm):
-                    asked = spelled(chosen, table.axes)
-                    tables.append(rows := read_rows(database, table, asked, warnings.add))
+                    values_by_axis = spelled(chosen, table.axes)
+                    tables.append(rows := read_rows(database, table, values_by_axis, warnings.add))
                     measured.setdefault(table.algorithm, set()).update(rows.variants)
             if not chosen:
                 for warning in never_ran(database, measured, pattern):
@@ -119,9 +119,10 @@ def rank(
     explain: bool = False,
     can: Can | None = None,
 ) -> DbTop:
-    """Scores of all workloads; samples are decoded for those that are shown or may be chosen.
+    """Scores all workloads; decodes samples only for variants that are shown or may be chosen.
 
-    What `can` leaves out is not chosen, and counts for what luck makes of so many.
+    Variants that `can` leaves out are not chosen, but still count in the correction for multiple
+    comparisons.
     """
     rules = rules or Rules()
     warnings = Warnings()
@@ -131,44 +132,54 @@ def rank(
             decoder.start()
         with (
             open_cases(paths, warnings, pattern, axes) as cases,
-            open_cases(confirm_with, warnings, pattern) as finals,
+            open_cases(confirm_with, warnings, pattern) as final_cases,
         ):
-            check_alike(one for case in (*cases, *finals) for one in case.databases)
+            check_alike(database for case in (*cases, *final_cases) for database in case.databases)
             for case in cases:
                 reader = SampleReader(case, decoder, warnings.add)
-                kept = case if alpha >= 1 else distinct(case, reader, alpha)
-                if kept is None:
+                distinct_case = case if alpha >= 1 else distinct(case, reader, alpha)
+                if distinct_case is None:
                     warnings.add(_no_difference(case, alpha))
                     continue
-                scores = score_case(kept, declared or {})
-                judged = SampleReader(kept, decoder, warnings.add) if samples else None
-                again = confirming(case, finals)
-                last = None if again else last_rung(scores, rules)
-                final = finalists(scores, again, rules) if again else _places(scores, last)
-                variants = leading(scores, top, rules, judged, final, can)
-                choice = told = None
-                if samples and not is_partial(kept, axes):
-                    found = confirm(scores, final, again, rules, declared or {}) if again else last
-                    basis = basis_of(scores, variants, found, declared or {})
+                scores = score_case(distinct_case, declared or {})
+                judging_reader = (
+                    SampleReader(distinct_case, decoder, warnings.add) if samples else None
+                )
+                confirming_case = confirming(case, final_cases)
+                last_confirmed = None if confirming_case else last_rung(scores, rules)
+                final_positions = (
+                    finalists(scores, confirming_case, rules)
+                    if confirming_case
+                    else _positions_of(scores, last_confirmed)
+                )
+                variants = leading(scores, top, rules, judging_reader, final_positions, can)
+                choice = explanation = None
+                if samples and not is_partial(distinct_case, axes):
+                    confirmed = (
+                        confirm(scores, final_positions, confirming_case, rules, declared or {})
+                        if confirming_case
+                        else last_confirmed
+                    )
+                    basis = basis_of(scores, variants, confirmed, declared or {})
                     choice = choose(variants, basis, rules, current)
-                    told = reasoning(scores, again, rules) if explain else None
+                    explanation = reasoning(scores, confirming_case, rules) if explain else None
                 if alpha < 1:
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]
-                shown = _shown(variants, top, choice)
-                made = _workload(scores, shown, choice, declared or {})
-                workloads.append(made.model_copy(update={"reasoning": told}))
+                shown_variants = _shown(variants, top, choice)
+                workload = _workload(scores, shown_variants, choice, declared or {})
+                workloads.append(workload.model_copy(update={"reasoning": explanation}))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
 
 
-def _places(scores: Scores, last: Mapping[str, Confirmed] | None) -> list[int]:
-    """Where those of a last rung stand."""
+def _positions_of(scores: Scores, last: Mapping[str, Confirmed] | None) -> list[int]:
+    """Returns the positions of the variants of a last rung."""
     names = [scores.case.variants[int(index)] for index in scores.index]
-    return [at for at, name in enumerate(names) if name in (last or {})]
+    return [position for position, name in enumerate(names) if name in (last or {})]
 
 
 def is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
-    """Whether runtime workloads were left out: nothing is chosen by a part of what is known."""
+    """Returns whether runtime workloads were filtered out: nothing is chosen from partial data."""
     return any(
         axis in part.table.rt_axes
         for part in case.parts
@@ -182,7 +193,7 @@ def basis_of(
     confirmed: Mapping[str, Confirmed] | None,
     declared: DeclaredAxes,
 ) -> Basis:
-    """What a choice among variants rests on."""
+    """Collects what a choice among variants is based on."""
     missing = missing_of_base(scores.case, declared)
     return Basis(
         scores,
@@ -196,24 +207,24 @@ def basis_of(
 def _shown(
     variants: list[ScoredVariant], top: int | None, choice: Choice | None
 ) -> list[ScoredVariant]:
-    """The best ones, and the one that is chosen wherever it stands."""
+    """Returns the top variants, and the chosen one wherever it ranks."""
     shown = variants[:top]
     chosen = choice.variant if choice else None
-    return shown + [v for v in variants[len(shown) :] if v.variant == chosen]
+    return shown + [variant for variant in variants[len(shown) :] if variant.variant == chosen]
 
 
 def _no_difference(case: Case, alpha: float) -> DataWarning:
-    where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
-    message = f"{case.algorithm}[{where}]: no samples differ from base's (alpha {alpha:g})"
+    axes = ", ".join(f"{name}={value}" for name, value in case.workload.items())
+    message = f"{case.algorithm}[{axes}]: no samples differ from base's (alpha {alpha:g})"
     return DataWarning(database=" + ".join(case.files), table=None, message=message)
 
 
 def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) -> None:
-    known = {axis for rows in tables for axis in rows.table.axes}
-    for axis in spelled(chosen, known):
-        if tables and axis not in known:
+    known_axes = {axis for rows in tables for axis in rows.table.axes}
+    for axis in spelled(chosen, known_axes):
+        if tables and axis not in known_axes:
             raise InputError(
-                f"-a {axis}: there is no such axis", f"There are: {', '.join(sorted(known))}"
+                f"-a {axis}: there is no such axis", f"There are: {', '.join(sorted(known_axes))}"
             )
 
 
@@ -225,32 +236,41 @@ def leading(
     final: Sequence[int] = (),
     can: Can | None = None,
 ) -> list[ScoredVariant]:
-    """Those that are shown, and as many more as it takes to find one that the rules allow."""
+    """Returns the variants to show, and more until one is found that the rules allow."""
     names = [scores.case.variants[int(index)] for index in scores.index]
-    places = [at for at, name in enumerate(names) if can is None or can(name)]
-    count = len(places)
-    shown = count if top is None else max(top, rules.candidates + 1, *(at + 1 for at in final))
-    wanted = min(count, shown)
+    positions = [at for at, name in enumerate(names) if can is None or can(name)]
+    count = len(positions)
+    shown = (
+        count
+        if top is None
+        else max(top, rules.candidates + 1, *(position + 1 for position in final))
+    )
+    count_scored = min(count, shown)
     if reader is not None:
-        reader.prepare(int(scores.index[position]) for position in places[:wanted])
-    found = [scored_variant(scores, position, rules, reader) for position in places[:wanted]]
-    for position in places[wanted:] if reader else ():
-        allowed = any(v.variant != BASE and refusal(v, scores, rules) is None for v in found)
+        reader.prepare(int(scores.index[position]) for position in positions[:count_scored])
+    scored = [
+        scored_variant(scores, position, rules, reader) for position in positions[:count_scored]
+    ]
+    for position in positions[count_scored:] if reader else ():
+        allowed = any(
+            variant.variant != BASE and refusal(variant, scores, rules) is None
+            for variant in scored
+        )
         if allowed or scores.score[position] < rules.least_score:
             break
-        # Samples of one that loses too much somewhere need not be looked at.
-        lost = scores.minimum[position] < rules.worst_allowed
-        found.append(scored_variant(scores, position, rules, None if lost else reader))
-    return found
+        # Samples of a variant that loses too much somewhere need not be read.
+        loses_point = scores.minimum[position] < rules.worst_allowed
+        scored.append(scored_variant(scores, position, rules, None if loses_point else reader))
+    return scored
 
 
 def scored_variant(
     scores: Scores, position: int, rules: Rules, reader: SampleReader | None
 ) -> ScoredVariant:
-    """One variant in numbers; with a reader, how sure they are."""
+    """Returns a variant's numbers; with a reader, also their confidence."""
     index = int(scores.index[position])
     name = scores.case.variants[index]
-    plain = ScoredVariant(
+    scored = ScoredVariant(
         variant=name,
         score=float(scores.score[position]),
         min=float(scores.minimum[position]),
@@ -259,21 +279,24 @@ def scored_variant(
         worst=None if name == BASE else _worst(scores, index),
     )
     if reader is None or name == BASE:
-        return plain
-    found = judge(scores, index, rules, reader)
-    return plain.model_copy(
+        return scored
+    confidence = judge(scores, index, rules, reader)
+    return scored.model_copy(
         update={
-            "interval": found.interval,
-            "verdict": found.verdict,
-            "worst": found.worst,
-            "slower": found.slower,
-            "loss": found.loss,
+            "interval": confidence.interval,
+            "verdict": confidence.verdict,
+            "worst": confidence.worst,
+            "slower": confidence.slower,
+            "loss": confidence.loss,
         }
     )
 
 
 def _worst(scores: Scores, variant: int) -> PointRatio:
-    part = min(range(len(scores.ratios)), key=lambda i: float(scores.ratios[i][variant].min()))
+    part = min(
+        range(len(scores.ratios)),
+        key=lambda part_index: float(scores.ratios[part_index][variant].min()),
+    )
     column = int(scores.ratios[part][variant].argmin())
     table = scores.case.parts[part].table
     return PointRatio(
@@ -304,15 +327,20 @@ def _workload(
 Flags = np.ndarray[tuple[int, int], np.dtype[np.bool_]]
 
 
-# CCCL's `--alpha`: only runtime workloads where samples differ from base's count.
+# CCCL's `--alpha`: only runtime workloads whose samples differ from base's count.
 
 
 def distinct(case: Case, reader: SampleReader, alpha: float) -> Case | None:
-    """A variant stays when it differs from base wherever any variant does; none when none does."""
+    """Keeps the runtime workloads on which any variant differs from base; None if there are none.
+
+    A variant that does not differ from base on all of them is no longer complete.
+    """
     complete = np.all([(part.repeats > 0).all(axis=1) for part in case.parts], axis=0)
     differs = [_differences(part, reader, alpha, np.flatnonzero(complete)) for part in case.parts]
     parts = tuple(
-        _only(part, flags) for part, flags in zip(case.parts, differs, strict=True) if flags.any()
+        _keep_flagged(part, flags)
+        for part, flags in zip(case.parts, differs, strict=True)
+        if flags.any()
     )
     if not parts:
         return None
@@ -320,40 +348,44 @@ def distinct(case: Case, reader: SampleReader, alpha: float) -> Case | None:
 
 
 def _differences(part: Part, reader: SampleReader, alpha: float, variants: Integers) -> Flags:
-    found: Flags = np.zeros((part.centers.shape[1], len(part.points)), np.bool_)
+    flags: Flags = np.zeros((part.centers.shape[1], len(part.points)), np.bool_)
     for run in range(len(part.centers)):
         base = reader.base(part, run)
         for variant in variants[variants > 0]:
             for column, samples in enumerate(reader.read(part, variant, run)):
                 reference = base[column]
                 if samples is not None and reference is not None:
-                    found[variant, column] |= p_value(reference, samples) < alpha
-    return found
+                    flags[variant, column] |= p_value(reference, samples) < alpha
+    return flags
 
 
-def _only(part: Part, differs: Flags) -> Part:
-    kept = np.flatnonzero(differs.any(axis=0))
+def _keep_flagged(part: Part, differs: Flags) -> Part:
+    kept_columns = np.flatnonzero(differs.any(axis=0))
     centers: Floats = part.centers.copy()
     centers[:, 1:][:, ~differs[1:]] = np.nan
-    points = tuple(part.points[column] for column in kept)
-    return replace(part, points=points, centers=centers[:, :, kept], rowids=part.rowids[:, :, kept])
+    points = tuple(part.points[column] for column in kept_columns)
+    return replace(
+        part,
+        points=points,
+        centers=centers[:, :, kept_columns],
+        rowids=part.rowids[:, :, kept_columns],
+    )
 
 
 SMALL = 8
 
 
-# The Mann-Whitney U test that CCCL's `--alpha` uses to tell whether samples differ at all.
-#
+# The Mann-Whitney U test, with which CCCL's `--alpha` decides whether samples differ at all.
 # Two-sided, by the normal approximation with correction for ties and continuity; exact for small
-# sets without ties, as the approximation is poor there.
+# sets without ties, where the approximation is poor.
 
 
-def p_value(one: Samples, other: Samples) -> float:
-    """How likely samples differ as much as these, if they come from the same distribution."""
-    n, m = one.size, other.size
-    both = np.concatenate([one, other])
-    values, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
-    # The rank of equal values is the mean of the ranks that they take.
+def p_value(samples_a: Samples, samples_b: Samples) -> float:
+    """Returns the probability of such a difference if both come from one distribution."""
+    n, m = samples_a.size, samples_b.size
+    pooled = np.concatenate([samples_a, samples_b])
+    values, inverse, counts = np.unique(pooled, return_inverse=True, return_counts=True)
+    # Equal values share the mean of their ranks.
     ranks = np.cumsum(counts) - (counts - 1) / 2
     u = float(ranks[inverse[:n]].sum()) - n * (n + 1) / 2
     u = max(u, n * m - u)
@@ -369,7 +401,7 @@ def p_value(one: Samples, other: Samples) -> float:
 
 
 def _exact_tail(u: int, n: int, m: int) -> float:
-    """How often U is at least `u`, over all ways to mix the samples."""
+    """Returns the probability that U is at least `u`, over all orders of the samples."""
     ways = [_ways(n, m, value) for value in range(n * m + 1)]
     return sum(ways[u:]) / sum(ways)
 
@@ -384,28 +416,34 @@ def _ways(n: int, m: int, u: int) -> int:
 
 
 LEAST = 2
-"""Processes of the last rung, from which on a finalist counts as measured again."""
+"""Minimum number of last-rung processes for a finalist to count as remeasured."""
 
 
-# What the last rung of a search says of its finalists: nothing was chosen by its samples.
+# The last rung of a search, by whose samples nothing was chosen.
 
 
 def last_rung(scores: Scores, rules: Rules) -> Mapping[str, Confirmed] | None:
-    """By finalist what it is worth, and why it is not taken; none where there was no last rung.
+    """Returns each finalist's result, with a refusal if any; None if there was no last rung.
 
-    The rows of finalists are those of the last rung. They were selected by other samples, so that
-    only what luck makes of so few is left to be beaten.
+    The rows of finalists are those of the last rung. Other samples selected them, so the
+    multiple-comparison threshold only needs to cover the few finalists.
     """
-    known = _finalists(scores.case)
-    if not known:
+    processes_by_finalist = _finalists(scores.case)
+    if not processes_by_finalist:
         return None
     names = [scores.case.variants[int(index)] for index in scores.index]
-    places = {name: at for at, name in enumerate(names) if name in known}
-    luck = max(half_width(rules), threshold(max(1, len(places)), 1 - rules.confidence))
+    positions = {
+        name: position for position, name in enumerate(names) if name in processes_by_finalist
+    }
+    luck = max(half_width(rules), threshold(max(1, len(positions)), 1 - rules.confidence))
     limit = max(rules.least_score, 1 + luck * deviation(scores, rules))
     return {
-        name: Confirmed(float(scores.score[at]), known[name], _refusal(scores, at, limit, rules))
-        for name, at in places.items()
+        name: Confirmed(
+            float(scores.score[position]),
+            processes_by_finalist[name],
+            _refusal(scores, position, limit, rules),
+        )
+        for name, position in positions.items()
     }
 
 
@@ -419,33 +457,37 @@ def _refusal(scores: Scores, place: int, limit: float, rules: Rules) -> str | No
 
 
 def _finalists(case: Case) -> dict[str, int]:
-    """Variant → the processes in which it was on every runtime workload."""
+    """Counts, by variant, the processes in which it ran on every runtime workload."""
     counts: dict[str, int] | None = None
     for part in case.parts:
         for point in part.points:
             axes = {**case.workload, **dict(zip(part.table.rt_axes, point, strict=True))}
             key = noise_key(case.key, case.algorithm, part.table.subbench, axes)
-            here: dict[str, int] = {}
-            for one in case.databases:
-                for (_, variant), logs in one.finals.get(key, {}).items():
-                    here[variant] = here.get(variant, 0) + len(logs)
+            counts_of_point: dict[str, int] = {}
+            for database in case.databases:
+                for (_, variant), logs in database.finals.get(key, {}).items():
+                    counts_of_point[variant] = counts_of_point.get(variant, 0) + len(logs)
             counts = (
-                here
+                counts_of_point
                 if counts is None
-                else {name: min(n, here[name]) for name, n in counts.items() if name in here}
+                else {
+                    name: min(count, counts_of_point[name])
+                    for name, count in counts.items()
+                    if name in counts_of_point
+                }
             )
-    return {name: n for name, n in (counts or {}).items() if n >= LEAST}
+    return {name: count for name, count in (counts or {}).items() if count >= LEAST}
 
 
-# What a choice was made from, in numbers.
+# The numbers behind a choice.
 
 
-def reasoning(scores: Scores, again: Case | None, rules: Rules) -> Reasoning:
-    """Weights and noise by runtime workload, and what would decide for the best variant."""
+def reasoning(scores: Scores, confirming_case: Case | None, rules: Rules) -> Reasoning:
+    """Returns weights and noise by runtime workload, and what would decide for the best variant."""
     best = next(iter(finalists(scores, scores.case, rules)), None)
     return Reasoning(
         runtime=tuple(_runtime(scores)),
-        confirming=again.files if again else (),
+        confirming=confirming_case.files if confirming_case else (),
         enough=None if best is None else enough(scores, float(scores.score[best]), rules),
         runs=runs_needed(scores.tried, deviation(scores, rules), rules),
     )

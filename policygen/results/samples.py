@@ -21,7 +21,7 @@ class BadSamplesError(ValueError):
 
 
 def decode(blob: object) -> Samples:
-    """The samples of one row, sorted. On damaged blobs this can crash: see `Decoder`."""
+    """Decodes the samples of one row, sorted. A damaged blob can crash it: see `Decoder`."""
     import fpzip
 
     try:
@@ -31,7 +31,7 @@ def decode(blob: object) -> Samples:
     try:
         values = np.asarray(fpzip.decompress(blob), dtype=np.float64).reshape(-1)
     except Exception as error:
-        # fpzip raises its own kinds, and plain ones, for what it refuses.
+        # fpzip raises its own exceptions as well as built-in ones.
         raise BadSamplesError(f"fpzip refuses them: {error}") from error
     if not values.size or not np.all(np.isfinite(values)) or values.min() <= 0:
         raise BadSamplesError("they are not positive and finite")
@@ -39,27 +39,27 @@ def decode(blob: object) -> Samples:
 
 
 def middle(values: Samples) -> float:
-    """The median of samples, which are sorted."""
+    """Returns the median of sorted samples."""
     below, above = values[(values.size - 1) // 2], values[values.size // 2]
     return float(below + above) / 2
 
 
 def encode(values: Samples) -> bytes:
-    """The blob of some samples, as CCCL's search writes it."""
+    """Encodes samples into a blob as CCCL's search does."""
     import fpzip
 
     return bytes(fpzip.compress(np.sort(np.asarray(values, dtype=np.float32))))
 
 
 MOST = 1 << 24
-"""No search takes as many samples of one row."""
+"""Upper limit of samples per row, above any search's."""
 DENSEST = 4_000
-"""Samples in one byte; equal ones came to 3,600."""
+"""Maximum samples per byte of a blob; equal samples reached 3,600."""
 _TOP = (1 << 32) - 1
 
 
 class _Decoder:
-    """fpzip's range decoder, for plain bits only."""
+    """fpzip's range decoder, for raw bits only."""
 
     def __init__(self, blob: bytes) -> None:
         self._rest = iter(blob)
@@ -68,7 +68,7 @@ class _Decoder:
         self._shift(4)
 
     def bits(self, count: int) -> int:
-        """The next bits; the lower half of 32 comes first."""
+        """Returns the next bits; of 32 bits the lower half comes first."""
         if count > 16:
             return self.bits(16) | self.bits(count - 16) << 16
         self._range >>= count
@@ -91,17 +91,13 @@ class _Decoder:
             self._low = self._low << 8 & _TOP
 
 
-# How many values an fpzip blob holds, told without decoding it.
-#
-# fpzip believes what its header says: a damaged one makes it take gigabytes of memory, or crash.
-# The
-# header is range-coded: `fpz`, the version in 16 and 8 bits, the type in 1, the precision in 7,
-# and
-# four dimensions in 32 bits each.
+# Reading the number of values in an fpzip blob without decoding it. fpzip trusts its header: a
+# damaged one makes it allocate gigabytes of memory, or crash. The header is range-coded: `fpz`, the
+# version in 16 and 8 bits, the type in 1, the precision in 7, and four dimensions in 32 bits each.
 
 
 def count_samples(blob: object) -> int:
-    """The number of samples; refuses what is no blob of plausible size."""
+    """Returns the number of samples; refuses anything but a blob of plausible size."""
     if not isinstance(blob, bytes) or not blob:
         raise ValueError("no samples")
     decoder = _Decoder(blob)
@@ -118,15 +114,15 @@ def count_samples(blob: object) -> int:
 
 WORKER = module(__name__)
 AT_ONCE = 32 << 10
-"""Bytes of blobs; a pipe holds 64 KiB."""
+"""Bytes of blobs per batch; a pipe holds 64 KiB."""
 LIMIT = 10.0
-"""Seconds for one batch; whole ones take milliseconds, damaged ones can take for ever."""
+"""Timeout in seconds for one batch; valid ones take milliseconds, damaged ones may never end."""
 WHOLE = bytes.fromhex("66707929870ef0ff0001fe000000ff000000ff000000ff00f33bd3dc6b08260000000000")
-"""Two samples of 1 and 2 seconds."""
+"""A valid blob of two samples, 1 and 2 seconds."""
 
 
 class Decoder:
-    """Starts its process when it is told to, or when the first samples are asked for."""
+    """Decodes samples in a worker process, started by `start` or on first use."""
 
     def __init__(self) -> None:
         self._worker: Child | None = None
@@ -139,7 +135,7 @@ class Decoder:
         self.close()
 
     def start(self) -> None:
-        """Starts the process early, so that it is ready when it is needed."""
+        """Starts the process early, so that it is ready on first use."""
         self._worker = self._worker or _start()
 
     def close(self) -> None:
@@ -149,24 +145,24 @@ class Decoder:
             self._worker = None
 
     def decode(self, blobs: Sequence[object]) -> list[Samples | BadSamplesError]:
-        """The samples of some rows, sorted; a blob that kills the decoder is a bad one."""
-        found: list[Samples | BadSamplesError] = []
+        """Decodes the samples of rows, sorted; a blob that crashes the decoder is damaged."""
+        decoded: list[Samples | BadSamplesError] = []
         if blobs:
             self._check()
-        while len(found) < len(blobs):
-            if not isinstance(blobs[len(found)], bytes):
-                found.append(BadSamplesError("they are no blob"))
+        while len(decoded) < len(blobs):
+            if not isinstance(blobs[len(decoded)], bytes):
+                decoded.append(BadSamplesError("they are no blob"))
                 continue
-            batch = _batch(blobs[len(found) :])
+            batch = _batch(blobs[len(decoded) :])
             answers = self._ask(batch)
-            found += [_read(answer) for answer in answers]
+            decoded += [_parse_answer(answer) for answer in answers]
             if len(answers) < len(batch):
                 self.close()
-                found.append(BadSamplesError("fpzip crashes on them"))
-        return found
+                decoded.append(BadSamplesError("fpzip crashes on them"))
+        return decoded
 
     def _check(self) -> None:
-        """Once: an fpzip that cannot decode what is whole says nothing of a database."""
+        """Checks once that fpzip decodes a valid blob, to blame failures on the database."""
         if self._checked:
             return
         self._checked = True
@@ -178,32 +174,32 @@ class Decoder:
             )
 
     def _ask(self, batch: Sequence[bytes]) -> list[bytes]:
-        """Answers, up to the blob that was too much."""
+        """Returns the answers, up to the blob that failed."""
         self.start()
         assert self._worker is not None
         source, sink = self._worker.process.stdout, self._worker.process.stdin
         assert source is not None
         assert sink is not None
         answers: list[bytes] = []
-        watch = threading.Timer(LIMIT, self._worker.kill)
-        watch.start()
+        watchdog = threading.Timer(LIMIT, self._worker.kill)
+        watchdog.start()
         try:
             sink.write(b"".join(map(framed, batch)))
             sink.flush()
             while len(answers) < len(batch) and (answer := read_part(source)):
                 answers.append(answer)
         except BrokenPipeError:
-            pass  # it died before it had read all
+            pass  # the worker died before it had read everything
         finally:
-            watch.cancel()
+            watchdog.cancel()
         return answers
 
 
-# The near side of the process that decodes samples; one that dies is replaced.
+# The parent's side of the decoding process; a process that dies is replaced.
 
 
 def _batch(blobs: Sequence[object]) -> list[bytes]:
-    """As many as a pipe holds, so that neither side waits for the other; at least one."""
+    """Returns as many blobs as a pipe holds, to avoid deadlock; at least one."""
     batch: list[bytes] = []
     size = 0
     for blob in blobs:
@@ -214,7 +210,7 @@ def _batch(blobs: Sequence[object]) -> list[bytes]:
     return batch
 
 
-def _read(answer: bytes) -> Samples | BadSamplesError:
+def _parse_answer(answer: bytes) -> Samples | BadSamplesError:
     if answer[:1] == b"-":
         return BadSamplesError(answer[1:].decode())
     return np.frombuffer(answer, np.float64, offset=1)
@@ -225,25 +221,23 @@ def _start() -> Child:
 
 
 def _stop(worker: Child) -> None:
-    worker.kill()  # it has nothing to end with, and would take its time
-    for end in (worker.process.stdin, worker.process.stdout):
-        if end is not None:
+    worker.kill()  # it has no state to save, and ending normally takes longer
+    for pipe_end in (worker.process.stdin, worker.process.stdout):
+        if pipe_end is not None:
             with suppress(BrokenPipeError):
-                end.close()
+                pipe_end.close()
 
 
 LENGTH = 4
 
 
-# Decodes samples in a process of its own: on damaged blobs, fpzip crashes.
-#
-# Reads blobs from standard input and writes answers to standard output, each behind its length in
-# four bytes. An answer begins with `+` and has the samples as doubles, or with `-` and the
-# reason.
+# Decodes samples in a separate process: on damaged blobs, fpzip crashes. Reads blobs from standard
+# input and writes answers to standard output, each prefixed by its length in four bytes. An answer
+# is `+` with the samples as doubles, or `-` with the reason.
 
 
 def read_part(source: IO[bytes]) -> bytes | None:
-    """One part; none when there is no more, or half of it."""
+    """Reads one part; None at the end of input, or if it is truncated."""
     head = source.read(LENGTH)
     size = int.from_bytes(head, "little")
     part = source.read(size) if len(head) == LENGTH else b""
@@ -251,12 +245,12 @@ def read_part(source: IO[bytes]) -> bytes | None:
 
 
 def framed(part: bytes) -> bytes:
-    """A part as it is written."""
+    """Prefixes a part with its length."""
     return len(part).to_bytes(LENGTH, "little") + part
 
 
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:
-    """Answers until there are no more questions."""
+    """Answers until the input ends."""
     while (blob := read_part(source)) is not None:
         try:
             answer = b"+" + decode(blob).tobytes()

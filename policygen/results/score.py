@@ -1,4 +1,4 @@
-"""The score of each variant: its speedup over base, weighted over all runtime workloads."""
+"""Scores each variant: its speedup over base, weighted over all runtime workloads."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,48 +22,52 @@ class Scores:
 
     case: Case
     index: Integers
-    """Into the case's variants."""
+    """Index into the case's variants."""
     score: Floats
     minimum: Floats
     mean: Floats
     maximum: Floats
     ratios: tuple[Floats, ...]
-    """By part: all variants of the case by runtime workload, over 1 is faster."""
+    """By part, all variants of the case by runtime workload; above 1 is faster."""
     weights: tuple[Floats, ...]
     approximate: bool
     incomplete: int
     noise: Noise
     repeats: Integers
-    """By variant of the case: in how many runs it was measured, where it was measured least."""
+    """By variant of the case, the lowest number of runs over its runtime workloads."""
 
     @property
     def tried(self) -> int:
-        """Variants that were measured whole, base not counted."""
+        """The number of complete variants, excluding base."""
         return max(0, len(self.index) - 1)
 
     @property
     def gains(self) -> Floats:
-        """What each of those gains."""
+        """The gains of the complete variants."""
         return np.asarray(self.score[self.index != 0] - 1)
 
 
 def score_case(case: Case, declared: DeclaredAxes) -> Scores:
-    """Only variants that were measured on all of base's runtime workloads count."""
+    """Scores variants that were measured on all of base's runtime workloads."""
     by_part, approximate = weights(case, declared)
     ratios = tuple(part.ratios for part in case.parts)
     complete = np.all([~np.isnan(part).any(axis=1) for part in ratios], axis=0)
     index = np.flatnonzero(complete)
-    chosen = [part[index] for part in ratios]
-    total = sum((part @ weight for part, weight in zip(chosen, by_part, strict=True)), np.zeros(1))
+    complete_ratios = [part[index] for part in ratios]
+    total = sum(
+        (part @ weight for part, weight in zip(complete_ratios, by_part, strict=True)), np.zeros(1)
+    )
     score = np.broadcast_to(total, index.shape)
-    order = sorted(range(len(index)), key=lambda i: (-score[i], case.variants[index[i]]))
+    order = sorted(
+        range(len(index)), key=lambda position: (-score[position], case.variants[index[position]])
+    )
     return Scores(
         case=case,
         index=index[order],
         score=score[order],
-        minimum=np.min([part.min(axis=1) for part in chosen], axis=0)[order],
-        mean=np.mean([part.mean(axis=1) for part in chosen], axis=0)[order],
-        maximum=np.max([part.max(axis=1) for part in chosen], axis=0)[order],
+        minimum=np.min([part.min(axis=1) for part in complete_ratios], axis=0)[order],
+        mean=np.mean([part.mean(axis=1) for part in complete_ratios], axis=0)[order],
+        maximum=np.max([part.max(axis=1) for part in complete_ratios], axis=0)[order],
         ratios=ratios,
         weights=by_part,
         approximate=approximate,
@@ -76,28 +80,28 @@ def score_case(case: Case, declared: DeclaredAxes) -> Scores:
 Decoded = Mapping[int, Samples | BadSamplesError]
 """By runtime workload."""
 SAME = 1e-4
-"""Samples are kept in single precision."""
+"""Relative tolerance: samples are kept in single precision."""
 LEAST = 5
-"""Of fewer samples nobody knows how sure their median is."""
+"""With fewer samples the certainty of a median is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """What the samples of one variant say."""
+    """What the samples of one variant show."""
 
     interval: Interval | None
     verdict: Verdict | None
-    """None where no samples tell how sure the score is."""
+    """None if no samples show how certain the score is."""
     worst: PointRatio
     slower: int
     loss: float | None
     loses: bool
-    """Whether a runtime workload loses more than is allowed, beyond noise."""
+    """Whether a runtime workload loses more than allowed, beyond noise."""
 
 
 @dataclass
 class SampleReader:
-    """Reads and decodes the samples that are asked for, and no others."""
+    """Reads and decodes samples on demand."""
 
     case: Case
     decoder: Decoder
@@ -107,60 +111,66 @@ class SampleReader:
     _decoded: dict[tuple[str, int, int], Decoded] = field(default_factory=dict)
 
     def prepare(self, variants: Iterable[int]) -> None:
-        """Decodes the samples of base and of some variants together, which takes less time."""
+        """Decodes the samples of base and of some variants in one batch, which is faster."""
         runs = range(len(self.case.databases))
-        wanted = {0, *variants}
-        keys = [(part, one, run) for part in self.case.parts for one in wanted for run in runs]
+        indices = {0, *variants}
+        keys = [
+            (part, variant, run) for part in self.case.parts for variant in indices for run in runs
+        ]
         blobs = [self._blobs(*key) for key in keys]
-        decoded = iter(self.decoder.decode([blob for found in blobs for blob in found.values()]))
-        for (part, one, run), found in zip(keys, blobs, strict=True):
-            answers = {column: next(decoded) for column in found}
-            self._decoded[part.table.name, one, run] = answers
+        decoded = iter(
+            self.decoder.decode([blob for blobs_of_key in blobs for blob in blobs_of_key.values()])
+        )
+        for (part, variant, run), blobs_of_key in zip(keys, blobs, strict=True):
+            answers = {column: next(decoded) for column in blobs_of_key}
+            self._decoded[part.table.name, variant, run] = answers
 
     def base(self, part: Part, run: int) -> list[Samples | None]:
-        """Base's samples, decoded once for all variants."""
+        """Returns base's samples, decoded once for all variants."""
         key = part.table.name, run
         if key not in self._base:
             self._base[key] = self.read(part, 0, run)
         return self._base[key]
 
     def base_medians(self, part: Part, run: int) -> list[Floats | None]:
-        """Medians of resamples of base's samples, drawn once for all variants."""
+        """Returns medians of resamples of base's samples, drawn once for all variants."""
         key = part.table.name, run
         if key not in self._base_medians:
-            more = (str(run),) if run else ()
-            rng = generator(*_identity(self.case), part.table.name, BASE, *more)
-            found = [_medians(one, rng) for one in self.base(part, run)]
-            self._base_medians[key] = found
+            run_identity = (str(run),) if run else ()
+            rng = generator(*_identity(self.case), part.table.name, BASE, *run_identity)
+            resampled = [_medians(samples, rng) for samples in self.base(part, run)]
+            self._base_medians[key] = resampled
         return self._base_medians[key]
 
     def read(self, part: Part, variant: int, run: int) -> list[Samples | None]:
-        """The samples of a variant by runtime workload; none where they cannot be used."""
-        known = self._decoded.pop((part.table.name, variant, run), None)
-        if known is None:
+        """Returns a variant's samples by runtime workload; None where missing or invalid."""
+        decoded = self._decoded.pop((part.table.name, variant, run), None)
+        if decoded is None:
             blobs = self._blobs(part, variant, run)
-            known = dict(zip(blobs, self.decoder.decode([*blobs.values()]), strict=True))
-        found: list[Samples | None] = [None] * len(part.points)
-        for column, samples in known.items():
+            decoded = dict(zip(blobs, self.decoder.decode([*blobs.values()]), strict=True))
+        result: list[Samples | None] = [None] * len(part.points)
+        for column, samples in decoded.items():
             if isinstance(samples, BadSamplesError):
-                self._tell(part, variant, run, column, samples)
+                self._warn_about(part, variant, run, column, samples)
             elif not isclose(middle(samples), part.centers[run, variant, column], rel_tol=SAME):
-                # A damaged blob can decode, to something else.
+                # A damaged blob may still decode, to something else.
                 error = BadSamplesError("their median is not the center of the row")
-                self._tell(part, variant, run, column, error)
+                self._warn_about(part, variant, run, column, error)
             else:
-                found[column] = samples
-        return found
+                result[column] = samples
+        return result
 
     def _blobs(self, part: Part, variant: int, run: int) -> dict[int, object]:
-        """By runtime workload, of those that have samples."""
+        """Returns blobs by runtime workload, where there are samples."""
         if "samples" not in part.table.columns:
             return {}
-        blobs = {c: self._blob(part, variant, run, c) for c in range(len(part.points))}
+        blobs = {
+            column: self._blob(part, variant, run, column) for column in range(len(part.points))
+        }
         return {column: blob for column, blob in blobs.items() if blob is not None}
 
     def _blob(self, part: Part, variant: int, run: int, column: int) -> object:
-        """None where there are no samples, as NVBench's --json keeps none."""
+        """Returns a row's blob; None if it has no samples, as with NVBench's --json."""
         rowid = int(part.rowids[run, variant, column])
         if rowid < 0 or np.isnan(part.centers[run, variant, column]):
             return None
@@ -169,7 +179,7 @@ class SampleReader:
         row = connection.execute(sql, (rowid,)).fetchone()
         return None if row is None else row[0]
 
-    def _tell(
+    def _warn_about(
         self, part: Part, variant: int, run: int, column: int, error: BadSamplesError
     ) -> None:
         self.warn(
@@ -182,106 +192,108 @@ class SampleReader:
         )
 
 
-# How sure a score is, what got slower, and the verdict.
+# The certainty of a score, slowdowns, and the verdict.
 
 
 def judge(
     scores: Scores, variant: int, rules: Rules, reader: SampleReader, *, named: bool = False
 ) -> Confidence:
-    """What is known of a variant: its samples, and how far runs are from each other.
+    """Judges a variant by its samples and by the noise between runs.
 
-    One that was `named` before anybody looked is not the luckiest of all that were tried.
+    A variant that was `named` beforehand needs no correction for multiple comparisons.
     """
     case = scores.case
     rng = generator(*_identity(case), case.variants[variant])
-    within: Floats | None = np.zeros(DRAWS)
+    score_draws: Floats | None = np.zeros(DRAWS)
     points: list[PointRatio] = []
     for index, part in enumerate(case.parts):
         draws = _draws(part, variant, reader, rng)
         repeats = part.repeats_of(variant)
         for column, point in enumerate(part.points):
-            ratio, drawn = float(scores.ratios[index][variant, column]), draws[column]
+            ratio, ratio_draws = float(scores.ratios[index][variant, column]), draws[column]
             weight = float(scores.weights[index][column])
-            found = None
-            if drawn is None:
-                within = None
+            interval = None
+            if ratio_draws is None:
+                score_draws = None
             else:
-                within = None if within is None else within + weight * drawn
-                own = float(scores.noise.points[index][column]) * ratio
-                found = _around(ratio, own, float(drawn.std()), int(repeats[column]), rules)
+                score_draws = None if score_draws is None else score_draws + weight * ratio_draws
+                ratio_noise = float(scores.noise.points[index][column]) * ratio
+                interval = _interval(
+                    ratio, ratio_noise, float(ratio_draws.std()), int(repeats[column]), rules
+                )
             points.append(
                 PointRatio(
                     subbench=part.table.subbench,
                     point=dict(zip(part.table.rt_axes, point, strict=True)),
                     weight=weight,
                     ratio=ratio,
-                    interval=found,
+                    interval=interval,
                 )
             )
     score = sum(point.weight * point.ratio for point in points)
-    lost = [point for point in points if _high(point) < 1 - rules.point_noise]
-    whole, verdict = None, None
+    slower_points = [point for point in points if _upper_bound(point) < 1 - rules.point_noise]
+    score_interval, verdict = None, None
     too_much = min(1 - rules.point_noise, rules.worst_allowed)
-    losses = any(_high(point) < too_much for point in points)
-    if within is not None:
+    losses = any(_upper_bound(point) < too_much for point in points)
+    if score_draws is not None:
         noise, runs = deviation(scores, rules), int(scores.repeats[variant])
-        whole = _around(score, noise, float(within.std()), runs, rules)
-        sure = _deviation(noise, float(within.std()), runs)
-        lucky = half_width(rules) if named else luck(scores, rules)
-        verdict = _verdict(score, lucky * sure, losses=losses)
+        score_interval = _interval(score, noise, float(score_draws.std()), runs, rules)
+        score_deviation = _deviation(noise, float(score_draws.std()), runs)
+        threshold_width = half_width(rules) if named else luck(scores, rules)
+        verdict = _verdict(score, threshold_width * score_deviation, losses=losses)
     return Confidence(
-        interval=whole,
+        interval=score_interval,
         verdict=verdict,
         worst=min(points, key=lambda point: point.ratio),
-        slower=len(lost),
-        loss=max((1 - point.ratio for point in lost), default=None),
+        slower=len(slower_points),
+        loss=max((1 - point.ratio for point in slower_points), default=None),
         loses=losses,
     )
 
 
 def deviation(scores: Scores, rules: Rules) -> float:
-    """The standard deviation of a score in one run: as stated, else as known."""
+    """Returns the standard deviation of a score in one run: stated, else estimated."""
     return scores.noise.score if rules.noise is None else rules.noise
 
 
 def luck(scores: Scores, rules: Rules) -> float:
-    """What luck explains, in deviations of a score; never less than the interval's half width."""
+    """Returns the luck threshold in deviations of a score; at least the half width."""
     return max(half_width(rules), threshold(max(1, scores.tried), 1 - rules.confidence))
 
 
 def half_width(rules: Rules) -> float:
-    """Of an interval, in deviations."""
+    """Returns the half width of an interval, in deviations."""
     return NormalDist().inv_cdf((1 + rules.confidence) / 2)
 
 
 def _draws(
     part: Part, variant: int, reader: SampleReader, rng: np.random.Generator
 ) -> list[Floats | None]:
-    """Resampled ratios by runtime workload, the mean over the runs; none without samples."""
+    """Resamples ratios by runtime workload, averaged over the runs; None without samples."""
     runs = [run for run in range(len(part.centers)) if not np.isnan(part.centers[run, 0]).all()]
-    found: list[list[Floats]] = [[] for _ in part.points]
+    ratios_by_point: list[list[Floats]] = [[] for _ in part.points]
     for run in runs:
-        base, own = reader.base_medians(part, run), reader.read(part, variant, run)
-        for column, samples in enumerate(own):
-            one, other = base[column], _medians(samples, rng)
-            if one is not None and other is not None:
-                found[column].append(one / other)
-    return [sum(each[1:], each[0]) / len(each) if each else None for each in found]
+        base, variant_samples = reader.base_medians(part, run), reader.read(part, variant, run)
+        for column, samples in enumerate(variant_samples):
+            base_draws, variant_draws = base[column], _medians(samples, rng)
+            if base_draws is not None and variant_draws is not None:
+                ratios_by_point[column].append(base_draws / variant_draws)
+    return [sum(draws[1:], draws[0]) / len(draws) if draws else None for draws in ratios_by_point]
 
 
 def _medians(samples: Samples | None, rng: np.random.Generator) -> Floats | None:
-    """Medians of resamples; a few samples do not tell how sure their median is."""
+    """Returns medians of resamples; None for too few samples."""
     return None if samples is None or samples.size < LEAST else medians(samples, rng)
 
 
-def _around(value: float, noise: float, within: float, runs: int, rules: Rules) -> Interval:
-    """Where a value lies, as far as noise goes."""
+def _interval(value: float, noise: float, within: float, runs: int, rules: Rules) -> Interval:
+    """Returns the interval around a value."""
     reach = half_width(rules) * _deviation(noise, within, runs)
     return Interval(low=value - reach, high=value + reach)
 
 
 def _deviation(noise: float, within: float, runs: int) -> float:
-    """Of a mean over runs: what differs between them, and what one run does not know itself."""
+    """Returns the deviation of a mean over runs: noise between runs, uncertainty within."""
     return hypot(noise / sqrt(max(1, runs)), within)
 
 
@@ -291,11 +303,11 @@ def _identity(case: Case) -> tuple[str, ...]:
 
 
 def _verdict(score: float, lucky: float, *, losses: bool) -> Verdict:
-    """Better is what luck does not explain, with as many variants as were tried."""
+    """Returns the verdict; a gain must exceed what luck explains among all variants tried."""
     if score - lucky > 1:
-        return "mixed" if losses else "better"  # real losses in sum with real gains
+        return "mixed" if losses else "better"  # real losses, and real gains in sum
     return "worse" if score + lucky < 1 else "too close to call"
 
 
-def _high(point: PointRatio) -> float:
+def _upper_bound(point: PointRatio) -> float:
     return point.interval.high if point.interval else point.ratio

@@ -1,7 +1,7 @@
-"""What sessions and searches wrote of themselves.
+"""Reads what sessions and searches recorded about themselves.
 
-A database is a stranger's, and may hold anything: what is no time, no label or no workload is left
-out and counted.
+Databases are untrusted and may hold anything: rows with an invalid time, label or workload are
+skipped and counted.
 """
 
 import json
@@ -31,18 +31,18 @@ from policygen.results.own_tables import (
 from policygen.results.tables import quote
 
 MOST = 1_000_000
-"""Rows of a table that are read."""
+"""Limit of rows read from a table."""
 LETTERS = 400
-"""Of a text of strangers that is told."""
+"""Length limit of untrusted text that is shown."""
 LONGEST_NAME = 4096
-"""Letters of the JSON of a workload."""
+"""Length limit of a workload's JSON."""
 Warn = Callable[[DataWarning], None]
 Axes = tuple[tuple[str, str], ...]
 Cells = Mapping[str, Any]
 
 
 class WorkloadSpot(NamedTuple):
-    """A workload under a key; its axes are named without their flags, and sorted."""
+    """A workload under a key; its axes are named without flags, and sorted."""
 
     key: tuple[str, str, str]
     algorithm: str
@@ -50,7 +50,7 @@ class WorkloadSpot(NamedTuple):
 
 
 class PointSpot(NamedTuple):
-    """A runtime workload of it."""
+    """A runtime workload."""
 
     subbench: str
     axes: Axes
@@ -72,7 +72,7 @@ class RungRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session; what it was run on stands in `cells`, by column."""
+    """A session; its environment is in `cells`, by column."""
 
     key: tuple[str, str, str]
     started: float | None
@@ -81,20 +81,20 @@ class SessionRow:
 
     @property
     def is_import(self) -> bool:
-        """Whether it measured nothing, and brought in what others had measured."""
+        """Whether the session imported measurements instead of taking them."""
         return self.cells.get("method") == IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRow:
-    """What a session says of its search of a workload."""
+    """A session's record of its search of a workload."""
 
     session: int
     cells: Cells
 
 
 class FailureRow(NamedTuple):
-    """What is wrong, or fails."""
+    """A variant that is wrong or fails."""
 
     variant: str
     kind: str
@@ -110,7 +110,7 @@ class NoiseRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnRecords:
-    """What a database has of these; empty where another program wrote it."""
+    """policygen's records in a database; empty if another program wrote it."""
 
     sessions: Mapping[int, SessionRow]
     searches: Mapping[WorkloadSpot, Sequence[SearchRow]]
@@ -124,7 +124,7 @@ NOTHING = OwnRecords({}, {}, {}, {}, {}, {})
 
 
 def read_own(database: Database, warn: Warn) -> OwnRecords:
-    """All that a database has."""
+    """Reads all records of a database."""
     reader = _OwnReader(database, warn)
     if not reader.is_ours():
         return NOTHING
@@ -132,24 +132,24 @@ def read_own(database: Database, warn: Warn) -> OwnRecords:
 
 
 def spot_of(key: RunKey, algorithm: str, workload: Mapping[str, str]) -> WorkloadSpot:
-    """A workload, as its axes are called in tables of results."""
+    """Returns the spot of a workload with axes named as in results tables."""
     axes = tuple(sorted((axis_name(name), value) for name, value in workload.items()))
     return WorkloadSpot((key.gpu, key.ctk, key.cccl), algorithm, axes)
 
 
 def seconds_of(text: object) -> float | None:
-    """A time as ISO 8601 in seconds since 1970; UTC, where it says nothing else."""
+    """Parses an ISO 8601 time into seconds since 1970; UTC if it has no time zone."""
     if not isinstance(text, str) or len(text) > 64:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
 
 
 class _OwnReader:
-    """Reads one database."""
+    """Reads the records of one database."""
 
     def __init__(self, database: Database, warn: Warn) -> None:
         self._connection = database.connection
@@ -160,50 +160,50 @@ class _OwnReader:
         self._sessions: dict[int, SessionRow] = {}
 
     def is_ours(self) -> bool:
-        """Whether policygen wrote it, in a version that is known."""
+        """Returns whether policygen wrote the database, in a known version."""
         if FORMAT not in self._names:
             return False
         version = own_version(self._connection, self._names)
         if version != VERSION:
-            self._tell(FORMAT, f"version {version} of these tables is not known: not read", 1)
+            self._warn_about(FORMAT, f"version {version} of these tables is not known: not read", 1)
         return version == VERSION
 
     def read(self) -> OwnRecords:
-        """Sessions first: all others name one."""
+        """Reads sessions first: all other rows refer to one."""
         self._sessions = dict(self._read_sessions())
         return OwnRecords(
             sessions=self._sessions,
-            searches=_grouped(self._read_searches()),
-            rungs=_by_point(self._read_rungs()),
-            failures=_grouped(self._read_failures()),
-            noise=_by_point(self._read_noise()),
-            times=_grouped(self._read_times()),
+            searches=_group(self._read_searches()),
+            rungs=_group_by_point(self._read_rungs()),
+            failures=_group(self._read_failures()),
+            noise=_group_by_point(self._read_noise()),
+            times=_group(self._read_times()),
         )
 
     def _read_sessions(self) -> Iterator[tuple[int, SessionRow]]:
         for cells in self._rows(SESSIONS, "id", "gpu", "ctk", "cccl"):
             number, *key = (cells[name] for name in ("id", "gpu", "ctk", "cccl"))
             if not isinstance(number, int) or not all(isinstance(part, str) for part in key):
-                self._lost += 1
+                self._skipped += 1
                 continue
             gpu, ctk, cccl = key
             started, ended = seconds_of(cells.get("started")), seconds_of(cells.get("ended"))
             yield number, SessionRow((gpu, ctk, cccl), started, ended, cells)
 
     def _read_searches(self) -> Iterator[tuple[WorkloadSpot, SearchRow]]:
-        for cells, spot, point in self._spotted(SEARCHES, "strategy"):
-            # All its axes are of compile time, called so or not.
-            whole = spot._replace(axes=tuple(sorted((*spot.axes, *point.axes))))
-            yield whole, SearchRow(cells["session"], cells)
+        for cells, spot, point in self._rows_of_workloads(SEARCHES, "strategy"):
+            # All axes of a search are compile-time axes, with or without the flag.
+            workload_spot = spot._replace(axes=tuple(sorted((*spot.axes, *point.axes))))
+            yield workload_spot, SearchRow(cells["session"], cells)
 
     def _read_rungs(self) -> Iterator[tuple[WorkloadSpot, PointSpot, RungRow]]:
-        wanted = ("bench", "variant", "rung", "process", "center", "base", "at")
-        for cells, spot, point in self._spotted(RUNGS, *wanted):
+        columns = ("bench", "variant", "rung", "process", "center", "base", "at")
+        for cells, spot, point in self._rows_of_workloads(RUNGS, *columns):
             variant, rung, process = (cells[name] for name in ("variant", "rung", "process"))
             center, base = cells["center"], cells["base"]
-            fine = _is_time(center) and _is_time(base) and _is_variant(variant)
-            if not fine or rung not in range(1, LAST + 1) or not isinstance(process, int):
-                self._lost += 1
+            is_valid = _is_time(center) and _is_time(base) and _is_variant(variant)
+            if not is_valid or rung not in range(1, LAST + 1) or not isinstance(process, int):
+                self._skipped += 1
                 continue
             at = seconds_of(cells["at"])
             row = RungRow(
@@ -212,19 +212,19 @@ class _OwnReader:
             yield spot, point, row
 
     def _read_failures(self) -> Iterator[tuple[WorkloadSpot, FailureRow]]:
-        for cells, spot, _ in self._spotted(FAILURES, "variant", "kind", "reason"):
+        for cells, spot, _ in self._rows_of_workloads(FAILURES, "variant", "kind", "reason"):
             if _is_variant(variant := cells["variant"]):
                 yield spot, FailureRow(variant, text_of(cells["kind"]), text_of(cells["reason"]))
             else:
-                self._lost += 1
+                self._skipped += 1
 
     def _read_noise(self) -> Iterator[tuple[WorkloadSpot, PointSpot, NoiseRow]]:
-        for cells, spot, point in self._spotted(NOISE, "bench", "center", "beside"):
+        for cells, spot, point in self._rows_of_workloads(NOISE, "bench", "center", "beside"):
             center, beside = cells["center"], cells["beside"]
             if _is_time(center) and isinstance(beside, float) and 0.01 < beside < 100:
                 yield spot, point, NoiseRow(center, beside)
             else:
-                self._lost += 1
+                self._skipped += 1
 
     def _read_times(self) -> Iterator[tuple[int, tuple[str, float]]]:
         for cells in self._rows(TIMES, "session", "step", "seconds"):
@@ -232,83 +232,92 @@ class _OwnReader:
             if session in self._sessions and seconds is not None and seconds >= 0:
                 yield session, (text_of(cells["step"]), seconds)
             else:
-                self._lost += 1
+                self._skipped += 1
 
-    def _spotted(
+    def _rows_of_workloads(
         self, table: str, *columns: str
     ) -> Iterator[tuple[Cells, WorkloadSpot, PointSpot]]:
-        """Rows that name a session and a workload."""
+        """Yields rows that name a session and a workload."""
         for cells in self._rows(table, "session", "algorithm", "workload", *columns):
             session = self._sessions.get(cells["session"])
             axes = self._axes(cells["workload"])
             algorithm, subbench = cells["algorithm"], cells.get("bench", "")
             if not session or not axes or not isinstance(algorithm, str):
-                self._lost += 1
+                self._skipped += 1
             elif isinstance(subbench, str):
                 fixed, free = axes
                 yield cells, WorkloadSpot(session.key, algorithm, fixed), PointSpot(subbench, free)
             else:
-                self._lost += 1
+                self._skipped += 1
 
     def _rows(self, table: str, *columns: str) -> Iterator[Cells]:
-        """Rows of a table that has these columns, each by column; those that are lost are told."""
-        self._lost = 0
+        """Yields a table's rows by column if it has these columns; warns about skipped rows."""
+        self._skipped = 0
         if table not in self._names:
             return
-        there = [row[1] for row in self._connection.execute(f"PRAGMA table_info({quote(table)})")]
-        if missing := [name for name in columns if name not in there]:
-            self._tell(table, f"has no column {missing[0]!r}: it is not read", 1)
+        table_columns = [
+            row[1] for row in self._connection.execute(f"PRAGMA table_info({quote(table)})")
+        ]
+        if missing := [name for name in columns if name not in table_columns]:
+            self._warn_about(table, f"has no column {missing[0]!r}: it is not read", 1)
             return
-        # Samples are read of those that are shown.
-        wanted = ["rowid", *(name for name in there if name not in {"samples", "rowid"})]
-        names = ", ".join(map(quote, wanted))
+        # Samples are only read for the rows that are shown.
+        read_columns = [
+            "rowid",
+            *(name for name in table_columns if name not in {"samples", "rowid"}),
+        ]
+        names = ", ".join(map(quote, read_columns))
         rows = self._connection.execute(
             f"SELECT {names} FROM {quote(table)} ORDER BY rowid LIMIT {MOST}"  # noqa: S608
         )
         count = 0
         for row in rows:
             count += 1
-            yield dict(zip(wanted, row, strict=True))
-        if self._lost:
-            self._tell(table, "rows that say nothing that can be used are left out", self._lost)
+            yield dict(zip(read_columns, row, strict=True))
+        if self._skipped:
+            self._warn_about(
+                table, "rows that say nothing that can be used are left out", self._skipped
+            )
         if count == MOST:
             query = f"SELECT count(*) FROM {quote(table)}"  # noqa: S608
             (total,) = self._connection.execute(query).fetchone()
             if total > MOST:
-                self._tell(table, f"rows behind the first {MOST:,} are left out", total - MOST)
+                self._warn_about(
+                    table, f"rows behind the first {MOST:,} are left out", total - MOST
+                )
 
     def _axes(self, text: object) -> tuple[Axes, Axes] | None:
-        """The axes of compile time and of run time that a cell names."""
+        """Returns the compile-time and runtime axes that a cell names."""
         if not isinstance(text, str) or len(text) > LONGEST_NAME:
             return None
         if text not in self._workloads:
-            self._workloads[text] = _parsed(text)
+            self._workloads[text] = _parse_workload(text)
         return self._workloads[text]
 
-    def _tell(self, table: str, message: str, count: int) -> None:
+    def _warn_about(self, table: str, message: str, count: int) -> None:
         self._warn(DataWarning(database=self._path, table=table, message=message, count=count))
 
 
-def _parsed(text: str) -> tuple[Axes, Axes] | None:
+def _parse_workload(text: str) -> tuple[Axes, Axes] | None:
     try:
-        found = json.loads(text)
+        axes = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+    if not isinstance(axes, dict) or not all(isinstance(value, str) for value in axes.values()):
         return None
-    fixed = sorted((axis_name(name), value) for name, value in found.items() if "{ct}" in name)
-    free = sorted((name, value) for name, value in found.items() if "{ct}" not in name)
+    fixed = sorted((axis_name(name), value) for name, value in axes.items() if "{ct}" in name)
+    free = sorted((name, value) for name, value in axes.items() if "{ct}" not in name)
     return tuple(fixed), tuple(free)
 
 
 def text_of(cell: object) -> str:
-    """A text of strangers, as far as it is told."""
+    """Shortens untrusted text for display."""
     text = cell if isinstance(cell, str) else "" if cell is None else str(cell)
     return text if len(text) <= LETTERS else f"{text[:LETTERS]}…"
 
 
 def number_of(cell: object) -> float | None:
-    """A number that is one; none where a cell holds anything else."""
+    """Returns a finite number; None if a cell holds anything else."""
     if isinstance(cell, bool) or not isinstance(cell, float | int):
         return None
     return float(cell) if math.isfinite(cell) and abs(cell) < LONGEST else None
@@ -322,35 +331,38 @@ def _is_variant(cell: object) -> bool:
     return isinstance(cell, str) and len(cell) <= LONGEST_NAME and is_label(cell)
 
 
-def _grouped(found: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
-    lots: dict[Any, list[Any]] = {}
-    for key, one in found:
-        lots.setdefault(key, []).append(one)
-    return lots
+def _group(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = {}
+    for key, record in pairs:
+        groups.setdefault(key, []).append(record)
+    return groups
 
 
-def _by_point(
-    found: Iterator[tuple[WorkloadSpot, PointSpot, Any]],
+def _group_by_point(
+    triples: Iterator[tuple[WorkloadSpot, PointSpot, Any]],
 ) -> dict[WorkloadSpot, dict[PointSpot, Any]]:
-    lots: dict[WorkloadSpot, dict[PointSpot, list[Any]]] = {}
-    for spot, point, one in found:
-        lots.setdefault(spot, {}).setdefault(point, []).append(one)
-    return lots
+    groups: dict[WorkloadSpot, dict[PointSpot, list[Any]]] = {}
+    for spot, point, record in triples:
+        groups.setdefault(spot, {}).setdefault(point, []).append(record)
+    return groups
 
 
 LISTED = 3
 
 
-# What a search's logs say: what was built, and what came of it.
+# A search's logs: what was built, and what became of it.
 
 
 def algorithm_of(bench: str) -> str:
-    """`cub.bench.reduce.sum.ipt_16.tpb_512` is a variant of `cub.bench.reduce.sum`."""
+    """Returns the algorithm of a benchmark's name, which may end with a variant's label."""
     return split(bench)[0]
 
 
 def split(bench: str) -> tuple[str, str]:
-    """`cub.bench.reduce.sum` and `ipt_16.tpb_512`, or `base`, or nothing."""
+    """Splits `cub.bench.reduce.sum.ipt_16.tpb_512` into the algorithm and the label.
+
+    The second part may also be `base` or empty.
+    """
     parts = bench.split(".")
     end = len(parts)
     while end > 1 and (parts[end - 1] == BASE or parse_label(parts[end - 1]) is not None):
@@ -361,7 +373,7 @@ def split(bench: str) -> tuple[str, str]:
 
 
 def nothing_measured(database: Database) -> DataWarning:
-    """Why a database has no table of results."""
+    """Explains why a database has no results table."""
     codes = [code for _, code in _builds(database)]
     built = sum(code == "0" for code in codes)
     reason = f"{built:,} of {len(codes):,} builds succeeded, and no run left a row"
@@ -372,37 +384,42 @@ def nothing_measured(database: Database) -> DataWarning:
 def never_ran(
     database: Database, measured: Mapping[str, set[str]], pattern: re.Pattern[str]
 ) -> Iterator[DataWarning]:
-    """Variants that were built, and have no row in any table of their benchmark."""
+    """Yields warnings about variants that were built but have no row in any table."""
     silent: dict[str, list[str]] = {}
     for bench, code in _builds(database):
         algorithm, variant = split(bench)
-        known = measured.get(algorithm)
-        if code == "0" and pattern.match(algorithm) and known is not None and variant not in known:
+        measured_variants = measured.get(algorithm)
+        if (
+            code == "0"
+            and pattern.match(algorithm)
+            and measured_variants is not None
+            and variant not in measured_variants
+        ):
             silent.setdefault(algorithm, []).append(variant)
     for algorithm, variants in silent.items():
         names = list(dict.fromkeys(variants))
-        more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+        rest = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
         yield DataWarning(
             database=str(database.path),
             table=algorithm,
-            message=f"built, but no run left a row: {', '.join(names[:LISTED])}{more}",
+            message=f"built, but no run left a row: {', '.join(names[:LISTED])}{rest}",
         )
 
 
 def failed_in_logs(database: Database) -> dict[str, dict[tuple[str, str], list[str]]]:
-    """By algorithm, log and code the variants that were not built, or did not run.
+    """Returns, by algorithm, log and code, the variants that were not built or did not run.
 
-    The logs do not tell on which workload.
+    The logs do not state the workload.
     """
-    found: dict[str, dict[tuple[str, str], list[str]]] = {}
+    failures: dict[str, dict[tuple[str, str], list[str]]] = {}
     for log in database.logs:
         rows = database.connection.execute(f"SELECT bench, code FROM {log}")  # noqa: S608  fixed
         for bench, code in rows:
             algorithm, variant = split(str(bench))
             if str(code) != "0" and variant:
-                kinds = found.setdefault(algorithm, {})
+                kinds = failures.setdefault(algorithm, {})
                 kinds.setdefault((log.removesuffix("s"), str(code)), []).append(variant)
-    return found
+    return failures
 
 
 def _builds(database: Database) -> list[tuple[str, str]]:

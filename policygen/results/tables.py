@@ -1,4 +1,4 @@
-"""The table of one sub-benchmark in a tuning database."""
+"""Tables of a tuning database: results, GPU architectures, and declared axes."""
 
 import json
 import re
@@ -30,7 +30,7 @@ class ResultTable:
 
     @property
     def quoted(self) -> str:
-        """The name as SQL needs it."""
+        """The name, quoted for SQL."""
         return quote(self.name)
 
     @property
@@ -45,58 +45,57 @@ class ResultTable:
 
 
 def quote(name: str) -> str:
-    """A name as SQL needs it; benchmark names hold dots, axis names anything."""
+    """Quotes a name for SQL; benchmark names contain dots, axis names anything."""
     return '"' + name.replace('"', '""') + '"'
 
 
-# Databases: opened only where they are files, as a pipe may never end.
+# Databases must be regular files, as a pipe may never end.
 
 
 def check_regular(path: Path) -> None:
-    """Refuses pipes and devices; a file that is not there is an OSError."""
+    """Refuses pipes and devices; a missing file raises OSError."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise InputError(f"{path}: not a regular file", "Name a file: pipes and devices are none.")
 
 
 GPUS = "gpus"
-"""Our own table of them."""
+"""policygen's table of GPU architectures."""
 GpuArchs = Mapping[str, str]
-"""A GPU as the results name it → `sm90`."""
+"""GPU as named in the results → `sm90`."""
 # sm_version, compute_capability, cc, arch
 _CAPABILITY = re.compile(r"(?i)sm(_?version)?|compute_?capability|cc|arch(itecture)?")
 LEAST = 300
-"""From here on a number is a compute capability times a hundred, as NVBench has it: 900."""
+"""From here on a number is a compute capability times a hundred, as in NVBench: 900."""
 
 
-# Which architecture a GPU is of, where a database says it.
-#
-# CCCL's search keeps a GPU's name alone; NVBench tells its compute capability. Whoever keeps that
-# keeps it in a table whose rows name a GPU as the results do: it is found by that.
+# The architecture of a GPU, if a database has it. CCCL's search only keeps a GPU's name; NVBench
+# reports its compute capability. A table that keeps it has rows that name a GPU as the results do,
+# and is detected by that.
 
 
 def find_gpus(
     connection: sqlite3.Connection,
     tables: Sequence[ResultTable],
-    others: Mapping[str, Sequence[str]],
+    other_tables: Mapping[str, Sequence[str]],
 ) -> GpuArchs:
-    """What any of the other tables says; nothing of a GPU of which two say different things."""
-    found: dict[str, set[str]] = {}
-    told = {name: _capability(columns) for name, columns in others.items()}
-    measured = _measured(connection, tables) if any(told.values()) else set()
-    for name, capability in told.items():
+    """Finds the architectures in any of the other tables; contradictory ones are dropped."""
+    archs_by_gpu: dict[str, set[str]] = {}
+    capability_columns = {name: _capability(columns) for name, columns in other_tables.items()}
+    measured = _measured(connection, tables) if any(capability_columns.values()) else set()
+    for name, capability in capability_columns.items():
         if capability is None:
             continue
         rows = connection.execute(f"SELECT * FROM {quote(name)}")  # noqa: S608
-        place = others[name].index(capability)
+        place = other_tables[name].index(capability)
         for row in rows:
             for gpu in measured & {cell for cell in row if isinstance(cell, str)}:
                 if arch := capability_arch(row[place]):
-                    found.setdefault(gpu, set()).add(arch)
-    return {gpu: archs.pop() for gpu, archs in found.items() if len(archs) == 1}
+                    archs_by_gpu.setdefault(gpu, set()).add(arch)
+    return {gpu: archs.pop() for gpu, archs in archs_by_gpu.items() if len(archs) == 1}
 
 
 def capability_arch(cell: object) -> str | None:
-    """`sm90` of 900, `9.0` or `sm_90`; nothing of what is no compute capability."""
+    """Parses 900, `9.0` or `sm_90` as `sm90`; None if it is no compute capability."""
     if isinstance(cell, int) and cell >= LEAST:
         cell = cell // 10
     try:
@@ -106,7 +105,7 @@ def capability_arch(cell: object) -> str | None:
 
 
 def write_gpus(connection: sqlite3.Connection, gpus: GpuArchs) -> None:
-    """Writes what is known of GPUs, if anything is."""
+    """Writes the known GPU architectures, if any."""
     if gpus:
         connection.execute(f"CREATE TABLE {GPUS} (gpu TEXT PRIMARY KEY, arch TEXT NOT NULL)")
         rows = sorted(gpus.items())
@@ -114,76 +113,75 @@ def write_gpus(connection: sqlite3.Connection, gpus: GpuArchs) -> None:
 
 
 def _capability(columns: Sequence[str]) -> str | None:
-    """The column that holds one."""
+    """Returns the column that holds the compute capability."""
     return next((column for column in columns if _CAPABILITY.fullmatch(column)), None)
 
 
 def _measured(connection: sqlite3.Connection, tables: Sequence[ResultTable]) -> set[str]:
-    """The GPUs of the results, as they name them."""
-    found: set[str] = set()
+    """Returns the GPUs of the results, as named there."""
+    gpus: set[str] = set()
     for table in tables:
         rows = connection.execute(f"SELECT DISTINCT gpu FROM {table.quoted}")  # noqa: S608
-        found |= {row[0] for row in rows if isinstance(row[0], str)}
-    return found
+        gpus |= {row[0] for row in rows if isinstance(row[0], str)}
+    return gpus
 
 
 DeclaredAxes = Mapping[tuple[str, str, str], tuple[str, ...]]
-"""(algorithm, sub-benchmark, axis column) → the values, in the order of their declaration."""
+"""(algorithm, sub-benchmark, axis column) → the values, in declaration order."""
 
 
-# The declared values of axes, where a database has them.
-#
-# Newer CCCL keeps them in a table of their own. Its name and layout are not relied on: it is the
-# table whose rows name a benchmark, one of its axes, and a value.
+# The declared values of axes, if a database has them. Newer CCCL keeps them in a separate table.
+# Its name and layout are not relied on: it is the table whose rows name a benchmark, one of its
+# axes, and a value.
 
 
 def find_declared(
     connection: sqlite3.Connection,
     tables: Sequence[ResultTable],
-    others: Mapping[str, Sequence[str]],
+    other_tables: Mapping[str, Sequence[str]],
 ) -> DeclaredAxes:
-    """The declared values that any of the other tables holds."""
-    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for name, columns in sorted(others.items()):
+    """Finds the declared values in any of the other tables."""
+    declared: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for name, columns in sorted(other_tables.items()):
         query = f"SELECT * FROM {quote(name)} ORDER BY rowid"  # noqa: S608
         rows = connection.execute(query).fetchall()
         roles = _roles(tables, columns, rows)
         if roles is not None:
-            _merge(found, _by_version(tables, rows, roles))
-    return {key: values for key, values in found.items() if values}
+            _merge(declared, _by_version(tables, rows, roles))
+    return {key: values for key, values in declared.items() if values}
 
 
 def _by_version(
     tables: Sequence[ResultTable], rows: Sequence[tuple[object, ...]], roles: "_Roles"
 ) -> list[dict[tuple[str, str, str], list[str]]]:
-    """The declarations of each version of CCCL and the toolkit that the table names."""
+    """Groups the declarations by the CCCL and toolkit versions that the table names."""
     groups: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[i] for i in roles.versions), []).append(row)
-    found: list[dict[tuple[str, str, str], list[str]]] = []
+    declarations: list[dict[tuple[str, str, str], list[str]]] = []
     for group in groups.values():
-        found.append({})
-        _collect(found[-1], tables, group, roles)
-    return found
+        declarations.append({})
+        _collect(declarations[-1], tables, group, roles)
+    return declarations
 
 
 def _merge(
-    found: dict[tuple[str, str, str], tuple[str, ...]],
+    merged: dict[tuple[str, str, str], tuple[str, ...]],
     versions: list[dict[tuple[str, str, str], list[str]]],
 ) -> None:
-    """Where versions declare different values, none is known: scores are then approximate."""
-    for declared in versions:
-        for key, values in declared.items():
-            once = tuple(dict.fromkeys(values))
-            found[key] = once if found.get(key, once) == once else ()
+    """Merges declarations; contradictory ones are dropped, and scores are then approximate."""
+    for declaration in versions:
+        for key, values in declaration.items():
+            unique_values = tuple(dict.fromkeys(values))
+            merged[key] = unique_values if merged.get(key, unique_values) == unique_values else ()
 
 
-_VERSION = re.compile(r"ctk|cccl|cub", re.IGNORECASE)
+_VERSION_COLUMN = re.compile(r"ctk|cccl|cub", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Roles:
-    """Which column says what."""
+    """The role of each column."""
 
     benchmark: int
     subbench: int | None
@@ -196,41 +194,62 @@ class _Roles:
 def _roles(
     tables: Sequence[ResultTable], columns: Sequence[str], rows: Sequence[tuple[object, ...]]
 ) -> _Roles | None:
-    """Told by what stands in the columns; none when this is no table of axis values."""
+    """Detects the roles by the columns' contents; None if this is no table of axis values."""
     contents = [{row[index] for row in rows} for index in range(len(columns))]
-    free = list(range(len(columns)))
+    free_columns = list(range(len(columns)))
 
-    def take(known: set[str]) -> int | None:
-        hits = [(len(contents[i] & known), -i) for i in free if contents[i] & known]
-        if not hits:
+    def take_column(known_names: set[str]) -> int | None:
+        matches = [
+            (len(contents[column] & known_names), -column)
+            for column in free_columns
+            if contents[column] & known_names
+        ]
+        if not matches:
             return None
-        index = -max(hits)[1]
-        free.remove(index)
+        index = -max(matches)[1]
+        free_columns.remove(index)
         return index
 
-    benchmark = take({t.algorithm for t in tables} | {t.name for t in tables})
-    axis = take({name for t in tables for axis in t.axes for name in _names(axis)})
+    benchmark = take_column(
+        {table.algorithm for table in tables} | {table.name for table in tables}
+    )
+    axis = take_column(
+        {name for table in tables for axis in table.axes for name in _spellings(axis)}
+    )
     if benchmark is None or axis is None:
         return None
-    subbench = take({t.subbench for t in tables})
-    versions = tuple(i for i in free if _VERSION.match(columns[i]))
-    free = [i for i in free if i not in versions]
-    order = next((i for i in free if all(isinstance(v, int) for v in contents[i])), None)
-    left = [i for i in free if i != order] or ([] if order is None else [order])
-    named = [i for i in left if re.search("value|input", columns[i], re.IGNORECASE)]
-    if not left:
+    subbench = take_column({table.subbench for table in tables})
+    versions = tuple(column for column in free_columns if _VERSION_COLUMN.match(columns[column]))
+    free_columns = [column for column in free_columns if column not in versions]
+    order = next(
+        (
+            column
+            for column in free_columns
+            if all(isinstance(cell, int) for cell in contents[column])
+        ),
+        None,
+    )
+    value_candidates = [column for column in free_columns if column != order] or (
+        [] if order is None else [order]
+    )
+    by_name = [
+        column
+        for column in value_candidates
+        if re.search("value|input", columns[column], re.IGNORECASE)
+    ]
+    if not value_candidates:
         return None
-    value = (named or left)[0]
+    value = (by_name or value_candidates)[0]
     return _Roles(benchmark, subbench, axis, None if value == order else order, value, versions)
 
 
-def _names(axis: str) -> tuple[str, str]:
-    """`Elements{io}[pow2]` may be declared with or without its flags."""
+def _spellings(axis: str) -> tuple[str, str]:
+    """Returns an axis name with and without its flags, as in `Elements{io}[pow2]`."""
     return axis, re.sub(r"\[[^\]]*\]$", "", axis)
 
 
 def _collect(
-    found: dict[tuple[str, str, str], list[str]],
+    declared: dict[tuple[str, str, str], list[str]],
     tables: Sequence[ResultTable],
     rows: Sequence[tuple[object, ...]],
     roles: _Roles,
@@ -245,13 +264,13 @@ def _collect(
             if roles.subbench is not None and row[roles.subbench] != table.subbench:
                 continue
             for axis in table.axes:
-                if row[roles.axis] in _names(axis):
+                if row[roles.axis] in _spellings(axis):
                     key = (table.algorithm, table.subbench, axis)
-                    found.setdefault(key, []).extend(_values(row[roles.value]))
+                    declared.setdefault(key, []).extend(_values(row[roles.value]))
 
 
 def _values(cell: object) -> list[str]:
-    """One value, or a list of them: `["16", "20"]`, `[16,20]`, `16,20`."""
+    """Parses one value or a list: `["16", "20"]`, `[16,20]`, `16,20`."""
     text = str(cell).strip()
     if not text.startswith("["):
         return [part.strip() for part in text.split(",")]
@@ -262,7 +281,7 @@ def _values(cell: object) -> list[str]:
 
 
 # v3.0.3, v3.6.0.dev-204-g571f2fc3bc
-_KNOWN_AXES_VERSION = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4})*)")
+_CCCL_VERSION = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4})*)")
 
 
 class _Axes(Record):
@@ -283,25 +302,25 @@ class _AxesFile(Record):
 
 @cache
 def axes_of(cccl: str) -> DeclaredAxes:
-    """What the benchmarks of a version declare; later rows replace older ones."""
+    """Returns what the benchmarks of a version declare; later rows replace older ones."""
     version = _numbers(cccl)
-    found: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
-    for row in sorted(_rows(), key=lambda row: _numbers(row.since)):
+    values_by_subbench: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    for row in sorted(_axes_rows(), key=lambda row: _numbers(row.since)):
         if not row.since or _numbers(row.since) <= version:
             for name in row.benchmarks:
-                found[name, row.subbench] = row.values
+                values_by_subbench[name, row.subbench] = row.values
     return {
         (name, subbench, axis): values
-        for (name, subbench), axes in found.items()
+        for (name, subbench), axes in values_by_subbench.items()
         for axis, values in axes.items()
     }
 
 
 @cache
-def _rows() -> tuple[_Axes, ...]:
+def _axes_rows() -> tuple[_Axes, ...]:
     return load_toml(folder("schemas") / "axes.toml", _AxesFile).axes
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    match = _KNOWN_AXES_VERSION.match(version)
+    match = _CCCL_VERSION.match(version)
     return tuple(map(int, match[1].split("."))) if match else ()

@@ -1,4 +1,4 @@
-"""One variant for several workloads that share an entry: the best in its worst case."""
+"""Chooses one variant for several workloads that share an entry: the best in its worst case."""
 
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -30,7 +30,7 @@ NONE_FOR_ALL = "no variant suits all of them"
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What serves all of them; no variant where none does, and why."""
+    """The variant that serves all workloads; no variant if there is none, with the reason."""
 
     variants: tuple[ScoredVariant, ...]
     """In the order of the workloads."""
@@ -46,95 +46,117 @@ class _Candidate:
 
 def choose_together(
     paths: Sequence[Path],
-    wanted: Sequence[Measured],
+    workloads: Sequence[Measured],
     rules: Rules,
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),
     can: Can | None = None,
 ) -> Together:
-    """Of the variants measured for each workload, the one whose lowest score is highest.
+    """Chooses, among the variants measured for all workloads, the one with the best worst score.
 
-    The rules must allow it for at least one of them, and no other one may get slower. What `can`
-    leaves out counts for what luck makes of so many.
+    The rules must allow it for at least one workload, and no other workload may get slower.
+    Variants that `can` leaves out still count as candidates in the correction for multiple
+    comparisons.
     """
-    warnings = Warnings()  # the ranking told them
+    warnings = Warnings()  # the ranking reported them
     with (
         Decoder() as decoder,
-        open_cases(paths, warnings, only(wanted)) as cases,
-        open_cases(confirm_with, warnings, only(wanted)) as finals,
+        open_cases(paths, warnings, only(workloads)) as cases,
+        open_cases(confirm_with, warnings, only(workloads)) as final_cases,
     ):
         decoder.start()
-        own = [find_case(cases, workload) for workload in wanted]
-        lost = [one for case in own for one in missing_of_base(case, declared or {})]
-        if lost:
-            return Together((), in_words(tuple(dict.fromkeys(lost))))
-        scores = [score_case(case, declared or {}) for case in own]
-        readers = [SampleReader(case, decoder, warnings.add) for case in own]
-        known = [places(one) for one in scores]
-        common = set(known[0]).intersection(*known[1:])
+        cases_to_join = [find_case(cases, measured) for measured in workloads]
+        missing_base = [
+            missing for case in cases_to_join for missing in missing_of_base(case, declared or {})
+        ]
+        if missing_base:
+            return Together((), in_words(tuple(dict.fromkeys(missing_base))))
+        scores = [score_case(case, declared or {}) for case in cases_to_join]
+        readers = [SampleReader(case, decoder, warnings.add) for case in cases_to_join]
+        positions_by_scores = [places(case_scores) for case_scores in scores]
+        common = set(positions_by_scores[0]).intersection(*positions_by_scores[1:])
         if not common:
             return Together((), "no variant was measured for all of them")
-        candidates = _candidates(scores, known, common, rules)
+        candidates = _candidates(scores, positions_by_scores, common, rules)
         if not candidates:
-            return Together((), f"{NONE_FOR_ALL}: {_harm(wanted, scores, known, common)}")
-        again = [confirming(case, finals) for case in own]
-        if any(again):
-            candidates = [one for one in candidates if _is_final(one, scores, again)][:FINALISTS]
+            return Together(
+                (), f"{NONE_FOR_ALL}: {_harm(workloads, scores, positions_by_scores, common)}"
+            )
+        final_by_case = [confirming(case, final_cases) for case in cases_to_join]
+        if any(final_by_case):
+            candidates = [
+                candidate for candidate in candidates if _is_final(candidate, scores, final_by_case)
+            ][:FINALISTS]
         for candidate in candidates:
-            if candidate.best < rules.least_score and not any(again):
+            if candidate.best < rules.least_score and not any(final_by_case):
                 continue  # samples would not help
             if can is not None and not can(_label(scores[0], candidate.positions[0])):
                 continue
-            found = [
-                scored_variant(one, position, rules, reader)
-                for one, position, reader in zip(scores, candidate.positions, readers, strict=True)
-            ]
-            judged = [
-                _judged(variant, position, one, case, rules, declared or {}, len(candidates))
-                for variant, position, one, case in zip(
-                    found, candidate.positions, scores, again, strict=True
+            scored = [
+                scored_variant(case_scores, position, rules, reader)
+                for case_scores, position, reader in zip(
+                    scores, candidate.positions, readers, strict=True
                 )
             ]
-            if any(one.allowed for one in judged) and not any(one.lost for one in judged):
-                reason = f"its lowest score over {len(wanted)} workloads is {candidate.worst:.6f}"
-                return Together(tuple(one.variant for one in judged), reason)
+            judged = [
+                _judged(
+                    variant, position, case_scores, case, rules, declared or {}, len(candidates)
+                )
+                for variant, position, case_scores, case in zip(
+                    scored, candidate.positions, scores, final_by_case, strict=True
+                )
+            ]
+            if any(judgment.allowed for judgment in judged) and not any(
+                judgment.lost for judgment in judged
+            ):
+                reason = (
+                    f"its lowest score over {len(workloads)} workloads is {candidate.worst:.6f}"
+                )
+                return Together(tuple(judgment.variant for judgment in judged), reason)
     return Together((), "the rules allow no variant that was measured for all of them")
 
 
 def _harm(
-    wanted: Sequence[Measured],
+    workloads: Sequence[Measured],
     scores: Sequence[Scores],
-    known: Sequence[Mapping[Parameters, int]],
+    positions: Sequence[Mapping[Parameters, int]],
     common: Set[Parameters],
 ) -> str:
-    """What the best variant for one of them does to the one that suffers most by it."""
+    """Describes how the best variant for one workload harms the workload that suffers most."""
     pairs = [
-        (float(scores[at].score[known[at][one]]), at, sorted(one))
-        for one in common
-        for at in range(len(scores))
+        (float(scores[index].score[positions[index][key]]), index, sorted(key))
+        for key in common
+        for index in range(len(scores))
     ]
     gain, best, parameters = max(pairs, key=lambda pair: (pair[0], -pair[1]))
-    one = frozenset(parameters)
-    losses = [float(s.score[k[one]]) for s, k in zip(scores, known, strict=True)]
-    least = [float(s.minimum[k[one]]) for s, k in zip(scores, known, strict=True)]
-    others = [at for at in range(len(scores)) if at != best]
-    worst = min(others or [best], key=lambda at: (losses[at], least[at]))
-    names = _names(wanted)
-    told = f"{losses[worst]:.6f} for {names[worst]}"
+    key = frozenset(parameters)
+    losses = [
+        float(case_scores.score[position[key]])
+        for case_scores, position in zip(scores, positions, strict=True)
+    ]
+    least = [
+        float(case_scores.minimum[position[key]])
+        for case_scores, position in zip(scores, positions, strict=True)
+    ]
+    other_indices = [index for index in range(len(scores)) if index != best]
+    worst = min(other_indices or [best], key=lambda index: (losses[index], least[index]))
+    names = _names(workloads)
+    effect = f"{losses[worst]:.6f} for {names[worst]}"
     if losses[worst] >= 1:
-        told += f", {least[worst]:.6f} on one of its runtime workloads"
+        effect += f", {least[worst]:.6f} on one of its runtime workloads"
     return (
-        f"{_label(scores[best], known[best][one])} scores {gain:.6f} for {names[best]} and {told}"
+        f"{_label(scores[best], positions[best][key])} scores {gain:.6f}"
+        f" for {names[best]} and {effect}"
     )
 
 
-def _names(wanted: Sequence[Measured]) -> list[str]:
-    """The workloads in words, with the benchmark where there are several."""
-    several = len({one.algorithm for one in wanted}) > 1
+def _names(workloads: Sequence[Measured]) -> list[str]:
+    """Returns the workloads in words, with the benchmark if there are several."""
+    several = len({workload.algorithm for workload in workloads}) > 1
     names = []
-    for one in wanted:
-        words = axes({axis_name(axis): value for axis, value in one.workload.items()})
-        names.append(" ".join([one.algorithm, *words] if several else words))
+    for workload in workloads:
+        words = axes({axis_name(axis): value for axis, value in workload.workload.items()})
+        names.append(" ".join([workload.algorithm, *words] if several else words))
     return names
 
 
@@ -145,154 +167,171 @@ def _label(scores: Scores, position: int) -> str:
 @dataclass(frozen=True, slots=True)
 class _Judged:
     variant: ScoredVariant
-    """With the score to tell."""
+    """With the score to report."""
     allowed: bool
     lost: bool
-    """Whether a run says that it is slower."""
+    """Whether a run shows that it is slower."""
 
 
 def _judged(
     variant: ScoredVariant,
     position: int,
     scores: Scores,
-    again: Case | None,
+    final_case: Case | None,
     rules: Rules,
     declared: DeclaredAxes,
     among: int,
 ) -> _Judged:
-    """What the rules say of a variant for one of the workloads."""
+    """Applies the rules to a variant for one of the workloads."""
     disagree = bool(disagreements(scores, [variant]))
-    if again is None:
+    if final_case is None:
         sure = rules.accept_unconfirmed or variant.score >= rules.holds
         allowed = sure and not disagree and refusal(variant, scores, rules) is None
-        told = shrunken(variant.score, scores, rules)
-        return _Judged(variant.model_copy(update={"score": told}), allowed, lost=False)
-    found = confirm(scores, [position], again, rules, declared, among).get(variant.variant)
-    if found is None:
+        shrunken_score = shrunken(variant.score, scores, rules)
+        return _Judged(variant.model_copy(update={"score": shrunken_score}), allowed, lost=False)
+    confirmed = confirm(scores, [position], final_case, rules, declared, among).get(variant.variant)
+    if confirmed is None:
         return _Judged(variant, allowed=False, lost=False)
-    told_again = variant.model_copy(update={"score": found.score})
-    allowed = found.refusal is None and not disagree
-    return _Judged(told_again, allowed, lost=_is_slower(found.score, scores, rules))
+    confirmed_variant = variant.model_copy(update={"score": confirmed.score})
+    allowed = confirmed.refusal is None and not disagree
+    return _Judged(confirmed_variant, allowed, lost=_is_slower(confirmed.score, scores, rules))
 
 
 def _is_final(
-    candidate: _Candidate, scores: Sequence[Scores], again: Sequence[Case | None]
+    candidate: _Candidate, scores: Sequence[Scores], final_cases: Sequence[Case | None]
 ) -> bool:
-    """Whether it was measured again wherever something was."""
+    """Returns whether the candidate was remeasured for each workload that has a final run."""
     return all(
-        case is None or one.case.variants[int(one.index[position])] in case.variants
-        for position, one, case in zip(candidate.positions, scores, again, strict=True)
+        case is None or case_scores.case.variants[int(case_scores.index[position])] in case.variants
+        for position, case_scores, case in zip(
+            candidate.positions, scores, final_cases, strict=True
+        )
     )
 
 
 def _is_slower(score: float, scores: Scores, rules: Rules) -> bool:
-    """Whether a score is under 1 beyond noise."""
+    """Returns whether a score is below 1 by more than the noise."""
     return score < 1 - half_width(rules) * deviation(scores, rules)
 
 
-def only(wanted: Sequence[Measured]) -> re.Pattern[str]:
-    """The algorithms that are needed: a database may hold a hundred others."""
-    names = dict.fromkeys(re.escape(one.algorithm) for one in wanted)
+def only(workloads: Sequence[Measured]) -> re.Pattern[str]:
+    """Returns a pattern for the algorithms needed: a database may hold a hundred others."""
+    names = dict.fromkeys(re.escape(workload.algorithm) for workload in workloads)
     return re.compile(f"(?:{'|'.join(names)})$")
 
 
-def find_case(cases: Sequence[Case], wanted: Measured) -> Case:
-    """The case that was ranked."""
+def find_case(cases: Sequence[Case], workload: Measured) -> Case:
+    """Returns the case of a ranked workload."""
     for case in cases:
         if (
-            case.algorithm == wanted.algorithm
-            and dict(case.workload) == wanted.workload
-            and (case.key.gpu, case.key.ctk, case.key.cccl) == (wanted.gpu, wanted.ctk, wanted.cccl)
-            and case.files == wanted.databases
+            case.algorithm == workload.algorithm
+            and dict(case.workload) == workload.workload
+            and (case.key.gpu, case.key.ctk, case.key.cccl)
+            == (workload.gpu, workload.ctk, workload.cccl)
+            and case.files == workload.databases
         ):
             return case
     raise InputError(
-        f"{wanted.database}: {wanted.algorithm} does not have what was ranked a moment ago",
+        f"{workload.database}: {workload.algorithm} does not have what was ranked a moment ago",
         "Plan when nothing writes to the database.",
     )
 
 
 def _candidates(
     scores: Sequence[Scores],
-    known: Sequence[Mapping[Parameters, int]],
+    positions_by_scores: Sequence[Mapping[Parameters, int]],
     common: Set[Parameters],
     rules: Rules,
 ) -> list[_Candidate]:
-    """Variants that no workload loses with, the best first."""
-    found = []
+    """Returns the variants that slow down no workload, the best first."""
+    candidates = []
     for parameters in common:
-        positions = tuple(place[parameters] for place in known)
+        positions = tuple(positions_of[parameters] for positions_of in positions_by_scores)
         pairs = list(zip(scores, positions, strict=True))
-        own = [float(one.score[at]) for one, at in pairs]
-        least = min(float(one.minimum[at]) for one, at in pairs)
-        slow = any(_is_slower(o, one, rules) for o, (one, _) in zip(own, pairs, strict=True))
+        own_scores = [float(case_scores.score[position]) for case_scores, position in pairs]
+        least = min(float(case_scores.minimum[position]) for case_scores, position in pairs)
+        slow = any(
+            _is_slower(score, case_scores, rules)
+            for score, (case_scores, _) in zip(own_scores, pairs, strict=True)
+        )
         if not slow and least >= rules.worst_allowed:
-            found.append((sorted(parameters), _Candidate(positions, min(own), max(own))))
-    found.sort(key=lambda pair: (-pair[1].worst, pair[0]))
-    return [candidate for _, candidate in found]
+            candidates.append(
+                (sorted(parameters), _Candidate(positions, min(own_scores), max(own_scores)))
+            )
+    candidates.sort(key=lambda pair: (-pair[1].worst, pair[0]))
+    return [candidate for _, candidate in candidates]
 
 
 def places(scores: Scores) -> Mapping[Parameters, int]:
-    """Each complete variant's place, by its parameters: benchmarks may order them otherwise."""
-    found = {}
+    """Maps the parameters of complete variants to positions: benchmarks order them differently."""
+    positions = {}
     for position, index in enumerate(scores.index):
         label = scores.case.variants[int(index)]
         values = None if label == BASE else parse_label(label)
         if values:
-            found[frozenset(values.items())] = position
-    return found
+            positions[frozenset(values.items())] = position
+    return positions
 
 
-# What the rules choose of the variants that can be said, where the best one cannot.
+# Choosing again where the best variant cannot be expressed in the source.
 
 
 def choose_next(
     paths: Sequence[Path],
-    wanted: Sequence[Measured],
+    workloads: Sequence[Measured],
     can: Can,
     rules: Rules,
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),
 ) -> Together:
-    """The choice for one workload, or for those that share an entry, without what cannot be said.
+    """Chooses again among the variants that `can` allows, for workloads that share an entry.
 
-    It is asked for where the rules chose something already: luck does not find more by that.
+    It is called only after the rules chose a variant, so it adds no chance findings.
     """
-    if len(wanted) > 1:
-        return choose_together(paths, wanted, rules, declared, confirm_with, can)
-    (one,) = wanted
-    found = rank(
+    if len(workloads) > 1:
+        return choose_together(paths, workloads, rules, declared, confirm_with, can)
+    (workload,) = workloads
+    ranking = rank(
         paths,
-        pattern=only(wanted),
-        axes={axis: frozenset({value}) for axis, value in one.workload.items()},
+        pattern=only(workloads),
+        axes={axis: frozenset({value}) for axis, value in workload.workload.items()},
         top=rules.candidates + 1,
         rules=rules,
         declared=declared,
         confirm_with=confirm_with,
         can=can,
     )
-    return _chosen(held_back(_same(found.workloads, one), rules))
+    return _chosen(held_back(_same(ranking.workloads, workload), rules))
 
 
-def _chosen(one: ScoredWorkload) -> Together:
-    choice = one.choice
+def _chosen(workload: ScoredWorkload) -> Together:
+    choice = workload.choice
     assert choice is not None, "samples were looked at"
-    chosen = next((v for v in one.variants if v.variant == choice.variant), None)
+    chosen = next(
+        (variant for variant in workload.variants if variant.variant == choice.variant), None
+    )
     if chosen is None:
         return Together((), choice.reason)
     return Together((chosen.model_copy(update={"score": choice.score}),), choice.reason)
 
 
-def _same(workloads: Sequence[ScoredWorkload], wanted: Measured) -> ScoredWorkload:
-    """The one that was ranked."""
-    for one in workloads:
-        if _identity(one) == _identity(wanted):
-            return one
+def _same(workloads: Sequence[ScoredWorkload], measured: Measured) -> ScoredWorkload:
+    """Returns the workload that was ranked."""
+    for workload in workloads:
+        if _identity(workload) == _identity(measured):
+            return workload
     raise InputError(
-        f"{wanted.database}: {wanted.algorithm} does not have what was ranked a moment ago",
+        f"{measured.database}: {measured.algorithm} does not have what was ranked a moment ago",
         "Plan when nothing writes to the database.",
     )
 
 
-def _identity(one: Measured) -> tuple[object, ...]:
-    return one.algorithm, one.workload, one.gpu, one.ctk, one.cccl, one.databases
+def _identity(workload: Measured) -> tuple[object, ...]:
+    return (
+        workload.algorithm,
+        workload.workload,
+        workload.gpu,
+        workload.ctk,
+        workload.cccl,
+        workload.databases,
+    )

@@ -1,1 +1,1 @@
-"""All that is AMD's: rocPRIM's configs, the compilers that know them, results of its tuners."""
+"""Support for AMD: rocPRIM's configs, the compilers for them, and the results of its tuners."""

@@ -31,7 +31,7 @@ _WRITERS = {ConfigSpot: write_configs, PickerSpot: write_pickers, TableSpot: wri
 
 @dataclass(frozen=True, slots=True)
 class Configs:
-    """Configs for types on an architecture; none of another architecture is inherited."""
+    """Configs for types on an architecture; nothing is inherited from other architectures."""
 
     sources: TuningTree
     arch: str
@@ -39,73 +39,79 @@ class Configs:
 
     @staticmethod
     def read(header: TuningHeader) -> tuple[Family, ...]:
-        """Those of a header, by name and architecture."""
+        """Returns the configs of a header, by name and architecture."""
         return header.families
 
     @staticmethod
     def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
-        """Pickers return numbers; of what is inherited the compiler tells where it stands."""
+        """Makes pickers return entry numbers; the compiler reports locations of templates."""
         del members
         entries = tuple((family, entry) for family in header.families for entry in family.entries)
         return Marked(header, numbered(header.name, data, entries), entries)
 
     def check(self, benchmark: BenchmarkBinding) -> None:
-        """Refuses a benchmark whose config the tree does not have."""
+        """Refuses a benchmark whose config is missing in the tree."""
         config_spot(benchmark, Selected({}), self.sources, self.arch)
 
-    def place(self, benchmark: BenchmarkBinding, told: Selected) -> ConfigSpot:
-        """The config of a workload, or where one goes."""
-        return config_spot(benchmark, told, self.sources, self.arch)
+    def place(self, benchmark: BenchmarkBinding, selected: Selected) -> ConfigSpot:
+        """Returns the config of a workload, or the place for a new one."""
+        return config_spot(benchmark, selected, self.sources, self.arch)
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> ConfigSpot | None:
-        """Of a config by hand a copy for the architecture; others have none to share."""
+        """Returns a copy for the architecture of a handwritten config; others are not shared."""
         del benchmark
         assert isinstance(spot, ConfigSpot), "it is a config"
         return copied(spot)
 
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
-        """Values of configs that are there, and further ones for the architecture."""
+        """Writes values of existing configs, and new configs for the architecture."""
         written = _WRITERS[type(writes[0].spots[0])]
         return written(self.sources.headers[name], self.sources.data[name], writes, self.arch)
 
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
-        """None: devices share targets on purpose, and configs by hand are copied before that."""
+        """Keeps nothing: devices share targets on purpose; handwritten configs are copied."""
         del tell
-        told = [(one, shared(one)) for one in changes if self._by_hand(one.benchmark)]
-        if told:
-            raise NotKeptError(told)
+        shared_changes = [
+            (change, shared(change)) for change in changes if self._by_hand(change.benchmark)
+        ]
+        if shared_changes:
+            raise NotKeptError(shared_changes)
         return []
 
     def _by_hand(self, benchmark: str) -> bool:
-        """Whether a table by hand decides a benchmark."""
+        """Returns whether a handwritten table decides a benchmark."""
         version = self.sources.cub.bindings
         return any(
-            one.name == benchmark and (site := algorithm.site(one.site, "configs")) and site.table
+            binding.name == benchmark
+            and (site := algorithm.site(binding.site, "configs"))
+            and site.table
             for algorithm in bound(version)
-            for one in algorithm.benchmarks
+            for binding in algorithm.benchmarks
         )
 
 
 def shared(change: DeltaRow[Values]) -> str:
-    """That an architecture has the same config."""
+    """Reports that an architecture shares the config."""
     return f"{change.name} has the same config on {change.arch}"
 
 
-# It has no member that tables would take for the config.
-_TELLING = "::rocprim::kernel_config<{}, 1>"
+# It has no member that tables would mistake for the config.
+_NUMBERED_CONFIG = "::rocprim::kernel_config<{}, 1>"
 
 
-# A copy of a header whose configs are the numbers of their entries, where nothing else tells.
+# A copy of a header whose configs are entry numbers, where the compiler reports no location.
 
 
 def numbered(name: str, data: bytes, entries: Sequence[tuple[Family, Entry]]) -> bytes:
-    """The copy; what returns what another target has stays, and so returns the number of that."""
+    """Returns the copy; returns that call another target's picker stay and yield its number."""
     if any(by_hand(family) for family, _ in entries):
-        return _of_tables(data, entries)
+        return _number_tables(data, entries)
     if not any(family.name.endswith(PICKER) for family, _ in entries):
         return data
     text = Text(name, data)
-    numbers: Mapping[Span | None, int] = {e.inherits_span: n for n, (_, e) in enumerate(entries)}
+    numbers: Mapping[Span | None, int] = {
+        e.inherits_span: number for number, (_, e) in enumerate(entries)
+    }
     changes: list[tuple[Span, str]] = []
     for picker in find_pickers(text):
         if picker.returned is None:
@@ -116,55 +122,74 @@ def numbered(name: str, data: bytes, entries: Sequence[tuple[Family, Entry]]) ->
                 remedy="Expected: -> std::enable_if_t<std::is_same_v<Target, …>, TYPE>",
             )
         changes.append((picker.returned, "int"))
-        own = (one for one in returns(text, picker) if not gives_another(text.code, one.value))
-        changes += [(one.value, str(numbers[one.value])) for one in own]
+        own_returns = (
+            picker_return
+            for picker_return in returns(text, picker)
+            if not gives_another(text.code, picker_return.value)
+        )
+        changes += [
+            (picker_return.value, str(numbers[picker_return.value]))
+            for picker_return in own_returns
+        ]
     return replaced(data, changes)
 
 
-def _of_tables(data: bytes, entries: Sequence[tuple[Family, Entry]]) -> bytes:
-    """Each config is the first of its numbers: in a table several architectures can have it."""
+def _number_tables(data: bytes, entries: Sequence[tuple[Family, Entry]]) -> bytes:
+    """Gives each config its first number: in a table several architectures can share it."""
     numbers: dict[Span, int] = {}
     for number, (family, entry) in enumerate(entries):
         if by_hand(family) and entry.inherits_span is not None:
             numbers.setdefault(entry.inherits_span, number)
-    return replaced(data, [(span, _TELLING.format(number)) for span, number in numbers.items()])
+    return replaced(
+        data, [(span, _NUMBERED_CONFIG.format(number)) for span, number in numbers.items()]
+    )
 
 
-# Where the values of a workload go, in whichever form its config is spelled.
+# The place of a workload's values, in any form of config.
 
 
 def config_spot(
-    benchmark: BenchmarkBinding, told: Selected, sources: TuningTree, arch: str
+    benchmark: BenchmarkBinding, selected: Selected, sources: TuningTree, arch: str
 ) -> ConfigSpot:
-    """Where the values of a workload go."""
+    """Returns the place of a workload's values."""
     version = sources.cub.bindings
     algorithm, site = site_of(benchmark, version, "configs")
     header = sources.headers.get(site.header)
     if header is None:
         raise InputError(f"the tree has no {site.header}")
-    mine = [one for one in algorithm.families if one.site == site.name]
-    asked = site.hub.removeprefix("default_") if site.table else site.hub
-    binding = next(one for one in mine if asked.startswith(f"{one.name}<"))
+    site_families = [
+        family_binding for family_binding in algorithm.families if family_binding.site == site.name
+    ]
+    hub = site.hub.removeprefix("default_") if site.table else site.hub
+    binding = next(
+        family_binding
+        for family_binding in site_families
+        if hub.startswith(f"{family_binding.name}<")
+    )
     families = tuple(
-        f
-        for f in header.families
-        if (is_of(f.name, binding) if site.table else f.name == binding.name)
+        family
+        for family in header.families
+        if (is_of(family.name, binding) if site.table else family.name == binding.name)
     )
     if not families:
         raise InputError(f"{site.header} has no {binding.name}")
-    labels = {m: rule.parameter for m, rule in binding.members.items() if rule.parameter}
-    called = {m: (benchmark.called.get(label, label), label) for m, label in labels.items()}
-    common = (told, site, binding, arch, families, version, header.aggregates, header.needed)
+    labels = {member: rule.parameter for member, rule in binding.members.items() if rule.parameter}
+    names_in_comments = {
+        member: (benchmark.called.get(label, label), label) for member, label in labels.items()
+    }
+    common = (selected, site, binding, arch, families, version, header.aggregates, header.needed)
     if not site.table:
         kind = PickerSpot if site.targets else ConfigSpot
-        return kind(*common, called)
-    spans = told.entry[1].arg_spans if told.entry else ()
+        return kind(*common, names_in_comments)
+    spans = selected.entry[1].arg_spans if selected.entry else ()
     arguments = tuple(text_of(sources.data[site.header], span) for span in spans)
-    return with_formulas(TableSpot(*common, called, benchmark=benchmark, arguments=arguments))
+    return with_formulas(
+        TableSpot(*common, names_in_comments, benchmark=benchmark, arguments=arguments)
+    )
 
 
 def copied(spot: ConfigSpot) -> ConfigSpot | None:
-    """The same for its architecture alone; none where nothing of it is for others."""
+    """Returns a spot for a copy of the config; None if it is not shared."""
     if not isinstance(spot, TableSpot) or spot.copied:
         return None
     return replace(spot, own=True)

@@ -1,4 +1,4 @@
-"""Configs as edits of a header: other values for one, or one more for an architecture."""
+"""Writes configs as edits of a header: new values for one, or a new one for an architecture."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,12 +38,12 @@ _TARGET = re.compile(rb"\btarget_arch::(\w+)")
 def write_configs(
     header: TuningHeader, data: bytes, writes: Sequence[EntryWrite], arch: str
 ) -> HeaderEdits:
-    """The edits of all configs of a header."""
+    """Returns the edits of all configs of a header."""
     text = Text(header.name, data)
     edits: list[Edit] = []
     added: list[tuple[EntryWrite, Family, Entry]] = []
     for write in writes:
-        spot = _spot(write)
+        spot = _config_spot(write)
         if spot.entry is not None:
             edits += updated(text, spot.entry, write.content.values, spot, write.reason)
         else:
@@ -55,29 +55,29 @@ def write_configs(
 def updated(
     text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, reason: str
 ) -> list[Edit]:
-    """Other values for a config; of those that it leaves out, what it needs to say."""
+    """Returns the edits that set values of a config, including values it must state now."""
     edits = member_edits(text, entry, values, reason)
     if unsaid := spot.left_out(entry, values):
-        edits.append(_said(text, entry, unsaid, spot, reason))
+        edits.append(_unsaid_edit(text, entry, unsaid, spot, reason))
     return edits
 
 
-def _said(
+def _unsaid_edit(
     text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, reason: str
 ) -> Edit:
-    """Arguments behind the last one, up to those that have to be said."""
+    """Appends arguments after the last one, up to those that must be stated."""
     assert entry.inherits_span is not None, "a config inherits its values"
-    found = applied(text.code, entry.inherits_span)
-    declared = spot.parameters.get(found.name, ()) if found else ()
-    names = [name for name, _ in declared]
-    if found is None or not found.args or any(name not in names for name in values):
+    config = applied(text.code, entry.inherits_span)
+    parameters = spot.parameters.get(config.name, ()) if config else ()
+    names = [name for name, _ in parameters]
+    if config is None or not config.args or any(name not in names for name in values):
         raise InputError(f"{spot.header}:{entry.line} has no place for {', '.join(values)}")
-    last = max(names.index(name) for name in values)
+    last_index = max(names.index(name) for name in values)
     parts = []
-    for name, kind in declared[len(found.args) : last + 1]:
+    for name, kind in parameters[len(config.args) : last_index + 1]:
         parts.append(spot.argument(kind, values.get(name), name))
-    at = found.args[-1].end
-    return edit_at(text.data, Span(at, at), "".join(f", {part}" for part in parts), reason)
+    end = config.args[-1].end
+    return edit_at(text.data, Span(end, end), "".join(f", {part}" for part in parts), reason)
 
 
 def _insertions(
@@ -86,47 +86,69 @@ def _insertions(
     added: Sequence[tuple[EntryWrite, Family, Entry]],
     arch: str,
 ) -> list[Insertion]:
-    """New configs behind those of their architecture, else behind all; each as another one is."""
+    """Inserts new configs after those of their architecture, else after all others.
+
+    Each copies another one.
+    """
     gap = newline(text.data) * 2
-    found: dict[int, tuple[str, list[str]]] = {}
-    order = {id(e): n for f in header.families for n, e in enumerate(f.entries)}
-    for write, _, entry in sorted(added, key=lambda one: order[id(one[2])]):
-        spot = _spot(write)
-        mine = [f for f in spot.families if f.arch == arch] or list(spot.families)
-        end = max(e.span.end for f in mine for e in f.entries)
-        made = _like(text, entry, write.content.values, spot, arch)
-        found.setdefault(end, (write.reason, []))[1].append(made)
-    return [(at, "".join(gap + one for one in made), why) for at, (why, made) in found.items()]
+    texts_by_end: dict[int, tuple[str, list[str]]] = {}
+    order = {
+        id(family_entry): index
+        for family in header.families
+        for index, family_entry in enumerate(family.entries)
+    }
+    for write, _, entry in sorted(added, key=lambda addition: order[id(addition[2])]):
+        spot = _config_spot(write)
+        arch_families = [family for family in spot.families if family.arch == arch] or list(
+            spot.families
+        )
+        end = max(
+            family_entry.span.end for family in arch_families for family_entry in family.entries
+        )
+        config_text = _similar_config(text, entry, write.content.values, spot, arch)
+        texts_by_end.setdefault(end, (write.reason, []))[1].append(config_text)
+    return [
+        (at, "".join(gap + config_text for config_text in config_texts), reason)
+        for at, (reason, config_texts) in texts_by_end.items()
+    ]
 
 
-def _like(text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, arch: str) -> str:
-    """The text of a config with other values, for another architecture."""
+def _similar_config(
+    text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, arch: str
+) -> str:
+    """Returns the text of a config with other values, for another architecture."""
     begin = entry.comment_span.start if entry.comment_span else entry.span.start
     within = text.code[entry.span.start : entry.span.end]
-    named = _TARGET.search(within)
-    if named is None:
+    match = _TARGET.search(within)
+    if match is None:
         raise InputError(f"{spot.header}:{entry.line} names no architecture", "Write it by hand.")
-    at = Span(*(entry.span.start + end for end in named.span(1)))
+    arch_span = Span(*(entry.span.start + end for end in match.span(1)))
     edits = updated(text, entry, values, spot, "")
     changes = [(edit.span, edit.new) for edit in edits]
-    whole = replaced(text.data, [*changes, *_rest(text, entry, values, spot), (at, arch)])
-    grown = len(whole) - len(text.data)
-    return decode(whole[begin : entry.span.end + grown])
+    new_data = replaced(
+        text.data, [*changes, *_dropped_arguments(text, entry, values, spot), (arch_span, arch)]
+    )
+    growth = len(new_data) - len(text.data)
+    return decode(new_data[begin : entry.span.end + growth])
 
 
-def _rest(
+def _dropped_arguments(
     text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot
 ) -> list[tuple[Span, str]]:
-    """The arguments behind the last one that is wanted, which the template gives by default."""
-    kept = spot.said(entry, values)
-    found = applied(text.code, entry.inherits_span) if entry.inherits_span else None
-    if found is None or not kept or len(kept) == len(entry.members):
+    """Drops the arguments after the last wanted one, which the template gives by default."""
+    stated_members = spot.said(entry, values)
+    config = applied(text.code, entry.inherits_span) if entry.inherits_span else None
+    if config is None or not stated_members or len(stated_members) == len(entry.members):
         return []
-    last = next(arg for arg in found.args if arg.end >= kept[-1].value_span.end)
-    return [(Span(last.end, found.args[-1].end), "")] if last != found.args[-1] else []
+    last_argument = next(arg for arg in config.args if arg.end >= stated_members[-1].value_span.end)
+    return (
+        [(Span(last_argument.end, config.args[-1].end), "")]
+        if last_argument != config.args[-1]
+        else []
+    )
 
 
-def _spot(write: EntryWrite) -> ConfigSpot:
+def _config_spot(write: EntryWrite) -> ConfigSpot:
     spot = write.spots[0]
     assert isinstance(spot, ConfigSpot), "it is a config"
     return spot
@@ -140,35 +162,43 @@ _TIGHT = re.compile(r"(?<=<) | (?=>)")
 
 @dataclass(frozen=True, slots=True)
 class _CaseWrite:
-    """One write, its place, and the case that decides now."""
+    """One write, its spot, and the case that decides now."""
 
     write: EntryWrite
     spot: TableSpot
     name: str
-    """Of the config that the case is of."""
+    """The name of the config that contains the case."""
     entry: Entry
 
 
-# Cases of configs by hand as edits: other values, a case more, a copy for an architecture.
+# Cases of configs written by hand: new values, a new case, a copy for an architecture.
 
 
 def write_tables(
     header: TuningHeader, data: bytes, writes: Sequence[EntryWrite], arch: str
 ) -> HeaderEdits:
-    """The edits of all cases of a header."""
+    """Returns the edits of all cases of a header."""
     text = Text(header.name, data)
-    every = [_case_write(write) for write in writes]
-    edits = _edits(text, [one for one in every if not one.spot.copied])
-    found: list[Insertion] = []
-    for name in dict.fromkeys(one.name for one in every if one.spot.copied):
-        mine = [one for one in every if one.spot.copied and one.name == name]
-        made, row = _copied(text, name, mine, arch)
-        found.append(made)
+    case_writes = [_case_write(write) for write in writes]
+    edits = _case_edits(
+        text, [case_write for case_write in case_writes if not case_write.spot.copied]
+    )
+    insertions: list[Insertion] = []
+    for name in dict.fromkeys(
+        case_write.name for case_write in case_writes if case_write.spot.copied
+    ):
+        copied_writes = [
+            case_write
+            for case_write in case_writes
+            if case_write.spot.copied and case_write.name == name
+        ]
+        copy, row = _copied(text, name, copied_writes, arch)
+        insertions.append(copy)
         if isinstance(row, Edit):
             edits.append(row)
         else:
-            found.append(row)
-    return HeaderEdits(with_insertions(edits, found))
+            insertions.append(row)
+    return HeaderEdits(with_insertions(edits, insertions))
 
 
 def _case_write(write: EntryWrite) -> _CaseWrite:
@@ -178,137 +208,167 @@ def _case_write(write: EntryWrite) -> _CaseWrite:
     return _CaseWrite(write, spot, family.name, entry)
 
 
-def _edits(text: Text, every: Sequence[_CaseWrite]) -> list[Edit]:
-    """Other values for cases, and cases before them that name types."""
+def _case_edits(text: Text, case_writes: Sequence[_CaseWrite]) -> list[Edit]:
+    """Returns edits of values, and new cases that name types before existing ones."""
     edits: list[Edit] = []
-    found: list[Insertion] = []
+    insertions: list[Insertion] = []
     by_case: dict[Span, list[_CaseWrite]] = {}
-    for one in every:
-        if one.spot.asked:
-            by_case.setdefault(one.entry.span, []).append(one)
+    for case_write in case_writes:
+        if case_write.spot.asked:
+            by_case.setdefault(case_write.entry.span, []).append(case_write)
         else:
-            edits += updated(text, one.entry, one.write.content.values, one.spot, one.write.reason)
-    for lot in by_case.values():
-        found += _before(text, lot)
-    return with_insertions(edits, found)
+            edits += updated(
+                text,
+                case_write.entry,
+                case_write.write.content.values,
+                case_write.spot,
+                case_write.write.reason,
+            )
+    for writes_of_case in by_case.values():
+        insertions += _cases_before(text, writes_of_case)
+    return with_insertions(edits, insertions)
 
 
-def _before(text: Text, lot: Sequence[_CaseWrite]) -> Iterator[Insertion]:
-    """Cases for types before the one that decides them; a list of cases, where there is none."""
-    entry, end = lot[0].entry, newline(text.data)
+def _cases_before(text: Text, case_writes: Sequence[_CaseWrite]) -> Iterator[Insertion]:
+    """Inserts cases for types before the one that decides them, in a new list if there is none."""
+    entry, end = case_writes[0].entry, newline(text.data)
     assert entry.inherits_span is not None, "a case gives a config"
-    reason = "; ".join(dict.fromkeys(one.write.reason for one in lot))
+    reason = "; ".join(dict.fromkeys(case_write.write.reason for case_write in case_writes))
     value = entry.inherits_span
-    listed = entry.span.start > _declared(text, entry).span.start
-    at = entry.span.start if listed else value.start
+    is_listed = entry.span.start > _enclosing_template(text, entry).span.start
+    at = entry.span.start if is_listed else value.start
     begin = line_start(text.data, at)
     column = re.match(rb"\s*", text.data[begin:at])
     indent = decode(column[0]) if column else ""
-    lead = indent if listed else indent + _STEP
-    cases = "".join(f"{_case(text, one, lead, end)},{end}{lead}" for one in lot)
-    if listed:
+    lead = indent if is_listed else indent + _STEP
+    cases = "".join(
+        f"{_case(text, case_write, lead, end)},{end}{lead}" for case_write in case_writes
+    )
+    if is_listed:
         yield at, cases, reason
         return
     yield at, f"select_type<{end}{lead}{cases}", reason
     yield value.end, f"{end}{indent}>", reason
 
 
-def _declared(text: Text, entry: Entry) -> Declaration:
-    """The template that a case stands in."""
-    every = find_declarations(text.code, names=CONFIG)
-    return next(one for one in every if one.span.start <= entry.span.start < one.span.end)
+def _enclosing_template(text: Text, entry: Entry) -> Declaration:
+    """Returns the template that contains a case."""
+    declarations = find_declarations(text.code, names=CONFIG)
+    return next(
+        declaration
+        for declaration in declarations
+        if declaration.span.start <= entry.span.start < declaration.span.end
+    )
 
 
-def _case(text: Text, one: _CaseWrite, lead: str, end: str) -> str:
-    """`select_type_case<std::is_same<Key, int>::value, merge_config<256, 12>>`."""
-    asked = one.spot.condition
-    if not one.spot.exact and (now := _condition(text, one.entry)):
-        asked = f"({now}) && {asked}"
+def _case(text: Text, case_write: _CaseWrite, lead: str, end: str) -> str:
+    """Formats `select_type_case<std::is_same<Key, int>::value, merge_config<256, 12>>`."""
+    condition = case_write.spot.condition
+    if not case_write.spot.exact and (current_condition := _condition(text, case_write.entry)):
+        condition = f"({current_condition}) && {condition}"
     inner = lead + _STEP
-    value = _value(text, one.entry, one.write.content.values, one.spot)
-    line = f"select_type_case<{asked}, {value}>"
+    value = _value(text, case_write.entry, case_write.write.content.values, case_write.spot)
+    line = f"select_type_case<{condition}, {value}>"
     if len(f"{lead}{line},") <= WIDTH:
         return line
     if len(f"{inner}{value}>,") > WIDTH:
         value = _in_lines(value, f"{end}{inner}{_STEP}")
-    return f"select_type_case<{asked},{end}{inner}{value}>"
+    return f"select_type_case<{condition},{end}{inner}{value}>"
 
 
 def _in_lines(value: str, gap: str) -> str:
-    """A config with each of its arguments on a line."""
+    """Puts each argument of a config on its own line."""
     code = value.encode()
-    found = applied(code, Span(0, len(code)))
-    if found is None:
+    config = applied(code, Span(0, len(code)))
+    if config is None:
         return value
-    args = [decode(code[arg.start : arg.end]) for arg in found.args]
-    return f"{decode(code[: found.args[0].start])}{gap}{f',{gap}'.join(args)}>"
+    args = [decode(code[arg.start : arg.end]) for arg in config.args]
+    return f"{decode(code[: config.args[0].start])}{gap}{f',{gap}'.join(args)}>"
 
 
 def _condition(text: Text, entry: Entry) -> str:
-    """What the case asks that decides now; nothing where it is for all others."""
-    found = applied(text.code, entry.span)
-    if found is None or not _CASE.match(text.code, *entry.span):
+    """Returns the condition of the case that decides now; empty if it is for all others."""
+    case = applied(text.code, entry.span)
+    if case is None or not _CASE.match(text.code, *entry.span):
         return ""
-    return squeeze(text.code[found.args[0].start : found.args[0].end])
+    return squeeze(text.code[case.args[0].start : case.args[0].end])
 
 
 def _value(text: Text, entry: Entry, values: Mapping[str, str], spot: TableSpot) -> str:
-    """The config of a case with other values, on one line."""
-    at = entry.inherits_span
-    assert at is not None, "a case gives a config"
+    """Returns the config of a case with other values, on one line."""
+    config_span = entry.inherits_span
+    assert config_span is not None, "a case gives a config"
     edits = updated(text, entry, values, spot, "")
-    changes = [(Span(e.span.start - at.start, e.span.end - at.start), e.new) for e in edits]
-    return _TIGHT.sub("", squeeze(replaced(text.code[at.start : at.end], changes)))
+    changes = [
+        (Span(edit.span.start - config_span.start, edit.span.end - config_span.start), edit.new)
+        for edit in edits
+    ]
+    return _TIGHT.sub(
+        "", squeeze(replaced(text.code[config_span.start : config_span.end], changes))
+    )
 
 
 def _copied(
-    text: Text, name: str, lot: Sequence[_CaseWrite], arch: str
+    text: Text, name: str, case_writes: Sequence[_CaseWrite], arch: str
 ) -> tuple[Insertion, Insertion | Edit]:
-    """A copy of a config with what is written, and the row that gives it to an architecture."""
-    end, called = newline(text.data), lot[0].spot.copy_name
-    every = list(find_declarations(text.code, names=CONFIG))
-    if any(one.name == called for one in every):
-        raise InputError(f"{lot[0].spot.header}: there is a {called} already", "Write it by hand.")
-    edits = _edits(text, lot)
-    made = "".join(
-        f"{_renamed(text, one, edits, called)}{end}{end}" for one in every if one.name == name
+    """Copies a config with the new values, and returns the row that gives it to an architecture."""
+    end, copy_name = newline(text.data), case_writes[0].spot.copy_name
+    declarations = list(find_declarations(text.code, names=CONFIG))
+    if any(declaration.name == copy_name for declaration in declarations):
+        raise InputError(
+            f"{case_writes[0].spot.header}: there is a {copy_name} already", "Write it by hand."
+        )
+    edits = _case_edits(text, case_writes)
+    copy = "".join(
+        f"{_renamed(text, declaration, edits, copy_name)}{end}{end}"
+        for declaration in declarations
+        if declaration.name == name
     )
     table, rows = next(
-        (one, rows)
-        for one in every
-        if (rows := table_rows(text, one)) and any(row.name == name for row in rows)
+        (declaration, rows)
+        for declaration in declarations
+        if (rows := table_rows(text, declaration)) and any(row.name == name for row in rows)
     )
-    reason = "; ".join(dict.fromkeys(one.write.reason for one in lot))
-    above = Comments(text).above(table.span.start)
-    before = above[0].start if above else table.span.start
-    own = next((row for row in rows if row.arch == arch), None)
-    if own is not None:
-        return (before, made, reason), edit_at(text.data, own.named, called, reason)
+    reason = "; ".join(dict.fromkeys(case_write.write.reason for case_write in case_writes))
+    comments = Comments(text).above(table.span.start)
+    start = comments[0].start if comments else table.span.start
+    own_row = next((row for row in rows if row.arch == arch), None)
+    if own_row is not None:
+        return (start, copy, reason), edit_at(text.data, own_row.named, copy_name, reason)
     last = rows[-1]
-    shown = replaced(
+    config_text = replaced(
         text.code[last.config.start : last.config.end],
-        [(Span(last.named.start - last.config.start, last.named.end - last.config.start), called)],
+        [
+            (
+                Span(last.named.start - last.config.start, last.named.end - last.config.start),
+                copy_name,
+            )
+        ],
     )
-    row = f"select_arch_case<{_number(arch)}, {squeeze(shown)}>,"
+    row = f"select_arch_case<{_table_arch(arch)}, {squeeze(config_text)}>,"
     indent = indent_of(text.data, last.config.start)
     gap = f"{end}{indent}" if indent else " "
-    return (before, made, reason), (last.config.start, row + gap, reason)
+    return (start, copy, reason), (last.config.start, row + gap, reason)
 
 
-def _renamed(text: Text, one: Declaration, edits: Sequence[Edit], called: str) -> str:
-    """A declaration with the comments above it, as that of another name."""
-    above = Comments(text).above(one.span.start)
-    begin = above[0].start if above else one.span.start
+def _renamed(text: Text, declaration: Declaration, edits: Sequence[Edit], new_name: str) -> str:
+    """Returns a declaration and the comments above it under another name."""
+    comments = Comments(text).above(declaration.span.start)
+    begin = comments[0].start if comments else declaration.span.start
     changes = [
-        (e.span, e.new) for e in edits if begin <= e.span.start and e.span.end <= one.span.end
+        (edit.span, edit.new)
+        for edit in edits
+        if begin <= edit.span.start and edit.span.end <= declaration.span.end
     ]
-    changes.append((one.name_span, called))
-    moved = [(Span(s.start - begin, s.end - begin), new) for s, new in changes]
-    return decode(replaced(text.data[begin : one.span.end], moved))
+    changes.append((declaration.name_span, new_name))
+    moved = [
+        (Span(edit_span.start - begin, edit_span.end - begin), new) for edit_span, new in changes
+    ]
+    return decode(replaced(text.data[begin : declaration.span.end], moved))
 
 
-def _number(arch: str) -> str:
-    """What a table calls an architecture: `908`, `ROCPRIM_ARCH_90a`."""
+def _table_arch(arch: str) -> str:
+    """Returns an architecture as a table names it: `908`, `ROCPRIM_ARCH_90a`."""
     assert arch != UNKNOWN, "the last row is for all that are not known"
     digits = arch.removeprefix("gfx")
     return digits if digits.isdigit() else f"ROCPRIM_ARCH_{digits}"
@@ -317,109 +377,118 @@ def _number(arch: str) -> str:
 Added = tuple[EntryWrite, PickerSpot, Family, Entry]
 
 
-# Configs of pickers as edits of a header: other values, a return more, a target more.
+# Configs of pickers: new values, a new return, a new target.
 
 
 def write_pickers(
     header: TuningHeader, data: bytes, writes: Sequence[EntryWrite], arch: str
 ) -> HeaderEdits:
-    """The edits of all configs of a header."""
+    """Returns the edits of all configs of a header."""
     text = Text(header.name, data)
     edits: list[Edit] = []
     added: list[Added] = []
     for write in writes:
-        spot = _picker_write_spot(write)
+        spot = _picker_spot(write)
         if spot.entry is not None:
             edits += with_values(text, spot.entry, write.content.values, spot, write.reason)
         else:
             added.append((write, spot, *spot.alike))
-    return HeaderEdits(with_insertions(edits, _picker_write_insertions(header, text, added, arch)))
+    return HeaderEdits(with_insertions(edits, _picker_insertions(header, text, added, arch)))
 
 
-def _picker_write_insertions(
+def _picker_insertions(
     header: TuningHeader, text: Text, added: Sequence[Added], arch: str
 ) -> list[Insertion]:
-    """New returns before what a picker returns else; with a picker, where there is none yet."""
+    """Inserts new returns before a picker's default, or a new picker if there is none."""
     if not added:
         return []
-    order = {id(e): n for f in header.families for n, e in enumerate(f.entries)}
-    ordered = sorted(added, key=lambda one: order[id(one[3])])
+    order = {
+        id(family_entry): index
+        for family in header.families
+        for index, family_entry in enumerate(family.entries)
+    }
+    ordered = sorted(added, key=lambda addition: order[id(addition[3])])
     reason = "; ".join(dict.fromkeys(write.reason for write, *_ in ordered))
-    made = "".join(
-        _picker_write_like(text, entry, write.content.values, spot)
+    return_text = "".join(
+        _similar_return(text, entry, write.content.values, spot)
         for write, spot, _, entry in ordered
     )
-    (_, spot, _, alike), *_ = ordered
-    pickers = [one for one in find_pickers(text) if one.name == spot.binding.name]
-    own = next((one for one in pickers if one.arch == arch), None)
-    if own is not None:
-        _check_parameters(text, own, [entry for *_, entry in ordered], spot)
-        return [(_otherwise(text, own, spot), made, reason)]
-    other = next(one for one in pickers if _has(one, alike))
-    _check_parameters(text, other, [entry for *_, entry in ordered], spot)
-    return list(_new_target(text, pickers, other, made, spot, reason))
+    (_, spot, _, similar_entry), *_ = ordered
+    pickers = [picker for picker in find_pickers(text) if picker.name == spot.binding.name]
+    own_picker = next((picker for picker in pickers if picker.arch == arch), None)
+    if own_picker is not None:
+        _check_parameters(text, own_picker, [entry for *_, entry in ordered], spot)
+        return [(_default_start(text, own_picker, spot), return_text, reason)]
+    similar_picker = next(picker for picker in pickers if _contains(picker, similar_entry))
+    _check_parameters(text, similar_picker, [entry for *_, entry in ordered], spot)
+    return list(_new_target(text, pickers, similar_picker, return_text, spot, reason))
 
 
-def _picker_write_like(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot
-) -> str:
-    """The text of a return with other values, from its comment to the end of its line."""
+def _similar_return(text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot) -> str:
+    """Returns the text of a return with other values, from its comment to the end of its line."""
     begin = entry.comment_span.start if entry.comment_span else entry.span.start
     begin = line_start(text.data, begin)
     edits = with_values(text, entry, values, spot, "")
-    whole = replaced(text.data, [(edit.span, edit.new) for edit in edits])
-    grown = len(whole) - len(text.data)
-    return decode(whole[begin : entry.span.end + grown]) + newline(text.data)
+    new_data = replaced(text.data, [(edit.span, edit.new) for edit in edits])
+    growth = len(new_data) - len(text.data)
+    return decode(new_data[begin : entry.span.end + growth]) + newline(text.data)
 
 
-def _has(picker: Picker, entry: Entry) -> bool:
+def _contains(picker: Picker, entry: Entry) -> bool:
     return picker.span.start <= entry.span.start < picker.span.end
 
 
 def _check_parameters(
     text: Text, picker: Picker, entries: Sequence[Entry], spot: PickerSpot
 ) -> None:
-    """Refuses to copy what calls the types otherwise than the picker that it goes into."""
-    mine = squeeze(text.code[picker.parameters.start : picker.parameters.end])
-    if any(", ".join(entry.template_parameters) != mine for entry in entries):
+    """Refuses entries whose type parameters are named differently from the target picker's."""
+    picker_parameters = squeeze(text.code[picker.parameters.start : picker.parameters.end])
+    if any(", ".join(entry.template_parameters) != picker_parameters for entry in entries):
         raise InputError(
             f"{spot.header}:{text.line(picker.name_span.start)} calls its types otherwise",
             "Write it by hand.",
         )
 
 
-def _otherwise(text: Text, picker: Picker, spot: PickerSpot) -> int:
-    """Where the line begins of what a picker returns without a condition, with its comment."""
-    found = _default(text, picker)
-    if found is None:
+def _default_start(text: Text, picker: Picker, spot: PickerSpot) -> int:
+    """Returns the start of the line of a picker's unconditional return, including its comment."""
+    default = _default(text, picker)
+    if default is None:
         raise InputError(
             f"{spot.header}:{text.line(picker.name_span.start)} returns nothing for other types",
             "Write it by hand.",
         )
-    return line_start(text.data, found.start)
+    return line_start(text.data, default.start)
 
 
 def _default(text: Text, picker: Picker) -> Span | None:
-    """What a picker returns without a condition, from the comment above it."""
-    last = [one for one in returns(text, picker) if not one.facts]
-    if not last:
+    """Returns the span of a picker's unconditional return, including the comment above it."""
+    unconditional = [
+        picker_return for picker_return in returns(text, picker) if not picker_return.facts
+    ]
+    if not unconditional:
         return None
-    above = Comments(text).above(last[-1].span.start, last[-1].floor)
-    return Span(above[0].start if above else last[-1].span.start, last[-1].span.end)
+    comments = Comments(text).above(unconditional[-1].span.start, unconditional[-1].floor)
+    return Span(
+        comments[0].start if comments else unconditional[-1].span.start, unconditional[-1].span.end
+    )
 
 
 def _new_target(
     text: Text,
     pickers: Sequence[Picker],
     like: Picker,
-    made: str,
+    return_text: str,
     spot: PickerSpot,
     reason: str,
 ) -> Iterator[Insertion]:
-    """A picker like another one, where all else is as it was, and its place in the list."""
+    """Adds a picker that otherwise behaves as before, and lists its target."""
     words, end = words_of(spot.arch), newline(text.data)
-    above = Comments(text).above(like.span.start)
-    comments = "".join(decode(text.data[s.start : s.end]) + end for s in above)
+    comment_spans = Comments(text).above(like.span.start)
+    comments = "".join(
+        decode(text.data[comment_span.start : comment_span.end]) + end
+        for comment_span in comment_spans
+    )
     begin = line_start(text.data, like.span.start)
     changes = [
         (Span(span.start - begin, span.end - begin), word)
@@ -427,42 +496,48 @@ def _new_target(
     ]
     head = decode(replaced(text.data[begin : like.body.start], changes))
     head = end.join(laid_out("\n".join(head.split(end))).split("\n"))
-    body = f"{end}{made}{_as_before(text, pickers, like, spot)}{end}}}"
-    before = next((one for one in pickers if one.arch == "unknown"), pickers[-1])
-    at = _begin(text, before)
+    body = f"{end}{return_text}{_forwarding_return(text, pickers, like, spot)}{end}}}"
+    next_picker = next((picker for picker in pickers if picker.arch == "unknown"), pickers[-1])
+    at = _comment_start(text, next_picker)
     yield at, f"{commented(comments, words)}{head}{body}{end}{end}", reason
     place, item = listed(text, spot.site.targets, spelled_like(text, like.target, words), spot.arch)
     yield place, item.replace("\n", end), reason
 
 
-def _begin(text: Text, picker: Picker) -> int:
-    """Where the first comment above a picker begins."""
-    above = Comments(text).above(picker.span.start)
-    return above[0].start if above else line_start(text.data, picker.span.start)
+def _comment_start(text: Text, picker: Picker) -> int:
+    """Returns the start of the first comment above a picker."""
+    comments = Comments(text).above(picker.span.start)
+    return comments[0].start if comments else line_start(text.data, picker.span.start)
 
 
-def _as_before(text: Text, pickers: Sequence[Picker], like: Picker, spot: PickerSpot) -> str:
-    """For other types: what the devices of the new target have now."""
-    found = spot.told.entry
-    now = next((one for one in pickers if found and _has(one, found[1])), like)
-    end, names = newline(text.data), _names(text, like)
+def _forwarding_return(
+    text: Text, pickers: Sequence[Picker], like: Picker, spot: PickerSpot
+) -> str:
+    """Returns the new picker's default: what the devices of the new target have now."""
+    selected = spot.told.entry
+    current_picker = next(
+        (picker for picker in pickers if selected and _contains(picker, selected[1])), like
+    )
+    end, names = newline(text.data), _type_names(text, like)
     default = _default(text, like)
     comment = ""
     if default is not None:
         lead = text.data[default.start : text.code.index(b"return", default.start)]
         comment = decode(lead).rstrip()
-    target = squeeze(text.code[now.target.start : now.target.end])
-    other = f"    return {like.name}<{end}        comp_target<{target}>,{end}        {names}>();"
-    return f"    {comment}{end}{other}" if comment else other
+    target = squeeze(text.code[current_picker.target.start : current_picker.target.end])
+    forwarding = (
+        f"    return {like.name}<{end}        comp_target<{target}>,{end}        {names}>();"
+    )
+    return f"    {comment}{end}{forwarding}" if comment else forwarding
 
 
-def _names(text: Text, picker: Picker) -> str:
-    """The types that a picker is asked with besides its target."""
+def _type_names(text: Text, picker: Picker) -> str:
+    """Returns the types that a picker takes besides its target."""
     declared = squeeze(text.code[picker.parameters.start : picker.parameters.end]).split(",")
-    return ", ".join(re.split(r"\W+", one.strip())[-1] for one in declared[1:])
+    return ", ".join(re.split(r"\W+", parameter.strip())[-1] for parameter in declared[1:])
 
 
-def _picker_write_spot(write: EntryWrite) -> PickerSpot:
+def _picker_spot(write: EntryWrite) -> PickerSpot:
     spot = write.spots[0]
     assert isinstance(spot, PickerSpot), "it is of a picker"
     return spot

@@ -1,4 +1,4 @@
-"""What entries of configs have in common, in whichever form they are spelled."""
+"""Common parts of config entries, in any form."""
 
 import re
 from collections import ChainMap
@@ -33,94 +33,94 @@ _SCOPE = re.compile(rb"\bnamespace\s+([A-Za-z_]\w*)\s*\{")
 
 @dataclass(frozen=True, slots=True)
 class FoundConfig:
-    """A config: for what it is, and where it stands."""
+    """A config: its facts, and its spans."""
 
     facts: tuple[str, ...]
     span: Span
     value: Span
     """The config itself."""
     parameters: Span
-    """Those of its template."""
+    """The parameters of its template."""
     top: int
-    """Where that begins which comments are above, and which is guarded."""
+    """The start of the declaration below its comments and guards."""
     named: int
-    """Where it is called what it is: the line that is told."""
+    """The offset of its name, which gives the reported line."""
     floor: int = 0
-    """Where comments above it can begin."""
+    """The lowest offset of its comments."""
     args: Span | None = None
     body: Span | None = None
 
 
-def config_entry(source: SourceFile, found: FoundConfig, members: tuple[Member, ...]) -> Entry:
-    """A config as an entry, with the comments above it and what guards it."""
+def config_entry(source: SourceFile, config: FoundConfig, members: tuple[Member, ...]) -> Entry:
+    """Converts a config into an entry, with the comments above it and its guard."""
     text = source.text
-    above = source.comments.above(found.top, found.floor)
-    lines = [line.text for span in above for line in comment_lines(text.data, span)]
-    guard = source.guards.at(found.top)
+    comment_spans = source.comments.above(config.top, config.floor)
+    lines = [line.text for span in comment_spans for line in comment_lines(text.data, span)]
+    guard = source.guards.at(config.top)
     return Entry(
-        kind="branch" if found.facts else "primary",
-        args=found.facts,
+        kind="branch" if config.facts else "primary",
+        args=config.facts,
         values=member_values(members),
-        inherits=squeeze(text.data[found.value.start : found.value.end]),
+        inherits=squeeze(text.data[config.value.start : config.value.end]),
         guard=guard.spelling,
         disabled=guard.never,
         variant=None,
         scores=None,
-        line=text.line(found.named),
+        line=text.line(config.named),
         remarks=tuple(line for line in lines if line),
         members=members,
-        template_parameters=_spelled(text.code, list_parts(text.code, found.parameters)),
-        span=found.span,
-        args_span=found.args,
-        arg_spans=tuple(list_parts(text.code, found.args) if found.args else ()),
-        inherits_span=found.value,
-        body_span=found.body,
-        comment_span=Span(above[0].start, above[-1].end) if above else None,
+        template_parameters=_spellings(text.code, list_parts(text.code, config.parameters)),
+        span=config.span,
+        args_span=config.args,
+        arg_spans=tuple(list_parts(text.code, config.args) if config.args else ()),
+        inherits_span=config.value,
+        body_span=config.body,
+        comment_span=Span(comment_spans[0].start, comment_spans[-1].end) if comment_spans else None,
         guard_span=guard.span,
     )
 
 
 def by_hand(family: Family) -> bool:
-    """Whether a family is a config that a table by hand gives to architectures."""
+    """Returns whether a family is a config that a handwritten table gives to architectures."""
     return _BY_HAND.fullmatch(family.name) is not None
 
 
-def _spelled(code: bytes, spans: Sequence[Span]) -> tuple[str, ...]:
+def _spellings(code: bytes, spans: Sequence[Span]) -> tuple[str, ...]:
     return tuple(squeeze(code[span.start : span.end]) for span in spans)
 
 
 def namespace_at(code: bytes, offset: int) -> str:
-    """The namespaces around an offset; the outermost is opened by a macro."""
-    found = ["rocprim"]
+    """Returns the namespaces around an offset; a macro opens the outermost."""
+    scopes = ["rocprim"]
     for match in _SCOPE.finditer(code, 0, offset):
         depth = code.count(b"{", match.end(), offset) - code.count(b"}", match.end(), offset)
         if depth >= 0:
-            found.append(match[1].decode())
-    return "::".join(dict.fromkeys(found))
+            scopes.append(match[1].decode())
+    return "::".join(dict.fromkeys(scopes))
 
 
 # "static_cast<unsigned int>(target_arch::gfx942)", "target_arch::unknown"
-_NAMED = re.compile(r"\btarget_arch::(\w+)")
+_ARCH_NAME = re.compile(r"\btarget_arch::(\w+)")
 # "ROCPRIM_ARCH_90a", "803"
-_NUMBERED = re.compile(r"(?:ROCPRIM_ARCH_)?([0-9]{3,4}|[0-9]{2}[a-f])")
+_ARCH_NUMBER = re.compile(r"(?:ROCPRIM_ARCH_)?([0-9]{3,4}|[0-9]{2}[a-f])")
 
 
-# Which architecture the text of a config means: `target_arch::gfx942`, `ROCPRIM_ARCH_90a`.
+# Architectures in a config's text: `target_arch::gfx942`, `ROCPRIM_ARCH_90a`.
 
 
 def arch_of(text: str) -> str | None:
-    """The architecture that an argument names; none where it is a parameter's."""
-    if named := _NAMED.search(text):
-        return UNKNOWN if named[1] == UNKNOWN else known_arch(named[1])
-    numbered = _NUMBERED.fullmatch(text.strip())
-    if numbered is None:
+    """Returns the architecture that an argument names; None if it is a parameter."""
+    if name_match := _ARCH_NAME.search(text):
+        return UNKNOWN if name_match[1] == UNKNOWN else known_arch(name_match[1])
+    number_match = _ARCH_NUMBER.fullmatch(text.strip())
+    if number_match is None:
         return None
-    own = of_table(int(numbered[1])) if numbered[1].isdigit() else None
-    return own or known_arch(f"gfx{numbered[1]}")
+    table_arch = of_table(int(number_match[1])) if number_match[1].isdigit() else None
+    return table_arch or known_arch(f"gfx{number_match[1]}")
 
 
 def known_arch(text: str) -> str | None:
-    """An architecture as it is spelled; none where it is none."""
+    """Parses an architecture; None if it is invalid."""
     try:
         return parse_arch(text)
     except ValueError:
@@ -131,44 +131,48 @@ def known_arch(text: str) -> str | None:
 _TRUTH = re.compile(r"\bbool\(\s*([^()]*?)\s*\)")
 _TRAIT = re.compile(r"(?:::)?\brocprim::(is_\w+)<([^<>]*)>::value")
 # "std::is_same_v<value_type, rocprim::empty_type>"
-_SAME = re.compile(r"(?:::)?\bstd::is_same_v<([^<>]*)>")
+_IS_SAME = re.compile(r"(?:::)?\bstd::is_same_v<([^<>]*)>")
 # "std::enable_if_t<", "typename std::enable_if<"
 _ENABLED = re.compile(rb"(?:typename\s+)?(?:::)?std::enable_if(?:_t)?\s*<")
 _TOKENS = re.compile(rb"&&|[(\[{]")
 
 
-# What a config asks of types, as facts: `is_floating_point<key_type>`, `sizeof(key_type) <= 8`.
+# The conditions of a config as facts: `is_floating_point<key_type>`, `sizeof(key_type) <= 8`.
 
 
 def conjuncts(code: bytes, span: Span) -> tuple[Span, ...]:
-    """The parts of a condition between `&&`, however many parentheses are around them."""
-    span = _bare(code, span)
-    parts, start, at = [], span.start, span.start
-    while match := _TOKENS.search(code, at, span.end):
-        at = match.end()
+    """Splits a condition at `&&`, through any parentheses."""
+    span = _without_parentheses(code, span)
+    parts, start, position = [], span.start, span.start
+    while match := _TOKENS.search(code, position, span.end):
+        position = match.end()
         if match[0] == b"&&":
             parts.append(Span(start, match.start()))
-            start = at
+            start = position
         else:
             close = closing_bracket(code, match.start())
-            at = span.end if close is None else close + 1
+            position = span.end if close is None else close + 1
     if not parts:
         return (span,)
-    return tuple(one for part in [*parts, Span(start, span.end)] for one in conjuncts(code, part))
+    return tuple(
+        conjunct for part in [*parts, Span(start, span.end)] for conjunct in conjuncts(code, part)
+    )
 
 
 def facts(code: bytes, span: Span) -> tuple[str, ...]:
-    """The same, each as people write it, and the same however a header spells it."""
-    return tuple(_plain(squeeze(code[s.start : s.end])) for s in conjuncts(code, span))
+    """Returns the parts of a condition in a normalized spelling."""
+    return tuple(
+        _normalize_traits(squeeze(code[part.start : part.end])) for part in conjuncts(code, span)
+    )
 
 
-def _plain(text: str) -> str:
+def _normalize_traits(text: str) -> str:
     text = _TRAIT.sub(r"\1<\2>", _TRUTH.sub(r"\1", text))
-    return _SAME.sub(r"std::is_same<\1>::value", text)
+    return _IS_SAME.sub(r"std::is_same<\1>::value", text)
 
 
 def enabling(code: bytes, span: Span) -> Span | None:
-    """The condition of `std::enable_if_t<…>`, if that is what a span holds."""
+    """Returns the condition if the span is `std::enable_if_t<…>`."""
     match = _ENABLED.match(code, span.start, span.end)
     if match is None:
         return None
@@ -176,7 +180,7 @@ def enabling(code: bytes, span: Span) -> Span | None:
     return None if close is None or close > span.end else trim(code, match.end(), close)
 
 
-def _bare(code: bytes, span: Span) -> Span:
+def _without_parentheses(code: bytes, span: Span) -> Span:
     span = trim(code, *span)
     while code[span.start : span.start + 1] == b"(":
         if closing_bracket(code, span.start) != span.end - 1:
@@ -190,14 +194,14 @@ _APPLIED = re.compile(rb"(?:typename\s+)?(?:::)?((?:\w+\s*::\s*)*(\w+))\s*<")
 _RECORD = re.compile(rb"\bstruct\s+(\w+)\s*")
 # "template<unsigned int BlockSize> using merge_config = "
 _ALIAS = re.compile(rb"\btemplate\s*<")
-_EXPRESSIONS_NAMED = re.compile(rb"\s*using\s+(\w+_config)\s*=")
+_CONFIG_ALIAS = re.compile(rb"\s*using\s+(\w+_config)\s*=")
 # "::rocprim::block_reduce_algorithm::using_warp_reduce", "block_load_method::block_load_direct"
 _ENUMERATOR = re.compile(r"(?:::)?(?:[A-Za-z_]\w*::)+([A-Za-z_]\w*)")
-_ENDS = {b"", b"::type", b"()", b"{}"}
-"""What may follow the arguments."""
+_SUFFIXES = {b"", b"::type", b"()", b"{}"}
+"""Suffixes that may follow the arguments."""
 _CONFIG = "config"
-_CHOSEN = {b"std::conditional": ("enabled", _CONFIG, "otherwise")}
-"""The parameters of what is no template of rocPRIM's."""
+_CONDITIONALS = {b"std::conditional": ("enabled", _CONFIG, "otherwise")}
+"""The parameters of templates outside rocPRIM."""
 Templates = MutableMapping[str, tuple[TemplateParameter, ...]]
 """The parameters of config templates, by name."""
 
@@ -207,7 +211,7 @@ class AppliedTemplate:
     """A template with its arguments."""
 
     name: str
-    """Without what qualifies it."""
+    """Without qualifiers."""
     qualified: bytes
     args: tuple[Span, ...]
 
@@ -216,61 +220,61 @@ class AppliedTemplate:
 
 
 def config_templates(headers: Iterable[bytes]) -> Templates:
-    """The parameters of all class templates that some headers declare."""
+    """Returns the parameters of all class templates that the headers declare."""
     return ChainMap(*map(_templates, headers))
 
 
-@lru_cache(maxsize=128)  # all headers of a tree have the same ones beside them
+@lru_cache(maxsize=128)  # all headers of a tree share the same companions
 def _templates(data: bytes) -> dict[str, tuple[TemplateParameter, ...]]:
     text = Text("", data)
-    found: dict[str, tuple[TemplateParameter, ...]] = {}
-    for one in find_declarations(text.code, names=_RECORD):
-        if one.args_span is None:
-            read = template_parameters(text.data, text.code, one.parameters_span)
-            found.setdefault(one.name, read)
+    templates: dict[str, tuple[TemplateParameter, ...]] = {}
+    for declaration in find_declarations(text.code, names=_RECORD):
+        if declaration.args_span is None:
+            parameters = template_parameters(text.data, text.code, declaration.parameters_span)
+            templates.setdefault(declaration.name, parameters)
     for match in _ALIAS.finditer(text.code):
         close = closing_angle(text.code, match.end() - 1)
-        alias = None if close is None else _EXPRESSIONS_NAMED.match(text.code, close + 1)
+        alias = None if close is None else _CONFIG_ALIAS.match(text.code, close + 1)
         if close is not None and alias is not None:
-            read = template_parameters(text.data, text.code, Span(match.end(), close))
-            found.setdefault(alias[1].decode(), read)
-    return found
+            parameters = template_parameters(text.data, text.code, Span(match.end(), close))
+            templates.setdefault(alias[1].decode(), parameters)
+    return templates
 
 
 def applied(code: bytes, span: Span) -> AppliedTemplate | None:
-    """What a span holds as a template with its arguments; none where it holds something else."""
+    """Parses a span as a template with its arguments, or returns None."""
     match = _APPLIED.match(code, span.start, span.end)
     if match is None:
         return None
     close = closing_angle(code, match.end() - 1)
-    if close is None or close >= span.end or code[close + 1 : span.end].strip() not in _ENDS:
+    if close is None or close >= span.end or code[close + 1 : span.end].strip() not in _SUFFIXES:
         return None
     args = split_list(code, match.end(), close)
     return AppliedTemplate(match[2].decode(), b"".join(match[1].split()), tuple(args))
 
 
 def config_members(text: Text, span: Span, templates: Templates) -> tuple[Member, ...]:
-    """The arguments of a config as values, those of configs in it, too, each by its parameter."""
+    """Returns the arguments of a config by parameter, including those of nested configs."""
     return tuple(_members(text, span, templates, ""))
 
 
 def _members(text: Text, span: Span, templates: Templates, prefix: str) -> Iterator[Member]:
-    found = applied(text.code, span)
-    if found is None:
+    template = applied(text.code, span)
+    if template is None:
         return
-    for position, arg in enumerate(found.args):
-        name, kind = _parameter(found, templates, position)
+    for position, arg in enumerate(template.args):
+        name, kind = _parameter(template, templates, position)
         inner = applied(text.code, arg)
-        if inner is not None and (inner.name in templates or inner.qualified in _CHOSEN):
-            # What is chosen takes the place of the choice.
-            within = prefix if name == _CONFIG else f"{prefix}{name}."
-            yield from _members(text, arg, templates, within)
+        if inner is not None and (inner.name in templates or inner.qualified in _CONDITIONALS):
+            # The chosen config takes the place of the conditional.
+            inner_prefix = prefix if name == _CONFIG else f"{prefix}{name}."
+            yield from _members(text, arg, templates, inner_prefix)
         else:
             yield value_member(text, arg, f"{prefix}{name}", kind)
 
 
 def value_member(text: Text, span: Span, name: str, kind: str) -> Member:
-    """One value: a number, an enumerator without what qualifies it, or what is spelled."""
+    """Returns a value: a number, an enumerator without qualifiers, or the spelling."""
     spelling = squeeze(text.data[span.start : span.end])
     enumerator = _ENUMERATOR.fullmatch(spelling)
     return Member(
@@ -284,11 +288,11 @@ def value_member(text: Text, span: Span, name: str, kind: str) -> Member:
     )
 
 
-def _parameter(found: AppliedTemplate, templates: Templates, position: int) -> tuple[str, str]:
-    """What an argument is called, and what it is; by its place where nobody declares it."""
-    if names := _CHOSEN.get(found.qualified):
+def _parameter(template: AppliedTemplate, templates: Templates, position: int) -> tuple[str, str]:
+    """Returns an argument's name and kind; its position if it is not declared."""
+    if names := _CONDITIONALS.get(template.qualified):
         return names[position] if position < len(names) else str(position), "class"
-    known = templates.get(found.name, ())
-    if position < len(known):
-        return known[position].label, known[position].type
+    parameters = templates.get(template.name, ())
+    if position < len(parameters):
+        return parameters[position].label, parameters[position].type
     return str(position), "auto"

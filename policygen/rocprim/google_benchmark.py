@@ -1,8 +1,8 @@
-"""What rocPRIM's benchmarks write: JSON of Google Benchmark, with names that say what ran.
+"""Reads rocPRIM's benchmark results: JSON of Google Benchmark, with names that say what ran.
 
-One file holds many algorithms, types and configurations. Each row is one repetition of one of them,
+One file holds many algorithms, types and configurations. Each row is a repetition of one of them,
 whose time is the mean of its iterations; an iteration launches the algorithm several times, after
-launches that warm up. Rows that are aggregates of others count where there are no others.
+warm-up launches. Aggregate rows only count if there are no repetitions.
 """
 
 import statistics
@@ -69,7 +69,7 @@ class _Runs:
 
 
 def is_it(data: bytes) -> bool:
-    """Whether a file is such results, of rocPRIM's benchmarks or of ones that are called so."""
+    """Detects results of rocPRIM's benchmarks, or of similarly named ones."""
     head = data[: 1 << 22]
     return (
         head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
@@ -79,7 +79,7 @@ def is_it(data: bytes) -> bool:
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
-    """What it says of each algorithm with each combination of types."""
+    """Reads the results of each algorithm and combination of types."""
     document = members(path, "the document", parse_json(path, data))
     context = members(path, "context", document.get("context"))
     rows = listed_at(path, "benchmarks", document.get("benchmarks"))
@@ -89,7 +89,7 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     device = context_device(path, context, arch)
     size = number_of(context.get("size"))
     date = text_at(path, "context date", context.get("date")) or ""
-    parts = _gathered(path, rows)
+    parts = _group_rows(path, rows)
     return tuple(
         TunedFile(
             path=path,
@@ -97,8 +97,12 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
             device=device,
             kernel=algorithm,
             size=str(size) if size else None,
-            parameters=dict.fromkeys(next(filter(None, (one.values for one in runs)), {}), ()),
-            entries=tuple(entry for one in runs for entry in _entries(one, date)),
+            parameters=dict.fromkeys(
+                next(filter(None, (runs_of_config.values for runs_of_config in runs)), {}), ()
+            ),
+            entries=tuple(
+                entry for runs_of_config in runs for entry in _entries(runs_of_config, date)
+            ),
             library=LIBRARY,
             workload=dict(workload),
             arch=arch,
@@ -108,48 +112,52 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     )
 
 
-def _gathered(path: Path, rows: list[Any]) -> dict[_Key, list[_Runs]]:
-    """Rows by algorithm and types, and by configuration within them."""
-    named = lru_cache(maxsize=1 << 12)(parse_name)
-    found: dict[_Key, dict[_Config | None, _Runs]] = {}
-    for number, one in enumerate(islice(rows, MOST_ENTRIES + 1)):
+def _group_rows(path: Path, rows: list[Any]) -> dict[_Key, list[_Runs]]:
+    """Groups rows by algorithm and types, and by configuration within them."""
+    parse_cached = lru_cache(maxsize=1 << 12)(parse_name)
+    parts: dict[_Key, dict[_Config | None, _Runs]] = {}
+    for number, row in enumerate(islice(rows, MOST_ENTRIES + 1)):
         if number == MOST_ENTRIES:
             raise InputError(f"{path}: more than {MOST_ENTRIES:,} benchmarks")
         place = f"benchmarks[{number}]"
-        cells = members(path, place, one)
-        told = _name(path, place, cells, named)
-        here = found.setdefault((told.algorithm, tuple(sorted(told.workload.items()))), {})
-        runs = here.setdefault(_config(told), _Runs(told.config, first=number))
-        _add(runs, number, cells, told.aggregate)
-    return {key: list(here.values()) for key, here in found.items()}
+        cells = members(path, place, row)
+        name_facts = _name(path, place, cells, parse_cached)
+        runs_by_config = parts.setdefault(
+            (name_facts.algorithm, tuple(sorted(name_facts.workload.items()))), {}
+        )
+        runs = runs_by_config.setdefault(
+            _config(name_facts), _Runs(name_facts.config, first=number)
+        )
+        _add_row(runs, number, cells, name_facts.aggregate)
+    return {key: list(runs_by_config.values()) for key, runs_by_config in parts.items()}
 
 
-def _config(told: RocprimName) -> _Config | None:
-    """A configuration as a key: 1 and `true` are not the same."""
-    if told.config is None:
+def _config(name_facts: RocprimName) -> _Config | None:
+    """Returns a configuration as a key: 1 and `true` differ."""
+    if name_facts.config is None:
         return None
-    return tuple(sorted((key, json_value(value)) for key, value in told.config.items()))
+    return tuple(sorted((key, json_value(value)) for key, value in name_facts.config.items()))
 
 
-def _name(path: Path, place: str, cells: Mapping[str, Any], named: Any) -> RocprimName:
+def _name(path: Path, place: str, cells: Mapping[str, Any], parse: Any) -> RocprimName:
     text = cells.get("name")
     if not isinstance(text, str):
         raise InputError(f"{path}: {place} name is {kind_of(text)}, and not a text")
     try:
-        found: RocprimName = named(text)
+        name_facts: RocprimName = parse(text)
     except ValueError as error:
         raise InputError(
             f"{path}: {place} is called {quoted(text)}: {error}",
             "Names that say it are written with: --name_format json",
         ) from error
-    return found
+    return name_facts
 
 
-def _add(runs: _Runs, number: int, cells: Mapping[str, Any], ending: str) -> None:
-    """One more row: a repetition, or what all repetitions are together."""
-    is_one = cells.get("run_type", AGGREGATE if ending else "") != AGGREGATE
-    aggregate = "" if is_one else str(cells.get("aggregate_name", ending))
-    if not is_one and aggregate not in {MEAN, DEVIATION}:
+def _add_row(runs: _Runs, number: int, cells: Mapping[str, Any], suffix: str) -> None:
+    """Adds a row: a repetition or an aggregate."""
+    is_repetition = cells.get("run_type", AGGREGATE if suffix else "") != AGGREGATE
+    aggregate = "" if is_repetition else str(cells.get("aggregate_name", suffix))
+    if not is_repetition and aggregate not in {MEAN, DEVIATION}:
         return
     unit = cells.get("time_unit", "ns")
     scale = UNITS.get(unit) if isinstance(unit, str) else None
@@ -170,14 +178,14 @@ def _add(runs: _Runs, number: int, cells: Mapping[str, Any], ending: str) -> Non
 
 
 def _outcome(cells: Mapping[str, Any], scale: float | None) -> float | TunedFailure:
-    """Seconds, or why there are none."""
+    """Returns the seconds, or the failure."""
     for flag, message, kind in (
         ("error_occurred", "error_message", "error"),
         ("skipped", "skip_message", "invalid"),
     ):
         if cells.get(flag, False) is not False:
-            why = visible(str(cells.get(message, "it failed"))[:LETTERS])
-            return TunedFailure("error" if kind == "error" else "invalid", f"{PROGRAM}: {why}")
+            reason = visible(str(cells.get(message, "it failed"))[:LETTERS])
+            return TunedFailure("error" if kind == "error" else "invalid", f"{PROGRAM}: {reason}")
     if "real_time" not in cells:
         return TunedFailure("untimed", "it has no time")
     if scale is None:
@@ -192,9 +200,9 @@ def _outcome(cells: Mapping[str, Any], scale: float | None) -> float | TunedFail
 
 
 def _entries(runs: _Runs, date: str) -> Iterator[TunedEntry]:
-    """The repetitions as samples of one measurement; where any failed, they are none.
+    """Yields the repetitions as samples of one measurement; if any failed, only the failures.
 
-    What all of them are together counts where a file has kept nothing else.
+    Aggregates count if a file kept nothing else.
     """
     failures = list(runs.failures)
     if runs.samples:

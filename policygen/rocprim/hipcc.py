@@ -1,7 +1,8 @@
-"""Finds hipcc: which clang it starts, with which options, and what that compiles for.
+"""Finds hipcc: the clang that it starts, with its options, and the targets of that clang.
 
-hipcc is a script that puts some of its arguments into a command of a shell. It is asked about a
-file of ours, and what it would start is started for all others: no path of a tree gets to a shell.
+hipcc is a script that puts some of its arguments into a shell command. It only compiles a file of
+policygen's; for all other files its clang is started directly, so no path of a tree reaches a
+shell.
 """
 
 import hashlib
@@ -30,9 +31,9 @@ INSTALLED = Path("/opt/rocm/bin/hipcc")
 DEVICE = "--cuda-device-only"
 OFFLOAD = "--offload-arch="
 ASKED = "gfx90a"
-"""Any architecture that all releases of hipcc know."""
+"""An architecture that all releases of hipcc know."""
 SECONDS = 120.0
-# Beside an nvcc it would start that.
+# If there is an nvcc, hipcc would start that.
 _PLATFORM = {"HIP_PLATFORM": "amd"}
 _VERBOSE = {"HIPCC_VERBOSE": "1"}
 _LOG = "options"
@@ -45,40 +46,40 @@ _CLANG = re.compile(r"\bclang version ([\d.]+)")
 _COMMAND = re.compile(r"^hipcc-cmd: (.+)$", re.M)
 # "-mlink-builtin-bitcode" "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode/ocml.bc"
 _BITCODE = re.compile(r'"-mlink-builtin-bitcode" "((?:[^"\\]|\\.)*)"')
-_NONE = "it does not say which code it links"
+_NO_BITCODE = "it does not say which code it links"
 
 
 @dataclass(frozen=True, slots=True)
 class Hipcc:
-    """One hipcc, and the clang that it starts."""
+    """A hipcc, and the clang that it starts."""
 
     path: Path
     version: str
-    """HIP's."""
+    """The version of HIP."""
     clang_version: str
     clang: str
     options: tuple[str, ...]
-    """What hipcc itself gives to clang."""
+    """The options that hipcc passes to clang."""
 
     @property
     def name(self) -> str:
-        """Names it as outputs do: `hipcc 5.2.21153 (clang 15.0.6)`."""
+        """The name shown in outputs: `hipcc 5.2.21153 (clang 15.0.6)`."""
         return f"hipcc {self.version} (clang {self.clang_version})"
 
 
 @dataclass(frozen=True, slots=True)
 class CompileTarget:
-    """Whether an architecture is compiled for."""
+    """An architecture, and whether clang compiles for it."""
 
     arch: str
     identity: str = ""
-    """Names what clang links into all code for it; nothing where it does not compile."""
+    """Identifies what clang links into all code for it; empty if it does not compile."""
     refusal: str = ""
-    """Why it does not."""
+    """Why it does not compile."""
 
 
 def to_install() -> str:
-    """What helps where hipcc is missing."""
+    """Explains how to install hipcc."""
     return (
         "Install it: apt-get install hipcc, or AMD's ROCm. It is looked for where --hipcc says, in"
         f" {VARIABLE}, on PATH and in {INSTALLED.parent}."
@@ -86,7 +87,7 @@ def to_install() -> str:
 
 
 def find_hipcc(named: Path | None = None, environment: Mapping[str, str] | None = None) -> Hipcc:
-    """Finds hipcc: what is named, that of `ROCM_PATH`, on PATH, or in `/opt/rocm`."""
+    """Finds hipcc: the given one, that of `ROCM_PATH`, on PATH, or in `/opt/rocm`."""
     if named is not None:
         if not named.is_file():
             raise MissingToolError(f"{named} (from --hipcc)", "Name the file: --hipcc /…/bin/hipcc")
@@ -98,18 +99,18 @@ def find_hipcc(named: Path | None = None, environment: Mapping[str, str] | None 
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
-    # The variable may name headers alone.
+    # The variable may point to headers alone.
     if root := named_folder(VARIABLE, environment):
         yield root / "bin" / PROGRAM
-    if found := which(PROGRAM, environment):
-        yield Path(found)
+    if path := which(PROGRAM, environment):
+        yield Path(path)
     yield INSTALLED
 
 
 @cache
 def _describe(path: Path) -> Hipcc:
-    told = run([str(path), "--version"], limit=SECONDS, install=to_install(), more=_PLATFORM)
-    release, clang = _RELEASE.search(told), _CLANG.search(told)
+    output = run([str(path), "--version"], limit=SECONDS, install=to_install(), more=_PLATFORM)
+    release, clang = _RELEASE.search(output), _CLANG.search(output)
     if release is None or clang is None:
         raise _broken(path, "does not tell its release")
     command = _command(path)
@@ -117,26 +118,30 @@ def _describe(path: Path) -> Hipcc:
 
 
 def _command(path: Path) -> list[str]:
-    """What hipcc starts, without what it was given."""
-    given = ["-E", DEVICE, f"{OFFLOAD}{ASKED}"]
+    """Returns the command that hipcc starts, without the arguments passed to it."""
+    arguments = ["-E", DEVICE, f"{OFFLOAD}{ASKED}"]
     files = ["-o", "unit.ii", "unit.hip"]
     with _trial() as folder:
-        told = run(
-            [str(path), *given, *files],
+        output = run(
+            [str(path), *arguments, *files],
             folder=Path(folder),
             limit=SECONDS,
             install=to_install(),
             more={**_PLATFORM, **_VERBOSE},
         )
-    match = _COMMAND.search(told)
+    match = _COMMAND.search(output)
     try:
         words = shlex.split(match[1]) if match else []
     except ValueError:
         words = []
-    left = [word for word in words if word not in {*given, *files, "-x", "hip"}]
-    if not left or not left[0].startswith("/") or len(words) - len(left) < len(given) + len(files):
+    command = [word for word in words if word not in {*arguments, *files, "-x", "hip"}]
+    if (
+        not command
+        or not command[0].startswith("/")
+        or len(words) - len(command) < len(arguments) + len(files)
+    ):
         raise _broken(path, "does not tell what it starts")
-    return left
+    return command
 
 
 def _trial() -> "TemporaryDirectory[str]":
@@ -152,15 +157,15 @@ def _broken(path: Path, why: str) -> MissingToolError:
 
 @cache
 def find_target(hipcc: Hipcc, arch: str) -> CompileTarget:
-    """Compiles a kernel for an architecture, to see what is linked into it."""
+    """Compiles a kernel for an architecture to identify what is linked into it."""
     try:
         return CompileTarget(arch, identity=_linked(hipcc, arch))
     except PolicygenError as error:
-        return CompileTarget(arch, refusal=_why(error))
+        return CompileTarget(arch, refusal=_failure_reason(error))
 
 
 def compile_trial(hipcc: Hipcc) -> str:
-    """Compiles a kernel; what fails is raised."""
+    """Compiles a kernel; raises the error if it fails."""
     return _linked(hipcc, ASKED)
 
 
@@ -174,21 +179,21 @@ def _linked(hipcc: Hipcc, arch: str) -> str:
             install=to_install(),
             more={"CC_PRINT_OPTIONS": "1", "CC_PRINT_OPTIONS_FILE": str(log)},
         )
-        told = log.read_text(errors="replace") if log.is_file() else ""
-    contents = [file_digest(path) for path in _BITCODE.findall(told)]
+        log_text = log.read_text(errors="replace") if log.is_file() else ""
+    contents = [file_digest(path) for path in _BITCODE.findall(log_text)]
     if not contents or None in contents:
-        raise InputError(f"{hipcc.name}: {_NONE}")
-    parts = [one for one in contents if one is not None]
+        raise InputError(f"{hipcc.name}: {_NO_BITCODE}")
+    parts = [content for content in contents if content is not None]
     clang = program(Path(hipcc.clang).resolve())
     return digest(hipcc.version, hipcc.clang_version, clang, *hipcc.options, *parts)
 
 
-def _why(error: PolicygenError) -> str:
-    words = error.stderr if isinstance(error, ProcessError) else str(error)
-    rows = [row.strip() for row in words.splitlines() if row.strip()]
-    told = next((row for row in rows if "error" in row), rows[0] if rows else "it says nothing")
+def _failure_reason(error: PolicygenError) -> str:
+    message = error.stderr if isinstance(error, ProcessError) else str(error)
+    rows = [row.strip() for row in message.splitlines() if row.strip()]
+    line = next((row for row in rows if "error" in row), rows[0] if rows else "it says nothing")
     # cannot find ROCm device library for gfx1102; provide its path via …
-    return (told.partition("error: ")[2] or told).partition("; ")[0]
+    return (line.partition("error: ")[2] or line).partition("; ")[0]
 
 
 NOTHING = "Nothing is compared with it."
@@ -212,9 +217,10 @@ _ENTRY = "  - "
 # .vgpr_count:     14
 _COUNT = re.compile(r"\.(\w+): +(\d+)")
 _NAMED = re.compile(r"\.(name|symbol): +(\S+)")
-# Where debuggers look; no code depends on it.
+# Debug information; no code depends on it.
 _DEBUG = re.compile(r"\s*\.(?:loc|file|cfi_\w+)\b")
-# What clang writes nowhere, and what gives other lines another meaning: of inline assembly.
+# Directives that clang never writes, and that change the meaning of other lines: from inline
+# assembly.
 _FOREIGN = re.compile(
     r"\s*\.(?:macro|altmacro|purgem|include|incbin|if\w*|rept|irpc?|org|previous|\w*section)\b"
 )
@@ -239,98 +245,100 @@ class _Symbol:
     lines: tuple[str, ...]
 
 
-# Reads the assembly that clang makes for GPUs of AMD: kernels, with all that belongs to each.
+# Reading clang's assembly for AMD GPUs: kernels, with everything that belongs to each.
 
 
 def read_assembly(text: str, source: str) -> tuple[Kernel, ...]:
-    """The kernels of an assembly, by name; one that is cut short, or has none, is an error.
+    """Returns the kernels of an assembly by name; raises InputError if truncated or empty.
 
-    A kernel has its instructions, how it is launched, and behind them the functions and objects
-    that it names. One that does nothing is left out: it stands for other targets.
+    A kernel consists of its instructions, its launch metadata, and the functions and objects that
+    it references. Empty kernels are left out: they stand for other targets.
     """
-    lines = [_plain(line) for line in text.split("\n")]
-    _check_own(lines, source)
-    symbols = {one.name: one for one in _symbols(lines, source)}
+    lines = [_without_comment(line) for line in text.split("\n")]
+    _check_plain_assembly(lines, source)
+    symbols = {symbol.name: symbol for symbol in _symbols(lines, source)}
     launched = frozenset(_launched(lines, source))
-    told = dict(_metadata(lines, source))
-    if launched != told.keys():
-        name = min(launched ^ told.keys())
+    metadata = dict(_metadata(lines, source))
+    if launched != metadata.keys():
+        name = min(launched ^ metadata.keys())
         raise _unreadable(source, f"{name} has no {'metadata' if name in launched else 'code'}")
-    lost = sorted(name for name in launched if name not in symbols)
-    if lost:
-        raise _unreadable(source, f"{lost[0]} has no code")
-    found = []
+    missing = sorted(name for name in launched if name not in symbols)
+    if missing:
+        raise _unreadable(source, f"{missing[0]} has no code")
+    kernels = []
     for name in sorted(launched):
         code = _code(symbols[name], source)
         if [row for row in code if not row.startswith(".")] == _EMPTY:
             continue
-        rest = (*told[name], *_reached(name, symbols, source))
-        found.append(_kernel(name, (*code, *rest), told[name]))
-    if not found:
+        following = (*metadata[name], *_reached(name, symbols, source))
+        kernels.append(_kernel(name, (*code, *following), metadata[name]))
+    if not kernels:
         raise _unreadable(source, "it has no kernel that does anything")
-    return tuple(found)
+    return tuple(kernels)
 
 
 def sealed(kernel: Kernel) -> Kernel:
-    """The same with a digest in place of its code."""
+    """Returns the kernel with a digest in place of its code."""
     code = hashlib.sha256("\n".join(kernel.code).encode()).hexdigest()
     return kernel.model_copy(update={"code": (code,)})
 
 
-def _plain(line: str) -> str:
-    """A line without its comment."""
+def _without_comment(line: str) -> str:
+    """Strips the comment of a line."""
     match = _LINE.fullmatch(line)
     return (match[1] if match else line).rstrip()
 
 
-def _check_own(lines: Sequence[str], source: str) -> None:
-    """Refuses what would make the same lines other code, or hide some of them.
+def _check_plain_assembly(lines: Sequence[str], source: str) -> None:
+    """Refuses directives that change the meaning of lines or hide some of them.
 
-    A header may hold assembly; what it says within a function is compared as it stands there.
+    A header may contain assembly; inside a function it is compared verbatim.
     """
     for line in lines:
         if _FOREIGN.match(line) and not _SECTION.match(line):
             raise _unreadable(source, f"{line.strip()!r} is not clang's")
 
 
-def _kernel(name: str, code: tuple[str, ...], told: Sequence[str]) -> Kernel:
-    counts = {match[1]: int(match[2]) for row in told if (match := _COUNT.fullmatch(row))}
+def _kernel(name: str, code: tuple[str, ...], rows: Sequence[str]) -> Kernel:
+    counts = {match[1]: int(match[2]) for row in rows if (match := _COUNT.fullmatch(row))}
     resources = {word: counts.get(key, 0) for key, word in RESOURCES.items()}
     return Kernel(name=name, code=code, resources=resources, max_threads=counts.get(_THREADS))
 
 
 def _symbols(lines: Sequence[str], source: str) -> Iterator[_Symbol]:
-    """Each from its label to its size, with all that stands there; both are there once."""
-    kinds = {m[1]: m[2] for line in lines if (m := _TYPE.fullmatch(line))}
+    """Yields each symbol with the lines from its label to its size; both must be unique."""
+    kinds = {
+        type_match[1]: type_match[2] for line in lines if (type_match := _TYPE.fullmatch(line))
+    }
     starts, ends = defaultdict(list), defaultdict(list)
-    for at, line in enumerate(lines):
+    for number, line in enumerate(lines):
         if match := _SIZE.match(line):
-            ends[match[1]].append(at)
+            ends[match[1]].append(number)
         elif line.endswith(":"):
-            starts[line.removesuffix(":")].append(at)
+            starts[line.removesuffix(":")].append(number)
     for name, kind in kinds.items():
         if not starts[name]:
-            continue  # declared here, and defined elsewhere
+            continue  # declared here, defined elsewhere
         if len(starts[name]) != 1 or len(ends[name]) != 1 or starts[name] >= ends[name]:
             raise _unreadable(source, f"{name} has no one end: it is cut short")
         yield _Symbol(name, kind, tuple(lines[starts[name][0] + 1 : ends[name][0]]))
 
 
 def _launched(lines: Sequence[str], source: str) -> Iterator[str]:
-    """The functions of which it is said how they are launched: kernels."""
+    """Yields the functions with a launch descriptor: kernels."""
     for start, line in enumerate(lines):
         if line.startswith(_DESCRIPTOR):
             name = line.removeprefix(_DESCRIPTOR).strip()
             rest = range(start + 1, len(lines))
             ends = (_DESCRIBED, _DESCRIPTOR)
-            end = next((n for n in rest if lines[n].startswith(ends)), None)
+            end = next((number for number in rest if lines[number].startswith(ends)), None)
             if end is None or not lines[end].startswith(_DESCRIBED):
                 raise _unreadable(source, f"how {name} is launched has no end: it is cut short")
             yield name
 
 
 def _metadata(lines: Sequence[str], source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What the runtime is told of each kernel: its arguments, and what it needs."""
+    """Yields the runtime metadata of each kernel: its arguments and resources."""
     if lines.count(_BEGIN) != 1 or lines.count(_END) != 1:
         raise _unreadable(source, "it has no metadata: it is cut short")
     rows = lines[lines.index(_BEGIN) : lines.index(_END)]
@@ -346,64 +354,64 @@ def _metadata(lines: Sequence[str], source: str) -> Iterator[tuple[str, tuple[st
         if row.strip() and entries:
             entries[-1].append(row[len(_ENTRY) :])
     for entry in entries:
-        # Of the kernel itself: what stands deeper is of an argument.
-        names = {m[1]: m[2].strip("'") for row in entry if (m := _NAMED.fullmatch(row))}
+        # The kernel's own name: deeper rows belong to arguments.
+        names = {match[1]: match[2].strip("'") for row in entry if (match := _NAMED.fullmatch(row))}
         if "name" not in names:
             raise _unreadable(source, "a kernel's metadata does not name it")
-        yield names["name"], tuple(_joined(row for row in entry if not _NAMED.fullmatch(row)))
+        yield names["name"], tuple(_join_rows(row for row in entry if not _NAMED.fullmatch(row)))
 
 
-def _joined(rows: Iterable[str]) -> list[str]:
-    """One row for each thing that is told, whatever it is made of."""
-    found: list[str] = []
+def _join_rows(rows: Iterable[str]) -> list[str]:
+    """Joins the rows of each item into one."""
+    joined: list[str] = []
     for row in rows:
-        if row.startswith(".") or not found:
-            found.append(" ".join(row.split()))
+        if row.startswith(".") or not joined:
+            joined.append(" ".join(row.split()))
         else:
-            found[-1] += " " + " ".join(row.split())
-    return found
+            joined[-1] += " " + " ".join(row.split())
+    return joined
 
 
 def _code(symbol: _Symbol, source: str) -> tuple[str, ...]:
-    """All that it is made of; where it jumps to is told as a distance.
+    """Returns a symbol's code, with jump targets as distances.
 
-    Its own name does not count: how it is launched stands in it, by its name.
+    Its own name is replaced, as its launch descriptor includes it.
     """
-    found: list[str] = []
+    rows: list[str] = []
     labels: dict[str, int] = {}
-    own = re.compile(rf"(?<![\w$]){re.escape(symbol.name)}(?![\w$])")
+    own_name = re.compile(rf"(?<![\w$]){re.escape(symbol.name)}(?![\w$])")
     for line in symbol.lines:
         if match := _LABEL.fullmatch(line):
-            labels[match[1]] = len(found)
+            labels[match[1]] = len(rows)
         elif line.strip() and not _DEBUG.match(line):
-            found.append(own.sub("@", " ".join(line.split())))
-    if all(row.startswith(".") for row in found):
+            rows.append(own_name.sub("@", " ".join(line.split())))
+    if all(row.startswith(".") for row in rows):
         raise _unreadable(source, f"{symbol.name} has no code")
-    return tuple(_with_distances(row, at, labels) for at, row in enumerate(found))
+    return tuple(_with_distances(row, index, labels) for index, row in enumerate(rows))
 
 
-def _with_distances(row: str, at: int, labels: Mapping[str, int]) -> str:
-    """`s_branch .LBB0_7` as `s_branch +0x1c`: what a label is called does not matter."""
+def _with_distances(row: str, index: int, labels: Mapping[str, int]) -> str:
+    """Rewrites `s_branch .LBB0_7` as `s_branch +0x1c`: label names do not matter."""
     return _LABELS.sub(
-        lambda match: f"{labels[match[0]] - at:+#x}" if match[0] in labels else match[0], row
+        lambda match: f"{labels[match[0]] - index:+#x}" if match[0] in labels else match[0], row
     )
 
 
 def _reached(name: str, symbols: Mapping[str, _Symbol], source: str) -> Iterator[str]:
-    """The functions and objects that a kernel names, and those that these name."""
+    """Yields the functions and objects that a kernel references, directly or indirectly."""
     seen, waiting = {name}, [name]
     while waiting:
         lines = symbols[waiting.pop(0)].lines
-        for one in (word for line in lines for word in _NAMES.findall(line)):
-            if one in symbols and one not in seen:
-                seen.add(one)
-                waiting.append(one)
-                other = symbols[one]
-                yield f".{other.kind} {one}"
-                if other.kind == "function":
-                    yield from _code(other, source)
+        for reference in (word for line in lines for word in _NAMES.findall(line)):
+            if reference in symbols and reference not in seen:
+                seen.add(reference)
+                waiting.append(reference)
+                symbol = symbols[reference]
+                yield f".{symbol.kind} {reference}"
+                if symbol.kind == "function":
+                    yield from _code(symbol, source)
                 else:
-                    yield from (" ".join(line.split()) for line in other.lines)
+                    yield from (" ".join(line.split()) for line in symbol.lines)
 
 
 def _unreadable(source: str, why: str) -> InputError:

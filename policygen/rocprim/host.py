@@ -1,4 +1,4 @@
-"""Asks what rocPRIM selects for types on architectures, of libclang."""
+"""Asks libclang what rocPRIM selects for types on architectures."""
 
 import json
 import re
@@ -38,7 +38,7 @@ from policygen.steps import Progress, follow
 from policygen.trees.manifest import shipped
 
 ROWS = 3000
-"""In one unit: a question takes a tenth of a millisecond, the headers a second."""
+"""Rows per unit: a question takes 0.1 milliseconds, the headers take a second."""
 Spot = tuple[Workload, str]
 
 
@@ -48,22 +48,22 @@ class HostCompiler:
 
     version: str
     standard: tuple[str, ...]
-    """The include folders of the standard library."""
+    """The include directories of the standard library."""
     identity: str
 
     @property
     def archs(self) -> tuple[str, ...]:
-        """Those that it compiles for: none, as it compiles for the host alone."""
+        """The architectures that it compiles for: none, as it only compiles for the host."""
         return ()
 
     @property
     def replaces_files(self) -> bool:
-        """Whether it takes other content for a file: headers include each other by their place."""
+        """Whether it accepts file overlays: headers include each other by path."""
         return True
 
     @property
     def name(self) -> str:
-        """Names it as outputs do: `libclang 18.1.1`."""
+        """The name shown in outputs: `libclang 18.1.1`."""
         return f"libclang {self.version}"
 
     def told(
@@ -73,17 +73,19 @@ class HostCompiler:
         includes: Sequence[str],
         changed: Mapping[str, bytes],
     ) -> dict[str, Any]:
-        """What is told of a unit's questions; `changed` has other content of files, by path.
+        """Returns the answers to a unit's questions; `changed` overlays files by path.
 
-        The last of the scopes gets a name that no header can know.
+        The last scope gets a random name that no header can know.
         """
-        listed = Listings().of(includes)
+        listing = Listings().of(includes)
         contents = [part for path, data in sorted(changed.items()) for part in (path, data)]
-        key = digest(self.identity, listed, text, *scopes, *contents)
+        key = digest(self.identity, listing, text, *scopes, *contents)
         paths = (*includes, *self.standard)
-        made = remembered("host", key, paths, lambda: self._made(text, scopes, includes, changed))
-        found: dict[str, Any] = json.loads(made)
-        return found
+        remembered_answer = remembered(
+            "host", key, paths, lambda: self._made(text, scopes, includes, changed)
+        )
+        answer: dict[str, Any] = json.loads(remembered_answer)
+        return answer
 
     def _made(
         self,
@@ -95,9 +97,12 @@ class HostCompiler:
         secret = f"policygen_{secrets.token_hex(16)}"
         unit = f"/policygen/{secret}.hip"
         texts = {unit: text.replace(scopes[-1], secret)}
-        texts |= {f"{_EMPTY}/{name}": "" for name in _OWN}
+        texts |= {f"{_EMPTY}/{name}": "" for name in _STUB_HEADERS}
         texts |= {path: data.decode("latin-1") for path, data in changed.items()}
-        folders = (*(f"-I{one}" for one in includes), *(f"-isystem{one}" for one in self.standard))
+        folders = (
+            *(f"-I{folder}" for folder in includes),
+            *(f"-isystem{folder}" for folder in self.standard),
+        )
         request = {
             "unit": unit,
             "arguments": [*_ARGUMENTS, *folders],
@@ -105,51 +110,62 @@ class HostCompiler:
             "scopes": [*scopes[:-1], secret],
         }
         command = process.module(WORKER)
-        given = json.dumps(request)
-        answer = json.loads(process.run(command, given=given, limit=SECONDS, install=again()))
-        _check(answer["errors"], unit, tuple(includes))
+        request_text = json.dumps(request)
+        answer = json.loads(
+            process.run(command, given=request_text, limit=SECONDS, install=again())
+        )
+        _check_errors(answer["errors"], unit, tuple(includes))
         markers = "".join(f'# 1 "{path}"\n' for path in answer["read"])
-        rows = {name: _within(place, includes) for name, place in answer["rows"].items()}
+        rows = {name: _relative_location(place, includes) for name, place in answer["rows"].items()}
         answer = {"rows": rows, "types": answer["types"], "fields": answer["fields"]}
         return Made(json.dumps(answer).encode(), markers.encode(), Path(unit))
 
 
 def ask_host(
     tree: AskedTree,
-    asked: Sequence[Asked],
+    questions: Sequence[Asked],
     compiler: HostCompiler,
     *,
     progress: Progress | None = None,
 ) -> Selection:
-    """Asks for all workloads; what is refused together is asked again site by site."""
+    """Asks for all workloads; a batch that is refused is asked again site by site."""
     _check_needs(tree.includes)
-    known = [one for one in asked if not one.problem]
+    answerable = [question for question in questions if not question.problem]
     rows: dict[Spot, Selected] = {}
-    refused = {point: one.problem for one in asked if one.problem for point in one.points}
-    lots = list(filled(known, lambda one: len(one.points) * len(one.archs), ROWS))
-    while lots:
+    refused = {
+        point: question.problem
+        for question in questions
+        if question.problem
+        for point in question.points
+    }
+    batches = list(
+        filled(answerable, lambda question: len(question.points) * len(question.archs), ROWS)
+    )
+    while batches:
         with threads() as pool:
             futures = {
-                pool.submit(attempt, partial(_told, lot, tree, compiler)): lot[0].site.name
-                for lot in lots
+                pool.submit(attempt, partial(_ask_batch, batch, tree, compiler)): batch[0].site.name
+                for batch in batches
             }
             follow(futures, PHASE, progress)
             results = [future.result() for future in futures]
-        again: list[list[Asked]] = []
-        for lot, result in zip(lots, results, strict=True):
+        retries: list[list[Asked]] = []
+        for batch, result in zip(batches, results, strict=True):
             if not isinstance(result, PolicygenError):
                 rows |= result
-            elif len(lot) > 1:
-                again += [[one] for one in lot]
+            elif len(batch) > 1:
+                retries += [[question] for question in batch]
             else:
-                refused |= {point: result for one in lot for point in one.points}
-        lots = again
+                refused |= {point: result for question in batch for point in question.points}
+        batches = retries
     errors = {str(error): error for error in refused.values() if error}
-    return Selection(rows, tuple(errors.values()), {p: e for p, e in refused.items() if e})
+    return Selection(
+        rows, tuple(errors.values()), {point: error for point, error in refused.items() if error}
+    )
 
 
 def _check_needs(includes: Sequence[str]) -> None:
-    """Refuses to compile without the headers of others that all of rocPRIM's include."""
+    """Checks that the third-party headers that all of rocPRIM includes are available."""
     needs = shipped().libraries["rocprim"].needs
     if needs and not any(Path(folder, needs).is_file() for folder in includes):
         raise MissingToolError(
@@ -159,81 +175,95 @@ def _check_needs(includes: Sequence[str]) -> None:
         )
 
 
-def _told(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[Spot, Selected]:
-    text = host_unit(lot, tree.version)
+def _ask_batch(
+    batch: Sequence[Asked], tree: AskedTree, compiler: HostCompiler
+) -> dict[Spot, Selected]:
+    text = host_unit(batch, tree.version)
     answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
-    _check_fields(lot, answer["fields"])
-    numbers = _numbers(lot, tree, compiler)
+    _check_fields(batch, answer["fields"])
+    numbers = _numbers(batch, tree, compiler)
     rows: dict[Spot, Selected] = {}
-    same: dict[str, tuple[dict[str, Value], int | None]] = {}
-    for at, one, workload, arch in spots_of(lot):
-        config, place = answer["types"].get(f"type_{at}"), answer["rows"].get(f"row_{at}")
-        if not isinstance(config, list) or (place is None and not one.site.targets):
-            raise _silent(workload, arch)
-        copy = tree.marked.get(one.site.header)
-        # Thousands of rows say the same few things.
-        key = f"{id(one)} {config} {place} {numbers.get(at)} {one.site.table and arch}"
-        if key not in same:
-            told = _picked(config, one) if one.site.targets else _values(config, one.aggregates, "")
-            values = dict(told)
+    results_by_key: dict[str, tuple[dict[str, Value], int | None]] = {}
+    for at, question, workload, arch in spots_of(batch):
+        config, location = answer["types"].get(f"type_{at}"), answer["rows"].get(f"row_{at}")
+        if not isinstance(config, list) or (location is None and not question.site.targets):
+            raise _missing_answer(workload, arch)
+        marked_copy = tree.marked.get(question.site.header)
+        # Cache the results: thousands of rows share a few answers.
+        key = f"{id(question)} {config} {location} {numbers.get(at)} {question.site.table and arch}"
+        if key not in results_by_key:
+            fields = (
+                _picker_fields(config, question)
+                if question.site.targets
+                else _values(config, question.aggregates, "")
+            )
+            values = dict(fields)
             number = numbers.get(at)
-            if copy is not None and one.site.table and number is not None:
-                number = _of_arch(number, arch, copy)
-            elif copy is not None and place is not None:
-                number = _entry(one, place, copy)
-            same[key] = values, number
-        rows[workload, arch] = _selected(workload, *same[key], copy)
+            if marked_copy is not None and question.site.table and number is not None:
+                number = _of_arch(number, arch, marked_copy)
+            elif marked_copy is not None and location is not None:
+                number = _entry(question, location, marked_copy)
+            results_by_key[key] = values, number
+        rows[workload, arch] = _selected(workload, *results_by_key[key], marked_copy)
     return rows
 
 
-def _silent(workload: Workload, arch: str) -> InputError:
+def _missing_answer(workload: Workload, arch: str) -> InputError:
     return InputError(f"libclang tells nothing of {workload.name} on {arch}", "Please report this.")
 
 
-def _numbers(lot: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[int, int]:
-    """Which entry each picker or table takes: copies of their headers give its number."""
+def _numbers(batch: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[int, int]:
+    """Returns the entry number of each picker or table, using marked copies of their headers."""
     copies = {
-        _path(one, tree): tree.marked[one.site.header].data
-        for one in lot
-        if _is_numbered(one, tree)
+        _header_path(question, tree): tree.marked[question.site.header].data
+        for question in batch
+        if _is_numbered(question, tree)
     }
     if not copies:
         return {}
-    unit = host_unit(lot, tree.version, numbered=True)
+    unit = host_unit(batch, tree.version, numbered=True)
     answer = compiler.told(unit, SCOPES, tree.includes, {**tree.changed, **copies})
     numbers: dict[int, int] = {}
-    for at, one, workload, arch in spots_of(lot):
-        if _is_numbered(one, tree):
-            told = answer["types"].get(f"type_{at}")
-            if not isinstance(told, list) or told[0] != (PLAIN if one.site.table else NUMBER):
-                raise _silent(workload, arch)
-            numbers[at] = told[1]
+    for number, question, workload, arch in spots_of(batch):
+        if _is_numbered(question, tree):
+            config = answer["types"].get(f"type_{number}")
+            if not isinstance(config, list) or config[0] != (
+                PLAIN if question.site.table else NUMBER
+            ):
+                raise _missing_answer(workload, arch)
+            numbers[number] = config[1]
     return numbers
 
 
-def _is_numbered(one: Asked, tree: AskedTree) -> bool:
-    return (bool(one.site.targets) or one.site.table) and one.site.header in tree.marked
+def _is_numbered(question: Asked, tree: AskedTree) -> bool:
+    return (
+        bool(question.site.targets) or question.site.table
+    ) and question.site.header in tree.marked
 
 
-def _of_arch(number: int, arch: str, copy: Marked) -> int | None:
-    """An entry as that of an architecture: in a table several can have the same config."""
-    if not number < len(copy.entries):
-        return None  # what no copy of an entry gives
-    span = copy.entries[number][1].span
-    alike = {f.arch: n for n, (f, entry) in enumerate(copy.entries) if entry.span == span}
-    return alike.get(arch, alike.get(UNKNOWN))
+def _of_arch(number: int, arch: str, marked_copy: Marked) -> int | None:
+    """Maps an entry to the one of an architecture: in a table several may share a config."""
+    if not number < len(marked_copy.entries):
+        return None  # no marked entry yields this
+    span = marked_copy.entries[number][1].span
+    numbers_by_arch = {
+        family.arch: position
+        for position, (family, entry) in enumerate(marked_copy.entries)
+        if entry.span == span
+    }
+    return numbers_by_arch.get(arch, numbers_by_arch.get(UNKNOWN))
 
 
-def _path(one: Asked, tree: AskedTree) -> str:
-    """Where the header of a site is: its copy takes the place of it."""
-    paths = (Path(folder, name) for folder in tree.includes for name in one.site.includes)
-    return str(next(p for p in paths if p.name == one.site.header and p.is_file()))
+def _header_path(question: Asked, tree: AskedTree) -> str:
+    """Returns the path of a site's header, which its copy overlays."""
+    paths = (Path(folder, name) for folder in tree.includes for name in question.site.includes)
+    return str(next(path for path in paths if path.name == question.site.header and path.is_file()))
 
 
-def _check_fields(lot: Sequence[Asked], told: Mapping[str, Sequence[str]]) -> None:
-    """Refuses structs of which libclang knows other fields than were read: none is left out."""
-    for number, shape in enumerate(shapes_of(lot)):
-        fields = tuple(told.get(f"fields_{number}", ()))
+def _check_fields(batch: Sequence[Asked], fields_by_key: Mapping[str, Sequence[str]]) -> None:
+    """Checks that libclang knows the same fields of structs as were parsed."""
+    for number, shape in enumerate(shapes_of(batch)):
+        fields = tuple(fields_by_key.get(f"fields_{number}", ()))
         if fields != shape.paths:
             raise InputError(
                 f"{shape.name} was read as {', '.join(shape.paths)}, and libclang says that it has"
@@ -242,55 +272,56 @@ def _check_fields(lot: Sequence[Asked], told: Mapping[str, Sequence[str]]) -> No
             )
 
 
-def _picked(config: Sequence[Any], one: Asked) -> Iterator[tuple[str, Value]]:
-    """The fields of what a picker returns, with their values."""
-    return zip(shape_of(one).paths, config[1:], strict=True)
+def _picker_fields(config: Sequence[Any], question: Asked) -> Iterator[tuple[str, Value]]:
+    """Yields the fields of a picker's result, with their values."""
+    return zip(shape_of(question).paths, config[1:], strict=True)
 
 
 def _selected(
-    workload: Workload, values: Mapping[str, Value], number: int | None, copy: Marked | None
+    workload: Workload, values: Mapping[str, Value], number: int | None, marked_copy: Marked | None
 ) -> Selected:
-    """What a workload gets; the types that it asks for are its own, also where others get it."""
-    if copy is None or number is None:
+    """Returns a workload's selection; its key has its own types, even if others share the entry."""
+    if marked_copy is None or number is None:
         return Selected(values)
-    found = copy.entries[number]
-    keys = {found[0].name: FamilyKey(tuple(workload.values.values()), found, number)}
-    return Selected(values, found, keys, number=number)
+    entry = marked_copy.entries[number]
+    keys = {entry[0].name: FamilyKey(tuple(workload.values.values()), entry, number)}
+    return Selected(values, entry, keys, number=number)
 
 
 Parts = tuple[tuple[str, str], ...]
 Aggregates = Mapping[str, Parts]
 
 
-def _values(config: Any, aggregates: Aggregates, within: str) -> Iterator[tuple[str, Value]]:
-    """The arguments of a config by the names of its parameters, those of configs in it, too."""
+def _values(config: Any, aggregates: Aggregates, prefix: str) -> Iterator[tuple[str, Value]]:
+    """Yields the arguments of a config by parameter name, including nested configs."""
     name, *args = config
-    known = aggregates.get(name, ())
+    parameters = aggregates.get(name, ())
     for position, arg in enumerate(args):
-        called = known[position][0] if position < len(known) else str(position)
+        parameter_name = parameters[position][0] if position < len(parameters) else str(position)
         if isinstance(arg, list):
-            yield from _values(arg, aggregates, f"{within}{called}.")
+            yield from _values(arg, aggregates, f"{prefix}{parameter_name}.")
         else:
-            yield f"{within}{called}", arg
+            yield f"{prefix}{parameter_name}", arg
 
 
-def _entry(one: Asked, place: Sequence[Any], copy: Marked) -> int | None:
-    """Which entry stands where the compiler found the template that it takes."""
-    file, offset, _ = place
-    # Other headers may be called the same.
-    if Path(file).name != one.site.header or file not in one.site.includes:
+def _entry(question: Asked, location: Sequence[Any], marked_copy: Marked) -> int | None:
+    """Returns the entry at the location where the compiler found the selected template."""
+    file, offset, _ = location
+    # Other headers may have the same name.
+    if Path(file).name != question.site.header or file not in question.site.includes:
         return None
-    spans = enumerate(entry.span for _, entry in copy.entries)
-    return next((n for n, span in spans if span.start <= offset < span.end), None)
+    spans = enumerate(entry.span for _, entry in marked_copy.entries)
+    return next((number for number, span in spans if span.start <= offset < span.end), None)
 
 
 TEMPLATE = "probe/host.hip.j2"
 SCOPES = ("rocprim", "detail", "policygen_asked")
 ARCH = "static_cast<unsigned int>(target_arch::{})"
 NUMBER = "number"
-"""The template whose argument is the number of an entry."""
+"""The template whose argument is an entry's number."""
 PLAIN = "kernel_config"
-"""The config whose first argument is that, where a table by hand gives configs."""
+"""The config whose first argument is that number, for tables written by hand, which give
+configs."""
 _WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*\b")
 
 
@@ -302,134 +333,154 @@ class Shape:
     paths: tuple[str, ...]
 
 
-# Writes the units that ask libclang what rocPRIM selects: of templates, and of pickers.
+# Units that ask libclang what rocPRIM selects: from templates and from pickers.
 
 
-def spots_of(lot: Sequence[Asked]) -> Iterator[tuple[int, Asked, Workload, str]]:
-    """What a unit asks, with the number of its answer."""
-    every = ((one, *spot) for one in lot for spot in one.spots)
-    for number, (one, workload, arch) in enumerate(every):
-        yield number, one, workload, arch
+def spots_of(batch: Sequence[Asked]) -> Iterator[tuple[int, Asked, Workload, str]]:
+    """Yields the questions of a unit, each with the number of its answer."""
+    all_spots = ((question, *spot) for question in batch for spot in question.spots)
+    for number, (question, workload, arch) in enumerate(all_spots):
+        yield number, question, workload, arch
 
 
-def shapes_of(lot: Sequence[Asked]) -> list[Shape]:
-    """The structs that the pickers of a unit return, in the order of its questions of them."""
-    return list(dict.fromkeys(shape_of(one) for one in lot if one.site.targets))
+def shapes_of(batch: Sequence[Asked]) -> list[Shape]:
+    """Returns the structs that the pickers of a unit return, in the order of the questions."""
+    return list(dict.fromkeys(shape_of(question) for question in batch if question.site.targets))
 
 
-def shape_of(one: Asked) -> Shape:
-    """What the picker of a site returns."""
-    ((name, _),) = _declared(one)
-    return Shape(name, tuple(_paths(name, one.aggregates, "")))
+def shape_of(question: Asked) -> Shape:
+    """Returns the struct that the picker of a site returns."""
+    ((name, _),) = _declared(question)
+    return Shape(name, tuple(_paths(name, question.aggregates, "")))
 
 
-def host_unit(lot: Sequence[Asked], version: str, *, numbered: bool = False) -> str:
-    """A unit; where they are `numbered`, what pickers and tables give is the number of an entry."""
-    included = (name for one in lot for name in one.site.includes)
-    typed = {name for one in lot for point in one.points for name in axis_headers(point, version)}
-    places = _targets(lot)
-    shapes = [] if numbered else shapes_of(lot)
-    shape = {id(one): shape_of(one) for one in lot if shapes and one.site.targets}
-    rows, picked = [], []
-    for number, one, workload, arch in spots_of(lot):
-        given = _given(workload, version)
-        if one.site.targets:
-            given["Target"] = f"target_{places[one.site.targets, arch]}::type"
-            told = NUMBER if numbered else f"shape_{shapes.index(shape[id(one)])}"
-            paths = ("",) if numbered else (f".{path}" for path in shape[id(one)].paths)
+def host_unit(batch: Sequence[Asked], version: str, *, numbered: bool = False) -> str:
+    """Renders a unit; if `numbered`, pickers and tables give entry numbers."""
+    site_headers = (name for question in batch for name in question.site.includes)
+    type_headers = {
+        name
+        for question in batch
+        for point in question.points
+        for name in axis_headers(point, version)
+    }
+    numbers_of_targets = _targets(batch)
+    shapes = [] if numbered else shapes_of(batch)
+    shape_by_question = {
+        id(question): shape_of(question) for question in batch if shapes and question.site.targets
+    }
+    rows, picker_rows = [], []
+    for number, question, workload, arch in spots_of(batch):
+        arguments = _template_arguments(workload, version)
+        if question.site.targets:
+            arguments["Target"] = f"target_{numbers_of_targets[question.site.targets, arch]}::type"
+            template = (
+                NUMBER if numbered else f"shape_{shapes.index(shape_by_question[id(question)])}"
+            )
+            paths = (
+                ("",)
+                if numbered
+                else (f".{path}" for path in shape_by_question[id(question)].paths)
+            )
             values = ", ".join(f"value_{number}::found{path}" for path in paths)
-            picked.append((number, _filled(one.site.hub, given), f"{told}<{values}>"))
-        elif one.site.table or not numbered:
-            given["Arch"] = _arch_of(one, arch)
-            rows.append((number, _filled(one.site.hub, given)))
+            picker_rows.append(
+                (number, _substitute(question.site.hub, arguments), f"{template}<{values}>")
+            )
+        elif question.site.table or not numbered:
+            arguments["Arch"] = _arch_of(question, arch)
+            rows.append((number, _substitute(question.site.hub, arguments)))
     context = {
-        "headers": dict.fromkeys([*sorted(typed), *included]),
+        "headers": dict.fromkeys([*sorted(type_headers), *site_headers]),
         "scopes": SCOPES,
-        "configs": dict.fromkeys(_configs(lot, numbered=numbered)),
+        "configs": dict.fromkeys(_configs(batch, numbered=numbered)),
         "number": NUMBER,
-        "targets": [(targets, _device(arch)) for targets, arch in places],
-        "shapes": [(each.name, each.paths) for each in shapes],
+        "targets": [(targets, _device(arch)) for targets, arch in numbers_of_targets],
+        "shapes": [(target_shape.name, target_shape.paths) for target_shape in shapes],
         "rows": rows,
-        "picked": picked,
+        "picked": picker_rows,
     }
     return fill(TEMPLATE, context)
 
 
-def _arch_of(one: Asked, arch: str) -> str:
-    """An architecture as a template of configs is asked for it."""
-    return f"{table_number(arch)}u" if one.site.table else ARCH.format(arch_and_gpu(arch)[0])
+def _arch_of(question: Asked, arch: str) -> str:
+    """Returns an architecture as a template of configs takes it."""
+    return f"{table_number(arch)}u" if question.site.table else ARCH.format(arch_and_gpu(arch)[0])
 
 
-def _configs(lot: Sequence[Asked], *, numbered: bool) -> Iterator[tuple[str, Parts]]:
-    """The templates that the configs of a unit may be."""
-    for one in lot:
-        if numbered and one.site.table:
-            yield PLAIN, one.aggregates.get(PLAIN, ())
-        elif not numbered and not one.site.targets:
-            yield from _declared(one)
+def _configs(batch: Sequence[Asked], *, numbered: bool) -> Iterator[tuple[str, Parts]]:
+    """Yields the templates that the configs of a unit may be."""
+    for question in batch:
+        if numbered and question.site.table:
+            yield PLAIN, question.aggregates.get(PLAIN, ())
+        elif not numbered and not question.site.targets:
+            yield from _declared(question)
 
 
-def _targets(lot: Sequence[Asked]) -> dict[tuple[str, str], int]:
-    """Which target of a list each device gets, by their numbers in a unit."""
-    pairs = ((one.site.targets, arch) for one in lot if one.site.targets for arch in one.archs)
+def _targets(batch: Sequence[Asked]) -> dict[tuple[str, str], int]:
+    """Numbers the pairs of a target list and a device in a unit."""
+    pairs = (
+        (question.site.targets, arch)
+        for question in batch
+        if question.site.targets
+        for arch in question.archs
+    )
     return {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
 
 
 def _device(arch: str) -> str:
-    """`gfx942:mi300x` as rocPRIM makes a target of a device."""
-    plain, gpu = arch_and_gpu(arch)
-    return f"target_arch::{plain}, gpu::{gpu}" if gpu else f"target_arch::{plain}"
+    """Returns the target of a device as rocPRIM spells it, from `gfx942:mi300x`."""
+    base_arch, gpu = arch_and_gpu(arch)
+    return f"target_arch::{base_arch}, gpu::{gpu}" if gpu else f"target_arch::{base_arch}"
 
 
-def _paths(name: str, aggregates: Aggregates, within: str) -> Iterator[str]:
-    """The values of a struct, those of structs in it, too: `kernel_config.block_size`."""
+def _paths(name: str, aggregates: Aggregates, prefix: str) -> Iterator[str]:
+    """Yields the paths of a struct's values, including nested ones: `kernel_config.block_size`."""
     for field, kind in aggregates.get(name, ()):
         inner = kind.rpartition("::")[2]
         if inner in aggregates:
-            yield from _paths(inner, aggregates, f"{within}{field}.")
+            yield from _paths(inner, aggregates, f"{prefix}{field}.")
         else:
-            yield f"{within}{field}"
+            yield f"{prefix}{field}"
 
 
-def _declared(one: Asked) -> tuple[tuple[str, Parts], ...]:
-    """The templates that a config may be, with what their parameters are, and are called."""
-    declared = {name: one.aggregates.get(name) for name in one.site.configs}
-    found = tuple((name, parts) for name, parts in declared.items() if parts)
-    if not found:
+def _declared(question: Asked) -> tuple[tuple[str, Parts], ...]:
+    """Returns the templates that a config may be, with their parameters."""
+    declared = {name: question.aggregates.get(name) for name in question.site.configs}
+    known_templates = tuple((name, parts) for name, parts in declared.items() if parts)
+    if not known_templates:
         raise InputError(
-            f"{one.site.header}: nothing declares {' or '.join(one.site.configs)}",
+            f"{question.site.header}: nothing declares {' or '.join(question.site.configs)}",
             "Is the tree whole? The bindings name another config than it has.",
         )
-    return found
+    return known_templates
 
 
-def _given(workload: Workload, version: str) -> dict[str, str]:
-    """What a workload has for the parameters of a template, in C++."""
-    given: dict[str, str] = {}
+def _template_arguments(workload: Workload, version: str) -> dict[str, str]:
+    """Returns a workload's arguments for the parameters of a template, in C++."""
+    arguments: dict[str, str] = {}
     for role, text in {**workload.call.roles, **workload.call.constants}.items():
         axis = text.removeprefix("axis::")
         value = workload.values.get(axis, text)
-        typed = axis in workload.values and not is_constant(value)
-        given[role] = axis_type(value, version).cpp if typed else value
-    return given
+        is_type = axis in workload.values and not is_constant(value)
+        arguments[role] = axis_type(value, version).cpp if is_type else value
+    return arguments
 
 
-def _filled(hub: str, given: Mapping[str, str]) -> str:
-    return _WORD.sub(lambda match: given.get(match[0], match[0]), hub)
+def _substitute(hub: str, arguments: Mapping[str, str]) -> str:
+    return _WORD.sub(lambda match: arguments.get(match[0], match[0]), hub)
 
 
 WORKER = "policygen.rocprim.host_worker"
 CPLUSPLUS = "g++"
-_ASKED = b"""#include <algorithm>
+_PROBE_SOURCE = b"""#include <algorithm>
 #include <bits/c++config.h>
 #include <bits/types.h>
 #include <stddef.h>
 #include <stdlib.h>
 """
-_BELOW = ("algorithm", "bits/c++config.h", "stddef.h", "bits/types.h", "stdlib.h")
-"""Where each stands tells an include folder, in their order."""
-# What HIP's headers include of clang's own ones, for devices.
-_OWN = (
+_PROBED_HEADERS = ("algorithm", "bits/c++config.h", "stddef.h", "bits/types.h", "stdlib.h")
+"""Headers whose locations reveal the include directories, in this order."""
+# clang's own device headers that HIP's headers include.
+_STUB_HEADERS = (
     "__clang_cuda_math_forward_declares.h",
     "__clang_cuda_complex_builtins.h",
     "include/cuda_wrappers/algorithm",
@@ -441,63 +492,71 @@ _ARGUMENTS = (
     *("-x", "hip", "--cuda-host-only", "-nogpulib", "-nogpuinc", "--offload-arch=gfx90a"),
     *("-std=c++17", "-w", "-ferror-limit=0", "-nostdinc++", "-include", "ostream"),
     "-D__HIP_PLATFORM_AMD__=1",
-    # A builtin of newer compilers, which only code for a device calls.
+    # A builtin of newer compilers that only device code calls.
     "-D__builtin_amdgcn_wavefrontsize()=64",
     f"-I{_EMPTY}",
 )
 
 
-# libclang as a compiler for the host: where it finds what rocPRIM includes, and what it tells.
+# libclang as a host compiler: its include directories and its diagnostics.
 
 
-def _check(errors: Sequence[Sequence[Any]], unit: str, includes: Sequence[str]) -> None:
-    """Refuses what does not compile.
+def _check_errors(errors: Sequence[Sequence[Any]], unit: str, includes: Sequence[str]) -> None:
+    """Raises the errors of a unit, if any.
 
-    Of HIP's own headers, which are written for other versions of clang, nothing is asked.
+    Errors in HIP's own headers are ignored: these are written for other versions of clang.
     """
     root = includes[0]
-    mine = [one for one in errors if one[0] is None or one[0] == unit or _below(one[0], root)]
-    if mine:
-        told = "\n".join(
-            f"{'question' if file == unit else file}:{line}: error: {words}"
-            for file, line, words in mine
+    own_errors = [
+        error
+        for error in errors
+        if error[0] is None or error[0] == unit or _is_below(error[0], root)
+    ]
+    if own_errors:
+        listing = "\n".join(
+            f"{'question' if file == unit else file}:{line}: error: {message}"
+            for file, line, message in own_errors
         )
-        raise RefusedError(["libclang"], 1, told)
+        raise RefusedError(["libclang"], 1, listing)
 
 
-def _within(place: Sequence[Any] | None, includes: Sequence[str]) -> Sequence[Any] | None:
-    """A place by its file as units include it: trees of the same content have the same answers."""
+def _relative_location(
+    place: Sequence[Any] | None, includes: Sequence[str]
+) -> Sequence[Any] | None:
+    """Makes a location relative to its include directory: trees of equal content share answers."""
     if place is None:
         return None
     path = Path(normpath(place[0]))
-    folder = next((one for one in includes if path.is_relative_to(one)), "/")
+    folder = next((include for include in includes if path.is_relative_to(include)), "/")
     return str(path.relative_to(folder)), *place[1:]
 
 
-def _below(file: str, root: str) -> bool:
+def _is_below(file: str, root: str) -> bool:
     return Path(file).is_relative_to(root)
 
 
 @cache
 def find_host_compiler() -> HostCompiler:
-    """Finds libclang, which comes with policygen, and the standard library of g++."""
+    """Finds libclang, which is installed with policygen, and the standard library of g++."""
     if which(CPLUSPLUS) is None:
         raise MissingToolError(CPLUSPLUS, "Install it: rocPRIM's headers include its library.")
     command = [CPLUSPLUS, "-M", "-x", "c++", "-"]
-    listed = process.run(command, given=_ASKED.decode(), install="Install g++.").split()
-    standard = tuple(dict.fromkeys(filter(None, (_folder(listed, name) for name in _BELOW))))
+    paths = process.run(command, given=_PROBE_SOURCE.decode(), install="Install g++.").split()
+    standard = tuple(
+        dict.fromkeys(filter(None, (_folder(paths, name) for name in _PROBED_HEADERS)))
+    )
     if not standard:
         raise InputError(f"{CPLUSPLUS} does not tell where its headers are", "Is it whole?")
     version = metadata.version("libclang")
     worker = Path(__file__).with_name("host_worker.py")
-    identity = digest(version, *standard, *_ARGUMENTS, worker.read_bytes(), _own_text())
+    identity = digest(version, *standard, *_ARGUMENTS, worker.read_bytes(), _source_text())
     return HostCompiler(version, standard, identity)
 
 
-def _own_text() -> bytes:
+def _source_text() -> bytes:
     return Path(__file__).read_bytes()
 
 
-def _folder(listed: Sequence[str], name: str) -> str | None:
-    found = next((path for path in listed if path.endswith(f"/{name}")), None)
-    return None if found is None else str(Path(found.removesuffix(f"/{name}")).resolve())
+def _folder(paths: Sequence[str], name: str) -> str | None:
+    match = next((path for path in paths if path.endswith(f"/{name}")), None)
+    return None if match is None else str(Path(match.removesuffix(f"/{name}")).resolve())

@@ -1,9 +1,9 @@
-"""Compiles a unit for the host, by libclang, and tells which templates its questions lead to.
+"""Compiles a unit for the host with libclang, and reports which templates its questions select.
 
-`python -m` with a request as JSON on standard input; the answer is JSON on standard output. A
-question is a struct of the unit that inherits a template: the answer is where the specialization
-stands that the compiler takes. An alias is answered with its type; with values that the compiler
-computes, as arguments of a template. Nothing is generated, nothing is run.
+`python -m` with a JSON request on standard input; the answer is JSON on standard output. A question
+is a struct of the unit that inherits a template: the answer is the location of the specialization
+that the compiler selects. An alias is answered with its type, including values that the compiler
+computes as template arguments. Nothing is generated, nothing is run.
 """
 
 import json
@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 MEMORY = 8 << 30
-"""Bytes; a tree's own headers take a twentieth of it."""
+"""Memory limit in bytes; a tree's own headers take a twentieth of it."""
 MOST = 50
-"""Errors that are told."""
+"""Limit of errors that are reported."""
 FIELDS = "fields_"
-"""What an alias begins with whose members are told, in place of its type."""
+"""Prefix of aliases whose members are reported instead of their type."""
 Apart = list[Any]
-"""A template's name, and its arguments: such lists, types as they are spelled, and values."""
+"""A template's name and its arguments: nested lists, spelled types, and values."""
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a unit: of its questions, what is wrong with it, and which files it read."""
+    """Answers a unit's questions, with its errors and the files that it read."""
     import clang.cindex as ci
 
     files = [(path, text.encode("latin-1")) for path, text in request["files"].items()]
@@ -43,30 +43,36 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
     for scope in _scopes(ci, parsed.cursor, request["scopes"], request["unit"]):
         for child in scope.get_children():
             if child.kind == ci.CursorKind.STRUCT_DECL:
-                rows[child.spelling] = _taken(ci, child)
+                rows[child.spelling] = _base_location(ci, child)
             elif child.kind == ci.CursorKind.TYPE_ALIAS_DECL and child.spelling.startswith(FIELDS):
                 fields[child.spelling] = list(_fields(ci, child.underlying_typedef_type, ""))
             elif child.kind == ci.CursorKind.TYPE_ALIAS_DECL:
                 types[child.spelling] = _Types(ci).apart(child.underlying_typedef_type)
-    errors = [one for one in parsed.diagnostics if one.severity >= ci.Diagnostic.Error]
-    read = {str(one.include) for one in parsed.get_includes()} - set(request["files"])
+    errors = [
+        diagnostic
+        for diagnostic in parsed.diagnostics
+        if diagnostic.severity >= ci.Diagnostic.Error
+    ]
+    included = {str(diagnostic.include) for diagnostic in parsed.get_includes()} - set(
+        request["files"]
+    )
     return {
         "rows": rows,
         "types": types,
         "fields": fields,
-        "errors": _places(errors),
-        "read": sorted(read),
+        "errors": _error_rows(errors),
+        "read": sorted(included),
     }
 
 
-def _fields(ci: Any, of: Any, within: str) -> Iterator[str]:
-    """The members of a struct that hold no others, by their paths; those of bases come first."""
-    canonical = of.get_canonical()
+def _fields(ci: Any, struct: Any, prefix: str) -> Iterator[str]:
+    """Yields the paths of a struct's innermost members; those of bases come first."""
+    canonical = struct.get_canonical()
     for child in canonical.get_declaration().get_children():
         if child.kind == ci.CursorKind.CXX_BASE_SPECIFIER:
-            yield from _fields(ci, child.type, within)
+            yield from _fields(ci, child.type, prefix)
     for field in canonical.get_fields():
-        path = f"{within}{field.spelling}"
+        path = f"{prefix}{field.spelling}"
         if field.type.get_canonical().kind == ci.TypeKind.RECORD:
             yield from _fields(ci, field.type, f"{path}.")
         else:
@@ -74,23 +80,23 @@ def _fields(ci: Any, of: Any, within: str) -> Iterator[str]:
 
 
 def _scopes(ci: Any, cursor: Any, names: list[str], unit: str) -> Iterable[Any]:
-    """The namespace of the questions, found from the outermost inwards, as the unit opens it."""
-    found = [cursor]
+    """Finds the namespace of the questions from the outermost inwards, as the unit opens it."""
+    scopes = [cursor]
     for name in names:
-        found = [
+        scopes = [
             child
-            for scope in found
+            for scope in scopes
             for child in scope.get_children()
             if child.kind == ci.CursorKind.NAMESPACE and child.spelling == name
         ]
-    return [one for one in found if one.location.file and one.location.file.name == unit]
+    return [scope for scope in scopes if scope.location.file and scope.location.file.name == unit]
 
 
-def _taken(ci: Any, struct: Any) -> list[Any] | None:
-    """Where the template stands that a struct inherits: file, offset and line of its name.
+def _base_location(ci: Any, struct: Any) -> list[Any] | None:
+    """Returns file, offset and line of the template that a struct inherits.
 
-    What is instantiated stands where its pattern does, and what is specialized for all of its
-    parameters where it is written.
+    An instantiation has the location of its pattern, and a full specialization that of its own
+    declaration.
     """
     for child in struct.get_children():
         if child.kind == ci.CursorKind.CXX_BASE_SPECIFIER:
@@ -99,8 +105,8 @@ def _taken(ci: Any, struct: Any) -> list[Any] | None:
     return None
 
 
-def _places(errors: list[Any]) -> list[list[Any]]:
-    """Each with its file as it was opened: `#line` names no other."""
+def _error_rows(errors: list[Any]) -> list[list[Any]]:
+    """Returns errors with their files as they were opened, ignoring `#line`."""
     return [
         [error.location.file and error.location.file.name, error.location.line, error.spelling]
         for error in errors[:MOST]
@@ -108,52 +114,60 @@ def _places(errors: list[Any]) -> list[list[Any]]:
 
 
 class _Types:
-    """Takes types apart: also the arguments that a spelling leaves out, as they are defaults."""
+    """Splits types, including arguments that the spelling omits because they are defaults."""
 
     def __init__(self, ci: Any) -> None:
         self._ci = ci
 
-    def apart(self, of: Any) -> Apart | str:
-        """A template with its arguments as a list, its name first; else as it is spelled."""
-        canonical = of.get_canonical()
-        declared = canonical.get_declaration()
-        count = declared.get_num_template_arguments()
+    def apart(self, split_type: Any) -> Apart | str:
+        """Returns a template as a list, its name first, then its arguments; else the spelling."""
+        canonical = split_type.get_canonical()
+        declaration = canonical.get_declaration()
+        count = declaration.get_num_template_arguments()
         if count < 0:
             return str(canonical.spelling)
-        template = self._ci.conf.lib.clang_getSpecializedCursorTemplate(declared)
+        template = self._ci.conf.lib.clang_getSpecializedCursorTemplate(declaration)
         parameters = self._parameters(template)
-        arguments = (self._argument(declared, place, parameters) for place in range(count))
-        return [declared.spelling, *arguments]
+        arguments = (self._argument(declaration, place, parameters) for place in range(count))
+        return [declaration.spelling, *arguments]
 
     def _parameters(self, template: Any) -> list[Any]:
         kinds = self._ci.CursorKind
-        listed = {
+        parameter_kinds = {
             kinds.TEMPLATE_TYPE_PARAMETER,
             kinds.TEMPLATE_NON_TYPE_PARAMETER,
             kinds.TEMPLATE_TEMPLATE_PARAMETER,
         }
-        return [child for child in template.get_children() if child.kind in listed]
+        return [child for child in template.get_children() if child.kind in parameter_kinds]
 
-    def _argument(self, declared: Any, place: int, parameters: list[Any]) -> Any:
+    def _argument(self, declaration: Any, position: int, parameters: list[Any]) -> Any:
         try:
-            kind = declared.get_template_argument_kind(place)
-        except ValueError:  # a pack, which clang's bindings for Python have no name for
+            kind = declaration.get_template_argument_kind(position)
+        except ValueError:  # a pack, for which clang's Python bindings have no name
             return "<PACK>"
         if kind == self._ci.TemplateArgumentKind.TYPE:
-            return self.apart(declared.get_template_argument_type(place))
-        if kind != self._ci.TemplateArgumentKind.INTEGRAL or place >= len(parameters):
+            return self.apart(declaration.get_template_argument_type(position))
+        if kind != self._ci.TemplateArgumentKind.INTEGRAL or position >= len(parameters):
             return f"<{kind.name}>"
-        of = parameters[place].type.get_canonical()
-        if of.kind in {self._ci.TypeKind.INT, self._ci.TypeKind.LONG, self._ci.TypeKind.LONGLONG}:
-            return declared.get_template_argument_value(place)
-        number = declared.get_template_argument_unsigned_value(place)
-        if of.kind == self._ci.TypeKind.BOOL:
+        parameter_type = parameters[position].type.get_canonical()
+        if parameter_type.kind in {
+            self._ci.TypeKind.INT,
+            self._ci.TypeKind.LONG,
+            self._ci.TypeKind.LONGLONG,
+        }:
+            return declaration.get_template_argument_value(position)
+        number = declaration.get_template_argument_unsigned_value(position)
+        if parameter_type.kind == self._ci.TypeKind.BOOL:
             return bool(number)
-        return self._enumerator(of, number) if of.kind == self._ci.TypeKind.ENUM else number
+        return (
+            self._enumerator(parameter_type, number)
+            if parameter_type.kind == self._ci.TypeKind.ENUM
+            else number
+        )
 
-    def _enumerator(self, of: Any, number: int) -> Any:
-        """The first name of a value: others are names of the same."""
-        for child in of.get_declaration().get_children():
+    def _enumerator(self, enumeration: Any, number: int) -> Any:
+        """Returns the first enumerator with a value."""
+        for child in enumeration.get_declaration().get_children():
             if child.kind == self._ci.CursorKind.ENUM_CONSTANT_DECL and child.enum_value == number:
                 return child.spelling
         return number

@@ -1,4 +1,4 @@
-"""The config of a workload's types on an architecture, or where one goes."""
+"""The config of a workload's types on an architecture, or the place for a new one."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ class TypeFacts:
 
     name: str
     size: int | None
-    """In bytes; none where nobody says it."""
+    """In bytes; None if unknown."""
     floating: bool = False
 
 
@@ -35,24 +35,24 @@ class ConfigSpot(Spot):
     binding: FamilyBinding
     arch: str
     families: tuple[Family, ...]
-    """Those of the config, an architecture each."""
+    """The families of the config, one per architecture."""
     version: str
-    """Of the library, as bindings have it."""
+    """The library's version, as in the bindings."""
     parameters: Mapping[str, tuple[tuple[str, str], ...]]
-    """Those of templates of configs, by name."""
+    """Parameters of config templates, by name."""
     needed: Mapping[str, int]
-    """How many of them need an argument."""
+    """The number of parameters without a default."""
     called: Mapping[str, tuple[str, ...]]
-    """Value → what comments may call it."""
+    """Value → its possible names in comments."""
 
     @property
     def header(self) -> str:
-        """Where it is written."""
+        """The header that holds it."""
         return self.site.header
 
     @property
     def entry(self) -> Entry | None:
-        """The one that the compiler takes, where it is one for the architecture."""
+        """The entry that the compiler selects, if it belongs to the architecture."""
         if self.told.entry is None:
             return None
         family, entry = self.told.entry
@@ -61,18 +61,18 @@ class ConfigSpot(Spot):
     @property
     def args(self) -> tuple[str, ...]:
         """The types of the workload."""
-        found = self.told.keys.get(self.binding.name)
-        return found.args if found else ()
+        key = self.told.keys.get(self.binding.name)
+        return key.args if key else ()
 
     @property
     def alike(self) -> tuple[Family, Entry]:
-        """The config of the same types on another architecture, which an added one is like."""
+        """The config of the same types on another architecture, which a new one copies."""
         types = [self._facts(arg) for arg in self.args]
         for family in sorted(self.families, key=self._nearness):
             for entry in family.entries:
-                # Each calls its parameters as it likes.
-                asked = dict(zip(self._typed(entry), types, strict=False))
-                if entry.kind == "branch" and holds(entry.args, asked):
+                # Each entry names its parameters as it likes.
+                types_by_parameter = dict(zip(self._typed(entry), types, strict=False))
+                if entry.kind == "branch" and holds(entry.args, types_by_parameter):
                     return family, entry
         raise InputError(
             f"{self.header}: no architecture has a config for {', '.join(self.args)}",
@@ -81,7 +81,7 @@ class ConfigSpot(Spot):
 
     @property
     def target(self) -> Target:
-        """The entry that decides the workload, now or afterwards."""
+        """The entry that decides the workload, now or after the edit."""
         entry = self.entry
         return Target(
             header=self.header,
@@ -93,14 +93,14 @@ class ConfigSpot(Spot):
 
     @property
     def place(self) -> object:
-        """What is the same for all workloads of one entry."""
+        """A key that is equal for all workloads of one entry."""
         entry = self.entry
-        alike = self.args if entry or self.too_broad else self.alike[1].args
-        return self.header, self.binding.name, entry.span if entry else alike
+        similar_args = self.args if entry or self.too_broad else self.alike[1].args
+        return self.header, self.binding.name, entry.span if entry else similar_args
 
     @property
     def too_broad(self) -> str | None:
-        """Why no entry can be added."""
+        """Why no entry can be added, or None."""
         if self.entry is not None:
             return None
         try:
@@ -110,46 +110,64 @@ class ConfigSpot(Spot):
         return None
 
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
-        """The values of an entry for a variant of the benchmark as it was measured."""
-        said = {name for rule in self.binding.members.values() for name in rule.parameters}
-        if lost := [name for name in variant if name not in said and name not in measured.fixed]:
-            raise InputError(f"{self.header} has no place for {', '.join(lost)}")
+        """Returns the values of an entry for a variant of the benchmark as measured."""
+        known_parameters = {
+            name for rule in self.binding.members.values() for name in rule.parameters
+        }
+        if unknown := [
+            name for name in variant if name not in known_parameters and name not in measured.fixed
+        ]:
+            raise InputError(f"{self.header} has no place for {', '.join(unknown)}")
         return member_values(self.binding, measured, variant, {})
 
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
-        """What the config shows with these values."""
+        """Returns the config's values with these members."""
         return {name: _value(text) for name, text in members.items()}
 
-    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
-        """What the config shows when it has the values that are wanted.
+    def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the config's values after the edit.
 
-        One that is added has all else as the one that it is like says it; what that leaves to the
-        template is not known.
+        An added config takes all other values from the one it copies; values left to template
+        defaults are unknown.
         """
-        if self.entry is not None or not wanted or self.too_broad:
-            return {**self.told.values, **wanted}
-        said = {m.name: m.value for m in self.said(self.alike[1], wanted)}
-        shown = {n: v for n, v in said.items() if v is not None and n in self.told.values}
-        return {**shown, **wanted}
+        if self.entry is not None or not changed or self.too_broad:
+            return {**self.told.values, **changed}
+        entry_values = {member.name: member.value for member in self.said(self.alike[1], changed)}
+        known_values = {
+            name: value
+            for name, value in entry_values.items()
+            if value is not None and name in self.told.values
+        }
+        return {**known_values, **changed}
 
-    def said(self, entry: Entry, wanted: Collection[str]) -> tuple[Member, ...]:
-        """What an entry that is like another one says: up to the last value that is wanted.
+    def said(self, entry: Entry, wanted_members: Collection[str]) -> tuple[Member, ...]:
+        """Returns the members that a copy of an entry states: up to the last wanted value.
 
-        What was measured leaves the rest to the template, where that has defaults.
+        The rest is left to the template's defaults, as it was measured.
         """
-        least = max((self.needed.get(name, 0) for name in self.site.configs), default=0)
-        places = [place for place, one in enumerate(entry.members) if one.name in wanted]
-        tops = [one.name.partition(".")[0] for one in entry.members]
-        needed = [place for place, top in enumerate(tops) if len({*tops[: place + 1]}) <= least]
+        least_arguments = max((self.needed.get(name, 0) for name in self.site.configs), default=0)
+        places = [
+            place for place, member in enumerate(entry.members) if member.name in wanted_members
+        ]
+        top_names = [member.name.partition(".")[0] for member in entry.members]
+        needed = [
+            place
+            for place, _top in enumerate(top_names)
+            if len({*top_names[: place + 1]}) <= least_arguments
+        ]
         return entry.members[: max([*places, *needed], default=-1) + 1]
 
     def left_out(self, entry: Entry, values: Mapping[str, str]) -> dict[str, str]:
-        """What an entry leaves out and does not have as it is wanted."""
-        own = {member.name for member in entry.members}
-        return {n: v for n, v in values.items() if n not in own and self._now(n) != v}
+        """Returns wanted values that the entry omits and that differ from the current ones."""
+        own_names = {member.name for member in entry.members}
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in own_names and self._now(name) != value
+        }
 
     def argument(self, kind: str, value: str | None, name: str) -> str:
-        """A value as an argument of a type: what is wanted, else what the workload has now."""
+        """Formats an argument: the wanted value, else the workload's current one."""
         text = self._now(name) if value is None else value
         number = text.lstrip("-").isdigit() or text in _TRUTH
         return text if number else f"{kind}::{text}"
@@ -158,22 +176,22 @@ class ConfigSpot(Spot):
         return spell(self.told.values.get(name, ""))
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
-        """The values; rocPRIM's comments tell no scores."""
+        """Returns the values; rocPRIM's comments contain no scores."""
         del label
         return Content("values", members)
 
     def _typed(self, entry: Entry) -> Sequence[str]:
-        """What an entry calls the types that it is for."""
+        """Returns the entry's names for its types."""
         return tuple(entry.own_parameters)
 
     def _facts(self, arg: str) -> TypeFacts:
         if is_constant(arg):
             return TypeFacts(arg, None)
-        known = axis_type(arg, self.version)
-        return TypeFacts(arg, known.size, floating=known.floating)
+        axis = axis_type(arg, self.version)
+        return TypeFacts(arg, axis.size, floating=axis.floating)
 
     def _nearness(self, family: Family) -> tuple[bool, bool]:
-        """One of its own before what is for all others; one with a name as long first."""
+        """Sorts dedicated families before the shared one, and names of equal length first."""
         return family.arch == UNKNOWN, len(family.arch) != len(self.arch)
 
 
@@ -183,29 +201,29 @@ def _value(text: str) -> Value:
     return _TRUTH.get(text, text)
 
 
-# Whether what a config asks for holds for types of which size and kind are known.
+# Evaluating the conditions of a config for types of known size and kind.
 
 
 def holds(facts: Sequence[str], types: Mapping[str, TypeFacts]) -> bool:
-    """Whether all facts are known to hold; `types` has arguments by parameter."""
+    """Returns whether all facts are known to hold; `types` has arguments by parameter."""
     return all(_holds(fact, types) for fact in facts)
 
 
 def _holds(fact: str, types: Mapping[str, TypeFacts]) -> bool:
     if match := _TRAIT.fullmatch(fact):
-        known = types.get(match[2])
-        return known is not None and known.floating == (not match[1])
+        facts = types.get(match[2])
+        return facts is not None and facts.floating == (not match[1])
     if match := _SIZE.fullmatch(fact):
-        known = types.get(match[1])
-        size = None if known is None else known.size
+        facts = types.get(match[1])
+        size = None if facts is None else facts.size
         return size is not None and bool(_COMPARED[match[2]](size, int(match[3])))
-    if match := _SAME.fullmatch(fact):
-        known = types.get(match[2])
-        same = known is not None and _last(known.name) == _last(match[3])
-        return known is not None and same == (not match[1])
+    if match := _IS_SAME.fullmatch(fact):
+        facts = types.get(match[2])
+        is_same = facts is not None and _unqualified_name(facts.name) == _unqualified_name(match[3])
+        return facts is not None and is_same == (not match[1])
     if match := _NUMBER.fullmatch(fact):
-        known = types.get(match[1])
-        return known is not None and known.name == match[2]
+        facts = types.get(match[1])
+        return facts is not None and facts.name == match[2]
     return False
 
 
@@ -218,13 +236,13 @@ _COMPARED = {
 }
 
 
-def _last(name: str) -> str:
+def _unqualified_name(name: str) -> str:
     return name.rpartition("::")[2]
 
 
 _NUMBER = re.compile(r"(\w+)\s*==\s*(\d+)")
 _SIZE = re.compile(r"sizeof\((\w+)\)\s*(<=|>=|==|<|>)\s*(\d+)")
-_SAME = re.compile(r"(!?)\s*(?:std::)?is_same<(\w+),\s*([\w:]+)>::value")
+_IS_SAME = re.compile(r"(!?)\s*(?:std::)?is_same<(\w+),\s*([\w:]+)>::value")
 _TRAIT = re.compile(r"(!?)\s*is_floating_point<(\w+)>")
 
 
@@ -234,35 +252,37 @@ class PickerSpot(ConfigSpot):
 
     @property
     def alike(self) -> tuple[Family, Entry]:
-        """What the workload has now, where that is a return for its types; else as any config."""
-        found = self.told.entry
-        if found is not None and found[1].kind == "branch":
-            return found
+        """The workload's current return if it is for its types; else as for any config."""
+        selected = self.told.entry
+        if selected is not None and selected[1].kind == "branch":
+            return selected
         return super(PickerSpot, self).alike
 
     @property
     def too_broad(self) -> str | None:
-        """Why no entry can be added."""
+        """Why no entry can be added, or None."""
         if self.entry is None and self.arch == UNKNOWN:
             return "what no target is for has what another target has: tune that one"
-        others = [f.arch for f in self.families if arch_and_gpu(f.arch)[0] == self.arch]
-        if self.entry is None and others and self.arch not in others:
-            return f"its targets are of GPUs: say which was measured, --arch {others[0]}"
+        sibling_archs = [
+            family.arch for family in self.families if arch_and_gpu(family.arch)[0] == self.arch
+        ]
+        if self.entry is None and sibling_archs and self.arch not in sibling_archs:
+            return f"its targets are of GPUs: say which was measured, --arch {sibling_archs[0]}"
         return super(PickerSpot, self).too_broad
 
-    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
-        """What the workload has when it has the values that are wanted."""
+    def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the workload's values after the edit."""
         if self.told.entry is not None and self.told.entry[1].kind == "branch":
-            return {**self.told.values, **wanted}
-        return super(PickerSpot, self).afterwards(wanted)
+            return {**self.told.values, **changed}
+        return super(PickerSpot, self).afterwards(changed)
 
-    def said(self, entry: Entry, wanted: Collection[str]) -> tuple[Member, ...]:
-        """All that an entry says: a copy of it leaves nothing out."""
-        del wanted
+    def said(self, entry: Entry, wanted_members: Collection[str]) -> tuple[Member, ...]:
+        """Returns all members: a copy omits nothing."""
+        del wanted_members
         return entry.members
 
     def _typed(self, entry: Entry) -> Sequence[str]:
-        """All of its parameters but the target."""
+        """Returns all parameters except the target."""
         return tuple(entry.own_parameters)[1:]
 
 
@@ -272,44 +292,47 @@ _TYPES = ("class", "typename")
 
 @dataclass(frozen=True, slots=True)
 class TableSpot(ConfigSpot):
-    """A case of a config by hand, which several types and architectures may have."""
+    """A case of a config written by hand, which several types and architectures may share."""
 
     benchmark: BenchmarkBinding = field(kw_only=True)
     arguments: tuple[str, ...] = field(kw_only=True)
-    """Those of the specialization that the case stands in; none of a template for all types."""
+    """The arguments of the specialization that contains the case; empty in a template for all
+    types."""
     asked: tuple[str, ...] = field(default=(), kw_only=True)
-    """The roles whose types a case of its own names; none where a case that is there changes."""
+    """The roles whose types a new case names; empty if an existing case changes."""
     own: bool = field(default=False, kw_only=True)
-    """Whether the architecture gets a copy, as others have the same config."""
+    """Whether the architecture gets a copy, as others share the config."""
 
     @property
     def entry(self) -> Entry | None:
-        """The case whose values change; none where one is added."""
-        found = self.told.entry
-        return found[1] if found and not self.asked and not self.copied else None
+        """The case whose values change; None if one is added."""
+        selected = self.told.entry
+        return selected[1] if selected and not self.asked and not self.copied else None
 
     @property
     def decided(self) -> tuple[Family, Entry]:
-        """The case that the compiler takes."""
+        """The case that the compiler selects."""
         assert self.told.entry is not None, "too_broad says where there is none"
         return self.told.entry
 
     @property
     def copied(self) -> bool:
-        """Whether the architecture has no config that is its own."""
-        found = self.told.entry
-        return self.own or found is None or found[0].arch != self.arch
+        """Whether the architecture lacks a config of its own."""
+        selected = self.told.entry
+        return self.own or selected is None or selected[0].arch != self.arch
 
     @property
     def args(self) -> tuple[str, ...]:
         """The types of the workload."""
-        return next((found.args for found in self.told.keys.values()), ())
+        return next((key.args for key in self.told.keys.values()), ())
 
     @property
     def target(self) -> Target:
-        """The case that decides the workload, now or afterwards."""
-        found, entry = self.told.entry, self.entry
-        name = self.copy_name if self.copied else found[0].name if found else self.binding.name
+        """The case that decides the workload, now or after the edit."""
+        selected, entry = self.told.entry, self.entry
+        name = (
+            self.copy_name if self.copied else selected[0].name if selected else self.binding.name
+        )
         return Target(
             header=self.site.header,
             namespace=self.site.scope,
@@ -320,19 +343,19 @@ class TableSpot(ConfigSpot):
 
     @property
     def copy_name(self) -> str:
-        """What a copy for the architecture is called."""
+        """The name of a copy for the architecture."""
         return f"{self.binding.name}_{self.arch}"
 
     @property
     def place(self) -> object:
-        """What is the same for all workloads of one case."""
-        found = self.told.entry
+        """A key that is equal for all workloads of one case."""
+        selected = self.told.entry
         types = tuple(self.given[role] for role in self.asked)
-        return self.header, self.binding.name, found[1].span if found else self.args, types
+        return self.header, self.binding.name, selected[1].span if selected else self.args, types
 
     @property
     def too_broad(self) -> str | None:
-        """Why nothing can be added."""
+        """Why nothing can be added, or None."""
         if self.told.entry is None:
             return f"no case of {self.header} is known to decide it"
         if self.arch == UNKNOWN and self.entry is None:
@@ -341,12 +364,12 @@ class TableSpot(ConfigSpot):
 
     @property
     def given(self) -> Mapping[str, str]:
-        """What the workload has for each role of the table."""
+        """The workload's type for each role of the table."""
         axes = dict(zip(self.benchmark.axes, self.args, strict=False))
-        named = ((role, self.benchmark.roles.get(role, "")) for role in self.binding.args)
+        texts_by_role = ((role, self.benchmark.roles.get(role, "")) for role in self.binding.args)
         return {
             role: axes[text.removeprefix(_AXIS)]
-            for role, text in named
+            for role, text in texts_by_role
             if text.removeprefix(_AXIS) in axes
         }
 
@@ -354,37 +377,37 @@ class TableSpot(ConfigSpot):
     def free(self) -> Mapping[str, str]:
         """The roles that the case leaves open, each with the name of its parameter."""
         _, entry = self.decided
-        own = tuple(entry.own_parameters)
-        pairs = zip(self.binding.args, self.arguments or own, strict=False)
-        return {role: name for role, name in pairs if name in own and role in self.given}
+        own_parameters = tuple(entry.own_parameters)
+        pairs = zip(self.binding.args, self.arguments or own_parameters, strict=False)
+        return {role: name for role, name in pairs if name in own_parameters and role in self.given}
 
     @property
     def types(self) -> Mapping[TypeName, str]:
-        """The types by which the workload can be told from others, and all of them together."""
+        """The types that distinguish the workload from others, and all of them together."""
         if self.told.entry is None or self.asked:
             return {}
-        found: dict[TypeName, str] = {r: _plain(self.given[r]) for r in self.free}
-        if len(found) > 1:
-            found[" ".join(self.free)] = " ".join(found.values())
-        return found
+        types: dict[TypeName, str] = {role: _unqualified(self.given[role]) for role in self.free}
+        if len(types) > 1:
+            types[" ".join(self.free)] = " ".join(types.values())
+        return types
 
     def naming(self, name: TypeName) -> "TableSpot":
-        """Of a case for some of its types alone."""
+        """Returns the spot of a case for some of its types only."""
         return replace(self, asked=tuple(str(name).split()))
 
     @property
     def named(self) -> str:
         """The types that its case names."""
-        return ", ".join(_plain(self.given[role]) for role in self.asked)
+        return ", ".join(_unqualified(self.given[role]) for role in self.asked)
 
     @property
     def narrower(self) -> "TableSpot | None":
-        """Of a case for all of its types; none where it names them already."""
+        """The spot of a case for all of its types; None if it names them already."""
         return None if self.told.entry is None or self.exact else self.naming(" ".join(self.free))
 
     @property
     def condition(self) -> str:
-        """What a case of its own asks for, besides what the case asks that decides now."""
+        """The condition of a new case, in addition to that of the case that decides now."""
         parts = []
         for role in self.asked:
             name, value = self.free[role], self.given[role]
@@ -396,45 +419,52 @@ class TableSpot(ConfigSpot):
 
     @property
     def exact(self) -> bool:
-        """Whether its case names all that is open, and so decides nothing else."""
+        """Whether its case names all open types, and so decides nothing else."""
         return set(self.asked) == set(self.free)
 
-    def afterwards(self, wanted: Mapping[str, Value]) -> dict[str, Value]:
-        """What the workload has when it has the values that are wanted."""
-        return {**self.told.values, **wanted}
+    def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
+        """Returns the workload's values after the edit."""
+        return {**self.told.values, **changed}
 
     def kept(self, name: str) -> Content:
-        """A case for its types that has what it had."""
+        """Returns a case for its types with its current values."""
         del name
         return Content("values", {})
 
     def left_out(self, entry: Entry, values: Mapping[str, str]) -> dict[str, str]:
-        """What a case leaves out and does not have as it is wanted.
+        """Returns wanted values that a case omits and that differ from the current ones.
 
-        What is left out can follow from what is said: where that changes, all of it is said.
+        Omitted values may depend on stated ones: if those change, all are stated.
         """
-        found = super(TableSpot, self).left_out(entry, values)
+        omitted = super(TableSpot, self).left_out(entry, values)
         if all(self._now(name) == value for name, value in values.items()):
-            return found
+            return omitted
         names = {member.name for member in entry.members}
         config = (entry.inherits or "").partition("<")[0].rpartition("::")[2].strip()
         kinds = dict(self.parameters.get(config, ()))
         if any(kind in _TYPES for name, kind in kinds.items() if name not in names):
-            return found
-        return {**found, **{n: v for n, v in values.items() if n in kinds and n not in names}}
+            return omitted
+        return {
+            **omitted,
+            **{
+                parameter: value
+                for parameter, value in values.items()
+                if parameter in kinds and parameter not in names
+            },
+        }
 
     def argument(self, kind: str, value: str | None, name: str) -> str:
-        """A value as an argument; a config in a config is none."""
+        """Formats an argument; a nested config cannot be one."""
         if kind in _TYPES:
             raise InputError(f"{self.header}: {name} has to be said before", "Write it by hand.")
         return super(TableSpot, self).argument(kind, value, name)
 
 
-# The config of a workload in a table by hand: a case of it, one for types alone, or a copy.
+# Configs in tables written by hand: an existing case, one for some types, or a copy.
 
 
 def with_formulas(spot: TableSpot) -> TableSpot:
-    """For its types alone, where the case that it has computes values for all of them."""
+    """Narrows a spot to its types if its case computes values for all of them."""
     if spot.told.entry is None:
         return spot
     _, entry = spot.told.entry
@@ -443,5 +473,5 @@ def with_formulas(spot: TableSpot) -> TableSpot:
     return replace(spot, asked=tuple(spot.free)) if computed and spot.free else spot
 
 
-def _plain(value: str) -> str:
+def _unqualified(value: str) -> str:
     return value.rpartition("::")[2]

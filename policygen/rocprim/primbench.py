@@ -1,4 +1,4 @@
-"""What rocPRIM's newer benchmarks write: JSON of primbench, with an object that says what ran.
+"""Reads primbench results, the JSON of rocPRIM's newer benchmarks, where an object says what ran.
 
 One file holds one algorithm with many types and configurations, and is written run by run.
 """
@@ -36,7 +36,7 @@ from policygen.rocprim.result_names import LIBRARY, RocprimName, arch_at, number
 name = "rocPRIM's primbench results"
 PROGRAM = "primbench"
 VERSION = "4."
-"""Earlier ones name the GPU and the settings otherwise."""
+"""Earlier versions name the GPU and the settings differently."""
 BACKEND, RELEASE = "hip", "release"
 # 4.0.0
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}", re.ASCII)
@@ -54,21 +54,21 @@ class _PrimbenchPart:
 
 @dataclass(slots=True)
 class _NoisyRuns:
-    """Runs that were still noisy when their time was up."""
+    """Runs that were still noisy at the time limit."""
 
     count: int = 0
     most: float | None = None
     place: str = ""
 
     def add(self, place: str, percent: float | None) -> None:
-        """Counts one more, and keeps the noisiest."""
+        """Counts a run, and keeps the noisiest one."""
         self.count += 1
         if not self.place or (percent or 0.0) > (self.most or 0.0):
             self.most, self.place = percent, place
 
 
 def is_it(data: bytes) -> bool:
-    """Whether a file is such results, of rocPRIM's benchmarks or of another library's."""
+    """Detects primbench results, of rocPRIM or another library."""
     head = data[: 1 << 22]
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
         f'"{key}"'.encode() in head for key in ("context", "results_version")
@@ -76,8 +76,8 @@ def is_it(data: bytes) -> bool:
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
-    """What it says of each combination of types."""
-    parsed, told = parse_open(path, data, ("]}",))
+    """Reads the results of each combination of types."""
+    parsed, note = parse_open(path, data, ("]}",))
     document = members(path, "the document", parsed)
     context = members(path, "context", document.get("context"))
     _check_version(path, context)
@@ -96,36 +96,36 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
         raise InputError(f"{path}: there is no specialization", "Nothing was measured yet.")
     size = number_of(settings.get("size"))
     date = text_at(path, "context general date", general.get("date")) or ""
-    ways, notes = _ways(path, context, general, settings)
+    modes, notes = _modes(path, context, general, settings)
     noisy = _NoisyRuns()
-    parts = _gathered(path, rows, date, noisy)
-    notes = (*_missing(general, rows, told), *notes, *_noise(noisy, len(rows)))
+    parts = _group_runs(path, rows, date, noisy)
+    notes = (*_missing_notes(general, rows, note), *notes, *_noise_notes(noisy, len(rows)))
     return tuple(
         TunedFile(
             path=path,
-            program=", ".join((PROGRAM, *ways)),
+            program=", ".join((PROGRAM, *modes)),
             device=device,
             kernel=algorithm,
             size=str(size) if size else None,
-            parameters=dict.fromkeys(one.parameters, ()),
-            entries=tuple(one.entries),
+            parameters=dict.fromkeys(part.parameters, ()),
+            entries=tuple(part.entries),
             notes=notes,
             library=LIBRARY,
             workload=dict(workload),
             arch=arch,
         )
-        for (algorithm, workload), one in parts.items()
+        for (algorithm, workload), part in parts.items()
     )
 
 
 def _check_version(path: Path, context: Mapping[str, Any]) -> None:
-    found = context.get("results_version")
-    if not isinstance(found, str) or not _VERSION.fullmatch(found):
-        told = quoted(found) if isinstance(found, str) else kind_of(found)
-        raise InputError(f"{path}: context results_version, {told}, is no version")
-    if not found.startswith(VERSION):
+    version = context.get("results_version")
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        description = quoted(version) if isinstance(version, str) else kind_of(version)
+        raise InputError(f"{path}: context results_version, {description}, is no version")
+    if not version.startswith(VERSION):
         raise InputError(
-            f"{path}: primbench's results of version {found}; policygen knows {VERSION}x",
+            f"{path}: primbench's results of version {version}; policygen knows {VERSION}x",
             "Measure with benchmarks whose primbench writes that version.",
         )
 
@@ -133,87 +133,88 @@ def _check_version(path: Path, context: Mapping[str, Any]) -> None:
 def _check_backend(path: Path, general: Mapping[str, Any]) -> None:
     place = "context general backend"
     backend = members(path, place, general.get("backend", {}))
-    found = text_at(path, f"{place} name", backend.get("name"))
-    if found not in {None, BACKEND}:
+    backend_name = text_at(path, f"{place} name", backend.get("name"))
+    if backend_name not in {None, BACKEND}:
         raise InputError(
-            f"{path}: was measured with the backend {quoted(found or '')}, and rocPRIM runs with"
+            f"{path}: was measured with the backend {quoted(backend_name or '')},"
+            f" and rocPRIM runs with"
             f" {BACKEND} alone",
             "Results of other libraries' benchmarks cannot be imported.",
         )
 
 
-def _flag_at(path: Path, place: str, found: object) -> bool:
-    if not isinstance(found, bool | None):
-        raise InputError(f"{path}: {place} is {kind_of(found)}, and neither true nor false")
-    return bool(found)
+def _flag_at(path: Path, place: str, value: object) -> bool:
+    if not isinstance(value, bool | None):
+        raise InputError(f"{path}: {place} is {kind_of(value)}, and neither true nor false")
+    return bool(value)
 
 
-def _ways(
+def _modes(
     path: Path, context: Mapping[str, Any], general: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """In which ways times are not as usual, so that they are not compared; and what is told."""
+    """Returns unusual measurement modes, which make times incomparable, and notes about them."""
     flags = members(path, "context flags", context.get("flags", {}))
     build = text_at(path, "context general library_build_type", general.get("library_build_type"))
-    ways = []
+    modes = []
     if _flag_at(path, "context settings hot", settings.get("hot")):
-        ways.append("hot")
+        modes.append("hot")
     if _flag_at(path, "context flags sync", flags.get("sync")):
-        ways.append("sync")
+        modes.append("sync")
     if build in {None, RELEASE}:
-        return tuple(ways), ()
-    return (*ways, str(build)), (f"a {build} build: others may take other times",)
+        return tuple(modes), ()
+    return (*modes, str(build)), (f"a {build} build: others may take other times",)
 
 
-def _missing(general: Mapping[str, Any], rows: list[Any], told: str | None) -> Iterator[str]:
-    """What is told of a file that has fewer runs than were asked for."""
+def _missing_notes(general: Mapping[str, Any], rows: list[Any], note: str | None) -> Iterator[str]:
+    """Yields notes about a file with fewer runs than requested."""
     count = number_of(general.get("specialization_count"))
-    if told is not None:
-        yield told
+    if note is not None:
+        yield note
     if count is not None and count != len(rows):
         yield f"{len(rows):,} of {count:,} specializations are there"
 
 
-def _noise(noisy: _NoisyRuns, count: int) -> Iterator[str]:
+def _noise_notes(noisy: _NoisyRuns, count: int) -> Iterator[str]:
     if noisy.count:
-        most = "" if noisy.most is None else f", by {noisy.most:.3g} % at most"
+        maximum = "" if noisy.most is None else f", by {noisy.most:.3g} % at most"
         verb = "was" if noisy.count == 1 else "were"
         yield (
-            f"{noisy.count:,} of {count:,} runs {verb} still noisy when the time was up{most}"
+            f"{noisy.count:,} of {count:,} runs {verb} still noisy when the time was up{maximum}"
             f" ({noisy.place})"
         )
 
 
-def _gathered(
+def _group_runs(
     path: Path, rows: list[Any], date: str, noisy: _NoisyRuns
 ) -> dict[_Key, _PrimbenchPart]:
-    """Runs by algorithm and types."""
-    found: dict[_Key, _PrimbenchPart] = {}
-    for number, one in enumerate(islice(rows, MOST_ENTRIES + 1)):
+    """Groups runs by algorithm and types."""
+    parts: dict[_Key, _PrimbenchPart] = {}
+    for number, row in enumerate(islice(rows, MOST_ENTRIES + 1)):
         if number == MOST_ENTRIES:
             raise InputError(f"{path}: more than {MOST_ENTRIES:,} specializations")
         place = f"specializations[{number}]"
-        cells = members(path, place, one)
-        told = _name(path, place, cells)
-        part = found.setdefault(
-            (told.algorithm, tuple(sorted(told.workload.items()))), _PrimbenchPart()
+        cells = members(path, place, row)
+        name_facts = _name(path, place, cells)
+        part = parts.setdefault(
+            (name_facts.algorithm, tuple(sorted(name_facts.workload.items()))), _PrimbenchPart()
         )
-        part.parameters = part.parameters or tuple(told.config or ())
+        part.parameters = part.parameters or tuple(name_facts.config or ())
         outcome = run_times(path, place, cells)
         if _flag_at(path, f"{place} noise_timeout", cells.get("noise_timeout")):
             noisy.add(place, noise_of(cells))
         elapsed = members(path, f"{place} elapsed_secs", cells.get("elapsed_secs", {}))
         part.entries.append(
             TunedEntry(
-                values=told.config or {},
+                values=name_facts.config or {},
                 outcome=outcome,
                 running=lasting(elapsed.get("host"), 1.0),
                 at=f"{date} {place}",
                 place=place,
-                is_default=told.config is None,
+                is_default=name_facts.config is None,
                 work=float(cells["items"]) if isinstance(outcome, TunedTimes) else None,
             )
         )
-    return found
+    return parts
 
 
 def _name(path: Path, place: str, cells: Mapping[str, Any]) -> RocprimName:
@@ -230,75 +231,73 @@ def _name(path: Path, place: str, cells: Mapping[str, Any]) -> RocprimName:
 RATES = ("items_per_second", "bytes_per_second")
 MILLISECONDS = 1e-3
 NEAR = 0.01
-"""What is written is rounded to six digits."""
+"""Relative tolerance: written values are rounded to six digits."""
 
 
-# What a run of primbench took: its rate, or the times of its calls.
-#
-# A run is batches of calls, until the last few differ little enough, or too much time has passed.
-# Its
-# rate is that of its last batch alone, its noise how far the last few are apart. With
-# `--output-batches` it keeps what every call took, in all batches.
+# Times of a primbench run: from its rate, or from its calls. A run consists of batches of calls,
+# until the last few differ little enough or a time limit is reached. Its rate is that of its last
+# batch alone, its noise the spread of the last few. With `--output-batches` it keeps the time of
+# every call, in all batches.
 
 
 def run_times(path: Path, place: str, cells: Mapping[str, Any]) -> TunedTimes | TunedFailure:
-    """Seconds of a call, or why there are none."""
-    time = _of_rate(cells)
+    """Returns the seconds per call, or the failure."""
+    time = _time_from_rate(cells)
     if isinstance(time, TunedFailure):
         return time
     batches = _batches(path, place, cells.get("batches", []))
     if batches:
-        return _of_batches(path, place, batches, time)
+        return _times_from_batches(path, place, batches, time)
     noise = noise_of(cells)
-    apart = None if noise is None else seconds_of(time * noise / 100, 1.0)
-    return TunedTimes(time, (time,), apart)
+    deviation = None if noise is None else seconds_of(time * noise / 100, 1.0)
+    return TunedTimes(time, (time,), deviation)
 
 
 def noise_of(cells: Mapping[str, Any]) -> float | None:
-    """How far the last batches were apart, in percent; none where nothing says it."""
-    found = cells.get("noise_percent")
-    return float(found) if found is not None and is_rate(found) else None
+    """Returns the spread of the last batches in percent; None if it is not stated."""
+    percent = cells.get("noise_percent")
+    return float(percent) if percent is not None and is_rate(percent) else None
 
 
-def _of_rate(cells: Mapping[str, Any]) -> float | TunedFailure:
-    """Seconds of a call as the rate of the last batch has it."""
+def _time_from_rate(cells: Mapping[str, Any]) -> float | TunedFailure:
+    """Returns the seconds per call according to the rate of the last batch."""
     for key in RATES:
         if not is_rate(cells.get(key)):
-            told = f"its {key}, {written(cells[key])}, is no rate" if key in cells else ""
-            return TunedFailure("untimed", told or f"it has no {key}")
+            reason = f"its {key}, {written(cells[key])}, is no rate" if key in cells else ""
+            return TunedFailure("untimed", reason or f"it has no {key}")
     items = cells.get("items")
     if not isinstance(items, int) or isinstance(items, bool) or not 0 < items < 1 << 63:
-        told = f"its items, {written(items)}, are no number of them"
-        return TunedFailure("untimed", told)
-    found = items / cells["items_per_second"]
-    time = seconds_of(found, 1.0)
-    told = f"its time, {found:.3g} seconds, is {NO_TIME}"
-    return TunedFailure("untimed", told) if time is None else time
+        reason = f"its items, {written(items)}, are no number of them"
+        return TunedFailure("untimed", reason)
+    estimate = items / cells["items_per_second"]
+    time = seconds_of(estimate, 1.0)
+    reason = f"its time, {estimate:.3g} seconds, is {NO_TIME}"
+    return TunedFailure("untimed", reason) if time is None else time
 
 
-def _of_batches(
+def _times_from_batches(
     path: Path, place: str, batches: list[list[Any]], time: float
 ) -> TunedTimes | TunedFailure:
-    """Seconds of all calls, if the rate says the same."""
-    calls = [one for batch in batches for one in batch]
+    """Returns the seconds of all calls, if they agree with the rate."""
+    calls = [time_of_call for batch in batches for time_of_call in batch]
     outcome = outcome_of(path, place, None, calls, MILLISECONDS)
     if isinstance(outcome, TunedFailure):
         return outcome
     means = [MILLISECONDS * sum(batch) / len(batch) for batch in batches]
     if min(means) * (1 - NEAR) <= time <= max(means) * (1 + NEAR):
         return outcome
-    told = (
+    reason = (
         f"its batches say {min(means):.3g} to {max(means):.3g} seconds a call, and its rate"
         f" {time:.3g}"
     )
-    return TunedFailure("untimed", told)
+    return TunedFailure("untimed", reason)
 
 
-def _batches(path: Path, place: str, found: object) -> list[list[Any]]:
-    """What each call of each batch took, as it stands there; a batch without calls is none."""
+def _batches(path: Path, place: str, value: object) -> list[list[Any]]:
+    """Returns the raw times of each call by batch; batches without calls are skipped."""
     batches = []
-    for number, one in enumerate(listed_at(path, f"{place} batches", found)):
-        where = f"{place} batches[{number}]"
-        calls = members(path, where, one).get("iterations_ms")
-        batches.append(listed_at(path, f"{where} iterations_ms", calls))
-    return [one for one in batches if one]
+    for number, cells in enumerate(listed_at(path, f"{place} batches", value)):
+        batch_place = f"{place} batches[{number}]"
+        calls = members(path, batch_place, cells).get("iterations_ms")
+        batches.append(listed_at(path, f"{batch_place} iterations_ms", calls))
+    return [calls_of_batch for calls_of_batch in batches if calls_of_batch]

@@ -1,8 +1,8 @@
-"""Caches of rocPRIM's tuner: caches of Kernel Tuner that say the algorithm, its types, the GPU.
+"""Reads caches of rocPRIM's tuner: Kernel Tuner caches with the algorithm, its types, and the GPU.
 
-Each is of one algorithm with one combination of types. Times are milliseconds for a GiB, one for
-each configuration: what is timed warms up, and is repeated, within it. How segments lie is no
-parameter, though it stands among them.
+Each is of one algorithm with one combination of types. Times are milliseconds per GiB, one for each
+configuration: the timed code warms up and repeats internally. The layout of segments is listed as a
+parameter, but is treated as a size.
 """
 
 from dataclasses import replace
@@ -20,25 +20,25 @@ LAYOUT = ("segment_count", "segment_length")
 
 
 def is_it(data: bytes) -> bool:
-    """Whether a file is such a cache."""
+    """Detects caches of rocPRIM's tuner."""
     head = data[: 1 << 22]
     return kernel_tuner.is_it(data) and all(f'"{key}"'.encode() in head for key in MARKS)
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
-    """What it says of its algorithm, for each layout of segments."""
-    document, told = kernel_tuner.open_cache(path, data)
-    found = kernel_tuner.read_cache(path, document, told)
+    """Reads the results of the algorithm, for each layout of segments."""
+    document, note = kernel_tuner.open_cache(path, data)
+    cache = kernel_tuner.read_cache(path, document, note)
     if not all(key in document for key in MARKS):
-        return (found,)  # parameters of one's own kernel are called so
+        return (cache,)  # a user kernel may have parameters of these names
     arch = arch_at(path, "arch_name", document["arch_name"])
     gpu = text_at(path, "gpu", document.get("gpu"))
     algorithm = text_at(path, "algo_name", document["algo_name"])
     types = {key: text_at(path, key, document.get(key)) for key in TYPES}
     try:
-        known = replace(
-            found,
-            # Kernel Tuner names the processor, as the compiler that it calls is for C.
+        rocprim_cache = replace(
+            cache,
+            # Kernel Tuner names the CPU here, as the compiler that it calls is for C.
             device=gpu or None,
             kernel=algorithm_name(algorithm or ""),
             library=LIBRARY,
@@ -47,24 +47,24 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
         )
     except ValueError as error:
         raise InputError(f"{path}: {error}", "Its tuner writes such as device_merge.") from error
-    return tuple(_by_layout(path, known))
+    return tuple(_by_layout(path, rocprim_cache))
 
 
-def _by_layout(path: Path, found: TunedFile) -> list[TunedFile]:
-    """One for each layout of segments, which is a size; others are as they are."""
-    layout = [key for key in LAYOUT if key in found.parameters]
-    if not layout:
-        return [found]
-    parameters = {key: values for key, values in found.parameters.items() if key not in layout}
+def _by_layout(path: Path, cache: TunedFile) -> list[TunedFile]:
+    """Returns one file for each layout of segments, which is a size; other files are unchanged."""
+    layout_keys = [key for key in LAYOUT if key in cache.parameters]
+    if not layout_keys:
+        return [cache]
+    parameters = {key: values for key, values in cache.parameters.items() if key not in layout_keys}
     if not parameters:
-        raise InputError(f"{path}: it has no parameter besides {' and '.join(layout)}")
+        raise InputError(f"{path}: it has no parameter besides {' and '.join(layout_keys)}")
     sizes: dict[str, list[TunedEntry]] = {}
-    for entry in found.entries:
-        size = "x".join(_length(path, entry, key) for key in layout)
-        values = {key: value for key, value in entry.values.items() if key not in layout}
+    for entry in cache.entries:
+        size = "x".join(_length(path, entry, key) for key in layout_keys)
+        values = {key: value for key, value in entry.values.items() if key not in layout_keys}
         sizes.setdefault(size, []).append(replace(entry, values=values))
     return [
-        replace(found, size=size, parameters=parameters, entries=tuple(entries))
+        replace(cache, size=size, parameters=parameters, entries=tuple(entries))
         for size, entries in sizes.items()
     ]
 

@@ -1,4 +1,4 @@
-"""Writes changed files into a tree, all or none, and remembers how to take them back."""
+"""Writes changed files to a tree atomically and records how to undo it."""
 
 import sqlite3
 from collections.abc import Container, Sequence
@@ -20,22 +20,22 @@ __all__ = ["Recovered", "apply", "recover"]
 def apply(
     changes: Sequence[Change], store: Path, root: Path, title: str, document: str, when: datetime
 ) -> int:
-    """Writes all files or none, and remembers how to take it back; the number of the apply.
+    """Writes all files or none, records the apply for undo, and returns its number.
 
-    `document` says what was asked for, as JSON. What a kill interrupted before is ended first.
+    `document` is the request as JSON. Interrupted writes are ended first.
     """
     if all(change.before == change.after for change in changes):
         raise InputError("no file would change", "There is nothing to apply.")
     with tree_lock(real(root)), Journal.open(store) as journal:
         settle(journal, real(root))
-        files = _checked(changes, root)
+        files = _checked_files(changes, root)
         number, write = journal.begin_apply(real(root), files, title, document, when)
         replace(journal, write)
     return number
 
 
-def _checked(changes: Sequence[Change], root: Path) -> tuple[WrittenFile, ...]:
-    """The files that change, each as it was when the change was made."""
+def _checked_files(changes: Sequence[Change], root: Path) -> tuple[WrittenFile, ...]:
+    """Returns the files that change; raises if a file no longer has the contents that were read."""
     errors: list[InputError] = []
     files: dict[Path, WrittenFile] = {}
     for change in sorted(changes, key=lambda change: change.path):
@@ -62,23 +62,23 @@ def _check(change: Change, files: Container[Path], root: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One interrupted write, and what became of it."""
+    """An interrupted write and its outcome."""
 
     kind: Literal["apply", "undo"]
     applies: tuple[int, ...]
-    """The apply; for an undo those that it takes back, newest first."""
+    """The apply; for an undo, the applies that it takes back, newest first."""
     outcome: Literal["finished", "put back"]
     edited: tuple[Path, ...]
-    """Files that somebody edited since; they are left as they are."""
+    """Files that were edited after the interruption; they are left alone."""
     kept: tuple[Path, ...] = ()
-    """What else somebody wrote while they were replaced, by the names that it has now."""
+    """Other contents that were written during the replacement, by their present names."""
 
 
-# Ends what a killed writer began: afterwards all files are old, or all are new.
+# Recovery from a killed writer: afterwards, all files are old or all are new
 
 
 def recover(store: Path, root: Path) -> tuple[Recovered, ...]:
-    """Ends what was interrupted in a tree, oldest first."""
+    """Ends the interrupted writes to a tree, oldest first."""
     if not store.exists():
         return ()
     root = real(root)
@@ -87,85 +87,89 @@ def recover(store: Path, root: Path) -> tuple[Recovered, ...]:
 
 
 def end_interrupted(journal: Journal, root: Path) -> tuple[Recovered, ...]:
-    """The same for whoever holds the lock."""
-    return tuple(_end(journal, write) for write in journal.interrupted() if write.root == root)
+    """Like `recover`, for a caller that holds the lock."""
+    return tuple(
+        _end_write(journal, write) for write in journal.interrupted() if write.root == root
+    )
 
 
 def settle(journal: Journal, root: Path) -> tuple[Recovered, ...]:
-    """The same; an error where somebody edited a file since, for who goes on must look first."""
+    """Like `end_interrupted`, but raises if a file was edited, so that the user checks it."""
     ended = end_interrupted(journal, root)
-    for one in ended:
-        if one.edited or one.kept:
-            names = ", ".join(map(str, one.edited))
-            words = [f"{names}: edited after an interrupted {one.kind}, and left as it is"]
-            words += [f"the {one.kind} is {one.outcome} in all other files"]
-            words += [told(one.kept)] if one.kept else []
+    for recovered in ended:
+        if recovered.edited or recovered.kept:
+            names = ", ".join(map(str, recovered.edited))
+            clauses = [f"{names}: edited after an interrupted {recovered.kind}, and left as it is"]
+            clauses += [f"the {recovered.kind} is {recovered.outcome} in all other files"]
+            clauses += [told(recovered.kept)] if recovered.kept else []
             raise InputError(
-                "; ".join(words if one.edited else words[1:]),
+                "; ".join(clauses if recovered.edited else clauses[1:]),
                 "Look whether the edit still fits, then run the command again.",
             )
     return ended
 
 
 def complete(store: Path, root: Path | None) -> tuple[AppliedRecord, ...]:
-    """Does what is left of an interrupted apply to a tree, or to the one of the newest of them."""
+    """Finishes the interrupted apply to a tree, or to the tree of the newest one."""
     if not store.exists():
         return ()
     with Journal.open(store) as journal:
-        wanted = None if root is None else real(root)
-        roots = [w.root for w in journal.interrupted() if wanted in {None, w.root}]
+        requested_root = None if root is None else real(root)
+        roots = [
+            write.root for write in journal.interrupted() if requested_root in {None, write.root}
+        ]
         if not roots:
             return ()
         with tree_lock(roots[-1]):
-            left = [write for write in journal.interrupted() if write.root == roots[-1]]
-            numbers = {_completed(journal, write) for write in left}
+            unfinished = [write for write in journal.interrupted() if write.root == roots[-1]]
+            numbers = {_complete_write(journal, write) for write in unfinished}
         return tuple(record for record in journal.applies() if record.id in numbers)
 
 
-def _completed(journal: Journal, write: Write) -> int:
+def _complete_write(journal: Journal, write: Write) -> int:
     number = journal.applied_by(write)
     if number is None:
         raise InputError("an undo was interrupted, no apply", "Run policygen undo: it ends it.")
     mended(write)
-    sides = _sides(write)
-    if stuck := [file for file in sides.edited if file in sides.remaining]:
-        names = ", ".join(str(write.path(file)) for file in stuck)
+    progress = _progress_of(write)
+    if blocked := [file for file in progress.edited if file in progress.remaining]:
+        names = ", ".join(str(write.path(file)) for file in blocked)
         raise InputError(
             f"{names}: edited after an interrupted apply, which cannot be finished there",
             "Run policygen undo: all other files get what they had, and the edit stays.",
         )
     journal.mark(write, "committing")
-    finish(write, sides.remaining)
+    finish(write, progress.remaining)
     journal.mark(write, "done")
     return number
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
-    """How far a write came."""
+class _Progress:
+    """How far a write got."""
 
     moved: tuple[WrittenFile, ...]
     remaining: tuple[WrittenFile, ...]
     edited: tuple[WrittenFile, ...]
-    """Of both: they hold neither what was there before nor what was to be there."""
+    """Files of either kind that have neither the old nor the new contents."""
 
 
-def _sides(write: Write) -> _Sides:
+def _progress_of(write: Write) -> _Progress:
     moved: list[WrittenFile] = []
     remaining: list[WrittenFile] = []
     edited: list[WrittenFile] = []
     for file in write.files:
-        found = content(write.target(file))
-        # What waits is new until it changes places with the old.
-        waits = content(write.waiting(file)) == file.after
-        new = found == file.after or (found != file.before and not waits)
-        (moved if new else remaining).append(file)
-        if found not in {file.before, file.after}:
+        current = content(write.target(file))
+        # The staged file holds the new contents until it is exchanged with the target.
+        is_staged_new = content(write.waiting(file)) == file.after
+        is_moved = current == file.after or (current != file.before and not is_staged_new)
+        (moved if is_moved else remaining).append(file)
+        if current not in {file.before, file.after}:
             edited.append(file)
-    return _Sides(tuple(moved), tuple(remaining), tuple(edited))
+    return _Progress(tuple(moved), tuple(remaining), tuple(edited))
 
 
-def _end(journal: Journal, write: Write) -> Recovered:
+def _end_write(journal: Journal, write: Write) -> Recovered:
     edited: Sequence[WrittenFile] = ()
     finished = False
     if write.state == "prepared":
@@ -184,63 +188,63 @@ def _end(journal: Journal, write: Write) -> Recovered:
 
 
 def _decide(write: Write) -> tuple[Sequence[WrittenFile], bool, tuple[Path, ...]]:
-    """Brings the files to one side; edited ones cannot move, so their side counts."""
+    """Moves all files to one side: the side of the edited files, which cannot be moved."""
     mended(write)
-    sides = _sides(write)
-    if sides.moved and not any(file in sides.remaining for file in sides.edited):
+    progress = _progress_of(write)
+    if progress.moved and not any(file in progress.remaining for file in progress.edited):
         try:
-            return sides.edited, True, finish(write, sides.remaining)
+            return progress.edited, True, finish(write, progress.remaining)
         except InputError:
-            pass  # a disk that takes no new contents may still take the old ones back
-    return sides.edited, False, put_back(write, write.files)
+            pass  # without space for new contents, the old ones may still be restored
+    return progress.edited, False, put_back(write, write.files)
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A write that was begun and not ended."""
+    """A write that was started and not finished."""
 
     kind: Literal["apply", "undo"]
     root: Path
     new: int
-    """Files that are as they shall be."""
+    """Number of files that have their new contents."""
     files: int
 
     def __str__(self) -> str:
         count = f"{self.new} of {self.files} headers of {self.root}"
-        done = "are new" if self.kind == "apply" else "are as they were before"
-        return f"an {self.kind} was interrupted: {count} {done}"
+        state = "are new" if self.kind == "apply" else "are as they were before"
+        return f"an {self.kind} was interrupted: {count} {state}"
 
     @property
     def remedy(self) -> str:
-        """What ends it; `{}` stands for the option that names the store."""
+        """The command that ends it; `{}` is replaced by the option that names the store."""
         if self.kind == "undo":
             return "policygen undo{} ends it."
         return "policygen undo{} takes it back, policygen apply --finish{} completes it."
 
 
-# Whether somebody was killed while he wrote to a tree: looks, and changes nothing.
+# Read-only detection of interrupted writes
 
 
 def interrupted(store: Path, root: Path) -> tuple[Interrupted, ...]:
-    """What a store knows of a tree; a store that is not there or not ours knows nothing."""
+    """Returns the interrupted writes to a tree; none if the store is missing or unreadable."""
     try:
-        return _known(store, real(root))
+        return _read_store(store, real(root))
     except (InputError, OSError):
         return ()
 
 
 def being_written(root: Path) -> bool:
-    """Whether somebody writes to the tree now: then nothing was interrupted."""
+    """Returns whether a writer is active in the tree, in which case nothing was interrupted."""
     return is_locked(real(root))
 
 
-def _known(store: Path, root: Path) -> tuple[Interrupted, ...]:
+def _read_store(store: Path, root: Path) -> tuple[Interrupted, ...]:
     if not store.is_file():
         return ()
     try:
         return _read(store, root, "ro")
     except InputError:
-        # Of a commit that was killed only who may write can see what counts.
+        # After a killed commit, only a connection that can write sees the committed state.
         return _read(store, root, "rw")
 
 
@@ -249,10 +253,14 @@ def _read(store: Path, root: Path, mode: str) -> tuple[Interrupted, ...]:
         connection.isolation_level = None
         connection.row_factory = sqlite3.Row
         journal = Journal(store, connection)
-        return tuple(_one(journal, write) for write in journal.interrupted() if write.root == root)
+        return tuple(
+            _interrupted_write(journal, write)
+            for write in journal.interrupted()
+            if write.root == root
+        )
 
 
-def _one(journal: Journal, write: Write) -> Interrupted:
+def _interrupted_write(journal: Journal, write: Write) -> Interrupted:
     return Interrupted(
         kind="undo" if journal.applied_by(write) is None else "apply",
         root=write.root,

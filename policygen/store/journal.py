@@ -1,4 +1,4 @@
-"""What was written when, with all contents before and after: enough to take it back."""
+"""Records each write with all contents before and after it, so that it can be undone."""
 
 import hashlib
 import re
@@ -18,20 +18,20 @@ from policygen.store.targets import real, staged_name, target_of
 from policygen.store_schema import open_store, stamp, told, transaction
 
 PATIENCE = 30.0
-"""Seconds that a writer waits for another one."""
+"""Seconds to wait for another writer."""
 HEADERS = frozenset({".cuh", ".hpp"})
-"""How the names of the files end that policygen writes in a tree; nothing else is ever written."""
+"""Suffixes of the files that policygen writes in a tree; others are never written."""
 WriteState = Literal["prepared", "committing", "done", "failed"]
 
 
 class AppliedRecord(Record):
-    """One apply; `files` are seen from `root`."""
+    """One apply; `files` are relative to `root`."""
 
     id: int
     root: Path
     title: str
     document: str
-    """What was asked for, as JSON."""
+    """The request as JSON."""
     applied_at: AwareDatetime
     state: Literal["prepared", "committing", "applied", "undone", "failed"]
     files: tuple[str, ...]
@@ -39,7 +39,7 @@ class AppliedRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """One file of a write, seen from the root."""
+    """One file of a write, relative to the root."""
 
     path: str
     mode: int
@@ -49,7 +49,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Files that change together: an apply, or the undo of some."""
+    """Files that change together in an apply or an undo."""
 
     id: int
     root: Path
@@ -58,19 +58,19 @@ class Write:
     files: tuple[WrittenFile, ...]
 
     def path(self, file: WrittenFile) -> Path:
-        """A file as its user knows it."""
+        """The file's path in the tree."""
         return self.root / file.path
 
     def target(self, file: WrittenFile) -> Path:
-        """The file that is replaced: a link stays, and leads to the new contents."""
+        """The file that is replaced; a link is kept and then leads to the new contents."""
         return target_of(self.path(file), self.root)
 
     def waiting(self, file: WrittenFile) -> Path:
-        """Where its next contents wait, whole; then what they replaced."""
+        """Path of the complete new contents, and of the old ones after the exchange."""
         return staged_name(self.target(file), self.staged)
 
     def half(self, file: WrittenFile) -> Path:
-        """Where its next contents are written."""
+        """Path of the new contents while they are being written."""
         return staged_name(self.target(file), f"{self.staged}.half")
 
 
@@ -83,9 +83,9 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Opens the store, makes it where there is none."""
+        """Opens the store and creates it if necessary."""
         connection = open_store(path, PATIENCE)
-        # FULL, and the folder is synced when a transaction ends: no power cut takes it back.
+        # EXTRA also syncs the folder after a transaction, so that a power failure cannot undo it.
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.row_factory = sqlite3.Row
         return cls(path, connection)
@@ -99,7 +99,7 @@ class Journal:
     def begin_apply(
         self, root: Path, files: Sequence[WrittenFile], title: str, document: str, when: datetime
     ) -> tuple[int, Write]:
-        """Stores what is about to be written; returns the number of the apply, too."""
+        """Records a write before it is done; also returns the number of the apply."""
         with self._writing() as connection:
             write = _insert(connection, root, files, when)
             number = connection.execute(
@@ -112,7 +112,7 @@ class Journal:
     def begin_undo(
         self, root: Path, files: Sequence[WrittenFile], undone: Sequence[int], when: datetime
     ) -> Write:
-        """The same for taking applies back; they count as undone when the write is done."""
+        """Records an undo before it is done; the applies count as undone when the write is done."""
         with self._writing() as connection:
             write = _insert(connection, root, files, when)
             connection.executemany(
@@ -122,12 +122,12 @@ class Journal:
         return write
 
     def mark(self, write: Write, state: WriteState) -> None:
-        """Moves a write on."""
+        """Sets a write's state."""
         with self._writing() as connection:
             connection.execute("UPDATE writes SET state = ? WHERE id = ?", (state, write.id))
 
     def applies(self) -> tuple[AppliedRecord, ...]:
-        """All applies in the order they were stored."""
+        """Returns all applies, oldest first."""
         with self._reading() as connection:
             files: dict[int, tuple[str, ...]] = {}
             for write, path in connection.execute(
@@ -144,13 +144,13 @@ class Journal:
             )
 
     def files_of(self, number: int) -> tuple[WrittenFile, ...]:
-        """The contents that an apply found and left."""
+        """Returns the files of an apply with the contents before and after it."""
         with self._reading() as connection:
             row = connection.execute("SELECT write FROM applies WHERE id = ?", (number,)).fetchone()
             return _files(connection, row["write"])
 
     def interrupted(self) -> tuple[Write, ...]:
-        """Writes that were begun and not ended, oldest first."""
+        """Returns the writes that were started and not finished, oldest first."""
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT * FROM writes WHERE state IN ('prepared', 'committing') ORDER BY id"
@@ -159,7 +159,7 @@ class Journal:
                 Write(
                     id=row["id"],
                     root=_root(row["root"]),
-                    staged=_mark(row["staged"]),
+                    staged=_staging_token(row["staged"]),
                     state=row["state"],
                     files=_files(connection, row["id"]),
                 )
@@ -167,13 +167,13 @@ class Journal:
             )
 
     def newest_root(self) -> Path | None:
-        """The tree of the newest write that is in a tree, or was interrupted."""
+        """Returns the tree of the newest write that is applied or was interrupted."""
         with self._reading() as connection:
             row = connection.execute(_NEWEST).fetchone()
             return None if row is None else _root(row["root"])
 
     def applied_by(self, write: Write) -> int | None:
-        """The apply that a write is; none for an undo."""
+        """Returns the number of the apply of a write; `None` for an undo."""
         with self._reading() as connection:
             row = connection.execute(
                 "SELECT id FROM applies WHERE write = ?", (write.id,)
@@ -181,7 +181,7 @@ class Journal:
         return None if row is None else row["id"]
 
     def undone_by(self, write: Write) -> tuple[int, ...]:
-        """The applies that an undo takes back, newest first."""
+        """Returns the applies that an undo takes back, newest first."""
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT id FROM applies WHERE undone_by = ? ORDER BY id DESC", (write.id,)
@@ -200,7 +200,7 @@ class Journal:
 
 
 def history(store: Path) -> tuple[AppliedRecord, ...]:
-    """All applies of a store, oldest first; none where there is no store."""
+    """Returns all applies of a store, oldest first; empty if there is no store."""
     if not store.exists():
         return ()
     with Journal.open(store) as journal:
@@ -234,20 +234,28 @@ _NEWEST = """
 def _insert(
     connection: sqlite3.Connection, root: Path, files: Sequence[WrittenFile], when: datetime
 ) -> Write:
-    mark = secrets.token_hex(8)
+    token = secrets.token_hex(8)
     number = connection.execute(
         "INSERT INTO writes (root, started_at, staged, state) VALUES (?, ?, ?, 'prepared')",
-        (str(root), stamp(when), mark),
+        (str(root), stamp(when), token),
     ).lastrowid
     assert number is not None
     connection.executemany(
         "INSERT INTO written_files VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (number, f.path, f.mode, f.before, _digest(f.before), f.after, _digest(f.after))
-            for f in files
+            (
+                number,
+                file.path,
+                file.mode,
+                file.before,
+                _digest(file.before),
+                file.after,
+                _digest(file.after),
+            )
+            for file in files
         ],
     )
-    return Write(id=number, root=root, staged=mark, state="prepared", files=tuple(files))
+    return Write(id=number, root=root, staged=token, state="prepared", files=tuple(files))
 
 
 def _files(connection: sqlite3.Connection, write: int) -> tuple[WrittenFile, ...]:
@@ -258,14 +266,14 @@ def _files(connection: sqlite3.Connection, write: int) -> tuple[WrittenFile, ...
 
 
 def _root(text: object) -> Path:
-    """A tree; a relative one would be another in each folder."""
+    """Validates a tree's root; a relative path would depend on the current folder."""
     if not isinstance(text, str) or not Path(text).is_absolute() or "\0" in text:
         raise ValueError(f"{text!r} is no folder of a tree")
     return Path(text)
 
 
-def _mark(text: object) -> str:
-    """A part of the names of files; nothing that leads elsewhere."""
+def _staging_token(text: object) -> str:
+    """Validates a part of file names, which must not contain a path."""
     if not isinstance(text, str) or not re.fullmatch(r"[0-9a-f]{16}", text):
         raise ValueError(f"{text!r} is no mark of files that wait")
     return text
@@ -287,27 +295,27 @@ def _digest(data: bytes) -> str:
 
 
 ProofCommand = Literal["apply", "verify-effect", "verify-sass"]
-_PROOFS_FIELDS = ("content", "command", "passed", "whole", "words", "proved_at")
+_PROOF_FIELDS = ("content", "command", "passed", "whole", "words", "proved_at")
 
 
 class ProofRecord(Record):
-    """One run of a command that proves something."""
+    """One run of a command that proves something about a tree."""
 
     content: str
-    """That of the tree which it was run on."""
+    """Digest of the contents of the tree."""
     command: ProofCommand
     passed: bool
     whole: bool
-    """Whether all was compared that the command compares when it is not told otherwise."""
+    """Whether the command compared everything that it compares by default."""
     words: str
     proved_at: AwareDatetime
 
 
-# What was proved of trees, in the store: by which command, of which content, how it ended.
+# Proofs about trees: command, content and outcome
 
 
 def keep_proof(store: Path, root: Path, proof: ProofRecord) -> None:
-    """Adds a proof; nothing that is there is changed."""
+    """Adds a proof; existing ones are never changed."""
     cells = {**proof.model_dump(), "root": str(real(root)), "proved_at": stamp(proof.proved_at)}
     insert = (
         "INSERT INTO proofs (root, content, command, passed, whole, words, proved_at)"
@@ -322,7 +330,7 @@ def keep_proof(store: Path, root: Path, proof: ProofRecord) -> None:
 
 
 def proofs_of(store: Path, root: Path, content: str) -> tuple[ProofRecord, ...]:
-    """What was proved of a tree, or of its content elsewhere; newest first."""
+    """Returns the proofs about a tree, or about the same content elsewhere, newest first."""
     with told(store), closing(open_store(store, PATIENCE)) as connection:
         connection.row_factory = sqlite3.Row
         rows = connection.execute(
@@ -330,5 +338,5 @@ def proofs_of(store: Path, root: Path, content: str) -> tuple[ProofRecord, ...]:
             (str(real(root)), content),
         ).fetchall()
         return tuple(
-            ProofRecord.model_validate({name: row[name] for name in _PROOFS_FIELDS}) for row in rows
+            ProofRecord.model_validate({name: row[name] for name in _PROOF_FIELDS}) for row in rows
         )

@@ -1,4 +1,4 @@
-"""Replaces all files of a write, or none: what is killed half way can be ended later."""
+"""Replaces all files of a write or none; an interrupted replacement can be ended later."""
 
 import errno
 import os
@@ -21,12 +21,12 @@ from policygen.store.targets import (
     target_of,
 )
 
-# A change of one file.
+# Changes
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file holds, and what it shall hold; `path` is absolute."""
+    """Old and new contents of a file; `path` is absolute."""
 
     path: Path
     before: bytes
@@ -34,7 +34,7 @@ class Change:
 
 
 def described(change: Change, root: Path) -> WrittenFile:
-    """A change as the journal has it; an error where the file must not be replaced."""
+    """Returns the journal's record of a change; raises if the file must not be replaced."""
     path = inside(change.path, root)
     target_of(change.path, root)
     check_replaceable(change.path)
@@ -43,10 +43,10 @@ def described(change: Change, root: Path) -> WrittenFile:
 
 
 def replace(journal: Journal, write: Write) -> None:
-    """Does a prepared write; a failure puts all files back.
+    """Executes a prepared write; a failure restores all files.
 
-    What was replaced waits beside each file until all are. From then on nothing is a failure: the
-    tree is as it was asked for, and what is not tidied or recorded is ended by the next writer.
+    The replaced contents are kept beside each file until all files are replaced. After that,
+    nothing counts as a failure: the tree is as requested, and the next writer cleans up.
     """
     moved: list[WrittenFile] = []
     try:
@@ -56,28 +56,29 @@ def replace(journal: Journal, write: Write) -> None:
         for file in write.files:
             moved.append(file)
             _move(write, file, expected=file.before)
-        _check_out(write)
+        _check_taken_out(write)
         _sync_folders(write)
     except BaseException as error:
         try:
             kept = put_back(write, moved)
-        except InputError as second:
+        except InputError as rollback_error:
             raise InputError(
-                f"{error}\n{second.message}", "Run the command again: it ends what was begun."
+                f"{error}\n{rollback_error.message}",
+                "Run the command again: it ends what was begun.",
             ) from error
         with suppress(InputError):
-            # Unmarked it is put back once more, which changes nothing.
+            # Without this mark the files would be restored once more, which changes nothing.
             journal.mark(write, "failed")
         if kept and isinstance(error, InputError):
             raise InputError(f"{error.message}; {told(kept)}", error.remedy) from error
         raise
     with suppress(InputError):
         tidy(write)
-        _recorded(journal, write)
+        _mark_done(journal, write)
 
 
 def finish(write: Write, remaining: Sequence[WrittenFile]) -> tuple[Path, ...]:
-    """Does what a killed writer left; what it staged in full is used. Returns what was kept."""
+    """Finishes an interrupted write, using what was staged completely; returns the kept files."""
     for file in remaining:
         if content(write.waiting(file)) != file.after:
             _stage(write, file, file.after)
@@ -86,7 +87,7 @@ def finish(write: Write, remaining: Sequence[WrittenFile]) -> tuple[Path, ...]:
 
 
 def put_back(write: Write, moved: Iterable[WrittenFile]) -> tuple[Path, ...]:
-    """Those that may have moved and hold the new contents get the old. Returns what was kept."""
+    """Restores the old contents of those files that have the new ones; returns the kept files."""
     mended(write)
     for file in moved:
         if content(write.target(file)) == file.after:
@@ -97,17 +98,17 @@ def put_back(write: Write, moved: Iterable[WrittenFile]) -> tuple[Path, ...]:
 
 
 def mended(write: Write) -> None:
-    """Ends steps that were killed: an edit that one of them took out is in its place again."""
+    """Completes interrupted steps, and restores an edit that one of them took out of the tree."""
     for file in write.files:
         target, waiting = write.target(file), write.waiting(file)
         mend(waiting, target)
-        out = content(waiting)
-        if out not in {None, file.before, file.after} and content(target) == file.after:
+        taken_out = content(waiting)
+        if taken_out not in {None, file.before, file.after} and content(target) == file.after:
             swap(waiting, target)
 
 
 def tidy(write: Write) -> tuple[Path, ...]:
-    """Removes what waits beside the files; what somebody else wrote keeps a name, and is told."""
+    """Removes staged files; contents from other writers are kept, and their paths returned."""
     kept = []
     for file in write.files:
         target, waiting = write.target(file), write.waiting(file)
@@ -122,19 +123,19 @@ def tidy(write: Write) -> tuple[Path, ...]:
 
 
 def told(kept: Sequence[Path]) -> str:
-    """Where edits are that came in between."""
+    """Describes where concurrent edits are kept."""
     return f"what else was written meanwhile is kept: {', '.join(map(str, kept))}"
 
 
-def _check_out(write: Write) -> None:
-    """Who had a file open can write to it after it was taken out."""
+def _check_taken_out(write: Write) -> None:
+    """Checks for writes through descriptors that were open before a file was taken out."""
     for file in write.files:
         if content(write.waiting(file)) != file.before:
             raise _changed(write, file)
 
 
-def _recorded(journal: Journal, write: Write) -> None:
-    """That all files are new; a disk that fails once is asked again."""
+def _mark_done(journal: Journal, write: Write) -> None:
+    """Marks a write as done, with one retry."""
     try:
         journal.mark(write, "done")
     except InputError:
@@ -142,7 +143,7 @@ def _recorded(journal: Journal, write: Write) -> None:
 
 
 def _stage(write: Write, file: WrittenFile, data: bytes) -> None:
-    """What is called `waiting` is whole, always."""
+    """Stages contents so that the `waiting` file is complete at all times."""
     target, half, waiting = write.target(file), write.half(file), write.waiting(file)
     _, owner = mode_and_owner(target)
     with place(target):
@@ -155,16 +156,16 @@ def _stage(write: Write, file: WrittenFile, data: bytes) -> None:
 
 
 def _move(write: Write, file: WrittenFile, expected: bytes) -> None:
-    """What comes out is compared, too: nobody can edit a file between a look and a swap."""
+    """Exchanges a file, then checks what came out, since an edit can happen right before."""
     target, waiting = write.target(file), write.waiting(file)
     if content(target) == expected:
-        new = content(waiting)
+        staged = content(waiting)
         swap(waiting, target)
         if content(waiting) == expected:
             return
         swap(waiting, target)
-        if content(waiting) != new:
-            # It was edited again: the newest edit belongs there.
+        if content(waiting) != staged:
+            # The file was edited again: restore the newest edit.
             swap(waiting, target)
     raise _changed(write, file)
 
@@ -182,20 +183,19 @@ def _sync_folders(write: Write) -> None:
             files.fsync_folder(folder)
 
 
-# NFS, FAT and most of FUSE.
+# NFS, FAT and most FUSE file systems
 _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
-# FAT, and some of FUSE.
+# FAT and some FUSE file systems
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP)
 
 
-# Puts a file that waits into its place and takes out what stood there, so that neither is lost.
+# Exchange of a staged file with its target without losing either
 
 
 def swap(waiting: Path, target: Path) -> None:
-    """They change places; whoever looks sees the one or the other.
+    """Exchanges two files; readers see one or the other.
 
-    Where the disk cannot do that in one step, the target is not there for a moment; `mend` ends
-    what a kill left then.
+    Without an atomic exchange, the target is missing for a moment; `mend` repairs an interruption.
     """
     with place(target):
         try:
@@ -203,54 +203,54 @@ def swap(waiting: Path, target: Path) -> None:
         except OSError as error:
             if error.errno not in _NO_EXCHANGE:
                 raise
-            _in_steps(waiting, target)
+            _swap_in_steps(waiting, target)
 
 
 def mend(waiting: Path, target: Path) -> None:
-    """Ends a swap in steps that was killed, if there was one."""
-    taken = _taken(waiting)
+    """Completes an interrupted non-atomic exchange."""
+    taken = _taken_path(waiting)
     if content(taken) is None:
         return
     with place(target):
         if content(target) is None:
-            _put(taken, target)
+            _move_to_free_name(taken, target)
         elif taken.samefile(target):
             files.unlink(taken)
         elif content(waiting) is None or waiting.samefile(target):
             files.rename(taken, waiting)
         else:
-            # Somebody made the target anew meanwhile.
+            # The target was created again in the meantime.
             keep(taken, target)
 
 
 def keep(path: Path, target: Path) -> Path:
-    """Gives what nobody knows a name that is seen: somebody wrote it."""
+    """Gives contents of unknown origin a visible name, because somebody wrote them."""
     number = 1
     while True:
         kept = target.with_name(f"{target.name}.kept-{number}")
         try:
-            _put(path, kept)
+            _move_to_free_name(path, kept)
         except FileExistsError:
             number += 1
         else:
             return kept
 
 
-def _in_steps(waiting: Path, target: Path) -> None:
-    """What is made at the target meanwhile stays, and so does what was there."""
-    taken = _taken(waiting)
+def _swap_in_steps(waiting: Path, target: Path) -> None:
+    """Exchanges two files in steps; keeps both if the target is created in the meantime."""
+    taken = _taken_path(waiting)
     files.rename(target, taken)
     try:
-        _put(waiting, target)
+        _move_to_free_name(waiting, target)
     except FileExistsError as error:
         kept = keep(taken, target)
-        words = f"somebody made it while it was being replaced; what stood there is {kept}"
-        raise FileExistsError(error.errno, words) from error
+        message = f"somebody made it while it was being replaced; what stood there is {kept}"
+        raise FileExistsError(error.errno, message) from error
     files.rename(taken, waiting)
 
 
-def _put(source: Path, target: Path) -> None:
-    """Gives a file a name that nothing else has; an error where something has it."""
+def _move_to_free_name(source: Path, target: Path) -> None:
+    """Renames a file; raises if the target exists."""
     try:
         files.link(source, target)
     except OSError as error:
@@ -261,6 +261,6 @@ def _put(source: Path, target: Path) -> None:
         files.unlink(source)
 
 
-def _taken(waiting: Path) -> Path:
-    """Where the old contents are on their way out."""
+def _taken_path(waiting: Path) -> Path:
+    """Returns the path of the old contents during an exchange in steps."""
     return waiting.with_name(f"{waiting.name.removesuffix(LEFT)}.out{LEFT}")

@@ -1,4 +1,4 @@
-"""Takes applies back, byte for byte, where nobody edited since."""
+"""Undoes applies byte for byte unless the files were edited since."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ _REMEDY = "Nothing was undone. Keep the edit elsewhere and take it out, then und
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """One apply, as it is when it is taken back; `after` of a change is what stood there before."""
+    """An apply that is undone; each change's `after` has the contents from before the apply."""
 
     applied: AppliedRecord
     changes: tuple[Change, ...]
 
 
 def undo(store: Path, root: Path | None, steps: int, when: datetime) -> tuple[Undone, ...]:
-    """Takes back the newest applies to a tree in one go, newest first.
+    """Undoes the newest applies to a tree at once, newest first.
 
-    An undo that was interrupted is ended, and that is all; which applies it took back is told.
+    If an undo was interrupted, this only finishes it and returns the applies it undid.
     """
     if not store.exists():
         raise nothing(store, root)
@@ -34,9 +34,9 @@ def undo(store: Path, root: Path | None, steps: int, when: datetime) -> tuple[Un
         if locked is None:
             raise nothing(store, root)
         with tree_lock(locked):
-            if ended := _ended(journal, settle(journal, locked)):
+            if ended := _taken_back(journal, settle(journal, locked)):
                 return ended
-            if not (undone := _steps(journal, root, steps)):
+            if not (undone := _newest_steps(journal, root, steps)):
                 raise nothing(store, root)
             if undone[0].applied.root != locked:
                 raise InputError(
@@ -49,7 +49,7 @@ def undo(store: Path, root: Path | None, steps: int, when: datetime) -> tuple[Un
 
 
 def planned(store: Path, root: Path | None, steps: int) -> tuple[Undone, ...]:
-    """What an undo would take back, if anything; writes nothing."""
+    """Returns what an undo would do, without writing."""
     if not store.exists():
         return ()
     with Journal.open(store) as journal:
@@ -57,41 +57,43 @@ def planned(store: Path, root: Path | None, steps: int) -> tuple[Undone, ...]:
             raise InputError(
                 "an apply or an undo was interrupted", "Run policygen undo: it ends it."
             )
-        undone = _steps(journal, root, steps)
+        undone = _newest_steps(journal, root, steps)
     net_changes(undone)
     return undone
 
 
 def net_changes(undone: Sequence[Undone]) -> tuple[Change, ...]:
-    """What happens to each file over all steps; an error where one was edited in between."""
+    """Combines all steps into one change per file; raises if a file was edited in between."""
     errors: list[PolicygenError] = []
-    newest: dict[Path, Change] = {}
+    change_by_path: dict[Path, Change] = {}
     for step in undone:
         for change in step.changes:
             key = real(change.path)
-            newer = newest.get(key)
+            newer = change_by_path.get(key)
             try:
                 _check(newer, change, step)
             except PolicygenError as error:
                 errors.append(error)
-            newest[key] = Change((newer or change).path, (newer or change).before, change.after)
+            change_by_path[key] = Change(
+                (newer or change).path, (newer or change).before, change.after
+            )
     if errors:
         raise together(errors)
-    changes = (change for change in newest.values() if change.before != change.after)
+    changes = (change for change in change_by_path.values() if change.before != change.after)
     return tuple(sorted(changes, key=lambda change: change.path))
 
 
 def _check(newer: Change | None, change: Change, step: Undone) -> None:
-    """What the apply left must be what is there, or what the newer one found."""
-    found = present(change.path, step.applied.root) if newer is None else newer.after
-    if found != change.before:
+    """Compares an apply's result with the file, or with what the next apply found."""
+    current = present(change.path, step.applied.root) if newer is None else newer.after
+    if current != change.before:
         when = "since" if newer is None else "before the next apply and after"
         message = f"edited {when} apply {step.applied.id} ({step.applied.title})"
-        raise EditedError(str(change.path), message, change.before, found, _REMEDY)
+        raise EditedError(str(change.path), message, change.before, current, _REMEDY)
 
 
-def _steps(journal: Journal, root: Path | None, steps: int) -> tuple[Undone, ...]:
-    """The newest applies that are in the tree, newest first; none where there are none at all."""
+def _newest_steps(journal: Journal, root: Path | None, steps: int) -> tuple[Undone, ...]:
+    """Returns the newest applied records, newest first; empty if there are none."""
     if steps < 1:
         raise InputError(f"{steps} steps cannot be undone", "Give a number from 1.")
     applied = [record for record in reversed(journal.applies()) if record.state == "applied"]
@@ -106,10 +108,10 @@ def _steps(journal: Journal, root: Path | None, steps: int) -> tuple[Undone, ...
             f"the last {steps} applies are to different trees: {', '.join(roots)}",
             "Name one with --cub.",
         )
-    return tuple(_undone(journal, record) for record in chosen)
+    return tuple(_as_undone(journal, record) for record in chosen)
 
 
-def _undone(journal: Journal, record: AppliedRecord) -> Undone:
+def _as_undone(journal: Journal, record: AppliedRecord) -> Undone:
     return Undone(
         record.model_copy(update={"state": "undone"}),
         tuple(
@@ -119,26 +121,26 @@ def _undone(journal: Journal, record: AppliedRecord) -> Undone:
     )
 
 
-def _ended(journal: Journal, recovered: Sequence[Recovered]) -> tuple[Undone, ...]:
-    """What an interrupted undo took back; an apply that never came to be is an error.
+def _taken_back(journal: Journal, recovered: Sequence[Recovered]) -> tuple[Undone, ...]:
+    """Returns what an interrupted undo took back; raises for an apply that was rolled back.
 
-    Otherwise who undoes it would take back the one before.
+    Otherwise the user would undo the apply before it by accident.
     """
     records = {record.id: record for record in journal.applies()}
-    for one in recovered:
-        if one.kind == "apply" and one.outcome == "put back":
-            record = records[one.applies[0]]
+    for write in recovered:
+        if write.kind == "apply" and write.outcome == "put back":
+            record = records[write.applies[0]]
             raise InputError(
                 f"apply {record.id} ({record.title}) was interrupted; no file of it is changed now",
                 "To take back the apply before it, undo again.",
             )
-        if one.kind == "undo" and one.outcome == "finished":
-            return tuple(_undone(journal, records[number]) for number in one.applies)
+        if write.kind == "undo" and write.outcome == "finished":
+            return tuple(_as_undone(journal, records[number]) for number in write.applies)
     return ()
 
 
 def nothing(store: Path, root: Path | None) -> InputError:
-    """What to tell of a store that has no apply."""
+    """Returns the error for a store without an apply to undo."""
     where = f" to {root}" if root else ""
     return InputError(
         f"nothing to undo: {store} knows of no apply{where} that is not undone",

@@ -1,4 +1,4 @@
-"""The folder of fetched trees: where it is, what it holds, which tree is the current one."""
+"""Manages the folder of fetched trees: its location, its contents and the current tree."""
 
 from collections.abc import Callable, Container, Sequence
 from pathlib import Path
@@ -29,34 +29,38 @@ FOLDER = "cub_headers"
 
 
 def headers_folder(cwd: Path) -> Path:
-    """`$POLICYGEN_CUB_HEADERS`, that of the checkout that policygen runs from, else the cache.
+    """Returns `$POLICYGEN_CUB_HEADERS`, else the folder in policygen's checkout, else the cache.
 
-    What lies in the current folder is not taken for a release of CUB: it may be a stranger's.
+    The current folder is never used: what lies there may not be a genuine release of CUB.
     """
     if chosen := chosen_folder("POLICYGEN_CUB_HEADERS", cwd):
         return chosen
-    # An installed wheel has the folder inside the package, where trees would outlive it.
-    own = clone()
-    return (cache_folder() if own is None else own) / FOLDER
+    # An installed wheel contains the folder, but trees must not be unpacked into the package.
+    clone_folder = clone()
+    return (cache_folder() if clone_folder is None else clone_folder) / FOLDER
 
 
 def fetched(folder: Path, library: Library | None = "cub") -> tuple[str, ...]:
-    """The releases of a library that are unpacked, oldest first; of all, where none is named."""
+    """Lists the unpacked releases of a library, or of all libraries, oldest first."""
     if not is_folder(folder):
         return ()
     names = [name for path in listing(folder) if (name := kept_as(path.name))]
-    here = [one for one in names if library in {None, one.library} and _root(folder, one)]
-    return tuple(str(name) for name in sorted(here, key=lambda name: name.key))
+    unpacked = [
+        release
+        for release in names
+        if library in {None, release.library} and _root(folder, release)
+    ]
+    return tuple(str(name) for name in sorted(unpacked, key=lambda name: name.key))
 
 
 def fetched_root(folder: Path, version: str) -> Path | None:
-    """The include folder of an unpacked release."""
+    """Returns the include folder of an unpacked release."""
     name = parse(version)
     return _root(folder, name) if name else None
 
 
 def fetched_name(folder: Path, root: Path) -> str | None:
-    """How the unpacked release is called that has an include folder."""
+    """Returns the name of the unpacked release with this include folder."""
     if not root.is_relative_to(folder) or root == folder:
         return None
     name = kept_as(root.relative_to(folder).parts[0])
@@ -68,27 +72,29 @@ def _root(folder: Path, name: Name) -> Path | None:
     return root if is_root(root, name.library) else None
 
 
-def open_fetched(folder: Path, version: str, found: str = "cub_headers") -> Cub:
-    """The tree of an unpacked release; one that is not there is an error with the way to it."""
+def open_fetched(folder: Path, version: str, origin: str = "cub_headers") -> Cub:
+    """Opens an unpacked release; if it is missing, the error says how to obtain it."""
     name = parse(version)
     if name and (root := _root(folder, name)):
         changed = differs(folder, version) is not None
-        return open_root(root, found, name.library).model_copy(update={"changed": changed})
+        return open_root(root, origin, name.library).model_copy(update={"changed": changed})
     source(version)
-    called = f"{CALLED[name.library]} {name.version}" if name else version
-    raise InputError(
-        f"{called} is not in {folder}", f"obtain it: policygen headers fetch {version}"
-    )
+    title = f"{CALLED[name.library]} {name.version}" if name else version
+    raise InputError(f"{title} is not in {folder}", f"obtain it: policygen headers fetch {version}")
 
 
 def differs(folder: Path, version: str) -> Difference | None:
-    """How an unpacked release differs from what was fetched, where that is known."""
-    known = find_source(version)
-    return difference(name_of(known).place(folder), known.files) if known else None
+    """Returns how an unpacked release differs from what was fetched, if that is known."""
+    release_source = find_source(version)
+    return (
+        difference(name_of(release_source).place(folder), release_source.files)
+        if release_source
+        else None
+    )
 
 
 def current_tree(folder: Path, library: Library = "cub") -> str | None:
-    """The release that was fetched last; the newest one where that is gone."""
+    """Returns the most recently fetched release, or the newest if that was removed."""
     versions = fetched(folder, library)
     if is_file(path := folder / current_file(library)):
         chosen = read(path, folder).decode(errors="replace").strip()
@@ -98,12 +104,12 @@ def current_tree(folder: Path, library: Library = "cub") -> str | None:
 
 
 def make_current(folder: Path, version: str) -> None:
-    """Remembers a release as the one of its library to use."""
+    """Records a release as the current one of its library."""
     name = parse(version)
     assert name is not None
     path = folder / current_file(name.library)
     if current_tree(folder, name.library) == version and is_file(path):
-        # A folder that cannot be written serves those who only read.
+        # Nothing to write, so a read-only folder works.
         return
     try:
         write_atomically(path, f"{version}\n".encode())
@@ -112,80 +118,89 @@ def make_current(folder: Path, version: str) -> None:
 
 
 def check_vacant(folder: Path, name: Name) -> None:
-    """An error where something that is no tree stands in a tree's place."""
-    place = name.place(folder)
-    # Looked at last: another process may have put the tree there since nobody found it.
-    if is_folder(place) and listing(place) and _root(folder, name) is None:
-        called = CALLED[name.library]
-        raise InputError(f"{place} is there, but holds no {called}", "delete it and fetch again")
+    """Raises if something other than a tree occupies a tree's place."""
+    target = name.place(folder)
+    # The last check: another process may have put the tree there in the meantime.
+    if is_folder(target) and listing(target) and _root(folder, name) is None:
+        library_name = CALLED[name.library]
+        raise InputError(
+            f"{target} is there, but holds no {library_name}", "delete it and fetch again"
+        )
 
 
 Progress = Callable[[str], None]
 
 
-# Makes a release the current tree of its library, and fetches it where it is not there yet.
+# Fetching
 
 
 def fetch(version: str, headers_folder: Path, progress: Progress, *, again: bool = False) -> Cub:
-    """The tree of a release, as its wheel or packages have it; what is unpacked needs no network.
+    """Unpacks a release from its wheel or packages unless it is there, and makes it current.
 
-    One that was changed stays as it is, unless it is wanted again.
+    A modified tree is kept unless `again` is set.
     """
     if again or fetched_root(headers_folder, version) is None:
-        known = source(version)
-        name = name_of(known)
+        release_source = source(version)
+        name = name_of(release_source)
         check_vacant(headers_folder, name)
-        _get(known, name.place(headers_folder), progress, again=again)
+        _obtain(release_source, name.place(headers_folder), progress, again=again)
     cub = open_fetched(headers_folder, version)
     make_current(headers_folder, version)
     return cub
 
 
-def _get(known: Wheel | Release, target: Path, progress: Progress, *, again: bool) -> None:
-    if isinstance(known, Wheel):
-        archive = downloads.obtain_wheel(known, progress)
-        progress(f"{known.requirement}: unpacking")
-        unpack(archive, known, target, again=again)
+def _obtain(
+    release_source: Wheel | Release, target: Path, progress: Progress, *, again: bool
+) -> None:
+    if isinstance(release_source, Wheel):
+        archive = downloads.obtain_wheel(release_source, progress)
+        progress(f"{release_source.requirement}: unpacking")
+        unpack(archive, release_source, target, again=again)
         return
-    archives = downloads.obtain_packages(known.parts, progress)
-    progress(f"{known.requirement}: unpacking")
-    unpack_packages(archives, known, target, again=again)
+    archives = downloads.obtain_packages(release_source.parts, progress)
+    progress(f"{release_source.requirement}: unpacking")
+    unpack_packages(archives, release_source, target, again=again)
 
 
-# Which trees can be had and which are here, and fetching several of them.
+# Lists of trees, and fetching several of them
 
 
 def overview(headers_folder: Path, used: Cub | None) -> Headers:
-    """All releases of the manifest and all that are unpacked, by library, oldest first."""
-    here = fetched(headers_folder, None)
+    """Lists all releases that are in the manifest or unpacked, by library, oldest first."""
+    unpacked = fetched(headers_folder, None)
     current = {current_tree(headers_folder, library) for library in shipped().libraries}
     entries = {
-        name_of(one): _known(one, headers_folder, _state(str(name_of(one)), here, current))
-        for one in sources()
+        name_of(release_source): _manifest_entry(
+            release_source, headers_folder, _state(str(name_of(release_source)), unpacked, current)
+        )
+        for release_source in sources()
     }
-    others = (name for one in here if (name := parse(one)) and name not in entries)
+    unlisted = (name for version in unpacked if (name := parse(version)) and name not in entries)
     entries |= {
-        name: _unknown(name, headers_folder, _state(str(name), here, current)) for name in others
+        name: _unlisted_entry(name, headers_folder, _state(str(name), unpacked, current))
+        for name in unlisted
     }
-    found = tuple(entries[name] for name in sorted(entries, key=lambda name: name.key))
-    return Headers(folder=str(headers_folder), trees=found, used=used)
+    trees = tuple(entries[name] for name in sorted(entries, key=lambda name: name.key))
+    return Headers(folder=str(headers_folder), trees=trees, used=used)
 
 
-def _known(one: Wheel | Release, folder: Path, state: State) -> HeadersEntry:
-    name = name_of(one)
+def _manifest_entry(release_source: Wheel | Release, folder: Path, state: State) -> HeadersEntry:
+    name = name_of(release_source)
     return HeadersEntry(
         version=str(name),
         library=name.library,
-        holds=one.version if isinstance(one, Release) else None,
-        wheel=one.requirement,
-        dialect=one.dialect,
-        specializations=one.specializations if isinstance(one, Wheel) else None,
+        holds=release_source.version if isinstance(release_source, Release) else None,
+        wheel=release_source.requirement,
+        dialect=release_source.dialect,
+        specializations=release_source.specializations
+        if isinstance(release_source, Wheel)
+        else None,
         state=state,
         changed=_changed(folder, str(name), state),
     )
 
 
-def _unknown(name: Name, folder: Path, state: State) -> HeadersEntry:
+def _unlisted_entry(name: Name, folder: Path, state: State) -> HeadersEntry:
     cub = open_root(name.root(folder), "cub_headers", name.library)
     return HeadersEntry(
         version=str(name),
@@ -199,10 +214,10 @@ def _unknown(name: Name, folder: Path, state: State) -> HeadersEntry:
 
 
 def all_versions(headers_folder: Path, chosen: Sequence[str]) -> tuple[str, ...]:
-    """Every version of CUB in the manifest; the chosen one, the current or the default is last."""
+    """Lists all CUB versions; the last of the chosen, the current or the default one comes last."""
     last = chosen[-1] if chosen else current_tree(headers_folder) or shipped().default
-    others = (wheel.cub for wheel in shipped().wheels)
-    return (*(version for version in (*others, *chosen) if version != last), last)
+    known_versions = (wheel.cub for wheel in shipped().wheels)
+    return (*(version for version in (*known_versions, *chosen) if version != last), last)
 
 
 def fetch_all(
@@ -212,13 +227,13 @@ def fetch_all(
     *,
     again: bool = False,
 ) -> tuple[Cub, ...]:
-    """Fetches one after the other; what failed is reported when all have been tried."""
+    """Fetches all versions, then reports failures together."""
     trees: list[Cub] = []
     errors: list[PolicygenError] = []
-    wanted = tuple(dict.fromkeys(versions))
-    for version in wanted:
+    distinct = tuple(dict.fromkeys(versions))
+    for version in distinct:
         try:
-            with stopping(lambda: _kept(len(trees), len(wanted))):
+            with stopping(lambda: _stop_note(len(trees), len(distinct))):
                 trees.append(fetch(version, headers_folder, progress, again=again))
         except (InputError, ProcessError) as error:
             errors.append(error)
@@ -227,20 +242,18 @@ def fetch_all(
     return tuple(trees)
 
 
-def _kept(count: int, wanted: int) -> str:
+def _stop_note(count: int, total: int) -> str:
     if not count:
         return "Nothing was fetched yet: the same command begins again."
-    return (
-        f"{count} of {wanted} trees were fetched and are kept: the same command fetches the rest."
-    )
+    return f"{count} of {total} trees were fetched and are kept: the same command fetches the rest."
 
 
-def _state(version: str, here: Sequence[str], current: Container[str | None]) -> State:
+def _state(version: str, unpacked: Sequence[str], current: Container[str | None]) -> State:
     if version in current:
         return "current"
-    return "fetched" if version in here else "absent"
+    return "fetched" if version in unpacked else "absent"
 
 
 def _changed(folder: Path, version: str, state: State) -> tuple[str, ...] | None:
-    found = differs(folder, version) if state != "absent" else None
-    return None if found is None else found.files
+    changes = differs(folder, version) if state != "absent" else None
+    return None if changes is None else changes.files

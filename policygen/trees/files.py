@@ -1,4 +1,4 @@
-"""Reading what may be missing, looping or forbidden: every failure names the path."""
+"""Reads files that may be missing, cyclic links or forbidden; every error names the path."""
 
 import errno
 import os
@@ -21,13 +21,13 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 
 def failure(action: str, path: Path, error: OSError) -> InputError:
-    """`cannot read FILE: Permission denied`, with what can be done about it."""
+    """Returns an error such as `cannot read FILE: Permission denied`, with a remedy."""
     reason = error.strerror or str(error)
     return InputError(f"cannot {action} {path}: {reason}", _REMEDIES.get(error.errno or 0))
 
 
 def read(path: Path, root: Path) -> bytes:
-    """The bytes of a file of the tree at `root`."""
+    """Reads a file of the tree at `root`."""
     try:
         return read_inside(root, path)
     except NotOpenedError as error:
@@ -37,7 +37,7 @@ def read(path: Path, root: Path) -> bytes:
 
 
 def listing(folder: Path) -> tuple[Path, ...]:
-    """What a folder holds, sorted by name."""
+    """Lists a folder's contents sorted by name."""
     try:
         return tuple(sorted(folder.iterdir()))
     except OSError as error:
@@ -45,12 +45,12 @@ def listing(folder: Path) -> tuple[Path, ...]:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file; a path that cannot be followed is an error, not a no."""
+    """Returns whether a path is a file; raises if the path cannot be followed."""
     return stat.S_ISREG(_mode(path))
 
 
 def seems_file(path: Path) -> bool:
-    """The same for a search, which passes by what it may not read."""
+    """Like `is_file`, but returns false for an unreadable path."""
     try:
         return is_file(path)
     except InputError:
@@ -58,12 +58,12 @@ def seems_file(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder; a path that cannot be followed is an error, not a no."""
+    """Returns whether a path is a folder; raises if the path cannot be followed."""
     return stat.S_ISDIR(_mode(path))
 
 
 def absolute(path: Path | str, base: Path) -> Path:
-    """A path against a base, without `..`; symbolic links stay as the user named them."""
+    """Makes a path absolute without `..`; symbolic links are not resolved."""
     expanded = os.path.expanduser(path)  # noqa: PTH111  Path.expanduser raises for ~nobody
     return Path(os.path.abspath(base / expanded))  # noqa: PTH100  keeps symbolic links
 
@@ -79,17 +79,17 @@ def _mode(path: Path) -> int:
         raise InputError(f"{str(path)!r} is no path: {error}") from error
 
 
-# Which files differ between two trees.
+# Differences between two trees
 
 
 def changed_files(before: Cub, after: Cub) -> tuple[Path, ...]:
-    """Files and folders that differ, or that one tree lacks, as the tree after has them."""
+    """Lists files and folders that differ or that one tree lacks, as paths in `after`."""
     pairs = zip(before.include_folders, after.include_folders, strict=False)
     try:
-        found = {path for old, new in pairs for path in _changed(Path(old), Path(new))}
-    except (OSError, RuntimeError) as error:  # Python calls links in a circle a runtime error
+        changed = {path for old, new in pairs for path in _changed(Path(old), Path(new))}
+    except (OSError, RuntimeError) as error:  # Python raises RuntimeError for cyclic links
         raise InputError(f"cannot compare {after.root} with {before.root}: {error}") from error
-    return tuple(sorted(found))
+    return tuple(sorted(changed))
 
 
 def _changed(old: Path, new: Path) -> Iterator[Path]:
@@ -103,5 +103,5 @@ def _changed(old: Path, new: Path) -> Iterator[Path]:
 
 
 def _same(old: Path, new: Path) -> bool:
-    """What is of another size needs not be read."""
+    """Compares sizes first, so that files of different sizes are not read."""
     return old.stat().st_size == new.stat().st_size and old.read_bytes() == new.read_bytes()

@@ -1,4 +1,4 @@
-"""Finds the tree to work on: the first place that has one, in a fixed order."""
+"""Finds the tree to work on by searching fixed places in a fixed order."""
 
 import re
 import sys
@@ -23,76 +23,79 @@ from policygen.trees.layout import (
 from policygen.trees.manifest import shipped
 
 USUAL: Library = "cub"
-"""Whose trees are looked for beyond checkouts, where nobody says whose."""
+"""The library to search for outside of checkouts if none is named."""
 
 
 def find(cub: str | None, cwd: Path, library: Library | None = None) -> Cub:
-    """The tree that `--cub` names, else the first that is found; none is an error.
+    """Returns the tree that `--cub` names, else the first one in the search order; raises if none.
 
-    A library is the one whose tree is looked for. Where none is named, a checkout around may be
-    any's; elsewhere it is CUB's.
+    Without a library, an enclosing checkout of any library counts; elsewhere CUB is searched for.
     """
-    if found := find_any(cub, cwd, library):
-        return found
-    cwd, wanted = absolute(cwd, Path.cwd()), library or USUAL
-    known = shipped().libraries[wanted]
+    if tree := find_any(cub, cwd, library):
+        return tree
+    cwd, searched_library = absolute(cwd, Path.cwd()), library or USUAL
+    row = shipped().libraries[searched_library]
     places = [
         "--cub: not given",
         f"{NAME}: none is named by --config or {VARIABLE}, or it names no tree",
         f"checkout: none around {cwd}",
         f"cub_headers: no version in {fetched.headers_folder(cwd)}",
-        *([f"wheel: none installed for {sys.executable}"] if known.layouts.wheel else []),
-        f"toolkit: none in {', '.join(map(str, toolkit_folders(wanted)))}",
+        *([f"wheel: none installed for {sys.executable}"] if row.layouts.wheel else []),
+        f"toolkit: none in {', '.join(map(str, toolkit_folders(searched_library)))}",
     ]
     rows = "".join(f"\n    {place}" for place in places)
     raise InputError(
-        f"no {CALLED[wanted]} tree found; looked at, in this order:{rows}",
-        f"obtain one: policygen headers fetch {known.default}",
+        f"no {CALLED[searched_library]} tree found; looked at, in this order:{rows}",
+        f"obtain one: policygen headers fetch {row.default}",
     )
 
 
 def find_any(cub: str | None, cwd: Path, library: Library | None = None) -> Cub | None:
-    """Find the tree that is named, or the first on the way, if there is any."""
+    """Returns the named tree, else the first one in the search order, if any."""
     cwd = absolute(cwd, Path.cwd())
     if cub is not None:
         return open_given(cub, cwd, cwd, "--cub", library)
-    if found := _configured(cwd, library) or _checkout(cwd, library):
-        return found
-    wanted = library or USUAL
-    return _fetched(cwd, wanted) or _installed(wanted) or _toolkit(wanted)
+    if tree := _configured(cwd, library) or _checkout(cwd, library):
+        return tree
+    searched_library = library or USUAL
+    return (
+        _fetched(cwd, searched_library)
+        or _installed(searched_library)
+        or _toolkit(searched_library)
+    )
 
 
 def all_found(cwd: Path) -> dict[str, tuple[Cub, ...]]:
-    """All trees of each kind of place that is looked at; fetched ones are told by their folder."""
+    """Lists all trees in each kind of place except the fetched ones, which their folder lists."""
     cwd = absolute(cwd, Path.cwd())
     checkout = _checkout(cwd)
     layouts = shipped().layouts
     return {
         "checkout": () if checkout is None else (checkout,),
-        "wheel": _all(site_folders(), layouts.wheel, "wheel"),
-        "toolkit": _all(toolkit_folders(), layouts.toolkit, "toolkit"),
+        "wheel": _readable_trees(site_folders(), layouts.wheel, "wheel"),
+        "toolkit": _readable_trees(toolkit_folders(), layouts.toolkit, "toolkit"),
     }
 
 
 def _configured(cwd: Path, library: Library | None = None) -> Cub | None:
-    """The tree that settings name; one of another library is none."""
+    """Returns the tree in the settings, unless it belongs to another library."""
     config = configured()
     if config is None or config.settings.cub is None:
         return None
     try:
-        found = open_given(config.settings.cub, config.path.parent, cwd, NAME)
+        tree = open_given(config.settings.cub, config.path.parent, cwd, NAME)
     except InputError as error:
         message = f"{config.path}: cub = {config.settings.cub!r}: {error.message}"
         raise InputError(message, error.remedy) from error
-    return found if library in {None, found.library} else None
+    return tree if library in {None, tree.library} else None
 
 
 def _checkout(cwd: Path, library: Library | None = None) -> Cub | None:
     for folder in (cwd, *cwd.parents):
-        for one in libraries(library):
-            layouts = (*shipped().libraries[one].layouts.checkout, ".")
-            if found := _first((folder,), layouts, "checkout", one):
-                return found
+        for candidate in libraries(library):
+            layouts = (*shipped().libraries[candidate].layouts.checkout, ".")
+            if tree := _first((folder,), layouts, "checkout", candidate):
+                return tree
     return None
 
 
@@ -112,23 +115,25 @@ def _toolkit(library: Library) -> Cub | None:
 
 
 def _first(
-    folders: tuple[Path, ...], layouts: tuple[str, ...], found: str, library: Library
+    folders: tuple[Path, ...], layouts: tuple[str, ...], origin: str, library: Library
 ) -> Cub | None:
     for folder in folders:
         if roots := readable_roots(folder, layouts, library):
-            return open_root(roots[0], found, library)
+            return open_root(roots[0], origin, library)
     return None
 
 
-def _all(folders: tuple[Path, ...], layouts: tuple[str, ...], found: str) -> tuple[Cub, ...]:
+def _readable_trees(
+    folders: tuple[Path, ...], layouts: tuple[str, ...], origin: str
+) -> tuple[Cub, ...]:
     places = {
         root.resolve(): root for folder in folders for root in readable_roots(folder, layouts)
     }
-    return tuple(open_root(root, found) for root in places.values())
+    return tuple(open_root(root, origin) for root in places.values())
 
 
 def site_folders() -> tuple[Path, ...]:
-    """Where the running Python has its packages."""
+    """Returns the folders in which the running Python finds packages."""
     return tuple(Path(entry) for entry in sys.path if entry)
 
 
@@ -136,69 +141,70 @@ def site_folders() -> tuple[Path, ...]:
 _VERSION = re.compile(r"([a-z]+@)?\d+(\.\d+)+")
 
 
-# Opens the tree that a user names: by any path that stands for it, or by a fetched version.
+# Trees that a user names by path or by fetched version
 
 
 def open_given(
-    given: str, base: Path, cwd: Path, found: str, library: Library | None = None
+    path_or_version: str, base: Path, cwd: Path, origin: str, library: Library | None = None
 ) -> Cub:
-    """A path, against `base`, or a release that has been fetched: `3.0.1`, `rocprim@5.7.1`.
+    """Opens a path relative to `base`, or a fetched release such as `3.0.1` or `rocprim@5.7.1`.
 
-    A folder that is called as a version is `./3.0.1`: what lies here must not pass for a release.
+    A folder named like a version must be given as `./3.0.1`: a local folder must not pass for a
+    release.
     """
-    if _VERSION.fullmatch(given):
-        return check_library(open_fetched(headers_folder(cwd), given, found), library)
-    return open_tree(absolute(given, base), found, library)
+    if _VERSION.fullmatch(path_or_version):
+        return check_library(open_fetched(headers_folder(cwd), path_or_version, origin), library)
+    return open_tree(absolute(path_or_version, base), origin, library)
 
 
-def open_tree(path: Path, found: str = "--cub", library: Library | None = None) -> Cub:
-    """The one tree that a path stands for: its root, a folder around or below, one of its headers.
+def open_tree(path: Path, origin: str = "--cub", library: Library | None = None) -> Cub:
+    """Opens the only tree that a path identifies: its root, a folder around or below, or a header.
 
-    A root is a checkout, an include folder, an unpacked wheel, a toolkit. Of a library, if one is
-    named; else of any, the first one's where several have trees there.
+    A root is a checkout, an include folder, an unpacked wheel or a toolkit. Without a library, the
+    first library that has a tree there is used.
     """
     path = absolute(path, Path.cwd())
-    for look in (_at, _around, _below):
-        for one in libraries(library):
-            if candidates := look(path, one):
-                return _opened(path, candidates, one, found)
-    if library is not None and (other := _other(path, found)):
-        return check_library(other, library)
-    raise _nothing(path, library)
+    for find_roots in (_roots_at, _root_around, _roots_below):
+        for candidate in libraries(library):
+            if candidates := find_roots(path, candidate):
+                return _open_only(path, candidates, candidate, origin)
+    if library is not None and (tree := _tree_of_any_library(path, origin)):
+        return check_library(tree, library)
+    raise _no_tree(path, library)
 
 
-def _opened(path: Path, candidates: Sequence[Path], library: Library, found: str) -> Cub:
+def _open_only(path: Path, candidates: Sequence[Path], library: Library, origin: str) -> Cub:
     if len(candidates) > 1:
         raise _ambiguous(path, candidates, library)
     root = candidates[0]
     headers = headers_folder(Path.cwd())
     if name := fetched_name(headers, root):
-        return open_fetched(headers, name, found)
-    return open_root(root, found, library)
+        return open_fetched(headers, name, origin)
+    return open_root(root, origin, library)
 
 
-def _other(path: Path, found: str) -> Cub | None:
-    """What is there of any library."""
+def _tree_of_any_library(path: Path, origin: str) -> Cub | None:
+    """Returns the path's tree of any library, if there is one."""
     try:
-        return open_tree(path, found)
+        return open_tree(path, origin)
     except InputError:
         return None
 
 
-def _at(path: Path, library: Library) -> tuple[Path, ...]:
+def _roots_at(path: Path, library: Library) -> tuple[Path, ...]:
     if is_file(path):
         return ()
     if not is_folder(path):
         raise InputError(f"no such file or folder: {path}")
     layouts = shipped().libraries[library].layouts
-    if found := roots(path, (".", *layouts.checkout, *layouts.wheel), library):
-        return found
-    # A toolkit has one tree, reached through several of these places.
+    if found_roots := roots(path, (".", *layouts.checkout, *layouts.wheel), library):
+        return found_roots
+    # A toolkit's single tree can match several layouts.
     return roots(path, layouts.toolkit, library)[:1]
 
 
-def _around(path: Path, library: Library) -> tuple[Path, ...]:
-    """The tree whose `cub` folder is the path or holds it."""
+def _root_around(path: Path, library: Library) -> tuple[Path, ...]:
+    """Returns the tree whose `cub` folder is the path or contains it."""
     name = shipped().libraries[library].tree.folder
     for folder in (path, *path.parents):
         if folder.name == name and is_root(folder.parent, library):
@@ -206,28 +212,28 @@ def _around(path: Path, library: Library) -> tuple[Path, ...]:
     return ()
 
 
-def _below(path: Path, library: Library) -> tuple[Path, ...]:
+def _roots_below(path: Path, library: Library) -> tuple[Path, ...]:
     if is_file(path):
         return ()
     layouts = shipped().libraries[library].layouts
-    everywhere = (".", *layouts.checkout, *layouts.wheel)
-    found: list[Path] = []
+    layouts_without_toolkit = (".", *layouts.checkout, *layouts.wheel)
+    found_roots: list[Path] = []
     for folder in listing(path):
-        found += (
-            readable_roots(folder, everywhere, library)
+        found_roots += (
+            readable_roots(folder, layouts_without_toolkit, library)
             or readable_roots(folder, layouts.toolkit, library)[:1]
         )
-    return tuple(found)
+    return tuple(found_roots)
 
 
-def _nothing(path: Path, library: Library | None) -> InputError:
-    known = libraries(library)
+def _no_tree(path: Path, library: Library | None) -> InputError:
+    searched_libraries = libraries(library)
     kinds = (
-        f"{shipped().libraries[one].kinds}: a folder with"
-        f" {shipped().libraries[one].tree.marks[0]} in one of their places"
-        for one in known
+        f"{shipped().libraries[candidate].kinds}: a folder with"
+        f" {shipped().libraries[candidate].tree.marks[0]} in one of their places"
+        for candidate in searched_libraries
     )
-    names = " or ".join(CALLED[one] for one in known)
+    names = " or ".join(CALLED[candidate] for candidate in searched_libraries)
     return InputError(f"no {names} tree at {path}", f"a tree is {'; or '.join(kinds)}")
 
 

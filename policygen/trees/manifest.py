@@ -1,4 +1,4 @@
-"""`cub_headers/manifest.toml`: how trees are laid out and which wheel holds which version."""
+"""`cub_headers/manifest.toml`: the layout of trees, and their wheels and packages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,12 +14,12 @@ from policygen.rendering import folder
 from policygen.settings import load_toml
 
 NAME = "manifest.toml"
-# The file becomes part of a path.
+# The file name becomes part of a path.
 WheelFile = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.+-]+\.whl$")]
 
 
 class Tags(Record):
-    """What pip is told, so that it takes this wheel on every machine."""
+    """Tags for pip, so that it downloads the same wheel on every machine."""
 
     python: str
     implementation: str
@@ -27,16 +27,15 @@ class Tags(Record):
     platform: str
 
 
-# What the manifest says of Debian's packages: which of them hold a release's headers.
+# Digests and versions
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-# What the manifest says of a library: where its trees have what, and where they are looked for.
 
 Version = Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")]
 
 
 class Wheel(Record):
-    """A wheel that holds one version of CUB."""
+    """A wheel that contains one version of CUB."""
 
     cub: Version
     dialect: Dialect
@@ -46,29 +45,29 @@ class Wheel(Record):
     file: WheelFile
     sha256: Sha256
     files: Sha256
-    """Of the listing of all that stands in `include`."""
+    """Digest of the listing of all files in `include`."""
     include: str
     tags: Tags
 
     @property
     def requirement(self) -> str:
-        """`nvidia-cuda-cccl==13.0.85`."""
+        """A requirement such as `nvidia-cuda-cccl==13.0.85`."""
         return f"{self.distribution}=={self.version}"
 
 
 class Archive(Record):
-    """How packages are asked for."""
+    """Debian's archive, from which packages are downloaded."""
 
     path: str
-    """Of Debian's archive on a mirror: the last part of its address."""
+    """The last component of the archive's address on a mirror."""
     component: str
     architecture: str
     keyrings: tuple[str, ...]
-    """Where Debian's keys are, where apt does not trust them for all."""
+    """Paths of Debian's keyrings, for machines whose apt does not trust them globally."""
 
 
 class Layouts(Record):
-    """Where include folders stand below a checkout, a site-packages folder, a toolkit."""
+    """Paths of include folders below a checkout, a site-packages folder or a toolkit."""
 
     checkout: tuple[str, ...]
     wheel: tuple[str, ...]
@@ -77,7 +76,7 @@ class Layouts(Record):
 
 
 class DialectRule(Record):
-    """How the dialect of a tree is told, where a library has several."""
+    """How to detect a tree's dialect if its library has several."""
 
     header: str
     selectors: str
@@ -85,16 +84,16 @@ class DialectRule(Record):
 
 
 class FetchedRule(Record):
-    """How fetched trees are called and kept: what stands before their version."""
+    """How fetched trees are named and stored: prefixes of their version."""
 
     name: str = ""
     folder: str = ""
     include: str = "."
-    """The include folder in that of a tree."""
+    """The include folder, relative to the tree's folder."""
 
 
 class Toolkits(Record):
-    """What leads to an installed toolkit."""
+    """How to find an installed toolkit."""
 
     variables: tuple[str, ...]
     program: str
@@ -102,44 +101,44 @@ class Toolkits(Record):
 
 
 class VersionRule(Record):
-    """How the version of a tree is told: by a macro of a header."""
+    """How to read a tree's version from a macro in a header."""
 
     file: str
     macro: str
-    """Its number is 100,000 times the first part, 100 times the second, and the third."""
+    """The macro's value is major * 100,000 + minor * 100 + patch."""
     project: str | None = None
-    """What says it in a checkout, where the header is not made yet; from the include folder."""
+    """The file with a checkout's version, whose header is generated; from the include folder."""
     variable: str = ""
 
 
 class TreeFiles(Record):
-    """Where things stand below an include folder."""
+    """Paths below an include folder."""
 
     folder: str
-    """What `#include` names first."""
+    """The first component of paths in `#include`."""
     sources: str
-    """How its files are called."""
+    """The pattern of header names."""
     marks: tuple[str, ...]
     checkout_mark: str
     version: VersionRule
     tunings: str
     headers: str
-    """How tuning headers are called in their folder."""
+    """The pattern of tuning headers in their folder."""
     older_tunings: tuple[str, ...] = ()
-    """Where that folder is missing."""
+    """Alternatives if that folder is missing."""
     others: tuple[str, ...] = ()
-    """Tuning headers elsewhere."""
+    """Patterns of tuning headers elsewhere."""
 
 
 class LibraryRow(Record):
-    """All that is known of a library's trees."""
+    """Everything about a library's trees."""
 
     default: str
     kinds: str
-    """What a person may name."""
+    """The kinds of trees that a user may name."""
     dialect: DialectRule | Dialect
     needs: str | None = None
-    """A header of others, without which it cannot be compiled."""
+    """An external header that compilation requires."""
     fetched: FetchedRule = FetchedRule()
     tree: TreeFiles
     layouts: Layouts
@@ -147,14 +146,14 @@ class LibraryRow(Record):
 
 
 Folder = Annotated[str, Field(pattern=r"^\w+(/\w+)*$")]
-# They become parts of a path, of a command and of a list of sources.
+# These become parts of a path, of a command and of a list of sources.
 PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")]
 PackageVersion = Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+~-]*$")]
 Suite = Annotated[str, Field(pattern=r"^[a-z]+$")]
 
 
 class Package(Record):
-    """One package, of which one folder is taken."""
+    """A Debian package from which one folder is taken."""
 
     package: PackageName
     version: PackageVersion
@@ -162,40 +161,40 @@ class Package(Record):
     suite: Suite
     sha256: Sha256
     folder: Folder
-    """Whose last name is that below the include folder."""
+    """The folder in the package; its last component is kept below the include folder."""
 
     @property
     def requirement(self) -> str:
-        """`librocprim-dev=5.7.1-2`."""
+        """A requirement such as `librocprim-dev=5.7.1-2`."""
         return f"{self.package}={self.version}"
 
     @property
     def file(self) -> str:
-        """`librocprim-dev_5.7.1-2_all.deb`."""
+        """A file name such as `librocprim-dev_5.7.1-2_all.deb`."""
         return f"{self.package}_{self.version}_{self.architecture}.deb"
 
 
 class Release(Record):
-    """Packages that hold one release of a library, and what it needs; its own comes first."""
+    """Packages that contain one release of a library, first, and its dependencies."""
 
     library: Library
     release: Version
-    """By which it is named, which is ROCm's."""
+    """The release's name, which is ROCm's version."""
     version: Version
-    """What its headers say."""
+    """The version in its headers."""
     dialect: Dialect
     files: Sha256
-    """Of the listing of all that is taken."""
+    """Digest of the listing of all unpacked files."""
     parts: Annotated[tuple[Package, ...], Field(min_length=1)]
 
     @property
     def requirement(self) -> str:
-        """Its own package."""
+        """The requirement for the library's own package."""
         return self.parts[0].requirement
 
 
 class Manifest(Record):
-    """All that the file says."""
+    """The contents of the manifest."""
 
     format: Literal["policygen/manifest/2"]
     libraries: Mapping[Library, LibraryRow]
@@ -205,37 +204,39 @@ class Manifest(Record):
 
     @property
     def default(self) -> str:
-        """The version of CUB to begin with."""
+        """The default version of CUB."""
         return self.libraries["cub"].default
 
     @property
     def tree(self) -> TreeFiles:
-        """Where things stand in a tree of CUB."""
+        """Paths in a tree of CUB."""
         return self.libraries["cub"].tree
 
     @property
     def layouts(self) -> Layouts:
-        """Where the include folders of CUB stand."""
+        """Paths of CUB's include folders."""
         return self.libraries["cub"].layouts
 
     def find_wheel(self, version: str) -> Wheel | None:
-        """The wheel that holds a version of CUB, if one is known."""
+        """Returns the wheel with a version of CUB, if there is one."""
         return next((wheel for wheel in self.wheels if wheel.cub == version), None)
 
     def wheel(self, version: str) -> Wheel:
-        """The same; none is an error."""
+        """Like `find_wheel`, but raises if there is none."""
         if wheel := self.find_wheel(version):
             return wheel
-        known = ", ".join(wheel.cub for wheel in self.wheels)
-        raise InputError(f"no wheel is known that holds CUB {version}", f"known versions: {known}")
+        versions = ", ".join(wheel.cub for wheel in self.wheels)
+        raise InputError(
+            f"no wheel is known that holds CUB {version}", f"known versions: {versions}"
+        )
 
 
 def load(path: Path) -> Manifest:
-    """A manifest file; a bad one is an error that names it."""
+    """Loads a manifest file; errors name it."""
     return load_toml(path, Manifest)
 
 
 @cache
 def shipped() -> Manifest:
-    """The manifest that came with this policygen."""
+    """Returns the manifest that this policygen ships."""
     return load(folder("cub_headers") / NAME)

@@ -1,4 +1,4 @@
-"""A tree as a git revision has it, beside the work tree and never in it."""
+"""Opens trees at a git revision, unpacked to the cache without touching the work tree."""
 
 import hashlib
 import os
@@ -15,32 +15,32 @@ from policygen.trees.lookup import open_tree
 
 
 def open_revision(cub: Cub, revision: str) -> Cub:
-    """The same tree at a revision of the repository that it stands in."""
+    """Opens the same tree at a revision of its repository."""
     root = Path(cub.root)
     repository, commit = find_commit(root, revision)
     top = repository.top
     project = project_file(root, cub.library)
-    inside = [_inside(path, top) for path in (*own_folders(cub), *([project] if project else []))]
+    inside = [_git_path(path, top) for path in (*own_folders(cub), *([project] if project else []))]
     try:
         folder = _unpacked(repository, commit, inside)
     except OSError as error:
         raise cache_failure(error) from error
-    return open_tree(folder / _inside(root, top), f"revision {revision}")
+    return open_tree(folder / _git_path(root, top), f"revision {revision}")
 
 
 def paths_in_repository(paths: Sequence[Path], root: Path) -> tuple[str, ...]:
-    """How git names files; where there is no repository, their paths from the tree's root."""
+    """Returns paths relative to the repository, or to the tree's root if there is no repository."""
     try:
         if repository := find_repository(root):
-            found = [path.resolve().relative_to(repository.top) for path in paths]
-            return tuple(path.as_posix() for path in found)
+            relative = [path.resolve().relative_to(repository.top) for path in paths]
+            return tuple(path.as_posix() for path in relative)
     except (InputError, ValueError):
         pass
     return tuple(path.relative_to(root).as_posix() for path in paths)
 
 
-def _inside(folder: Path, top: Path) -> str:
-    """A folder as git names it."""
+def _git_path(folder: Path, top: Path) -> str:
+    """Returns a path relative to the repository's top folder."""
     try:
         return folder.resolve().relative_to(top).as_posix()
     except ValueError as error:
@@ -50,54 +50,57 @@ def _inside(folder: Path, top: Path) -> str:
 
 
 def _unpacked(repository: Repository, commit: str, folders: Sequence[str]) -> Path:
-    """The include folders of a commit, in the cache; what is not as git has it is made anew."""
-    words = "\0".join((str(repository.top), *folders))
-    name = f"{commit}-{hashlib.sha256(os.fsencode(words)).hexdigest()[:8]}"
+    """Unpacks the include folders of a commit to the cache; a modified copy is replaced."""
+    identity = "\0".join((str(repository.top), *folders))
+    name = f"{commit}-{hashlib.sha256(os.fsencode(identity)).hexdigest()[:8]}"
     target = cache_folder() / "revisions" / name
     with Objects(repository) as objects:
-        wanted = objects.files(commit, folders)
-        if not _holds(target, wanted):
-            _export(objects, wanted, target, commit)
+        entries = objects.files(commit, folders)
+        if not _is_intact(target, entries):
+            _export(objects, entries, target, commit)
     return target
 
 
-def _holds(folder: Path, wanted: Mapping[str, TreeEntry]) -> bool:
-    """Whether a folder has these files, unchanged, and no others."""
-    found = {
-        os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118  thousands of them
-        for at, inner, names in os.walk(folder)
-        for name in (*names, *(one for one in inner if os.path.islink(os.path.join(at, one))))  # noqa: PTH114, PTH118
+def _is_intact(folder: Path, entries: Mapping[str, TreeEntry]) -> bool:
+    """Returns whether a folder contains exactly these files, unmodified."""
+    files = {
+        os.path.relpath(os.path.join(parent, name), folder)  # noqa: PTH118  thousands of them
+        for parent, subfolders, names in os.walk(folder)
+        for name in (
+            *names,
+            *(sub for sub in subfolders if os.path.islink(os.path.join(parent, sub))),  # noqa: PTH114, PTH118
+        )
     }
     return (
         folder.is_dir()
-        and found == wanted.keys()
-        and all(is_at(folder / path, entry) for path, entry in wanted.items())
+        and files == entries.keys()
+        and all(is_at(folder / path, entry) for path, entry in entries.items())
     )
 
 
-def _export(objects: Objects, wanted: Mapping[str, TreeEntry], target: Path, commit: str) -> None:
-    """Writes files of a commit; the target appears whole or not at all."""
-    contents = objects.contents(wanted.values())
+def _export(objects: Objects, entries: Mapping[str, TreeEntry], target: Path, commit: str) -> None:
+    """Writes the files of a commit to the target, atomically."""
+    contents = objects.contents(entries.values())
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as temporary:
-        made = Path(temporary) / "tree"
-        made.mkdir()
-        # Links come last, so that nothing is written through one.
-        for path, entry in sorted(wanted.items(), key=lambda item: item[1].is_link):
-            place = made / path
-            place.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(temporary) / "tree"
+        staging.mkdir()
+        # Create links last so that nothing is written through a link.
+        for path, entry in sorted(entries.items(), key=lambda item: item[1].is_link):
+            destination = staging / path
+            destination.parent.mkdir(parents=True, exist_ok=True)
             if entry.is_link:
-                place.symlink_to(os.fsdecode(contents[entry.id]))
+                destination.symlink_to(os.fsdecode(contents[entry.id]))
             else:
-                place.write_bytes(contents[entry.id])
-        for path in (path for path, entry in wanted.items() if entry.is_link):
-            if not _stays(made, path):
+                destination.write_bytes(contents[entry.id])
+        for path in (path for path, entry in entries.items() if entry.is_link):
+            if not _stays_inside(staging, path):
                 raise InputError(f"cannot unpack revision {commit}: {path} is a link out of it")
-        _move(made, target, wanted)
+        _move(staging, target, entries)
 
 
-def _stays(folder: Path, path: str) -> bool:
-    """Whether a link leads into the folder, wherever the folder stands."""
+def _stays_inside(folder: Path, path: str) -> bool:
+    """Returns whether a link stays inside the folder even if the folder is moved."""
     link = folder / path
     target = os.path.join(os.path.dirname(path), link.readlink())  # noqa: PTH118, PTH120  as it is written
     if os.path.isabs(target) or Path(os.path.normpath(target)).parts[0] == os.pardir:  # noqa: PTH117
@@ -105,11 +108,11 @@ def _stays(folder: Path, path: str) -> bool:
     return Path(os.path.realpath(link)).is_relative_to(os.path.realpath(folder))
 
 
-def _move(made: Path, target: Path, wanted: Mapping[str, TreeEntry]) -> None:
+def _move(staging: Path, target: Path, entries: Mapping[str, TreeEntry]) -> None:
     if target.exists():
-        target.rename(made.parent / "old")
+        target.rename(staging.parent / "old")
     try:
-        made.rename(target)
+        staging.rename(target)
     except OSError:
-        if not _holds(target, wanted):  # else another process was faster
+        if not _is_intact(target, entries):  # else another process was faster
             raise

@@ -242,13 +242,13 @@ def test_a_store_that_cannot_be_made_keeps_the_tree_as_it_is(capsys, tree, three
 
 
 def test_a_file_that_changes_while_it_is_proved_is_left_alone(capsys, monkeypatch, tree, three):
-    begin = edit_module._checked
+    begin = edit_module._checked_files
 
     def changed_first(*arguments):
         tuned(tree).write_bytes(b"// somebody else's\n")
         return begin(*arguments)
 
-    monkeypatch.setattr(edit_module, "_checked", changed_first)
+    monkeypatch.setattr(edit_module, "_checked_files", changed_first)
     status, _, err = apply(capsys, tree, three, "-q")
     assert status == 2
     assert f"{HEADER} was changed since it was read\n" in err

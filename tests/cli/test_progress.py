@@ -240,7 +240,7 @@ def test_what_an_interrupted_apply_leaves_is_looked_at(tmp_path):
     ):
         for change, text in zip(changes, now.split(), strict=True):
             change.path.write_text(text)
-        assert apply._standing(changes) == words
+        assert apply._interrupted_state(changes) == words
 
 
 def test_trees_that_were_fetched_before_an_interrupt_are_counted(tmp_path, monkeypatch):

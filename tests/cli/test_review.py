@@ -311,7 +311,7 @@ def test_how_much_machine_code_would_be_compiled_is_said_before(capsys, tmp_path
     def compiled(*_args, **_more):
         raise InputError("it begins")
 
-    monkeypatch.setattr(sass, "_compared", compiled)
+    monkeypatch.setattr(sass, "_compare", compiled)
     status, out, err = run(capsys, *given)
     assert (status, out) == (2, "")
     assert err.index(f"at most {told['units']} compiles: ") < err.index("it begins")

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 
-from policygen.app.search import FEWEST_PER_SLOT, PER_SLOT, _per_slot
+from policygen.app.search import FEWEST_PER_SLOT, PER_SLOT, _batch_per_slot
 from policygen.gpu.rung_rows import SCREENING, SHARPER
 from policygen.gpu.rungs import LookedAt, StopAskedError
 from policygen.results.own_tables import LAST
@@ -295,6 +295,6 @@ def test_what_there_was_no_time_for_is_the_first_that_is_asked_for_next():
 
 
 def test_many_workloads_in_a_short_time_have_small_batches():
-    assert _per_slot(None, 9) == _per_slot(600.0, 2) == PER_SLOT
-    assert _per_slot(90.0, 1) < PER_SLOT
-    assert _per_slot(90.0, 8) == FEWEST_PER_SLOT
+    assert _batch_per_slot(None, 9) == _batch_per_slot(600.0, 2) == PER_SLOT
+    assert _batch_per_slot(90.0, 1) < PER_SLOT
+    assert _batch_per_slot(90.0, 8) == FEWEST_PER_SLOT

@@ -58,8 +58,8 @@ def test_a_reference_says_what_is_right_and_base_is_compared_with_it(device, uni
 
 
 def test_base_that_is_not_what_its_reference_computes_is_told(device, unit, monkeypatch):
-    before = device._call_beside
-    monkeypatch.setattr(device, "_call_beside", lambda one, what: None)
+    before = device._call_hook
+    monkeypatch.setattr(device, "_call_hook", lambda one, what: None)
     with pytest.raises(DeviceError) as raised:
         device.reference(unit.function(2))
     assert raised.value.words == (
@@ -67,7 +67,7 @@ def test_base_that_is_not_what_its_reference_computes_is_told(device, unit, monk
         " 64 elements of result 1 differ from base's, the first at 0"
     )
     assert unit.told() == ["other", "wrong"]
-    monkeypatch.setattr(device, "_call_beside", before)
+    monkeypatch.setattr(device, "_call_hook", before)
 
 
 def test_memory_is_prepared_before_each_kind_of_run(device, unit):

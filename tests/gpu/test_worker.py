@@ -258,7 +258,7 @@ def test_a_worker_waits_for_that_of_a_killed_measurement(tmp_path):
 def test_a_worker_does_not_wait_for_ever(tmp_path, monkeypatch, capfdbinary):
     """Here in this process, whose input ends at once."""
     monkeypatch.setattr(worker, "PATIENCE", 0.0)
-    monkeypatch.setattr(worker, "_end_with_the_other_side", lambda: None)
+    monkeypatch.setattr(worker, "_exit_with_parent", lambda: None)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(OPEN).encode())))
     kept = os.dup(1)
     try:

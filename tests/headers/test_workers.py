@@ -22,13 +22,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"
 REMEDY = "\n  No header of CUB is like this."
 
 
-ALONE = workers._alone
+ALONE = workers._is_single_threaded
 
 
 @pytest.fixture(autouse=True)
 def copies(monkeypatch):
     """Workers that are copies of this process, with what a test has set in it."""
-    monkeypatch.setattr(workers, "_alone", lambda: True)
+    monkeypatch.setattr(workers, "_is_single_threaded", lambda: True)
     workers.close_all()
     yield
     workers.close_all()
@@ -161,14 +161,15 @@ def test_a_worker_that_takes_too_much_memory_is_ended(monkeypatch):
 def test_what_python_cannot_take_is_refused(monkeypatch, failure, message):
     monkeypatch.setattr("policygen.headers.reader.read_header", raising(failure()))
     answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
-    assert str(workers._told("tree/tuning_x.cuh", answer)) == f"tree/tuning_x.cuh:1:1: {message}"
+    parsed = workers._parse_answer("tree/tuning_x.cuh", answer)
+    assert str(parsed) == f"tree/tuning_x.cuh:1:1: {message}"
     assert told(FINE) == f"tree/tuning_x.cuh:1:1: {message}"
 
 
 def test_a_mistake_of_ours_is_none_of_the_header(monkeypatch):
     monkeypatch.setattr("policygen.headers.reader.read_header", raising(ZeroDivisionError("ours")))
     answer = worker.answered("tuning_x.cuh", "tree/tuning_x.cuh", FINE, {})
-    for ask in (lambda: workers._told("tree/tuning_x.cuh", answer), lambda: told(FINE)):
+    for ask in (lambda: workers._parse_answer("tree/tuning_x.cuh", answer), lambda: told(FINE)):
         with pytest.raises(RuntimeError, match=r"tree/tuning_x.cuh: Traceback[\s\S]*ours"):
             ask()
 
@@ -182,7 +183,7 @@ def raising(error):
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
 def test_a_crash_is_a_refusal_and_the_worker_is_replaced(monkeypatch, how):
-    monkeypatch.setattr(workers, "_alone", lambda: how == "fork")
+    monkeypatch.setattr(workers, "_is_single_threaded", lambda: how == "fork")
     one = Worker()
     workers._idle.append(one)
     assert entries(told(FINE)) == [{}, {"items": 7}]
@@ -205,12 +206,12 @@ def test_a_worker_that_only_waits_is_too_slow(monkeypatch):
 
 
 def test_beside_other_threads_a_worker_is_a_program_of_its_own(monkeypatch):
-    monkeypatch.setattr(workers, "_alone", ALONE)
+    monkeypatch.setattr(workers, "_is_single_threaded", ALONE)
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()
     try:
-        assert not workers._alone()
+        assert not workers._is_single_threaded()
         assert entries(told(FINE)) == [{}, {"items": 7}]
     finally:
         done.set()
@@ -227,7 +228,7 @@ def test_a_worker_runs_nothing_of_the_current_folder(monkeypatch, tmp_path):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(workers, "_alone", lambda: False)
+    monkeypatch.setattr(workers, "_is_single_threaded", lambda: False)
     assert entries(told(FINE)) == [{}, {"items": 7}]
     assert not (tmp_path / "ran").exists()
 
@@ -312,7 +313,7 @@ def test_a_program_of_its_own_imports_nothing_of_the_current_folder(tmp_path, mo
         (tmp_path / f"{name}.py").write_text(f"open({str(canary)!r}, 'w')\nraise SystemExit\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(workers, "_alone", lambda: False)
+    monkeypatch.setattr(workers, "_is_single_threaded", lambda: False)
     assert entries(told(FINE)) == [{}, {"items": 7}]
     assert not canary.exists()
 
@@ -324,7 +325,7 @@ def test_one_that_falls_silent_and_does_not_end_is_killed(monkeypatch):
         time.sleep(60)
 
     monkeypatch.setattr(workers, "serve", silent)
-    monkeypatch.setattr(workers, "_alone", lambda: True)
+    monkeypatch.setattr(workers, "_is_single_threaded", lambda: True)
     monkeypatch.setattr(workers, "GRACE", 0.2)
     one = Worker()
     began = time.monotonic()

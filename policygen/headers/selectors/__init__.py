@@ -1,1 +1,1 @@
-"""Policy selectors: functions that return a policy under conditions."""
+"""The dialect of policy selectors: functions that return a policy under conditions."""

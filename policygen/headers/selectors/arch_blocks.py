@@ -1,8 +1,8 @@
-"""A block of its own for an architecture, in front of that of an earlier one.
+"""Writes a separate block for an architecture in front of the block of an earlier one.
 
     if (cc >= ::cuda::compute_capability{9, 0} && cc < ::cuda::compute_capability{10, 0})
 
-The bound keeps later architectures from it; where they shall have it, there is none.
+The upper bound hides the block from later architectures; it is omitted if they may use it.
 """
 
 import re
@@ -42,16 +42,16 @@ from policygen.model.arch import arch_number
 
 # "cc >= ::cuda::compute_capability{10, 0}"
 _SINCE = re.compile(r"cc >=? ((?:::)?(?:\w+::)*compute_capability)\{(\d+), ?(\d+)\}")
-# "{480,16}", of what clang-format leaves alone
+# "{480,16}": spacing in code that clang-format leaves alone
 _SQUEEZED = re.compile(r",(?=\S)")
 # "*sm107_tuning"
-_GIVEN = re.compile(r"(?<![\w)/])\*\w+")
+_DEREFERENCED = re.compile(r"(?<![\w)/])\*\w+")
 _WORD = re.compile(r"(?<![\w:])[a-z_]\w*\b(?!\s*[({:])")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is asked for at one level of the model."""
+    """The conditions at one nesting level of the model return."""
 
     kind: str
     """`case`, or `if`."""
@@ -59,56 +59,59 @@ class Step:
 
     @property
     def subject(self) -> str | None:
-        """What a `switch` is of, where this can be one of its cases."""
+        """The operand of the `switch` in which this step can be a `case`, if any."""
         match = EQUAL.fullmatch(self.facts[0]) if len(self.facts) == 1 else None
         return match[1] if match and self.kind == "case" else None
 
 
 @dataclass(frozen=True, slots=True)
 class ArchBlock:
-    """A return that is to stand in a block for its architecture alone."""
+    """A new return in a block for its architecture alone."""
 
     beside: KnownReturn
-    """The return that it is like."""
+    """The model return."""
     block: Clause
-    """The block of an architecture in front of which the new one goes."""
+    """The architecture block in front of which the new one goes."""
     steps: tuple[Step, ...]
-    """The levels at which that asks for them."""
+    """The nesting levels and conditions of the model return."""
     conditions: tuple[str, ...]
     around: tuple[str, str]
-    """What the caller makes of the value: `make_policy(` and `)`."""
+    """What the caller wraps around the value: `make_policy(` and `)`."""
     since: str
     below: str | None
     behind: bool = False
-    """Whether it goes behind the block, which is that of a later architecture."""
+    """Whether the block goes behind `block`, which is for a later architecture."""
 
 
 def in_front(
     text: Text,
-    known: Sequence[KnownReturn],
+    returns: Sequence[KnownReturn],
     bodies: Bodies,
     truth: Truth,
     below: str | None,
     decides: KnownReturn | None,
 ) -> ArchBlock | None:
-    """Where the block goes, and what a return for the workload asks for in it.
+    """Finds the place of the block and the conditions of the workload's return in it.
 
-    All that the return asks for that decides it now holds, also where that is not known.
+    All conditions of `decides`, the return that currently serves the workload, are taken to hold,
+    even those that cannot be evaluated.
     """
-    flags = {fact for one in known for fact in one.entry.args}
-    found = [
-        (cost, front)
-        for one in known
-        for way in _ways(text, one, bodies)
-        for cost, front in _front(text, one, way, truth, flags, below, decides)
+    flags = {fact for known_return in returns for fact in known_return.entry.args}
+    candidates = [
+        (cost, arch_block)
+        for known_return in returns
+        for call_path in _call_paths(text, known_return, bodies)
+        for cost, arch_block in _candidates(
+            text, known_return, call_path, truth, flags, below, decides
+        )
     ]
-    best = min(found, key=lambda pair: pair[0], default=None)
+    best = min(candidates, key=lambda candidate: candidate[0], default=None)
     return best[1] if best else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """From the block of an architecture to a return."""
+class _CallPath:
+    """The path from an architecture block to a return."""
 
     function: Function
     body: Body
@@ -117,138 +120,165 @@ class _Way:
     around: tuple[str, str]
 
 
-def _ways(text: Text, one: KnownReturn, bodies: Bodies) -> Iterator[_Way]:
-    """Directly, or by a call from the function that knows the architecture."""
-    place = _capability(one.clauses)
-    if place is not None:
-        block, inner = one.clauses[place], one.clauses[place + 1 :]
-        yield _Way(one.function, one.body, block, inner, ("", ""))
+def _call_paths(text: Text, known_return: KnownReturn, bodies: Bodies) -> Iterator[_CallPath]:
+    """Yields direct paths, or paths by a call from the function that tests the architecture."""
+    index = _capability(known_return.clauses)
+    if index is not None:
+        block, inner = known_return.clauses[index], known_return.clauses[index + 1 :]
+        yield _CallPath(known_return.function, known_return.body, block, inner, ("", ""))
         return
-    call = re.compile(rf"\b{one.function.name}\([^()]*\)")
+    call = re.compile(rf"\b{known_return.function.name}\([^()]*\)")
     for function, body in bodies:
-        for each in body.returns:
-            place = _capability(each.clauses)
-            if place is None:
+        for caller_return in body.returns:
+            index = _capability(caller_return.clauses)
+            if index is None:
                 continue
-            value = text.uncommented[each.value.start : each.value.end].decode()
-            tests = [c for c in each.clauses[place + 1 :] if call.search(c.text)]
-            other = [c for c in each.clauses[place + 1 :] if c not in tests]
-            written = text.data[each.value.start : each.value.end].decode(errors="replace")
-            around = _made(text, one, call, (value, written), tested=bool(tests))
-            if around is not None:
-                inner = (*other, *one.clauses)
-                yield _Way(function, body, each.clauses[place], inner, around)
+            value = text.uncommented[caller_return.value.start : caller_return.value.end].decode()
+            tests = [
+                clause for clause in caller_return.clauses[index + 1 :] if call.search(clause.text)
+            ]
+            other_clauses = [
+                clause for clause in caller_return.clauses[index + 1 :] if clause not in tests
+            ]
+            with_comments = text.data[caller_return.value.start : caller_return.value.end].decode(
+                errors="replace"
+            )
+            wrapper = _caller_wrapper(
+                text, known_return, call, (value, with_comments), tested=bool(tests)
+            )
+            if wrapper is not None:
+                inner = (*other_clauses, *known_return.clauses)
+                yield _CallPath(function, body, caller_return.clauses[index], inner, wrapper)
 
 
-def _made(
-    text: Text, one: KnownReturn, call: re.Pattern[str], made: tuple[str, str], *, tested: bool
+def _caller_wrapper(
+    text: Text,
+    known_return: KnownReturn,
+    call: re.Pattern[str],
+    caller_value: tuple[str, str],
+    *,
+    tested: bool,
 ) -> tuple[str, str] | None:
-    """What a caller makes of what it is returned: without its comments, and with them."""
-    body = one.entry.body_span
+    """Returns the text that a caller puts before and after the returned value."""
+    body = known_return.entry.body_span
     assert body is not None, "it has values"
-    named = one.function.returns if text.data[body.start : body.start + 1] == b"{" else ""
-    # "make_policy(*sm107_tuning, /*large keys=*/true)": what was asked for is made something of
-    value, written = made
-    match = _GIVEN.search(value) if tested else call.search(value)
+    type_name = (
+        known_return.function.returns if text.data[body.start : body.start + 1] == b"{" else ""
+    )
+    # "make_policy(*sm107_tuning, /*large keys=*/true)": the caller wraps the result
+    value, with_comments = caller_value
+    match = _DEREFERENCED.search(value) if tested else call.search(value)
     if match is None:
         return None
-    whole = written if len(written) == len(value) else value
-    return whole[: match.start()] + named, whole[match.end() :]
+    expression = with_comments if len(with_comments) == len(value) else value
+    return expression[: match.start()] + type_name, expression[match.end() :]
 
 
 def _capability(clauses: Clauses) -> int | None:
-    """Which clause asks for an architecture."""
+    """Returns the index of the clause that tests the architecture."""
     return next((i for i, clause in enumerate(clauses) if since_of(clause)), None)
 
 
 def since_of(clause: Clause) -> re.Match[str] | None:
-    """The architecture that a clause is for."""
+    """Matches the architecture test of a clause."""
     facts = facts_of((clause,)) if clause.kind == "if" else ()
     return next((match for fact in facts if (match := _SINCE.fullmatch(fact))), None)
 
 
 def besides_arch(block: Clause) -> list[str]:
-    """What a block for an architecture asks for besides that."""
+    """Returns the conditions of an architecture block other than the architecture."""
     return [fact for fact in facts_of((block,)) if not fact.startswith("cc ")]
 
 
-def _front(
+def _candidates(
     text: Text,
-    one: KnownReturn,
-    way: _Way,
+    model: KnownReturn,
+    call_path: _CallPath,
     truth: Truth,
     flags: set[str],
     below: str | None,
     decides: KnownReturn | None,
 ) -> Iterator[tuple[tuple[int, ...], ArchBlock]]:
-    mine = [*besides_arch(way.block), *facts_of(way.inner)]
-    wanted = asked(one, mine, truth, flags, as_it_is=one is decides)
-    if wanted is None:
+    facts = [*besides_arch(call_path.block), *facts_of(call_path.inner)]
+    conditions_and_changes = asked(model, facts, truth, flags, as_it_is=model is decides)
+    if conditions_and_changes is None:
         return
     number = arch_number(truth.arch)
-    behind = _number(way.block) > number
-    block = _first(way, number) or (way.block if behind else None)
+    behind = _number(call_path.block) > number
+    block = _first_block(call_path, number) or (call_path.block if behind else None)
     if block is None:
         return
-    conditions, other = wanted
-    needed = {word for fact in conditions for word in _WORD.findall(fact)} | _locals(text, one)
-    if not all(_is_seen(text, way, word, block, truth) for word in needed):
-        return
-    asks = tuple(simplest(conditions))
-    steps = steps_of(
-        way.inner, lambda fact: fact if one is decides else own_condition(fact, truth, flags)
+    conditions, changed_count = conditions_and_changes
+    needed_names = {word for fact in conditions for word in _WORD.findall(fact)} | _locals(
+        text, model
     )
-    cost = other, -arch_number(one.family.arch), len(asks)
-    last = behind and block is way.block
-    yield cost, ArchBlock(one, block, steps, asks, way.around, truth.arch, below, last)
+    if not all(_is_visible(text, call_path, word, block, truth) for word in needed_names):
+        return
+    simplified = tuple(simplest(conditions))
+    steps = steps_of(
+        call_path.inner,
+        lambda fact: fact if model is decides else own_condition(fact, truth, flags),
+    )
+    cost = changed_count, -arch_number(model.family.arch), len(simplified)
+    is_behind = behind and block is call_path.block
+    yield (
+        cost,
+        ArchBlock(model, block, steps, simplified, call_path.around, truth.arch, below, is_behind),
+    )
 
 
-def _locals(text: Text, one: KnownReturn) -> set[str]:
-    """What a function computes or is told, as far as its return has it."""
-    span = one.entry.body_span
+def _locals(text: Text, known_return: KnownReturn) -> set[str]:
+    """Returns the local constants and parameters that a return's value uses."""
+    span = known_return.entry.body_span
     assert span is not None, "it has values"
     words = set(_WORD.findall(text.uncommented[span.start : span.end].decode(errors="replace")))
-    computed = {w for w in words if defined(text.code, one.function.body, w) is not None}
-    return computed | (words & set(one.function.parameters))
+    computed = {
+        word for word in words if defined(text.code, known_return.function.body, word) is not None
+    }
+    return computed | (words & set(known_return.function.parameters))
 
 
-def _first(way: _Way, number: int) -> Clause | None:
-    """The first block that is for no later architecture."""
-    for clause in way.body.clauses:
-        if since_of(clause) and clause.scope == way.block.scope and _number(clause) <= number:
+def _first_block(call_path: _CallPath, number: int) -> Clause | None:
+    """Returns the first block that is not for a later architecture."""
+    for clause in call_path.body.clauses:
+        if since_of(clause) and clause.scope == call_path.block.scope and _number(clause) <= number:
             return clause
     return None
 
 
 def _number(block: Clause) -> int:
-    """The architecture that a block is for: 107."""
+    """Returns the architecture of a block as a number: 107."""
     since = since_of(block)
     assert since is not None, "it is a block for an architecture"
     return int(f"{since[2]}{since[3]}")
 
 
-def _is_seen(text: Text, way: _Way, word: str, block: Clause, truth: Truth) -> bool:
-    """Whether a name means the same in front of a block."""
+def _is_visible(text: Text, call_path: _CallPath, word: str, block: Clause, truth: Truth) -> bool:
+    """Checks that a name has the same meaning in front of a block."""
     if word in {"not", "and", "or", "true", "false"} or word in truth.traits:
         return True
-    if word in way.function.parameters:
+    if word in call_path.function.parameters:
         return True
-    at = defined(text.code, way.function.body, word)
-    if at is None or at > block.start:
+    definition = defined(text.code, call_path.function.body, word)
+    if definition is None or definition > block.start:
         return False
-    around = [s.span for s in way.body.scopes if s.span.start <= at < s.span.end]
-    inner = max(around, key=lambda span: span.start)
+    enclosing = [
+        scope.span
+        for scope in call_path.body.scopes
+        if scope.span.start <= definition < scope.span.end
+    ]
+    inner = max(enclosing, key=lambda span: span.start)
     return inner.start <= block.start < inner.end
 
 
 def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Addition:
-    """One block with all returns that go there."""
+    """Writes one block with all returns that go in front of the same block."""
     first = blocks[0][0]
     indent = indent_of(text.data, first.block.start)
     rows = block_rows([_nested(text, *pair) for pair in blocks], indent + UNIT)
-    held = bounds(first.block, first.since, first.below)
+    arch_conditions = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []
-    lines = [*condition_lines(held, indent), f"{indent}{{", *rows, f"{indent}}}"]
+    lines = [*condition_lines(arch_conditions, indent), f"{indent}{{", *rows, f"{indent}}}"]
     if first.behind:
         return insert(text, below_line(text, first.block.end), [*gap, *lines])
     lines += gap
@@ -257,35 +287,35 @@ def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Ad
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """A return with what it asks for."""
+    """A return with its conditions."""
 
     steps: tuple[Step, ...]
     more: tuple[str, ...]
-    """What the model asks for nowhere on the way to its return."""
+    """Conditions that occur at no nesting level of the model."""
     rows: Callable[[str], list[str]]
-    """Its lines, with an indent."""
+    """Returns its lines at the given indentation."""
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """All that it asks for."""
+        """All conditions of the return."""
         return (*(fact for step in self.steps for fact in step.facts), *self.more)
 
 
-def _nested(text: Text, front: ArchBlock, new: Returned) -> Nested:
+def _nested(text: Text, arch_block: ArchBlock, returned: Returned) -> Nested:
     def rows(indent: str) -> list[str]:
-        found = statement(text, front.beside.entry, new, indent, front.around)
-        alone = front.beside.entry.format_off
-        return [_SQUEEZED.sub(", ", row) for row in found] if alone else found
+        lines = statement(text, arch_block.beside.entry, returned, indent, arch_block.around)
+        is_unformatted = arch_block.beside.entry.format_off
+        return [_SQUEEZED.sub(", ", row) for row in lines] if is_unformatted else lines
 
-    return nested(front.steps, front.conditions, rows)
+    return nested(arch_block.steps, arch_block.conditions, rows)
 
 
 def bounds(block: Clause, since: str, below: str | None) -> list[str]:
-    """What a block for an architecture asks for, spelled as in another."""
-    spelled = since_of(block)
-    assert spelled is not None, "it is a block for an architecture"
-    held = [f"cc >= {capability_of(spelled[1], since)}"]
-    return [*held, f"cc < {capability_of(spelled[1], below)}"] if below else held
+    """Returns the conditions of an architecture block in the spelling of an existing block."""
+    spelling = since_of(block)
+    assert spelling is not None, "it is a block for an architecture"
+    conditions = [f"cc >= {capability_of(spelling[1], since)}"]
+    return [*conditions, f"cc < {capability_of(spelling[1], below)}"] if below else conditions
 
 
 def capability_of(name: str, arch: str) -> str:
@@ -294,105 +324,122 @@ def capability_of(name: str, arch: str) -> str:
     return f"{name}{{{number // 10}, {number % 10}}}"
 
 
-# Returns of a new function or block within each other as those are that they are made after.
+# Nested returns
+#
+# Returns of a new function or block are nested like their models:
 #
 #     switch (key_size)
 #     {
 #       case 4:
 #         switch (value_size)
 #
-# A return that shares no condition with another one has a plain `if` for itself.
+# A return that shares no condition with another one gets a plain `if`.
 
 
 def steps_of(clauses: Clauses, own: Callable[[str], str | None]) -> tuple[Step, ...]:
-    """The levels of a model, with the conditions of a new return in place of its own."""
+    """Returns the levels of a model, with the new return's conditions in place of the model's."""
     return tuple(
-        Step(clause.kind, tuple(fact for one in facts_of((clause,)) if (fact := own(one))))
+        Step(
+            clause.kind, tuple(own_fact for fact in facts_of((clause,)) if (own_fact := own(fact)))
+        )
         for clause in clauses
     )
 
 
 def nested(steps: Sequence[Step], asks: Sequence[str], rows: Callable[[str], list[str]]) -> Nested:
-    """The conditions of a return, each at the first level of its model that has it."""
-    left = list(asks)
-    found: list[Step] = []
+    """Assigns each condition to the first level of the model that has it."""
+    remaining = list(asks)
+    steps_found: list[Step] = []
     for step in steps:
-        mine = [fact for fact in dict.fromkeys(map(plain, step.facts)) if fact in left]
-        left = [fact for fact in left if fact not in mine]
-        if mine:
-            found.append(replace(step, facts=tuple(mine)))
-    return Nested(tuple(found), tuple(left), rows)
+        matching = [fact for fact in dict.fromkeys(map(plain, step.facts)) if fact in remaining]
+        remaining = [fact for fact in remaining if fact not in matching]
+        if matching:
+            steps_found.append(replace(step, facts=tuple(matching)))
+    return Nested(tuple(steps_found), tuple(remaining), rows)
 
 
-def leaving(ones: Sequence[Nested], indent: str) -> tuple[list[str], list[Nested]]:
-    """What all returns ask for, and their model left a function for before: so does the new one."""
-    shared = [fact for fact in _shared(ones) if len(opposites([fact])) == 1]
+def leaving(returns: Sequence[Nested], indent: str) -> tuple[list[str], list[Nested]]:
+    """Turns conditions that all returns share into an early `return {};`, as in their model."""
+    shared = [fact for fact in _shared_conditions(returns) if len(opposites([fact])) == 1]
     if not shared:
-        return [], list(ones)
-    left = " || ".join(opposites([fact])[0] for fact in shared)
-    rows = guarded((left,), [f"{indent}{UNIT}return {{}};"], indent)
-    return [*rows, ""], _without(ones, shared)
+        return [], list(returns)
+    exit_condition = " || ".join(opposites([fact])[0] for fact in shared)
+    rows = guarded((exit_condition,), [f"{indent}{UNIT}return {{}};"], indent)
+    return [*rows, ""], _without_shared(returns, shared)
 
 
-def _shared(ones: Sequence[Nested]) -> list[str]:
-    """What several returns all ask for, beside what their models do."""
-    found = ones[0].more if len(ones) > 1 else ()
-    return [fact for fact in found if all(fact in one.more for one in ones)]
+def _shared_conditions(returns: Sequence[Nested]) -> list[str]:
+    """Returns the conditions that all returns share and that their models do not have."""
+    candidates = returns[0].more if len(returns) > 1 else ()
+    return [
+        fact for fact in candidates if all(fact in nested_return.more for nested_return in returns)
+    ]
 
 
-def _without(ones: Sequence[Nested], shared: Sequence[str]) -> list[Nested]:
-    kept = [tuple(fact for fact in one.more if fact not in shared) for one in ones]
-    return [replace(one, more=more) for one, more in zip(ones, kept, strict=True)]
+def _without_shared(returns: Sequence[Nested], shared: Sequence[str]) -> list[Nested]:
+    remaining = [
+        tuple(fact for fact in nested_return.more if fact not in shared)
+        for nested_return in returns
+    ]
+    return [
+        replace(nested_return, more=conditions)
+        for nested_return, conditions in zip(returns, remaining, strict=True)
+    ]
 
 
-def block_rows(ones: Sequence[Nested], indent: str) -> list[str]:
-    """The lines of returns in a block, within an `if` for what all of them ask for."""
-    if shared := _shared(ones):
-        first = Step("if", tuple(shared))
-        ones = [replace(one, steps=(first, *one.steps)) for one in _without(ones, shared)]
-    return nested_rows(ones, indent)
+def block_rows(returns: Sequence[Nested], indent: str) -> list[str]:
+    """Writes the returns of a block, within one `if` for the conditions they all share."""
+    if shared := _shared_conditions(returns):
+        shared_step = Step("if", tuple(shared))
+        returns = [
+            replace(nested_return, steps=(shared_step, *nested_return.steps))
+            for nested_return in _without_shared(returns, shared)
+        ]
+    return nested_rows(returns, indent)
 
 
-def nested_rows(ones: Sequence[Nested], indent: str, switched: Collection[str] = ()) -> list[str]:
-    """The lines of returns that stand in one block; some values have a `switch` for one case."""
+def nested_rows(
+    returns: Sequence[Nested], indent: str, switched: Collection[str] = ()
+) -> list[str]:
+    """Writes the returns of one block; operands in `switched` get a `switch` even for one case."""
     rows: list[str] = []
-    for subject, groups in _runs(_groups(ones), switched):
+    for subject, groups in _runs(_groups(returns), switched):
         if subject is None:
             for group in groups:
-                rows += _if(group, indent)
+                rows += _if_rows(group, indent)
         else:
-            rows += _switch(subject, groups, indent)
+            rows += _switch_rows(subject, groups, indent)
     return rows
 
 
 _Group = list[Nested]
 
 
-def _groups(ones: Sequence[Nested]) -> list[_Group]:
-    """Returns with the same first step, as far as that changes nothing for those between."""
-    found: list[_Group] = []
-    for one in ones:
-        for place in range(len(found) - 1, -1, -1):
-            if one.steps and found[place][0].steps[:1] == one.steps[:1]:
-                found[place].append(one)
+def _groups(returns: Sequence[Nested]) -> list[_Group]:
+    """Groups returns by their first step where reordering does not change which one is taken."""
+    groups: list[_Group] = []
+    for nested_return in returns:
+        for index in range(len(groups) - 1, -1, -1):
+            if nested_return.steps and groups[index][0].steps[:1] == nested_return.steps[:1]:
+                groups[index].append(nested_return)
                 break
-            if not all(_apart(one, other) for other in found[place]):
-                found.append([one])
+            if not all(_are_exclusive(nested_return, other) for other in groups[index]):
+                groups.append([nested_return])
                 break
         else:
-            found.append([one])
-    return found
+            groups.append([nested_return])
+    return groups
 
 
-def _apart(one: Nested, other: Nested) -> bool:
-    """Whether no workload is for both."""
-    return any(excluded(fact, other.asks) for fact in one.asks)
+def _are_exclusive(first: Nested, second: Nested) -> bool:
+    """Checks that no workload matches both returns."""
+    return any(excluded(fact, second.asks) for fact in first.asks)
 
 
 def _runs(
     groups: Sequence[_Group], switched: Collection[str] = ()
 ) -> Iterator[tuple[str | None, list[_Group]]]:
-    """Groups that are cases of one `switch`, and those that are not."""
+    """Splits groups into runs that are cases of one `switch` and runs that are not."""
     runs: list[tuple[str | None, list[_Group]]] = []
     for group in groups:
         steps = group[0].steps
@@ -405,36 +452,42 @@ def _runs(
         yield (subject if len(run) > 1 or subject in switched else None), run
 
 
-def _if(group: _Group, indent: str) -> list[str]:
-    """One `if` for all that the returns of a group share; none where they ask for nothing."""
+def _if_rows(group: _Group, indent: str) -> list[str]:
+    """Writes one `if` for the conditions that a group shares, or none if there are none."""
     if len(group) == 1:
-        (one,) = group
-        return guarded(one.asks, one.rows(indent + UNIT), indent) if one.asks else one.rows(indent)
+        (nested_return,) = group
+        return (
+            guarded(nested_return.asks, nested_return.rows(indent + UNIT), indent)
+            if nested_return.asks
+            else nested_return.rows(indent)
+        )
     facts: list[str] = []
-    while (step := group[0].steps[:1]) and all(one.steps[:1] == step for one in group):
+    while (step := group[0].steps[:1]) and all(
+        nested_return.steps[:1] == step for nested_return in group
+    ):
         facts += step[0].facts
-        group = [_within(one) for one in group]
+        group = [_inside_first_step(nested_return) for nested_return in group]
     return guarded(facts, nested_rows(group, indent + UNIT), indent)
 
 
-def _switch(subject: str, groups: Sequence[_Group], indent: str) -> list[str]:
-    """`switch (…)`; what has no case, or returns nothing in its own, goes on behind it."""
-    label, inside = indent + UNIT, indent + UNIT * 2
+def _switch_rows(subject: str, groups: Sequence[_Group], indent: str) -> list[str]:
+    """Writes a `switch`; workloads that match no case, or no return in it, continue behind it."""
+    label_indent, body_indent = indent + UNIT, indent + UNIT * 2
     rows = [f"{indent}switch ({subject})", f"{indent}{{"]
-    cases = [[_within(one) for one in group] for group in groups]
+    cases = [[_inside_first_step(nested_return) for nested_return in group] for group in groups]
     switched = {inner for case in cases for inner, _ in _runs(_groups(case)) if inner}
-    for group, within in sorted(zip(groups, cases, strict=True), key=_size):
-        rows.append(f"{label}case {group[0].steps[0].facts[0].partition(' == ')[2]}:")
-        rows += nested_rows(within, inside, switched)
-        rows += [f"{inside}break;"] if within[-1].asks else []
-    return [*rows, f"{label}default:", f"{inside}break;", f"{indent}}}"]
+    for group, returns in sorted(zip(groups, cases, strict=True), key=_case_size):
+        rows.append(f"{label_indent}case {group[0].steps[0].facts[0].partition(' == ')[2]}:")
+        rows += nested_rows(returns, body_indent, switched)
+        rows += [f"{body_indent}break;"] if returns[-1].asks else []
+    return [*rows, f"{label_indent}default:", f"{body_indent}break;", f"{indent}}}"]
 
 
-def _size(case: tuple[_Group, _Group]) -> Sizes:
-    """The number of a case, by which those of a `switch` are sorted."""
+def _case_size(case: tuple[_Group, _Group]) -> Sizes:
+    """Returns the sort key of a case within its `switch`."""
     return sizes_of(case[0][0].steps[0].facts)
 
 
-def _within(one: Nested) -> Nested:
-    """A return in the block of its first step."""
-    return replace(one, steps=one.steps[1:])
+def _inside_first_step(nested_return: Nested) -> Nested:
+    """Returns a return as seen from inside the block of its first step."""
+    return replace(nested_return, steps=nested_return.steps[1:])

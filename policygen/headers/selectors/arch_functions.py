@@ -1,4 +1,4 @@
-"""A function of its own for an architecture, and the block that asks it, made after another's.
+"""Adds a function for an architecture and the block that calls it, modeled on another's.
 
 auto sm90_tuning = get_sm90_tuning(accum_t, operation_t, offset_size, accum_size);
 if (cc >= ::cuda::compute_capability{9, 0} && sm90_tuning)
@@ -54,25 +54,25 @@ from policygen.model.tuning import Entry
 
 @dataclass(frozen=True, slots=True)
 class ArchFunction:
-    """A return in a function that is made after another one."""
+    """A return in a new function that is modeled on an existing one."""
 
     beside: KnownReturn
-    """The return that it is like, of the function that is the model."""
+    """The model return, in the model function."""
     asked: int
-    """Where the model is called."""
+    """The offset of the call of the model function."""
     variable: str
-    """What its answer is called there."""
+    """The variable that holds the model function's result."""
     block: Clause
-    """What is done with the answer."""
+    """The block that uses the result."""
     steps: tuple[Step, ...]
-    """The levels at which the model asks for them."""
+    """The nesting levels and conditions of the model return."""
     conditions: tuple[str, ...]
     since: str
     below: str | None
 
     @property
     def function(self) -> Function:
-        """The model."""
+        """The model function."""
         return self.beside.function
 
     @property
@@ -82,31 +82,33 @@ class ArchFunction:
 
 
 def arch_function(
-    text: Text, known: Sequence[KnownReturn], bodies: Bodies, truth: Truth, below: str | None
+    text: Text, returns: Sequence[KnownReturn], bodies: Bodies, truth: Truth, below: str | None
 ) -> ArchFunction | None:
-    """After the newest function of an earlier architecture, where it can be told apart by name."""
-    flags = {fact for one in known for fact in one.entry.args}
-    found: list[tuple[tuple[int, ...], ArchFunction]] = []
-    for one in known:
-        name = one.function.name.replace(one.family.arch, truth.arch)
-        if not one.function.optional or name in {function.name for function, _ in bodies}:
+    """Models it on the newest function of an earlier architecture that has the arch in its name."""
+    flags = {fact for model in returns for fact in model.entry.args}
+    candidates: list[tuple[tuple[int, ...], ArchFunction]] = []
+    for model in returns:
+        name = model.function.name.replace(model.family.arch, truth.arch)
+        if not model.function.optional or name in {function.name for function, _ in bodies}:
             continue
-        wanted = asked(one, facts_of(one.clauses), truth, flags)
-        if wanted is None:
+        conditions_and_changes = asked(model, facts_of(model.clauses), truth, flags)
+        if conditions_and_changes is None:
             continue
-        conditions, other = wanted
-        asks = tuple(simplest(conditions))
-        steps = steps_of(one.clauses, lambda fact: own_condition(fact, truth, flags))
-        for at, variable, block in _calls(text, one.function, bodies):
-            made = ArchFunction(one, at, variable, block, steps, asks, truth.arch, below)
-            cost = -arch_number(one.family.arch), other, len(conditions)
-            found.append((cost, made))
-    best = min(found, key=lambda pair: pair[0], default=None)
+        conditions, changed_count = conditions_and_changes
+        simplified = tuple(simplest(conditions))
+        steps = steps_of(model.clauses, lambda fact: own_condition(fact, truth, flags))
+        for call_start, variable, block in _calls(text, model.function, bodies):
+            new_function = ArchFunction(
+                model, call_start, variable, block, steps, simplified, truth.arch, below
+            )
+            cost = -arch_number(model.family.arch), changed_count, len(conditions)
+            candidates.append((cost, new_function))
+    best = min(candidates, key=lambda candidate: candidate[0], default=None)
     return best[1] if best else None
 
 
 def _calls(text: Text, model: Function, bodies: Bodies) -> Iterator[tuple[int, str, Clause]]:
-    """`auto sm100_tuning = get_sm100_tuning(…);`, and the block that asks for it."""
+    """Finds `auto sm100_tuning = get_sm100_tuning(…);` and the block that tests the result."""
     call = re.compile(rb"(?:const\s+)?auto\s+(\w+)\s*=\s*" + model.name.encode() + rb"\s*\(")
     for function, body in bodies:
         for match in call.finditer(text.code, function.body.start, function.body.end):
@@ -118,36 +120,36 @@ def _calls(text: Text, model: Function, bodies: Bodies) -> Iterator[tuple[int, s
 
 @dataclass(frozen=True, slots=True)
 class AddedFields:
-    """What a struct of returned values has to have besides, and where that is read."""
+    """Fields that a struct of returned values needs added, and the places that read them."""
 
     struct: Struct
     members: Mapping[str, AddedMember]
 
     def declared(self, text: Text, structs: Mapping[str, Struct]) -> Iterator[tuple[int, str]]:
-        """The fields that the struct does not have yet, behind its last one."""
+        """Yields the fields that the struct lacks, with the offset behind its last field."""
         end = line_end(text.data, len(text.code[: self.struct.body.end].rstrip()) - 1)
-        by = indent_of(text.data, self.struct.span.start) + _UNIT
+        indent = indent_of(text.data, self.struct.span.start) + UNIT
         for name, member in self.members.items():
             if name not in self.struct.fields:
-                row = f"{by}{_type(text, structs, name)} {name} = {member.default};"
+                row = f"{indent}{_type(text, structs, name)} {name} = {member.default};"
                 yield end, f"{newline(text.data)}{row}"
 
     def read(self, text: Text, scope: Span, variable: str) -> list[Change]:
-        """Reads the fields where a policy is made of the others of the struct."""
+        """Reads the fields where a policy is constructed from the struct's other fields."""
         changes: list[Change] = []
         for name, member in self.members.items():
             if name in self.struct.fields:
-                continue  # what is made of it has it already
+                continue  # the policy reads it already
             uses = re.compile(rb"\b%b->" % variable.encode()).finditer(text.code, *scope)
             lists = {_list_around(text.code, scope, match.start()) for match in uses}
-            items = {s for one in lists if one for s in split_list(text.code, *one)}
-            found = spelled_as(text.code, items, member.default)
-            if len(found) != 1:
+            items = {item for span in lists if span for item in split_list(text.code, *span)}
+            matching = spelled_as(text.code, items, member.default)
+            if len(matching) != 1:
                 raise InputError(
                     f"{text.path}:{text.line(scope.start)}: {self.struct.name} cannot have {name}:"
                     f" {member.default} is not one of the values that are made of it"
                 )
-            changes += [(span, f"{variable}->{name}") for span in found]
+            changes += [(span, f"{variable}->{name}") for span in matching]
         return changes
 
 
@@ -156,7 +158,7 @@ def add_function(
     functions: Sequence[tuple[ArchFunction, Returned]],
     fields: AddedFields | None = None,
 ) -> tuple[Addition, Addition]:
-    """The function with all returns for the architecture, and the block that asks it."""
+    """Returns the function with all returns for the architecture, and the block that calls it."""
     return _function(text, functions), _block(text, functions[0][0], fields)
 
 
@@ -167,58 +169,57 @@ def _function(text: Text, functions: Sequence[tuple[ArchFunction, Returned]]) ->
     head = text.data[start : model.body.start].decode().splitlines()
     indent = indent_of(text.data, start + len(head[0]) - len(head[0].lstrip()))
     rows = [_renamed(row, first) for row in head]
-    inside = indent + UNIT
-    left, ones = leaving([_nested(text, *pair) for pair in functions], inside)
-    rows += [*left, *nested_rows(ones, inside)]
+    body_indent = indent + UNIT
+    exit_lines, returns = leaving([_nested(text, *pair) for pair in functions], body_indent)
+    rows += [*exit_lines, *nested_rows(returns, body_indent)]
     rows += ["", f"{indent}{UNIT}return {{}};", f"{indent}}}", ""]
     return insert(text, above(text, start), rows)
 
 
-def _nested(text: Text, one: ArchFunction, new: Returned) -> Nested:
+def _nested(text: Text, place: ArchFunction, returned: Returned) -> Nested:
     def rows(indent: str) -> list[str]:
-        return statement(text, one.beside.entry, new, indent)
+        return statement(text, place.beside.entry, returned, indent)
 
-    return nested(one.steps, one.conditions, rows)
+    return nested(place.steps, place.conditions, rows)
 
 
-def _block(text: Text, one: ArchFunction, fields: AddedFields | None) -> Addition:
-    """Before that of an earlier architecture, behind that of a later one."""
-    data, block = text.data, one.block
+def _block(text: Text, place: ArchFunction, fields: AddedFields | None) -> Addition:
+    """Writes the block before that of an earlier architecture, or behind that of a later one."""
+    data, block = text.data, place.block
     indent = indent_of(data, block.start)
-    call = data[line_start(data, one.asked) : data.index(b";", one.asked) + 1].decode()
-    opened = _body(text, block)
-    reads = fields.read(text, Span(opened, block.end), one.variable) if fields else []
-    body = copy(text, Span(line_start(data, opened), block.end), reads)
-    held = [*bounds(block, one.since, one.below), *besides_arch(block)]
-    rows = [*call.splitlines(), *condition_lines(held, indent), *body.splitlines()]
-    rows = [part for row in rows for part in wrapped(_renamed(row, one), indent)]
+    call = data[line_start(data, place.asked) : data.index(b";", place.asked) + 1].decode()
+    body_start = _body(text, block)
+    changes = fields.read(text, Span(body_start, block.end), place.variable) if fields else []
+    body = copy(text, Span(line_start(data, body_start), block.end), changes)
+    conditions = [*bounds(block, place.since, place.below), *besides_arch(block)]
+    rows = [*call.splitlines(), *condition_lines(conditions, indent), *body.splitlines()]
+    rows = [part for row in rows for part in wrapped(_renamed(row, place), indent)]
     since = since_of(block)
     assert since is not None, "it is the block of an architecture"
-    if arch_number(one.since) > int(f"{since[2]}{since[3]}"):
-        return insert(text, above(text, one.asked), [*rows, ""])
+    if arch_number(place.since) > int(f"{since[2]}{since[3]}"):
+        return insert(text, above(text, place.asked), [*rows, ""])
     return insert(text, below_line(text, block.end), ["", *rows])
 
 
 def _body(text: Text, block: Clause) -> int:
-    """The brace that opens a block."""
+    """Returns the offset of the brace that opens a block."""
     condition = closing_bracket(text.code, text.code.index(b"(", block.start))
     assert condition is not None, "its condition was read"
     return text.code.index(b"{", condition)
 
 
-def _renamed(row: str, one: ArchFunction) -> str:
-    """A line with the names of the new architecture."""
-    row = re.sub(rf"\b{one.function.name}\b", one.name, row)
-    variable = one.variable.replace(one.beside.family.arch, one.since)
-    return re.sub(rf"\b{one.variable}\b", variable, row)
+def _renamed(row: str, place: ArchFunction) -> str:
+    """Replaces the model's names with those of the new architecture."""
+    row = re.sub(rf"\b{place.function.name}\b", place.name, row)
+    variable = place.variable.replace(place.beside.family.arch, place.since)
+    return re.sub(rf"\b{place.variable}\b", variable, row)
 
 
 # "sm100_tuning_values{16, 512, 2}"
 _NAMED = re.compile(rb"(?:\w+::)*(\w+)\s*\{")
-_UNIT = "  "
 
 
-# Makes a policy read a value from what a function returns, where it had the same for all.
+# Added struct fields
 #
 # struct sm100_tuning_values
 # {
@@ -230,30 +231,30 @@ _UNIT = "  "
 def returned_struct(
     text: Text, structs: Mapping[str, Struct], entry: Entry, names: Collection[str]
 ) -> Struct:
-    """Finds the struct that a return makes; refused where it is none of the header's."""
+    """Finds the struct that a return constructs; raises an error if the header has none."""
     assert entry.body_span is not None, "it has values"
-    named = _NAMED.match(text.code, *entry.body_span)
-    struct = structs.get(named[1].decode()) if named else None
+    match = _NAMED.match(text.code, *entry.body_span)
+    struct = structs.get(match[1].decode()) if match else None
     if struct is None or struct.unread is not None:
-        what = text.data[slice(*entry.body_span)].partition(b"(")[0].decode(errors="replace")
+        expression = text.data[slice(*entry.body_span)].partition(b"(")[0].decode(errors="replace")
         raise InputError(
-            f"{text.path}:{entry.line}: {what.strip()} has no place for {', '.join(names)}"
+            f"{text.path}:{entry.line}: {expression.strip()} has no place for {', '.join(names)}"
         )
     return struct
 
 
 def qualified(text: Text, structs: Mapping[str, Struct], name: str, value: str) -> str:
-    """A value as the header has others of its type: `LoadPrefetch::l1`, `LOAD_DEFAULT`."""
-    for kind in sorted(_types(structs, name)):
-        scope = kind.rpartition("::")[2]
-        used = re.search(rb"((?:\w+::)*%b::)\w+" % scope.encode(), text.code)
-        if used:
-            return f"{used[1].decode()}{value}"
+    """Qualifies a value like others of its type: `LoadPrefetch::l1`, `LOAD_DEFAULT`."""
+    for type_name in sorted(_types(structs, name)):
+        scope = type_name.rpartition("::")[2]
+        match = re.search(rb"((?:\w+::)*%b::)\w+" % scope.encode(), text.code)
+        if match:
+            return f"{match[1].decode()}{value}"
     return value
 
 
 def _type(text: Text, structs: Mapping[str, Struct], name: str) -> str:
-    """The type of the field that takes the value: that of a policy has the same name."""
+    """Returns the field's type, taken from the policy field of the same name."""
     types = _types(structs, name)
     if len(types) != 1:
         raise InputError(f"{text.path}: no policy tells the type of {name}")
@@ -261,29 +262,35 @@ def _type(text: Text, structs: Mapping[str, Struct], name: str) -> str:
 
 
 def _types(structs: Mapping[str, Struct], name: str) -> set[str]:
-    pairs = (p for s in structs.values() for p in zip(s.fields, s.types, strict=True))
-    return {kind for field, kind in pairs if field == name}
+    pairs = (
+        field_type
+        for struct in structs.values()
+        for field_type in zip(struct.fields, struct.types, strict=True)
+    )
+    return {type_name for field, type_name in pairs if field == name}
 
 
-def _list_around(code: bytes, scope: Span, at: int) -> Span | None:
-    """The list in braces or parentheses that a place is an item of."""
-    opened = opening_bracket(code, scope.start, at)
-    if opened is None or b";" in code[opened:at]:
+def _list_around(code: bytes, scope: Span, offset: int) -> Span | None:
+    """Returns the list in braces or parentheses that encloses an offset."""
+    opening = opening_bracket(code, scope.start, offset)
+    if opening is None or b";" in code[opening:offset]:
         return None
-    close = closing_bracket(code, opened)
-    return Span(opened + 1, close) if close else None
+    close = closing_bracket(code, opening)
+    return Span(opening + 1, close) if close else None
 
 
-def rewrapped(text: Text, span: Span, new: str) -> tuple[Span, str]:
-    """The whole line in which something changes, with a line for each value where it is long."""
+def rewrapped(text: Text, span: Span, replacement: str) -> tuple[Span, str]:
+    """Rewraps the whole line around a change, one value per line if it is too long."""
     start, end = line_start(text.data, span.start), line_end(text.data, span.end)
-    row = f"{text.data[start : span.start].decode()}{new}{text.data[span.end : end].decode()}"
+    row = (
+        f"{text.data[start : span.start].decode()}{replacement}{text.data[span.end : end].decode()}"
+    )
     indent = row[: len(row) - len(row.lstrip())]
     return Span(start, end), newline(text.data).join(wrapped(row, indent))
 
 
 def calls_of(text: Text, function: str, bodies: Bodies) -> Iterator[tuple[Span, str]]:
-    """Finds where a function's answer is used, and what it is called there."""
+    """Finds the calls of a function, as the scope and name of the variable with the result."""
     call = re.compile(rb"\bauto\s+(\w+)\s*=\s*(?:\w+::)*%b\s*\(" % function.encode())
     code = text.code
     for caller, _ in bodies:
@@ -291,78 +298,85 @@ def calls_of(text: Text, function: str, bodies: Bodies) -> Iterator[tuple[Span, 
             yield _scope(code, match.start()), match[1].decode()
 
 
-def _scope(code: bytes, at: int) -> Span:
-    """The rest of the block in which a variable is declared; that of the `if` around it."""
-    opened = opening_bracket(code, 0, at)
-    if opened is None:
-        return Span(at, at)
-    close = closing_bracket(code, opened) or at
-    if code.startswith(b"(", opened):
+def _scope(code: bytes, offset: int) -> Span:
+    """Returns the rest of a variable's block, or of the `if` that declares it."""
+    opening = opening_bracket(code, 0, offset)
+    if opening is None:
+        return Span(offset, offset)
+    close = closing_bracket(code, opening) or offset
+    if code.startswith(b"(", opening):
         close = closing_bracket(code, code.index(b"{", close)) or close
-    return Span(at, close)
+    return Span(offset, close)
 
 
 @dataclass(frozen=True, slots=True)
 class AddedParameters:
-    """A function, and the fields of its policy that returns are to tell it."""
+    """A function and the policy fields that it must take as parameters."""
 
     function: Function
     struct: Struct
     members: Mapping[str, AddedMember]
 
     def edits(self, text: Text) -> Iterator[tuple[Span, str]]:
-        """What its list of parameters gets, and the policy that it makes."""
+        """Yields the edits of the parameter list and of the policy that the function returns."""
         function, code = self.function, text.code
         types = dict(zip(self.struct.fields, self.struct.types, strict=True))
-        opened = code.index(b"(", code.index(function.name.encode(), function.span.start))
-        close = closing_bracket(code, opened)
+        opening = code.index(b"(", code.index(function.name.encode(), function.span.start))
+        close = closing_bracket(code, opening)
         assert close is not None, "it was read"
-        *_, last = split_list(code, opened + 1, close)
-        own = indent_of(text.data, last.start)
+        *_, last_parameter = split_list(code, opening + 1, close)
+        indent = indent_of(text.data, last_parameter.start)
         for name, member in self.members.items():
             if _parameter(name) in function.parameters:
                 continue
-            kind = types[name]
-            declared = f"{kind} {_parameter(name)} = {_default(kind, member.default)}"
-            gap = f",{newline(text.data)}{own}" if own else ", "
-            yield Span(last.end, last.end), gap + declared
-            yield self._made(text, name)
+            type_name = types[name]
+            declared = f"{type_name} {_parameter(name)} = {_default(type_name, member.default)}"
+            gap = f",{newline(text.data)}{indent}" if indent else ", "
+            yield Span(last_parameter.end, last_parameter.end), gap + declared
+            yield self._extended_return(text, name)
 
-    def _made(self, text: Text, name: str) -> tuple[Span, str]:
-        """The policy with the parameter behind its last value."""
+    def _extended_return(self, text: Text, name: str) -> tuple[Span, str]:
+        """Appends the parameter to the policy's values."""
         returns = read_body(text.code, self.function.body).returns
-        given = arguments(text.code, returns[0].value) if len(returns) == 1 else None
-        if given is None or len(given[1]) != self.struct.fields.index(name):
+        call = arguments(text.code, returns[0].value) if len(returns) == 1 else None
+        if call is None or len(call[1]) != self.struct.fields.index(name):
             line = text.line(self.function.span.start)
             raise InputError(
                 f"{text.path}:{line}: {self.function.name} has no place for {name}: what it returns"
                 " is no list of the values before it"
             )
-        at = given[1][-1].end
-        return rewrapped(text, Span(at, at), f", {_parameter(name)}")
+        end = call[1][-1].end
+        return rewrapped(text, Span(end, end), f", {_parameter(name)}")
 
 
-# Makes a function that makes policies take one value more, which it gave all of them.
+# Added parameters of a function that constructs policies
 #
-# constexpr auto make_scaled_policy(int threads_per_block, …, LookbackDelayPolicy delay,
-#                                   detail::LoadPrefetch load_prefetch =
-# detail::LoadPrefetch::none)
+# constexpr auto make_scaled_policy(int threads_per_block, …,
+#                                   detail::LoadPrefetch load_prefetch = detail::LoadPrefetch::none)
 
 
 def helper_of(
     text: Text, structs: Mapping[str, Struct], entry: Entry, members: Mapping[str, AddedMember]
 ) -> AddedParameters | None:
-    """Finds the function that makes what a return gives, where its policy has the fields."""
-    found = [f for f in find_functions(text.code, structs) if f.name == entry.inherits]
-    if len(found) != 1 or not members.keys() <= {*structs[found[0].returns].fields}:
+    """Finds the function that constructs a return's policy, if its policy has the fields."""
+    candidates = [
+        function
+        for function in find_functions(text.code, structs)
+        if function.name == entry.inherits
+    ]
+    if len(candidates) != 1 or not members.keys() <= {*structs[candidates[0].returns].fields}:
         return None
-    return AddedParameters(found[0], structs[found[0].returns], members)
+    return AddedParameters(candidates[0], structs[candidates[0].returns], members)
 
 
 def _parameter(field: str) -> str:
-    """`_load_prefetch` as a parameter is called."""
+    """Returns the parameter name of `_load_prefetch`."""
     return field.strip("_")
 
 
-def _default(kind: str, value: str) -> str:
-    return f"{kind}::{value}" if value.isidentifier() and value not in {"true", "false"} else value
+def _default(type_name: str, value: str) -> str:
+    return (
+        f"{type_name}::{value}"
+        if value.isidentifier() and value not in {"true", "false"}
+        else value
+    )

@@ -1,4 +1,4 @@
-"""Guarded returns as entries: what must hold, and which values are returned."""
+"""Reads guarded returns as entries: their conditions and the values they return."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from policygen.model.tuning import Entry, Family, Member, Value, conjunction
 _SINCE = re.compile(r"cc\s*>=?\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
 # "if (key_size == 16) // same as previous tuning"
 COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
-# "int", "unsigned long", "bool": no policy, whatever decides it
+# "int", "unsigned long", "bool": never a policy, whatever decides the value
 _SCALAR = re.compile(
     r"(?:(?:unsigned|signed|long|short|int|char|bool|void|double|float|size_t|::|std|cuda)\s*)+"
 )
@@ -46,7 +46,7 @@ _SELECTS = re.compile(rb"\bcompute_capability\b")
 
 
 def holds_selectors(data: bytes) -> bool:
-    """Whether there can be a policy selector in a header."""
+    """Checks whether a header may hold a policy selector."""
     return _SELECTS.search(data) is not None
 
 
@@ -62,7 +62,7 @@ class _Branches:
 
 
 def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
-    """The returns of each function that decides something, by architecture."""
+    """Reads the returns of each deciding function into one family per architecture."""
     code = source.text.code
     blocks = list(find_blocks(code))
     structs = structs_of(code, blocks)
@@ -71,7 +71,7 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
     check_returns(source.text, look(source.text.data), bodies)
     _check_results(source.text, blocks, functions)
     namespaces = find_namespaces(code)
-    known = _Branches(source, structs, {f.name: f for f in functions})
+    branches = _Branches(source, structs, {candidate.name: candidate for candidate in functions})
     families: list[Family] = []
     for function in functions:
         if function.helps:
@@ -82,21 +82,21 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
             raise source.text.error(
                 error.offset, f"{function.label}: cannot read this statement"
             ) from error
-        entries = list(_entries(known, function, body))
+        entries = list(_entries(branches, function, body))
         if not any(entry.args for _, entry in entries):
             continue  # it decides nothing
         if (unread := structs[function.returns].unread) is not None:
             raise source.text.error(unread, f"{function.returns}: cannot read this field")
-        at = function.span.start
-        space = "::".join(name for span, name in namespaces if span.start <= at < span.end)
+        start = function.span.start
+        namespace = "::".join(name for span, name in namespaces if span.start <= start < span.end)
         families += [
             Family(
                 name=function.label,
                 arch=arch,
                 header=header,
-                namespace=space,
+                namespace=namespace,
                 parameters=(),
-                entries=tuple(entry for own, entry in entries if own == arch),
+                entries=tuple(entry for entry_arch, entry in entries if entry_arch == arch),
             )
             for arch in dict.fromkeys(arch for arch, _ in entries)
         ]
@@ -108,91 +108,95 @@ def _check_results(
     blocks: Sequence[Block],
     functions: Sequence[Function],
 ) -> None:
-    """Raises at a function that asks for the architecture, and returns what is not known here."""
-    read = {function.body for function in functions}
+    """Raises an error at a function that tests the architecture and returns an unknown type."""
+    known_bodies = {function.body for function in functions}
     for block in blocks:
-        if block.kind != "function" or block.body in read or block.parameters is None:
+        if block.kind != "function" or block.body in known_bodies or block.parameters is None:
             continue
         result = result_of(text.code, block)
-        asks = _SELECTS.search(text.code, *block.parameters) or NAMED.search(block.name)
-        if asks and not _SCALAR.fullmatch(result):
-            named = f"{result}, which is no struct of this header"
-            returned = named if result else "what it deduces"
+        tests_arch = _SELECTS.search(text.code, *block.parameters) or NAMED.search(block.name)
+        if tests_arch and not _SCALAR.fullmatch(result):
+            not_a_struct = f"{result}, which is no struct of this header"
+            description = not_a_struct if result else "what it deduces"
             raise text.error(
                 block.start,
-                f"{block.name}: cannot read the policies of a function that returns {returned}",
+                f"{block.name}: cannot read the policies of a function that returns {description}",
                 remedy="Expected: constexpr auto NAME(…) -> TYPE { … }",
             )
 
 
-def _entries(known: _Branches, function: Function, body: Body) -> Iterator[tuple[str, Entry]]:
-    found = [
-        (arch_of(function, one.conditions), _entry(known, function, one)) for one in body.returns
+def _entries(branches: _Branches, function: Function, body: Body) -> Iterator[tuple[str, Entry]]:
+    entries = [
+        (arch_of(function, returned.conditions), _entry(branches, function, returned))
+        for returned in body.returns
     ]
-    found += _disabled(known, function, body)
-    yield from sorted(found, key=lambda pair: pair[1].span.start)
+    entries += _commented_entries(branches, function, body)
+    yield from sorted(entries, key=lambda arch_entry: arch_entry[1].span.start)
 
 
 def arch_of(function: Function, conditions: tuple[str, ...]) -> str:
-    """The architecture that a return is for: the last that is asked for, or the function's.
+    """Returns the architecture of a return: the last one tested, or the function's.
 
-    What holds for any compute capability counts as of the oldest.
+    A return for any compute capability counts as one for the oldest architecture.
     """
-    facts = [text for text in conjuncts(conditions) if "||" not in text]
-    since = [match for text in facts if (match := _SINCE.match(text))]
-    if since:
-        return f"sm{since[-1][1]}{since[-1][2]}"
-    named = NAMED.search(function.name)
-    return f"sm{named[1]}" if named else ladder()[0]
+    facts = [fact for fact in conjuncts(conditions) if "||" not in fact]
+    matches = [match for fact in facts if (match := _SINCE.match(fact))]
+    if matches:
+        return f"sm{matches[-1][1]}{matches[-1][2]}"
+    name_match = NAMED.search(function.name)
+    return f"sm{name_match[1]}" if name_match else ladder()[0]
 
 
-def _entry(known: _Branches, function: Function, one: Return) -> Entry:
-    text, comments = known.text, known.source.comments
-    members, inherits = _members(known, function, one.value)
-    lines = list(_lines(text, comments, one))
+def _entry(branches: _Branches, function: Function, returned: Return) -> Entry:
+    text, comments = branches.text, branches.source.comments
+    members, inherits = _members(branches, function, returned.value)
+    lines = list(_lines(text, comments, returned))
     notes = read_notes(lines, lives=True)
-    label = next((found for found in notes.labels if not found.rejected), None)
-    above = comments.above(one.statement)
-    guard = known.source.guards.at(one.span.start)
+    label = next((candidate for candidate in notes.labels if not candidate.rejected), None)
+    above = comments.above(returned.statement)
+    guard = branches.source.guards.at(returned.span.start)
     return Entry(
         kind="branch",
-        args=tuple(conjuncts(one.conditions)),
+        args=tuple(conjuncts(returned.conditions)),
         values=member_values(members),
         inherits=inherits,
         guard=guard.spelling,
         disabled=guard.never,
         variant=label.variant if label else None,
         scores=label.scores or None if label else None,
-        line=text.line(one.span.start),
+        line=text.line(returned.span.start),
         remarks=notes.remarks,
         labels=notes.labels,
         members=members,
-        layout="block" if b"\n" in text.data[one.statement : one.span.end] else "line",
-        format_off=known.source.format_is_off(one.span.start),
-        span=Span(one.statement, one.span.end),
-        inherits_span=one.value if inherits else None,
-        body_span=one.value,
+        layout="block" if b"\n" in text.data[returned.statement : returned.span.end] else "line",
+        format_off=branches.source.format_is_off(returned.span.start),
+        span=Span(returned.statement, returned.span.end),
+        inherits_span=returned.value if inherits else None,
+        body_span=returned.value,
         comment_span=Span(above[0].start, above[-1].end) if above else None,
         guard_span=guard.span,
     )
 
 
-def _lines(text: Text, comments: Comments, one: Return) -> Iterator[Line]:
-    """What stands above the return, or above an `if` on the same line, and behind it."""
-    around = [*comments.above(one.statement), *comments.inside(Span(one.statement, one.span.end))]
-    for comment in [*around, *comments.trailing(one.span.end)]:
+def _lines(text: Text, comments: Comments, returned: Return) -> Iterator[Line]:
+    """Yields comment lines above the return, above an `if` on the same line, and behind it."""
+    comments_around = [
+        *comments.above(returned.statement),
+        *comments.inside(Span(returned.statement, returned.span.end)),
+    ]
+    for comment in [*comments_around, *comments.trailing(returned.span.end)]:
         for line in comment_lines(text.data, comment):
             if not COMMENTED.match(line.text):
                 yield line
 
 
 def facts_of(clauses: Clauses) -> list[str]:
-    """What must hold inside of clauses, one fact each."""
+    """Returns the conditions of nested clauses, one fact each."""
     return list(conjuncts(conditions_of(clauses)))
 
 
 def conjuncts(conditions: tuple[str, ...]) -> Iterator[str]:
-    """What must hold, one fact each."""
+    """Splits conditions into facts that must all hold."""
     for text in conditions:
         depth, start = 0, 0
         for match in re.finditer(r"[({\[]|[)}\]]|&&|\|\|", text):
@@ -210,40 +214,42 @@ def conjuncts(conditions: tuple[str, ...]) -> Iterator[str]:
 
 
 def _members(
-    known: _Branches, function: Function, value: Span
+    branches: _Branches, function: Function, value: Span
 ) -> tuple[tuple[Member, ...], str | None]:
-    """The values by name; what another function decides is inherited from it."""
-    code = known.text.code
-    given = arguments(code, value)
-    spelling = squeeze(known.text.uncommented[value.start : value.end])
-    if given is None:
+    """Reads the values by name, and the function that the rest is inherited from."""
+    code = branches.text.code
+    call = arguments(code, value)
+    spelling = squeeze(branches.text.uncommented[value.start : value.end])
+    if call is None:
         return (), None if spelling.endswith("nullopt") else spelling
-    name, parts = given
-    short = name.rpartition("::")[2]
-    if short in known.functions and short not in known.structs:
-        names = known.functions[short].parameters
+    name, parts = call
+    short_name = name.rpartition("::")[2]
+    if short_name in branches.functions and short_name not in branches.structs:
+        names = branches.functions[short_name].parameters
     else:
-        struct = known.structs.get(short or function.returns)
+        struct = branches.structs.get(short_name or function.returns)
         names = struct.fields if struct else ()
     if not parts:
         return (), None
-    members = tuple(_flat(known, names, parts))
-    # `make_policy(*found, true)`: what is found has the numbers.
-    if len(parts) > len(names) or not any(type(m.value) is int for m in members):
+    members = tuple(_flattened_members(branches, names, parts))
+    # `make_policy(*found, true)`: `found` holds the numbers
+    if len(parts) > len(names) or not any(type(member.value) is int for member in members):
         return (), spelling
-    return members, name if short in known.functions else None
+    return members, name if short_name in branches.functions else None
 
 
-def _flat(known: _Branches, names: tuple[str, ...], parts: list[Span]) -> Iterator[Member]:
-    """The values of an aggregate, and of those within it: `lookback.items_per_thread`."""
+def _flattened_members(
+    branches: _Branches, names: tuple[str, ...], parts: list[Span]
+) -> Iterator[Member]:
+    """Flattens an aggregate and those nested in it: `lookback.items_per_thread`."""
     for name, part in zip(names, parts, strict=False):
-        given = arguments(known.text.code, part)
-        struct = known.structs.get(given[0].rpartition("::")[2]) if given and given[0] else None
-        if given is None or struct is None or len(given[1]) > len(struct.fields):
-            yield _member(known.text, name, part)
+        call = arguments(branches.text.code, part)
+        struct = branches.structs.get(call[0].rpartition("::")[2]) if call and call[0] else None
+        if call is None or struct is None or len(call[1]) > len(struct.fields):
+            yield _member(branches.text, name, part)
         else:
             inner = tuple(f"{name}.{field}" for field in struct.fields)
-            yield from _flat(known, inner, given[1])
+            yield from _flattened_members(branches, inner, call[1])
 
 
 def _member(text: Text, name: str, part: Span) -> Member:
@@ -260,63 +266,73 @@ def _member(text: Text, name: str, part: Span) -> Member:
 
 
 def _value(spelling: str) -> Value | None:
-    """`104 - 1` as 103, `1 << 2` as 4, an enumerator by its name; a formula has no value."""
+    """Evaluates `104 - 1` to 103; keeps an enumerator's name; returns None for a formula."""
     number = evaluate(spelling, lambda _: None)
     if number is not None:
         return number
-    found = literal("", spelling)
-    return found if isinstance(found, bool) or re.fullmatch(r"[A-Z][A-Z0-9_]*", spelling) else None
+    parsed = literal("", spelling)
+    return (
+        parsed if isinstance(parsed, bool) or re.fullmatch(r"[A-Z][A-Z0-9_]*", spelling) else None
+    )
 
 
-def _disabled(known: _Branches, function: Function, body: Body) -> Iterator[tuple[str, Entry]]:
-    """Conditions that are commented out: `// if (key_size == 16) // same as previous tuning`."""
-    text = known.text
+def _commented_entries(
+    branches: _Branches, function: Function, body: Body
+) -> Iterator[tuple[str, Entry]]:
+    """Reads commented-out conditions: `// if (key_size == 16) // same as previous tuning`."""
+    text = branches.text
     remarks: list[str] = []
-    last = None
-    for comment in known.source.comments.inside(function.body):
+    last_line = None
+    for comment in branches.source.comments.inside(function.body):
         for line in comment_lines(text.data, comment):
             match = COMMENTED.match(line.text)
             number = text.line(line.span.start)
-            if last != number - 1:
+            if last_line != number - 1:
                 remarks = []
-            last = number
+            last_line = number
             if match is None:
                 if line.text:
                     remarks.append(line.text)
                 continue
-            around = [s for s in body.scopes if s.span.start <= line.span.start < s.span.end]
-            inner = max(around, key=lambda s: s.span.start)
+            enclosing = [
+                scope
+                for scope in body.scopes
+                if scope.span.start <= line.span.start < scope.span.end
+            ]
+            inner = max(enclosing, key=lambda scope: scope.span.start)
             conditions = (*inner.conditions, match[1].strip())
-            behind = (match[3] or "").lstrip("/ ").strip()
+            trailing = (match[3] or "").lstrip("/ ").strip()
             yield (
                 arch_of(function, conditions),
                 Entry(
                     kind="branch",
                     args=tuple(conjuncts(conditions)),
-                    values=_spelled(known, function, match[2]),
+                    values=_commented_values(branches, function, match[2]),
                     inherits=None,
                     guard=None,
                     disabled=True,
                     variant=None,
                     scores=None,
                     line=number,
-                    remarks=tuple(word for word in (*remarks, behind) if word),
+                    remarks=tuple(word for word in (*remarks, trailing) if word),
                     span=line.span,
                 ),
             )
             remarks = []
 
 
-def _spelled(known: _Branches, function: Function, value: str | None) -> dict[str, Value]:
-    """The values of a return that is commented out, as far as they are constants."""
+def _commented_values(
+    branches: _Branches, function: Function, value: str | None
+) -> dict[str, Value]:
+    """Returns the constant values of a return that is commented out."""
     data = (value or "").encode()
-    given = arguments(data, Span(0, len(data))) if data else None
-    if given is None:
+    call = arguments(data, Span(0, len(data))) if data else None
+    if call is None:
         return {}
-    struct = known.structs.get(given[0].rpartition("::")[2] or function.returns)
-    parts = [data[part.start : part.end].decode() for part in given[1]]
+    struct = branches.structs.get(call[0].rpartition("::")[2] or function.returns)
+    parts = [data[part.start : part.end].decode() for part in call[1]]
     pairs = zip(struct.fields if struct else (), parts, strict=False)
-    return {name: text if (found := _value(text)) is None else found for name, text in pairs}
+    return {name: text if (parsed := _value(text)) is None else parsed for name, text in pairs}
 
 
 # "::cuda::compute_capability{10, 7}"
@@ -327,41 +343,43 @@ _CHOICE = re.compile(r"([^?]+)\?([^:?]+(?:::[^:?]+)*):(?!:)(.+)")
 _WORDS = {"not": "!", "and": "&&", "or": "||"}
 _WORD = re.compile(r"\b(?:not|and|or)\b")
 _DEEPEST = 8
-"""Constants that are made from others."""
+"""The deepest nesting of constants made from other constants."""
 
 
-# Whether a condition of a policy selector holds for one workload on one architecture.
+# Evaluation of conditions for one workload and architecture
 
 
 def locals_of(code: bytes, bodies: Iterable[Span]) -> dict[str, str]:
-    """The constants that functions compute, where a name means one thing in all of them."""
-    found: dict[str, set[str]] = {}
+    """Collects function-local constants whose name has one meaning in all functions."""
+    values: dict[str, set[str]] = {}
     for body in bodies:
         for match in _LOCAL.finditer(code, body.start, body.end):
-            found.setdefault(match[1].decode(), set()).add(squeeze(match[2]))
-    return {name: texts.pop() for name, texts in found.items() if len(texts) == 1}
+            values.setdefault(match[1].decode(), set()).add(squeeze(match[2]))
+    return {name: texts.pop() for name, texts in values.items() if len(texts) == 1}
 
 
 def defined(code: bytes, body: Span, name: str) -> int | None:
-    """Where a function computes a constant."""
-    found = (m for m in _LOCAL.finditer(code, body.start, body.end) if m[1].decode() == name)
-    return next((match.start() for match in found), None)
+    """Returns the offset at which a function defines a constant."""
+    matches = (
+        match for match in _LOCAL.finditer(code, body.start, body.end) if match[1].decode() == name
+    )
+    return next((match.start() for match in matches), None)
 
 
 @dataclass(slots=True)
 class Truth:
-    """What is known of a workload on an architecture."""
+    """The known facts of a workload on an architecture."""
 
     traits: Mapping[str, Value]
     arch: str
     constants: Mapping[str, str]
-    """What functions compute from the traits."""
+    """Constants that functions compute from the traits."""
     _enumerators: dict[str, int] = field(default_factory=dict)
 
     def holds(self, condition: str) -> bool | None:
-        """Whether a condition holds; none where that is not known."""
-        found = self._value(condition, 0)
-        return None if found is None else bool(found)
+        """Evaluates a condition; None if it depends on something unknown."""
+        value = self._value(condition, 0)
+        return None if value is None else bool(value)
 
     def _value(self, text: str, depth: int) -> int | None:
         if depth > _DEEPEST:
@@ -384,7 +402,7 @@ class Truth:
         return self._enumerator(name.rpartition("::")[2]) if "::" in name else None
 
     def _enumerator(self, name: str) -> int:
-        """A number of its own for each: they are only compared."""
+        """Returns a unique number per enumerator; enumerators are only compared."""
         return self._enumerators.setdefault(name, len(self._enumerators))
 
 
@@ -395,17 +413,17 @@ FLAG = re.compile(r"(not\s+|!\s*)?(\w+)")
 _NOT = re.compile(r"!\((.*)\)")
 
 
-# Conditions of policy selectors: opposites, what excludes what, and what is said twice.
+# Simplification of conditions
 
 
 def opposites(facts: Sequence[str]) -> list[str]:
-    """What holds where not all of some facts do."""
+    """Returns the condition that holds when not all of the facts do."""
     if len(facts) > 1:
         return [f"!({conjunction(tuple(facts))})"]
     (fact,) = facts
     either = alternatives(fact)
     if len(either) > 1:
-        return [text for one in either for text in opposites([one])]
+        return [text for alternative in either for text in opposites([alternative])]
     if match := EQUAL.fullmatch(fact):
         return [f"{match[1]} != {match[2]}{match[3]}"]
     if match := UNEQUAL.fullmatch(fact):
@@ -416,48 +434,56 @@ def opposites(facts: Sequence[str]) -> list[str]:
 
 
 def alternatives(fact: str) -> list[str]:
-    """`(a == x || a == y)` as two."""
+    """Splits `(a == x || a == y)` into two."""
     inner = fact[1:-1] if fact.startswith("(") and fact.endswith(")") else fact
     return [part.strip() for part in inner.split("||")] if "&&" not in inner else [fact]
 
 
 def excluded(fact: str, held: Iterable[str]) -> bool:
-    """Whether a fact cannot hold where others do."""
-    known = list(held)
-    return all(any(_contradict(one, other) for other in known) for one in alternatives(fact))
+    """Checks whether a fact contradicts one of the facts that hold."""
+    held_facts = list(held)
+    return all(
+        any(_contradict(alternative, other) for other in held_facts)
+        for alternative in alternatives(fact)
+    )
 
 
-def _contradict(one: str, other: str) -> bool:
-    if mine := EQUAL.fullmatch(one):
-        values = [m for part in alternatives(other) if (m := EQUAL.fullmatch(part))]
-        if values and len(values) == len(alternatives(other)):
-            same = all(value[1] == mine[1] for value in values)
-            return same and all(value[3] != mine[3] for value in values)
-        unlike = UNEQUAL.fullmatch(other)
-        return bool(unlike and unlike[1] == mine[1] and unlike[3] == mine[3])
-    if UNEQUAL.fullmatch(one):
-        return bool(EQUAL.fullmatch(other)) and _contradict(other, one)
-    mine, theirs = FLAG.fullmatch(one), FLAG.fullmatch(other)
-    return bool(mine and theirs and mine[2] == theirs[2] and bool(mine[1]) != bool(theirs[1]))
+def _contradict(first: str, second: str) -> bool:
+    if own_match := EQUAL.fullmatch(first):
+        values = [match for part in alternatives(second) if (match := EQUAL.fullmatch(part))]
+        if values and len(values) == len(alternatives(second)):
+            same_name = all(value[1] == own_match[1] for value in values)
+            return same_name and all(value[3] != own_match[3] for value in values)
+        inequality = UNEQUAL.fullmatch(second)
+        return bool(inequality and inequality[1] == own_match[1] and inequality[3] == own_match[3])
+    if UNEQUAL.fullmatch(first):
+        return bool(EQUAL.fullmatch(second)) and _contradict(second, first)
+    own_match, other_match = FLAG.fullmatch(first), FLAG.fullmatch(second)
+    return bool(
+        own_match
+        and other_match
+        and own_match[2] == other_match[2]
+        and bool(own_match[1]) != bool(other_match[1])
+    )
 
 
 def simplest(facts: Sequence[str]) -> list[str]:
-    """The same without what is said twice, or follows from the others."""
-    found: list[str] = []
+    """Drops duplicate facts and facts that follow from others."""
+    remaining: list[str] = []
     for fact in dict.fromkeys(plain(fact) for fact in facts):
-        others = [other for other in map(plain, facts) if other != fact]
+        others = [candidate for candidate in map(plain, facts) if candidate != fact]
         inner = _NOT.fullmatch(fact)
         if inner and any(excluded(part, others) for part in conjuncts((inner[1],))):
             continue
-        if (unlike := UNEQUAL.fullmatch(fact)) and excluded(
-            f"{unlike[1]} == {unlike[2]}{unlike[3]}", others
+        if (inequality := UNEQUAL.fullmatch(fact)) and excluded(
+            f"{inequality[1]} == {inequality[2]}{inequality[3]}", others
         ):
             continue
-        found.append(fact)
-    return found
+        remaining.append(fact)
+    return remaining
 
 
 def plain(fact: str) -> str:
-    """`!(is_even)`, of an `else`, as `!is_even`; `not x` beside `!x` is one of them."""
+    """Normalizes `!(is_even)`, as an `else` yields it, to `!is_even`."""
     inner = _NOT.fullmatch(fact)
     return f"!{inner[1]}" if inner and inner[1].isidentifier() else fact

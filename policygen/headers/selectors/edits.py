@@ -1,4 +1,4 @@
-"""Guarded returns as edits of a header; new ones of one block come together, as whole lines."""
+"""Writes guarded returns as edits of a header; new returns of one block form one edit."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ from policygen.model.tuning import Entry, TuningHeader, spell
 
 
 def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite]) -> HeaderEdits:
-    """The edits of all returns of a header; those for one place are one edit."""
+    """Returns the edits of all returns of a header; writes to one place form one edit."""
     text = Text(header.name, data)
     provenance = Provenance(text)
     edits: list[Edit] = []
@@ -61,8 +61,8 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
     added: list[EntryWrite] = []
     firsts: dict[str, list[tuple[FirstReturn, EntryWrite]]] = {}
     for write in writes:
-        if isinstance(spot := write.spots[0], FirstReturn):
-            firsts.setdefault(spot.name, []).append((spot, write))
+        if isinstance(first_return := write.spots[0], FirstReturn):
+            firsts.setdefault(first_return.name, []).append((first_return, write))
     writes = [write for write in writes if not isinstance(write.spots[0], FirstReturn)]
     fields = field_edits(text, writes)
     for write in writes:
@@ -72,7 +72,10 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
             content = replace(write.content, values=fields.values(write))
             edits += update_return(text, provenance, entry, content, write.reason)
     edits += fields.edits(writes)
-    for addition, reason in [*_added(text, added, fields), *_first(text, firsts.values())]:
+    for addition, reason in [
+        *_additions(text, added, fields),
+        *_first_additions(text, firsts.values()),
+    ]:
         if addition.span.start == addition.span.end:
             inserted.append((addition.span.start, addition.text, reason))
         else:
@@ -83,47 +86,47 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
 def update_return(
     text: Text, provenance: Provenance, entry: Entry, content: Content, reason: str
 ) -> list[Edit]:
-    """Other values for a return, by its own names; nothing where it has them."""
+    """Updates a return's values by its own member names; returns no edits if none change."""
     edits = updated(text, entry, content.values, reason)
     return edits + provenance.noted(entry, content, reason) if edits else []
 
 
 @dataclass(frozen=True, slots=True)
 class FieldEdits:
-    """The structs of a header whose values are returned, and what some of them have to have."""
+    """The structs of a header that returns construct, and the fields they need added."""
 
     text: Text
     structs: Mapping[str, Struct]
     by_struct: Mapping[str, AddedFields]
     helpers: Mapping[str, AddedParameters]
-    """Functions that make policies, and have to be told more."""
+    """Functions that make policies and need more parameters."""
 
     def edits(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
-        """The fields, and where the functions are called whose returns tell more."""
+        """Yields the new fields, and the edits at calls of functions that return them."""
         for name, fields in self.by_struct.items():
-            for at, row in fields.declared(self.text, self.structs):
-                yield edit_at(self.text.data, Span(at, at), row, f"{name} tells more")
+            for offset, row in fields.declared(self.text, self.structs):
+                yield edit_at(self.text.data, Span(offset, offset), row, f"{name} tells more")
         for name, helper in self.helpers.items():
-            for span, new in helper.edits(self.text):
-                yield edit_at(self.text.data, span, new, f"{name} takes more")
+            for span, replacement in helper.edits(self.text):
+                yield edit_at(self.text.data, span, replacement, f"{name} takes more")
         if self.by_struct:
-            yield from self._read(writes)
+            yield from self._read_edits(writes)
 
     def of(self, write: EntryWrite) -> AddedFields | None:
-        """What the struct of a return has to have; none where a function makes it."""
-        if not write.content.added or _like(write).inherits in self.helpers:
+        """Returns the fields to add for a return; None if a helper function makes the policy."""
+        if not write.content.added or _model_entry(write).inherits in self.helpers:
             return None
-        return self.by_struct[_struct(self.text, self.structs, write).name]
+        return self.by_struct[_model_struct(self.text, self.structs, write).name]
 
     def values(self, write: EntryWrite) -> dict[str, str]:
-        """The values by what the return calls them; those that it has not, as the header does."""
+        """Returns the values by the return's field names; added ones in the header's spelling."""
         names = return_of(write).fields
-        found = {names[name]: value for name, value in write.content.values.items()}
+        values_by_field = {names[name]: value for name, value in write.content.values.items()}
         for name in write.content.added:
-            found[name] = qualified(self.text, self.structs, name, found[name])
-        return found
+            values_by_field[name] = qualified(self.text, self.structs, name, values_by_field[name])
+        return values_by_field
 
-    def _read(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
+    def _read_edits(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
         text, bodies = self.text, read_bodies(self.text)
         changes: dict[Span, str] = {}
         for write in writes:
@@ -131,50 +134,60 @@ class FieldEdits:
             if fields and not (spot.new and isinstance(spot.new.at, ArchFunction)):
                 for scope, variable in calls_of(text, spot.family.name, bodies):
                     changes |= dict(fields.read(text, scope, variable))
-        for at, new in changes.items():
-            span, lines = rewrapped(text, at, new)
-            yield edit_at(text.data, span, lines, "what is returned tells it")
+        for changed_span, replacement in changes.items():
+            line_span, lines = rewrapped(text, changed_span, replacement)
+            yield edit_at(text.data, line_span, lines, "what is returned tells it")
 
 
-def _added(
+def _additions(
     text: Text, writes: Sequence[EntryWrite], fields: FieldEdits
 ) -> Iterator[tuple[Addition, str]]:
-    """What is added, and for which variants; at one place what asks for more comes first."""
+    """Yields additions with their reasons; at one place, more specific returns come first."""
     blocks: dict[tuple[int, str | None], list[tuple[ArchBlock, EntryWrite]]] = {}
     nested: dict[NestedCase, list[tuple[BesideReturn, EntryWrite]]] = {}
     functions: dict[tuple[str, str | None], list[tuple[ArchFunction, EntryWrite]]] = {}
-    for write in sorted(writes, key=_order):
-        new = return_of(write).new
-        assert new is not None, "it is a return that is not there yet"
-        at = new.at
-        if isinstance(at, ArchFunction):
-            functions.setdefault((at.function.name, at.below), []).append((at, write))
-        elif isinstance(at, ArchBlock):
-            blocks.setdefault((at.block.start, at.below), []).append((at, write))
-        elif isinstance(at, BeforeReturn):
-            yield add_inside(text, at, _returned(fields, write)), write.reason
-        elif isinstance(at, EmptyCase):
-            yield take_over(text, at, _returned(fields, write)), write.reason
-        elif case := nested_case(text, at):
-            nested.setdefault(case, []).append((at, write))
+    for write in sorted(writes, key=_sort_key):
+        new_return = return_of(write).new
+        assert new_return is not None, "it is a return that is not there yet"
+        position = new_return.at
+        if isinstance(position, ArchFunction):
+            functions.setdefault((position.function.name, position.below), []).append(
+                (position, write)
+            )
+        elif isinstance(position, ArchBlock):
+            blocks.setdefault((position.block.start, position.below), []).append((position, write))
+        elif isinstance(position, BeforeReturn):
+            yield add_inside(text, position, _returned(fields, write)), write.reason
+        elif isinstance(position, EmptyCase):
+            yield take_over(text, position, _returned(fields, write)), write.reason
+        elif case := nested_case(text, position):
+            nested.setdefault(case, []).append((position, write))
         else:
-            yield add_beside(text, at, _returned(fields, write)), write.reason
-    for beside in nested.values():
-        reasons = "; ".join(dict.fromkeys(write.reason for _, write in beside))
-        yield add_nested(text, [(at, _returned(fields, write)) for at, write in beside]), reasons
+            yield add_beside(text, position, _returned(fields, write)), write.reason
+    for returns_in_case in nested.values():
+        reasons = "; ".join(dict.fromkeys(write.reason for _, write in returns_in_case))
+        yield (
+            add_nested(
+                text, [(position, _returned(fields, write)) for position, write in returns_in_case]
+            ),
+            reasons,
+        )
     for pairs in functions.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
-        made = [(at, _returned(fields, write)) for at, write in pairs]
-        more = [write for _, write in pairs if write.content.added]
-        told = fields.of(more[0]) if more else None
-        for addition in add_function(text, made, told):
+        new_returns = [(position, _returned(fields, write)) for position, write in pairs]
+        with_members = [write for _, write in pairs if write.content.added]
+        added_fields = fields.of(with_members[0]) if with_members else None
+        for addition in add_function(text, new_returns, added_fields):
             yield addition, reasons
     for group in blocks.values():
         reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))
-        yield add_in_front(text, [(at, _returned(fields, write)) for at, write in group]), reasons
+        yield (
+            add_in_front(text, [(position, _returned(fields, write)) for position, write in group]),
+            reasons,
+        )
 
 
-def _first(
+def _first_additions(
     text: Text, firsts: Iterable[Sequence[tuple[FirstReturn, EntryWrite]]]
 ) -> Iterator[tuple[Addition, str]]:
     for group in firsts:
@@ -184,15 +197,15 @@ def _first(
             yield addition, reasons
 
 
-def _order(write: EntryWrite) -> tuple[object, ...]:
-    """By sizes; of what asks for the same sizes, the one that asks for more comes first.
+def _sort_key(write: EntryWrite) -> tuple[object, ...]:
+    """Sorts by size; among equal sizes, returns with more conditions come first.
 
-    What is like a return of a later architecture comes before what is like one of an earlier.
+    Returns modeled on a later architecture come before those modeled on an earlier one.
     """
     spot = return_of(write)
     facts = tuple(fact for fact in spot.slots if fact)
-    newest = -arch_number(spot.family.arch)
-    return newest, sizes_of(facts), -len(facts), facts
+    by_arch = -arch_number(spot.family.arch)
+    return by_arch, sizes_of(facts), -len(facts), facts
 
 
 def _returned(fields: FieldEdits, write: EntryWrite) -> Returned:
@@ -200,11 +213,11 @@ def _returned(fields: FieldEdits, write: EntryWrite) -> Returned:
 
 
 _CAPABILITY = "::cuda::compute_capability"
-_TYPE = "compute_capability"
+_CAPABILITY_TYPE = "compute_capability"
 _ENUMERATOR = re.compile(r"[A-Za-z_]\w*")
 
 
-# Returns that come first in a function, as lines of C++ in a block for their architecture.
+# First returns of a function, in a block for their architecture
 #
 # if (cc >= ::cuda::compute_capability{10, 0} && cc < ::cuda::compute_capability{10, 3})
 # {
@@ -214,35 +227,46 @@ _ENUMERATOR = re.compile(r"[A-Za-z_]\w*")
 
 
 def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Iterator[Addition]:
-    """One block with all of them, and a name for the capability where it has none."""
+    """Writes one block with all of them, and names the capability parameter if it has no name."""
     first = returns[0][0]
     body = first.function.body
     (name,) = first.function.parameters
-    if name == _TYPE:
+    if name == _CAPABILITY_TYPE:
         name = "cc"
-        yield _named(text, first.function, name)
-    begin = line_end(text.data, body.start) + len(newline(text.data))
-    inside = indent_of(text.data, begin + len(text.code[begin:]) - len(text.code[begin:].lstrip()))
-    held = [f"{name} >= {capability_of(_CAPABILITY, first.since)}"]
+        yield _named_parameter(text, first.function, name)
+    start = line_end(text.data, body.start) + len(newline(text.data))
+    indent = indent_of(text.data, start + len(text.code[start:]) - len(text.code[start:].lstrip()))
+    arch_conditions = [f"{name} >= {capability_of(_CAPABILITY, first.since)}"]
     if first.below:
-        held.append(f"{name} < {capability_of(_CAPABILITY, first.below)}")
+        arch_conditions.append(f"{name} < {capability_of(_CAPABILITY, first.below)}")
     rows: list[str] = []
-    for one, content in returns:
-        by = inside + UNIT * 2
-        values = dict(_values(text, one, content))
-        made = _add_first_returned(
-            "return ", Field("", one.function.returns, one.fields), values, "", by, ";"
+    for first_return, content in returns:
+        inner_indent = indent + UNIT * 2
+        values = dict(_leaf_values(text, first_return, content))
+        lines = _return_lines(
+            "return ",
+            Field("", first_return.function.returns, first_return.fields),
+            values,
+            "",
+            inner_indent,
+            ";",
         )
-        rows += guarded(one.conditions, [*labelled_lines(content.label, by), *made], inside + UNIT)
-    block = [*condition_lines(held, inside), f"{inside}{{", *rows, f"{inside}}}", ""]
-    yield insert(text, begin, block)
+        rows += guarded(
+            first_return.conditions,
+            [*labelled_lines(content.label, inner_indent), *lines],
+            indent + UNIT,
+        )
+    block = [*condition_lines(arch_conditions, indent), f"{indent}{{", *rows, f"{indent}}}", ""]
+    yield insert(text, start, block)
 
 
-def _named(text: Text, function: Function, name: str) -> Addition:
-    """A function's head with a name for what it is asked for."""
-    at = text.code.rindex(_TYPE.encode(), function.span.start, function.body.start) + len(_TYPE)
-    start, end = line_start(text.data, at), line_end(text.data, at)
-    row = f"{text.data[start:at].decode()} {name}{text.data[at:end].decode()}"
+def _named_parameter(text: Text, function: Function, name: str) -> Addition:
+    """Names the parameter in a function's head."""
+    end_of_type = text.code.rindex(
+        _CAPABILITY_TYPE.encode(), function.span.start, function.body.start
+    ) + len(_CAPABILITY_TYPE)
+    start, end = line_start(text.data, end_of_type), line_end(text.data, end_of_type)
+    row = f"{text.data[start:end_of_type].decode()} {name}{text.data[end_of_type:end].decode()}"
     head, arrow, returns = row.rpartition(" -> ")
     if len(row) > COLUMNS and arrow:
         indent = row[: len(row) - len(row.lstrip())] + UNIT
@@ -250,193 +274,219 @@ def _named(text: Text, function: Function, name: str) -> Addition:
     return Addition(Span(start, end), row)
 
 
-def _add_first_returned(
-    lead: str, made: Field, values: Mapping[str, str], within: str, indent: str, end: str
+def _return_lines(
+    prefix: str, aggregate: Field, values: Mapping[str, str], parent: str, indent: str, suffix: str
 ) -> list[str]:
-    """`return X{…};` on one line, else as clang-format breaks it in CUB's style."""
-    parts = [_in_line(field, values, within) for field in made.fields]
-    head, listed = f"{indent}{lead}{made.type}{{", f"{', '.join(parts)}}}{end}"
-    if len(head) + len(listed) <= COLUMNS:
-        return [head + listed]
-    if not any(field.fields for field in made.fields):
-        below = indent + UNIT
-        whole = len(below) + len(listed) <= COLUMNS
-        ends = [",", f"}}{end}"]
-        last = len(parts) - 1
-        rows = [f"{below}{part}{ends[place == last]}" for place, part in enumerate(parts)]
-        return [head, *([below + listed] if whole else rows)]
+    """Writes `return X{…};` on one line, or breaks it as clang-format does in CUB's style."""
+    parts = [_inline(field, values, parent) for field in aggregate.fields]
+    head, arguments = f"{indent}{prefix}{aggregate.type}{{", f"{', '.join(parts)}}}{suffix}"
+    if len(head) + len(arguments) <= COLUMNS:
+        return [head + arguments]
+    if not any(field.fields for field in aggregate.fields):
+        deeper = indent + UNIT
+        fits = len(deeper) + len(arguments) <= COLUMNS
+        endings = [",", f"}}{suffix}"]
+        last_index = len(parts) - 1
+        rows = [f"{deeper}{part}{endings[index == last_index]}" for index, part in enumerate(parts)]
+        return [head, *([deeper + arguments] if fits else rows)]
     if len(parts) == 1:
-        (inner,) = made.fields
-        path = f"{within}{inner.name}."
-        return _add_first_returned(f"{lead}{made.type}{{", inner, values, path, indent, f"}}{end}")
-    return _broken(head, made, parts, values, within, indent, end)
+        (inner,) = aggregate.fields
+        path = f"{parent}{inner.name}."
+        return _return_lines(
+            f"{prefix}{aggregate.type}{{", inner, values, path, indent, f"}}{suffix}"
+        )
+    return _broken_lines(head, aggregate, parts, values, parent, indent, suffix)
 
 
-def _broken(
+def _broken_lines(
     head: str,
-    made: Field,
+    aggregate: Field,
     parts: Sequence[str],
     values: Mapping[str, str],
-    within: str,
+    parent: str,
     indent: str,
-    end: str,
+    suffix: str,
 ) -> list[str]:
-    """Parts of a policy below each other, behind the brace where they fit."""
-    ends = [","] * (len(parts) - 1) + [f"}}{end}"]
-    rows = [part + behind for part, behind in zip(parts, ends, strict=True)]
+    """Puts each part of a policy on its own line, aligned behind the brace if they fit."""
+    endings = [","] * (len(parts) - 1) + [f"}}{suffix}"]
+    rows = [part + ending for part, ending in zip(parts, endings, strict=True)]
     if max(map(len, rows)) + len(head) <= COLUMNS:
-        first, *rest = rows
-        return [head + first, *(" " * len(head) + row for row in rest)]
-    found, below = [head], indent + UNIT
-    for field, row, behind in zip(made.fields, rows, ends, strict=True):
-        path = f"{within}{field.name}."
-        nested = field.fields and len(below) + len(row) > COLUMNS
-        found += (
-            _add_first_returned("", field, values, path, below, behind)
-            if nested
-            else [f"{below}{row}"]
+        first_row, *other_rows = rows
+        return [head + first_row, *(" " * len(head) + row for row in other_rows)]
+    lines, deeper = [head], indent + UNIT
+    for field, row, ending in zip(aggregate.fields, rows, endings, strict=True):
+        path = f"{parent}{field.name}."
+        nested = field.fields and len(deeper) + len(row) > COLUMNS
+        lines += (
+            _return_lines("", field, values, path, deeper, ending) if nested else [f"{deeper}{row}"]
         )
-    return found
+    return lines
 
 
-def _in_line(field: Field, values: Mapping[str, str], within: str) -> str:
+def _inline(field: Field, values: Mapping[str, str], parent: str) -> str:
     if not field.fields:
-        return values[f"{within}{field.name}"]
-    inner = f"{within}{field.name}."
-    return f"{field.type}{{{', '.join(_in_line(one, values, inner) for one in field.fields)}}}"
+        return values[f"{parent}{field.name}"]
+    inner = f"{parent}{field.name}."
+    return f"{field.type}{{{', '.join(_inline(nested, values, inner) for nested in field.fields)}}}"
 
 
-def _values(text: Text, one: FirstReturn, content: Content) -> Iterator[tuple[str, str]]:
-    """Each value of the policy: what is tuned, what has a name, and the numbers of the rest."""
-    told = one.told.fields
-    if told is None:
-        raise InputError(f"{text.path}: the compiler does not tell all that {one.name} returns")
-    known = dict(_known(one, content))
-    for leaf, kind in leaves(one.fields):
-        path = f"{one.part}{leaf}"
-        number = told.values.get(path)
-        if path not in known:
-            # CUB gives several parts of a policy the same: they have the same afterwards.
-            last = path.rpartition(".")[2]
-            twins = (p for p in known if p.rpartition(".")[2] == last)
-            twin = next((p for p in twins if told.values.get(p) == number), None)
-            yield leaf, _spelled(text, one, path, kind, known[twin] if twin else number)
+def _leaf_values(
+    text: Text, first_return: FirstReturn, content: Content
+) -> Iterator[tuple[str, str]]:
+    """Yields each leaf of the policy: tuned, named by a binding, or the compiler's number."""
+    selected_fields = first_return.told.fields
+    if selected_fields is None:
+        raise InputError(
+            f"{text.path}: the compiler does not tell all that {first_return.name} returns"
+        )
+    bound_values = dict(_bound_values(first_return, content))
+    for leaf, type_name in leaves(first_return.fields):
+        path = f"{first_return.part}{leaf}"
+        number = selected_fields.values.get(path)
+        if path not in bound_values:
+            # CUB gives the same value to several parts of a policy: keep them equal.
+            field_name = path.rpartition(".")[2]
+            same_named = (other for other in bound_values if other.rpartition(".")[2] == field_name)
+            source = next(
+                (other for other in same_named if selected_fields.values.get(other) == number), None
+            )
+            yield (
+                leaf,
+                _spelled(
+                    text, first_return, path, type_name, bound_values[source] if source else number
+                ),
+            )
         else:
-            yield leaf, _spelled(text, one, path, kind, known[path])
+            yield leaf, _spelled(text, first_return, path, type_name, bound_values[path])
 
 
-def _known(one: FirstReturn, content: Content) -> Iterator[tuple[str, str]]:
-    """The values that bindings name, by their path in what is selected."""
-    site = one.site
-    values = {n: spell(v) for n, v in one.told.values.items()} | content.values
-    for name, where in site.values.items():
-        if (path := selected_path(site.policy, where)) and name in values:
+def _bound_values(first_return: FirstReturn, content: Content) -> Iterator[tuple[str, str]]:
+    """Yields the values that bindings name, by their path in the selected policy."""
+    site = first_return.site
+    values = {
+        name: spell(value) for name, value in first_return.told.values.items()
+    } | content.values
+    for name, location in site.values.items():
+        if (path := selected_path(site.policy, location)) and name in values:
             yield path, values[name]
     delay = delay_fields(values.get(words().values.delay, ""))
     if site.delay and delay is not None:
-        for where, value in zip(site.delay, delay, strict=True):
-            path = selected_path(site.policy, where)
+        for location, value in zip(site.delay, delay, strict=True):
+            path = selected_path(site.policy, location)
             assert path is not None, "it is one of a field"
             yield path, value
 
 
-def _spelled(text: Text, one: FirstReturn, path: str, kind: str, value: object) -> str:
-    if kind == "bool":
+def _spelled(
+    text: Text, first_return: FirstReturn, path: str, type_name: str, value: object
+) -> str:
+    if type_name == "bool":
         return {"0": "false", "1": "true"}.get(str(value), str(value))
     if isinstance(value, str) and _ENUMERATOR.fullmatch(value) and value not in {"true", "false"}:
-        scoped = re.search(rb"\b%b::\w" % kind.encode(), text.code)
-        return f"{kind}::{value}" if scoped else value
-    if value is None or (not isinstance(value, str) and not _is_number(kind)):
-        raise InputError(f"{text.path}: no binding tells what {path} of {one.name} is")
+        scoped = re.search(rb"\b%b::\w" % type_name.encode(), text.code)
+        return f"{type_name}::{value}" if scoped else value
+    if value is None or (not isinstance(value, str) and not _is_number(type_name)):
+        raise InputError(f"{text.path}: no binding tells what {path} of {first_return.name} is")
     return str(value)
 
 
-def _is_number(kind: str) -> bool:
-    return {*kind.split()} <= {"int", "unsigned", "long", "short", "size_t", "char"}
+def _is_number(type_name: str) -> bool:
+    return {*type_name.split()} <= {"int", "unsigned", "long", "short", "size_t", "char"}
 
 
-# What a workload meets that no case is for: nothing, which leaves the switch.
-_LEFT = re.compile(rb"\s*default\s*:\s*break\s*;\s*")
-# Behind an inner switch: "} break;"
-_BEHIND = re.compile(rb"\}\s*break\s*;\s*")
+# A default that does nothing, so that the workload leaves the switch
+_DEFAULT_BREAK = re.compile(rb"\s*default\s*:\s*break\s*;\s*")
+# The end of an inner switch: "} break;"
+_SWITCH_BREAK = re.compile(rb"\}\s*break\s*;\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class NestedCase:
-    """Where a `case` would stand, and which one it is."""
+    """The place of a new `case` with a `switch` of its own."""
 
     scope: int
-    """Where the outer `switch` begins."""
+    """Where the outer `switch` starts."""
     condition: str
 
 
-# A `case` that is new, with a `switch` of its own, where those beside it have one.
+# New cases with a nested `switch`
 
 
-def nested_case(text: Text, near: BesideReturn) -> NestedCase | None:
-    """The `case` that a return needs; none where its neighbours are not two switches.
+def nested_case(text: Text, place: BesideReturn) -> NestedCase | None:
+    """Returns the `case` that a return needs, or None if its neighbors are not two switches.
 
-    Both leave what they have no case for to what stands below them.
+    In both switches, workloads without a case must fall through to the code below.
     """
-    inner, outer = near.beside.clauses[-1], near.clause
-    names = [match[1] for one in near.conditions if (match := EQUAL.fullmatch(one))]
-    two = near.beside.clauses[-2:] == (outer, inner) and outer.kind == inner.kind == "case"
-    if not two or len(names) != 2 or names != [_subject(outer), _subject(inner)]:
+    inner, outer = place.beside.clauses[-1], place.clause
+    operands = [match[1] for condition in place.conditions if (match := EQUAL.fullmatch(condition))]
+    both_cases = place.beside.clauses[-2:] == (outer, inner) and outer.kind == inner.kind == "case"
+    if not both_cases or len(operands) != 2 or operands != [_subject(outer), _subject(inner)]:
         return None
-    others = _cases(near, outer)
-    behind = _BEHIND.fullmatch(text.code, inner.scope.end, outer.end)
-    if any(near.conditions[0] in one.text.split(" || ") for one in others) or not behind:
+    outer_cases = _cases(place, outer)
+    followed_by_break = _SWITCH_BREAK.fullmatch(text.code, inner.scope.end, outer.end)
+    if (
+        any(place.conditions[0] in clause.text.split(" || ") for clause in outer_cases)
+        or not followed_by_break
+    ):
         return None
-    if not all(_left(text, one) for clause in (outer, inner) for one in _cases(near, clause)):
+    if not all(
+        _does_nothing(text, sibling)
+        for clause in (outer, inner)
+        for sibling in _cases(place, clause)
+    ):
         return None
-    return NestedCase(outer.scope.start, near.conditions[0])
+    return NestedCase(outer.scope.start, place.conditions[0])
 
 
 def add_nested(text: Text, group: Sequence[tuple[BesideReturn, Returned]]) -> Addition:
-    """The `case` with all returns that are new in it, among the others by size."""
-    near, data = group[0][0], text.data
-    outer, inner = near.clause, near.beside.clauses[-1]
-    entry = near.beside.entry
+    """Writes the `case` with all its new returns, sorted by size among the others."""
+    place, data = group[0][0], text.data
+    outer, inner = place.clause, place.beside.clauses[-1]
+    entry = place.beside.entry
     assert entry.span is not None, "it is in a header"
-    case, label = indent_of(data, outer.start), indent_of(data, inner.start)
-    switch = indent_of(data, inner.scope.end)
-    inside = indent_of(data, entry.span.start)
-    rows = [f"{case}case {_value(near.conditions[0])}:"]
-    rows += [f"{switch}switch ({_subject(inner)})", f"{switch}{{"]
-    for one, new in group:
-        rows += [f"{label}case {_value(one.conditions[1])}:"]
-        rows += statement(text, one.beside.entry, new, inside)
-    if any(_is_default(clause) for clause in _cases(near, inner)):
-        rows += [f"{label}default:", f"{inside}break;"]
-    rows += [f"{switch}}}", f"{switch}break;"]
-    later = [
+    case_indent, label_indent = indent_of(data, outer.start), indent_of(data, inner.start)
+    switch_indent = indent_of(data, inner.scope.end)
+    body_indent = indent_of(data, entry.span.start)
+    rows = [f"{case_indent}case {_value(place.conditions[0])}:"]
+    rows += [f"{switch_indent}switch ({_subject(inner)})", f"{switch_indent}{{"]
+    for position, returned in group:
+        rows += [f"{label_indent}case {_value(position.conditions[1])}:"]
+        rows += statement(text, position.beside.entry, returned, body_indent)
+    if any(_is_default(clause) for clause in _cases(place, inner)):
+        rows += [f"{label_indent}default:", f"{body_indent}break;"]
+    rows += [f"{switch_indent}}}", f"{switch_indent}break;"]
+    later_cases = [
         clause
-        for clause in _cases(near, outer)
-        if _is_default(clause) or sizes_of([clause.text]) > sizes_of([near.conditions[0]])
+        for clause in _cases(place, outer)
+        if _is_default(clause) or sizes_of([clause.text]) > sizes_of([place.conditions[0]])
     ]
-    at = above(text, later[0].start) if later else line_start(data, outer.scope.end)
-    return insert(text, at, rows)
+    offset = above(text, later_cases[0].start) if later_cases else line_start(data, outer.scope.end)
+    return insert(text, offset, rows)
 
 
-def _cases(near: BesideReturn, clause: Clause) -> list[Clause]:
-    """The cases of a switch."""
-    found = near.beside.body.clauses
-    return [one for one in found if one.scope == clause.scope and one.kind == "case"]
+def _cases(place: BesideReturn, clause: Clause) -> list[Clause]:
+    """Returns the cases of a clause's switch."""
+    clauses = place.beside.body.clauses
+    return [
+        candidate
+        for candidate in clauses
+        if candidate.scope == clause.scope and candidate.kind == "case"
+    ]
 
 
 def _is_default(clause: Clause) -> bool:
     return clause.text.endswith(": default")
 
 
-def _left(text: Text, clause: Clause) -> bool:
-    """Whether a default, if that is what it is, does nothing."""
+def _does_nothing(text: Text, clause: Clause) -> bool:
+    """Checks that a clause is a `default` that does nothing, or no default at all."""
     if not clause.text.endswith("default"):
         return "default" not in clause.text
-    return bool(_LEFT.fullmatch(text.code, clause.start, clause.end))
+    return bool(_DEFAULT_BREAK.fullmatch(text.code, clause.start, clause.end))
 
 
 def _subject(clause: Clause) -> str | None:
-    """Of which value a case is one."""
+    """Returns the operand that a case compares."""
     match = EQUAL.fullmatch(clause.text)
     return match[1] if match else None
 
@@ -445,40 +495,42 @@ def _value(condition: str) -> str:
     return condition.partition(" == ")[2]
 
 
-# What a header has to tell besides, so that returns can give what its policies had for all.
+# Fields that structs need added
 
 
 def field_edits(text: Text, writes: Sequence[EntryWrite]) -> FieldEdits:
-    """Finds what structs have to tell besides."""
+    """Determines which structs and helper functions need more fields."""
     structs = find_structs(text.code)
-    found: dict[str, dict[str, AddedMember]] = {}
+    members_by_struct: dict[str, dict[str, AddedMember]] = {}
     helpers: dict[str, AddedParameters] = {}
     for write in writes:
         added = write.content.added
-        if added and (helper := helper_of(text, structs, _like(write), added)):
-            known = helpers.get(helper.function.name, helper)
-            members = {**known.members, **added}
-            helpers[helper.function.name] = replace(known, members=members)
+        if added and (helper := helper_of(text, structs, _model_entry(write), added)):
+            existing = helpers.get(helper.function.name, helper)
+            members = {**existing.members, **added}
+            helpers[helper.function.name] = replace(existing, members=members)
         elif added:
-            found.setdefault(_struct(text, structs, write).name, {}).update(added)
-    fields = {name: AddedFields(structs[name], members) for name, members in found.items()}
+            members_by_struct.setdefault(_model_struct(text, structs, write).name, {}).update(added)
+    fields = {
+        name: AddedFields(structs[name], members) for name, members in members_by_struct.items()
+    }
     return FieldEdits(text, structs, fields, helpers)
 
 
 def return_of(write: EntryWrite) -> GuardedReturn:
-    """Where a write goes, which is a return."""
+    """Returns the guarded return that a write goes to."""
     spot = write.spots[0]
     assert isinstance(spot, GuardedReturn), "it is a return"
     return spot
 
 
-def _struct(text: Text, structs: Mapping[str, Struct], write: EntryWrite) -> Struct:
-    """What is made by the return that changes, or by the one that a new one is like."""
-    return returned_struct(text, structs, _like(write), write.content.added)
+def _model_struct(text: Text, structs: Mapping[str, Struct], write: EntryWrite) -> Struct:
+    """Returns the struct that the changed return, or the model of the new one, constructs."""
+    return returned_struct(text, structs, _model_entry(write), write.content.added)
 
 
-def _like(write: EntryWrite) -> Entry:
-    """The return that changes, or the one that a new one is like."""
+def _model_entry(write: EntryWrite) -> Entry:
+    """Returns the entry that changes, or the model of a new one."""
     spot = return_of(write)
     entry = spot.new.at.beside.entry if spot.new else spot.entry
     assert entry is not None, "it changes, or is like another"

@@ -1,4 +1,4 @@
-"""The functions of a header that return policies, and the structs that they return."""
+"""Finds the functions of a header that return policies, and the structs that they return."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,8 +16,8 @@ _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")
 _FIELD = re.compile(
     rb"((?:unsigned\s+)?[\w:]+)(?:\s+const)?\s+(\w+)\s*(?:\[\[[^\]]*\]\]\s*)?(?:=[^;]*|\{[^;]*\})?\Z"
 )
-# "int (x)": another way to write a field
-_IN_PARENTHESES = re.compile(rb"[\w:]+\s*\(\s*\w+\s*\)\s*(?:=|\{|\Z)")
+# "int (x)": an alternative syntax for a field
+_PARENTHESIZED_FIELD = re.compile(rb"[\w:]+\s*\(\s*\w+\s*\)\s*(?:=|\{|\Z)")
 _NO_FIELD = re.compile(
     rb"(?:static|using|friend|return|typedef|static_assert|template|enum|struct|class|union)\b|\Z"
 )
@@ -33,41 +33,41 @@ _ALIAS = re.compile(
     rb"\busing\s+(\w+)\s*=\s*((?:::)?(?:\w+::)*\w+)\s*;|\btypedef\s+((?:::)?(?:\w+::)*\w+)\s+(\w+)\s*;"
 )
 NAMED = re.compile(r"_?sm(\d{2,3})(?:_|$)")
-_DEDUCED = {b"auto", b"decltype( )", b"decltype()", b""}
+_DEDUCED_TYPES = {b"auto", b"decltype( )", b"decltype()", b""}
 _RETURNED = re.compile(rb"\breturn\s+(?:::)?(?:\w+::)*(\w+)\s*[{(]")
 
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """An aggregate, or a struct with the functions of a selector."""
+    """An aggregate, or a struct with a selector's functions."""
 
     name: str
     span: Span
     body: Span
-    """Between its braces."""
+    """The span between the braces."""
     fields: tuple[str, ...]
-    """Its members in order: what an aggregate's values are called."""
+    """The names of the members, in order."""
     types: tuple[str, ...] = ()
-    """Their types, as they are written."""
+    """The types of the members, as written."""
     unread: int | None = None
-    """Where something stands that may be a field, and is not understood."""
+    """The offset of something that may be a field but cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A `constexpr` function that returns an aggregate, or perhaps one."""
+    """A `constexpr` function that returns an aggregate, possibly as an `optional`."""
 
     name: str
     scope: str
-    """The struct that it belongs to; empty for a free one."""
+    """The enclosing struct; empty for a free function."""
     returns: str
-    """The aggregate, without `optional`."""
+    """The name of the aggregate, without `optional`."""
     optional: bool
     parameters: tuple[str, ...]
     span: Span
     body: Span
     helps: bool = False
-    """It makes a part of what another one returns: its own returns are no entries."""
+    """Whether it only makes a part of another function's result, so its returns are no entries."""
 
     @property
     def label(self) -> str:
@@ -76,13 +76,17 @@ class Function:
 
 
 def find_structs(code: bytes) -> dict[str, Struct]:
-    """All structs without bases, by name."""
+    """Returns all structs without bases, by name."""
     return structs_of(code, list(find_blocks(code)))
 
 
 def structs_of(code: bytes, blocks: Iterable[Block]) -> dict[str, Struct]:
-    """The same, of what braces open."""
-    return {b.name: _struct(code, b) for b in blocks if b.kind == "record" and b.plain}
+    """Returns all structs without bases among the given blocks."""
+    return {
+        block.name: _struct(code, block)
+        for block in blocks
+        if block.kind == "record" and block.plain
+    }
 
 
 def _struct(code: bytes, block: Block) -> Struct:
@@ -101,58 +105,61 @@ def _struct(code: bytes, block: Block) -> Struct:
         span=Span(block.start, block.body.end + 1),
         body=block.body,
         fields=tuple(name for name, _ in fields),
-        types=tuple(of for _, of in fields),
+        types=tuple(type_name for _, type_name in fields),
         unread=unread,
     )
 
 
 def _declares_function(text: bytes) -> bool:
-    """`bool empty() const`; not `int (x)`, nor `int x = f()`."""
+    """Matches `bool empty() const`, but not `int (x)` or `int x = f()`."""
     flat = flattened(text).partition(b"=")[0].partition(b"{")[0]
-    return b"(" in flat and not _IN_PARENTHESES.match(text)
+    return b"(" in flat and not _PARENTHESIZED_FIELD.match(text)
 
 
 def _statements(code: bytes, body: Span) -> Iterator[Span]:
-    """What stands before each `;` of a body, without what has braces of its own."""
+    """Yields the text before each `;` of a body, skipping nested braces."""
     start = at = body.start
     while match := _STATEMENT.search(code, at, body.end):
         at = match.end()
         if match[0] == b";":
             statement = trim(code, start, match.start())
-            before = _BEFORE.match(code, *statement)
-            yield Span(before.end(), statement.end) if before else statement
+            prefix = _BEFORE.match(code, *statement)
+            yield Span(prefix.end(), statement.end) if prefix else statement
             start = at
         elif match[0] == b"{":
-            before_it = code[start : match.start()].strip()
+            leading = code[start : match.start()].strip()
             close = closing_brace(code, match.start())
             at = body.end if close is None else close + 1
-            # A function, and no `{}` that a member begins with.
-            if not before_it.endswith(b"=") and code[at : at + 1] != b";":
+            # A function body, not the `{}` of a member's initializer.
+            if not leading.endswith(b"=") and code[at : at + 1] != b";":
                 start = at
 
 
 def find_namespaces(code: bytes) -> list[tuple[Span, str]]:
-    """The namespaces of a header, outermost first; a macro opens `cub`."""
-    opened = code.find(b"CUB_NAMESPACE_BEGIN")
-    found = [(Span(opened, len(code)), "cub")] if opened >= 0 else []
+    """Returns the namespaces of a header, outermost first; a macro opens `cub`."""
+    macro_start = code.find(b"CUB_NAMESPACE_BEGIN")
+    namespaces = [(Span(macro_start, len(code)), "cub")] if macro_start >= 0 else []
     for match in _NAMESPACE.finditer(code):
         close = closing_brace(code, match.end() - 1)
-        found.append((Span(match.start(), close or len(code)), match[1].decode()))
-    return found
+        namespaces.append((Span(match.start(), close or len(code)), match[1].decode()))
+    return namespaces
 
 
 def find_functions(code: bytes, structs: Mapping[str, Struct]) -> Iterator[Function]:
-    """The functions that return one of the structs and have entries, in order."""
-    found = functions_of(code, list(find_blocks(code)), structs)
-    return (function for function in found if not function.helps)
+    """Yields the functions that return one of the structs and have entries, in order."""
+    functions = functions_of(code, list(find_blocks(code)), structs)
+    return (function for function in functions if not function.helps)
 
 
 def functions_of(
     code: bytes, blocks: Iterable[Block], structs: Mapping[str, Struct]
 ) -> Iterator[Function]:
-    """The same with those that help others, of what braces open."""
-    aliases = {(m[1] or m[4]).decode(): squeeze(m[2] or m[3]) for m in _ALIAS.finditer(code)}
-    parts = {of for struct in structs.values() for of in struct.types}
+    """Yields the functions that return one of the structs, including helpers."""
+    aliases = {
+        (match[1] or match[4]).decode(): squeeze(match[2] or match[3])
+        for match in _ALIAS.finditer(code)
+    }
+    parts = {field_type for struct in structs.values() for field_type in struct.types}
     for block in blocks:
         if block.kind != "function":
             continue
@@ -163,44 +170,47 @@ def functions_of(
             name = aliases[name].rpartition("::")[2]
         if name not in structs:
             continue
-        at = block.start
-        around = [s for s in structs.values() if s.body.start <= at < s.body.end]
+        start = block.start
+        enclosing = [
+            struct for struct in structs.values() if struct.body.start <= start < struct.body.end
+        ]
         assert block.parameters is not None, "it is a function"
         parameters = [
-            _PARAMETER.search(code[p.start : p.end]) for p in split_list(code, *block.parameters)
+            _PARAMETER.search(code[span.start : span.end])
+            for span in split_list(code, *block.parameters)
         ]
-        scope = max(around, key=lambda s: s.span.start).name if around else ""
+        scope = max(enclosing, key=lambda struct: struct.span.start).name if enclosing else ""
         yield Function(
             name=block.name,
             scope=scope,
             returns=name,
             optional=optional is not None,
-            parameters=tuple(p[1].decode() for p in parameters if p),
-            span=Span(at, block.body.end + 1),
+            parameters=tuple(match[1].decode() for match in parameters if match),
+            span=Span(start, block.body.end + 1),
             body=block.body,
-            helps=not scope and _helps(block, name, parts),
+            helps=not scope and _makes_part(block, name, parts),
         )
 
 
-def _helps(block: Block, returns: str, parts: Collection[str]) -> bool:
-    """Whether a free function of a deduced type only makes a part of what another one returns.
+def _makes_part(block: Block, returns: str, parts: Collection[str]) -> bool:
+    """Tells whether a free function with a deduced type only makes a part of another result.
 
-    `tuned_vectorized_policy` of CUB 3.5 and 3.6 is one: what it returns is no entry.
+    `tuned_vectorized_policy` of CUB 3.5 and 3.6 is one: its returns are no entries.
     """
-    deduced = block.result in _DEDUCED
+    deduced = block.result in _DEDUCED_TYPES
     return deduced and returns in parts and not NAMED.search(block.name)
 
 
 def result_of(code: bytes, block: Block) -> str:
-    """The type that a function returns, as it is written or as its returns say."""
-    if block.result not in _DEDUCED:
+    """Returns the result type of a function, as written or as deduced from its returns."""
+    if block.result not in _DEDUCED_TYPES:
         return squeeze(block.result).rstrip("& ")
-    returned = {m[1] for m in _RETURNED.finditer(code, *block.body)}
+    returned = {match[1] for match in _RETURNED.finditer(code, *block.body)}
     return returned.pop().decode() if len(returned) == 1 else ""
 
 
 def arguments(code: bytes, value: Span) -> tuple[str, list[Span]] | None:
-    """`Name{a, b}`, `{a, b}` or `name(a, b)`: the name and what it is given."""
+    """Parses `Name{a, b}`, `{a, b}` or `name(a, b)` into the name and the arguments."""
     text = code[value.start : value.end]
     match = re.match(rb"([\w:]*)\s*([{(])", text)
     if match is None or text[-1:] != {b"{": b"}", b"(": b")"}[match[2]]:
@@ -211,31 +221,31 @@ def arguments(code: bytes, value: Span) -> tuple[str, list[Span]] | None:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field, with its own where it is an aggregate itself."""
+    """A field, with nested fields if it is an aggregate."""
 
     name: str
     type: str
     fields: tuple["Field", ...] = ()
 
 
-# The public aggregates that policy selectors return: their fields, as headers declare them.
+# Public aggregates that policy selectors return
 
 
 def find_aggregates(headers: Mapping[str, bytes]) -> dict[str, Struct]:
-    """All structs of some headers by name."""
-    found: dict[str, Struct] = {}
+    """Returns all structs of several headers, by name."""
+    structs: dict[str, Struct] = {}
     for name, data in headers.items():
-        found |= find_structs(Text(name, data).code)
-    return found
+        structs |= find_structs(Text(name, data).code)
+    return structs
 
 
 def policy_structs(folder: Path) -> dict[str, Struct]:
-    """What a folder of tuning headers declares, those without selectors included."""
+    """Returns the structs of a folder of tuning headers, including headers without selectors."""
     return find_aggregates({path.name: read_bytes(path) for path in sorted(folder.glob("*.cuh"))})
 
 
 def read_aggregate(structs: Mapping[str, Struct], name: str) -> tuple[Field, ...]:
-    """The fields of a policy, in order."""
+    """Returns the fields of a policy, in order."""
     struct = structs.get(name)
     if struct is None or not struct.fields:
         raise InputError(
@@ -245,20 +255,20 @@ def read_aggregate(structs: Mapping[str, Struct], name: str) -> tuple[Field, ...
 
 
 def _fields(structs: Mapping[str, Struct], struct: Struct) -> Iterator[Field]:
-    """What is declared twice has its value from a macro of the user's: it is left to that."""
-    chosen = {name for name in struct.fields if struct.fields.count(name) > 1}
-    for name, of in zip(struct.fields, struct.types, strict=True):
-        if name in chosen:
+    """Skips fields that are declared twice: a user's macro selects their values."""
+    duplicates = {name for name in struct.fields if struct.fields.count(name) > 1}
+    for name, type_name in zip(struct.fields, struct.types, strict=True):
+        if name in duplicates:
             continue
-        inner = structs.get(of)
+        inner = structs.get(type_name)
         nested = tuple(_fields(structs, inner)) if inner and inner.fields else ()
-        yield Field(name, of, nested)
+        yield Field(name, type_name, nested)
 
 
-def leaves(fields: tuple[Field, ...], within: str = "") -> Iterator[tuple[str, str]]:
-    """Each value's path and type: `multi_tile.items_per_thread`, `int`."""
+def leaves(fields: tuple[Field, ...], parent: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the path and type of each value: `multi_tile.items_per_thread`, `int`."""
     for field in fields:
-        path = f"{within}{field.name}"
+        path = f"{parent}{field.name}"
         if field.fields:
             yield from leaves(field.fields, f"{path}.")
         else:

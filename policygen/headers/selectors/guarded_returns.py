@@ -1,4 +1,4 @@
-"""The guarded return that decides a workload, or where one goes that is not there yet."""
+"""Finds the guarded return that serves a workload, or the place for a new one."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -34,103 +34,103 @@ from policygen.model.tuning import Entry, Family, Value, spell
 
 @dataclass(frozen=True, slots=True)
 class FirstReturn(FamilySpot):
-    """A whole policy for one workload, before anything that its function returns now."""
+    """A whole policy for one workload, placed before all other returns of its function."""
 
     function: Function
     fields: tuple[Field, ...]
-    """Of the aggregate that it returns."""
+    """The fields of the aggregate that the function returns."""
     part: str
-    """Where that is in what is selected: `lookahead.`; empty for all of it."""
+    """The path of the aggregate in the selected policy: `lookahead.`; empty for all of it."""
     conditions: tuple[str, ...]
     since: str
     below: str | None
 
     @property
     def entry(self) -> Entry | None:
-        """None: it is added."""
+        """None: the return is new."""
         return None
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """What it asks for."""
+        """The conditions of the return."""
         return (*([f"before {self.below}"] if self.below else []), *self.conditions)
 
     @property
     def ahead(self) -> bool:
-        """It comes before what decides now."""
+        """True: it precedes the return that decides now."""
         return True
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
-        """The values that are tuned; the rest is as the workload has it."""
+        """Returns the tuned values; the workload's current values fill the rest."""
         return Content("values", members, label=label)
 
 
-# A guarded return in which a result is written, or one that is not there yet.
+# Guarded returns that a result is written to
 
 
 @dataclass(frozen=True, slots=True)
 class NewReturn:
-    """A guarded return that is to be written."""
+    """A guarded return to be added."""
 
     at: BesideReturn | EmptyCase | ArchBlock | ArchFunction | BeforeReturn
     facts: tuple[str, ...]
-    """What holds where it stands: the same for all workloads that get it."""
+    """Its full conditions, the same for all workloads that it serves."""
     truth: Truth
-    """Of the workload that it is for."""
+    """The facts of the workload that it is for."""
 
     def naming(self, condition: str) -> "NewReturn":
-        """The same for one type alone."""
+        """Restricts the return to one type."""
         if isinstance(self.at, EmptyCase):
             raise InputError("there is no place for a return for one type alone")
         if isinstance(self.at, BeforeReturn):
             raise InputError("it is for one type already")
-        at = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
-        return replace(self, at=at, facts=(*self.facts, condition))
+        position = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
+        return replace(self, at=position, facts=(*self.facts, condition))
 
     @property
     def bounded(self) -> bool:
-        """Whether later architectures do not get to it."""
+        """Whether an upper bound hides the return from later architectures."""
         return isinstance(self.at, ArchBlock | ArchFunction) and self.at.below is not None
 
-    def takes(self, told: Selected) -> bool:
-        """Whether another workload may get it, too."""
-        truth = replace(self.truth, traits=told.traits)
+    def takes(self, selected: Selected) -> bool:
+        """Tells whether the return may serve another workload."""
+        truth = replace(self.truth, traits=selected.traits)
         return all(truth.holds(fact) is not False for fact in self.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedReturn(FamilySpot):
-    """The return that decides a workload, or one that is to decide it."""
+    """The return that serves a workload, or a new one that will."""
 
     fields: Mapping[str, str]
-    """Value → what the return calls it."""
+    """Value → the return's name for it."""
     new: NewReturn | None = None
-    """One that is not there yet."""
+    """The return to add, if any."""
     now: KnownReturn | None = None
-    """The one that decides, where it changes."""
+    """The return that currently serves the workload, if it changes."""
     truth: Truth | None = None
-    """What is known of the workload."""
+    """The known facts of the workload."""
     enumerations: Mapping[str, str] = field(default_factory=dict)
-    """What names a type, and the enumeration of its names."""
+    """Members that name a type → the enumeration of the names."""
 
     @property
     def entry(self) -> Entry | None:
-        """The one that decides; none where one is added."""
-        lead = None if self.new else self.told.keys[self.family.name].entry
-        return lead and lead[1]
+        """The entry that serves the workload, or None if one is added."""
+        family_entry = None if self.new else self.told.keys[self.family.name].entry
+        return family_entry and family_entry[1]
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """The conditions of a return that is added."""
+        """The conditions of an added return."""
         return self.new.facts if self.new else ()
 
     @property
     def types(self) -> Mapping[TypeName, str]:
-        """What it knows of the types of a workload."""
+        """The workload's types that the header can test."""
         return {name: str(self.told.traits[name]) for name in self.enumerations}
 
     def naming(self, name: TypeName) -> Spot:
-        """Beside the one for all."""
+        """Adds a return for one type before the general one."""
         assert self.truth is not None, "its header was read"
         condition = f"{name} == {self.enumerations[str(name)]}::{self.truth.traits[str(name)]}"
         if self.new:
@@ -141,31 +141,31 @@ class GuardedReturn(FamilySpot):
 
     @property
     def named(self) -> str:
-        """The condition for one of the types."""
+        """The condition that names the type."""
         return self.new.facts[-1] if self.new else ""
 
     @property
     def ahead(self) -> bool:
-        """Whether it comes before what decides now."""
+        """Whether the return precedes the one that decides now."""
         return self.new is not None
 
-    def saying(self, measured: BenchmarkBinding, shown: Values) -> Spot | None:
-        """With values that returns of its function do not have: the policy has to take them."""
-        like = self.new.at.beside.entry if self.new else self.entry
-        if like is None:
+    def saying(self, measured: BenchmarkBinding, reported: Values) -> Spot | None:
+        """Adds members for values that the returns lack and that the policy must read."""
+        model = self.new.at.beside.entry if self.new else self.entry
+        if model is None:
             return None
-        own = {member.name.rpartition(".")[2]: member.name for member in like.members}
+        members_by_field = {member.name.rpartition(".")[2]: member.name for member in model.members}
         rules, fields, added = {}, {}, {}
-        for name, value in shown.items():
+        for name, value in reported.items():
             _, rule = self.rule_for(measured, name)
             path = self.site.values.get(name, "").rpartition(".")[2]
             if rule is None or not path or name in self.binding.members:
                 return None
-            if path not in own and name == words().values.algorithm:
-                return None  # only a return that says it already is for another algorithm
+            if path not in members_by_field and name == words().values.algorithm:
+                return None  # only a return that names an algorithm can select another
             rules[name] = rule
-            fields[name] = own.get(path, path)
-            if path not in own:
+            fields[name] = members_by_field.get(path, path)
+            if path not in members_by_field:
                 added[path] = AddedMember("", spell(value))
         binding = self.binding.model_copy(update={"members": {**self.binding.members, **rules}})
         return replace(
@@ -176,17 +176,17 @@ class GuardedReturn(FamilySpot):
         )
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
-        """The values, and which of them its function does not tell yet."""
+        """Returns the values, and the members that the function's returns need added."""
         return Content("values", members, label=label, added=self.added)
 
     def kept(self, name: str) -> Content:
-        """The values of the return that is for all types, before it gets others."""
+        """Keeps the values of the general return, before a return for one type is added."""
         if self.now is None:
             raise InputError(f"no return can keep what {name} has")
         return Content("values", {}, label=known_label(self.now.entry.labels) or EXPLICIT)
 
     def takes(self, other: Spot) -> bool:
-        """Whether it decides another workload, or may."""
+        """Tells whether the return serves, or may serve, another workload."""
         if self.new and other.header == self.header:
             return self.new.takes(other.told)
         return Spot.takes(self, other)
@@ -199,49 +199,55 @@ class Returns:
     sources: TuningTree
     arch: str
     below: str | None = None
-    """The architecture before which a new block ends; none where later ones inherit."""
+    """The upper bound of a new block; None if later architectures may use it."""
     headers_read: dict[str, HeaderReturns] = field(default_factory=dict)
 
-    def place(self, benchmark: BenchmarkBinding, told: Selected) -> Spot:
-        """The return that decides, or a new one where that is not the architecture's own."""
+    def place(self, benchmark: BenchmarkBinding, selected: Selected) -> Spot:
+        """Finds the deciding return, or a place for a new one if it is another architecture's."""
         try:
-            spot = self.decides(benchmark, told)
+            spot = self.decides(benchmark, selected)
         except InputError as error:
             try:
-                return self.beside(benchmark, told)
-            except InputError as none:
+                return self.beside(benchmark, selected)
+            except InputError as not_added:
                 if benchmark.first is not None:
-                    return self.first(benchmark, told)
-                raise InputError(_neither(error, none)) from none
+                    return self.first(benchmark, selected)
+                raise InputError(_combined_reason(error, not_added)) from not_added
         with contextlib.suppress(InputError):
             return self._known_types(spot)
         return spot
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
-        """In a block of its own, which later architectures do not get to."""
+        """Moves the return to a block with an upper bound; None if not applicable."""
         if isinstance(spot, FirstReturn):
-            return None  # it is bounded
+            return None  # it has a bound already
         assert isinstance(spot, GuardedReturn), "it was found here"
         if self.below is None or (spot.new and spot.new.bounded):
             return None
-        told = spot.told
+        selected = spot.told
         try:
-            read, truth, known = self._known(benchmark, told)
-            shown = told.entry[1] if told.entry else None
-            entry = spot.new.at.beside.entry if spot.new else shown
-            like = [each for each in known if entry and each.entry.body_span == entry.body_span]
-            return self._in_front(benchmark, told, read, like or known, truth)
+            header_returns, truth, returns = self._usable_returns(benchmark, selected)
+            deciding = selected.entry[1] if selected.entry else None
+            entry = spot.new.at.beside.entry if spot.new else deciding
+            candidates = [
+                known_return
+                for known_return in returns
+                if entry and known_return.entry.body_span == entry.body_span
+            ]
+            return self._in_own_block(
+                benchmark, selected, header_returns, candidates or returns, truth
+            )
         except InputError:
             return None
 
-    def decides(self, benchmark: BenchmarkBinding, told: Selected) -> GuardedReturn:
-        """The return that decides a workload; refused where it is not the architecture's own."""
+    def decides(self, benchmark: BenchmarkBinding, selected: Selected) -> GuardedReturn:
+        """Finds the return that serves a workload; refuses one of another architecture."""
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        if told.entry is None:
+        if selected.entry is None:
             raise InputError(
                 f"no return with constants decides it in {site.header}: its values are computed"
             )
-        family, entry = told.entry
+        family, entry = selected.entry
         if family.arch != self.arch:
             raise InputError(
                 f"{self.arch} has no return of its own for it: {family.header}:{entry.line}"
@@ -249,55 +255,67 @@ class Returns:
             )
         rules, fields = rules_of(algorithm, site, benchmark, family, entry)
         binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
-        more = optional_rules(algorithm, site, rules)
-        return GuardedReturn(told, site, binding, family, family.name, fields, unsaid_members=more)
+        unsaid = optional_rules(algorithm, site, rules)
+        return GuardedReturn(
+            selected, site, binding, family, family.name, fields, unsaid_members=unsaid
+        )
 
-    def beside(self, benchmark: BenchmarkBinding, told: Selected) -> GuardedReturn:
-        """Among the returns of the architecture, or in a block of its own in front."""
-        read, truth, known = self._known(benchmark, told)
-        own = [each for each in known if each.family.arch == self.arch]
-        near = nearest(own, truth)
-        gone = gone_before(near, truth) if near else None
-        if near and not gone:
-            facts = (*near.around, *near.conditions)
-            return self._to(benchmark, told, near.beside, NewReturn(near, facts, truth))
-        if end := empty_case(own, truth, self.arch):
-            return self._to(benchmark, told, end.beside, NewReturn(end, end.around, truth))
+    def beside(self, benchmark: BenchmarkBinding, selected: Selected) -> GuardedReturn:
+        """Places a new return among those of its architecture, or in a block in front."""
+        header_returns, truth, returns = self._usable_returns(benchmark, selected)
+        arch_returns = [
+            known_return for known_return in returns if known_return.family.arch == self.arch
+        ]
+        nearest_place = nearest(arch_returns, truth)
+        earlier = gone_before(nearest_place, truth) if nearest_place else None
+        if nearest_place and not earlier:
+            facts = (*nearest_place.around, *nearest_place.conditions)
+            return self._spot(
+                benchmark, selected, nearest_place.beside, NewReturn(nearest_place, facts, truth)
+            )
+        if empty := empty_case(arch_returns, truth, self.arch):
+            return self._spot(
+                benchmark, selected, empty.beside, NewReturn(empty, empty.around, truth)
+            )
         try:
-            return self._in_front(benchmark, told, read, known, truth)
+            return self._in_own_block(benchmark, selected, header_returns, returns, truth)
         except InputError as error:
-            if gone is None:
+            if earlier is None:
                 raise
             raise InputError(
-                f"{read.text.path}:{read.text.line(gone.span.start)} returns for it before the"
-                f" returns of {self.arch}"
+                f"{header_returns.text.path}:{header_returns.text.line(earlier.span.start)} returns"
+                f" for it before the returns of {self.arch}"
             ) from error
 
-    def first(self, benchmark: BenchmarkBinding, told: Selected) -> FirstReturn:
-        """Before what is computed, in the function that the binding names."""
+    def first(self, benchmark: BenchmarkBinding, selected: Selected) -> FirstReturn:
+        """Places a return in front of computed values, in the function that the binding names."""
         _, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        return first_return(benchmark, site, told, self.arch, self._read(site.header))
+        return first_return(benchmark, site, selected, self.arch, self._read(site.header))
 
-    def _known(
-        self, benchmark: BenchmarkBinding, told: Selected
+    def _usable_returns(
+        self, benchmark: BenchmarkBinding, selected: Selected
     ) -> tuple[HeaderReturns, Truth, list[KnownReturn]]:
-        """A header, what is known of a workload, and the returns that have what it tunes."""
+        """Returns the header, the workload's facts, and the returns with all tuned values."""
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        read = self._read(site.header)
-        truth = Truth(told.traits, self.arch, read.constants)
-        known, unused = [], False
-        for each in read.returns:
-            if each.family.namespace != site.scope or not read.asks(each, truth, told):
+        header_returns = self._read(site.header)
+        truth = Truth(selected.traits, self.arch, header_returns.constants)
+        returns, other_algorithm = [], False
+        for known_return in header_returns.returns:
+            if known_return.family.namespace != site.scope or not header_returns.asks(
+                known_return, truth, selected
+            ):
                 continue
             with contextlib.suppress(InputError):
-                rules, _ = rules_of(algorithm, site, benchmark, each.family, each.entry)
-                if rules.keys() <= told.values.keys() or says_algorithm(each.entry):
-                    known.append(each)
+                rules, _ = rules_of(
+                    algorithm, site, benchmark, known_return.family, known_return.entry
+                )
+                if rules.keys() <= selected.values.keys() or says_algorithm(known_return.entry):
+                    returns.append(known_return)
                 else:
-                    unused = True
-        if unused and not known:
+                    other_algorithm = True
+        if other_algorithm and not returns:
             raise InputError("CUB selects another algorithm for it than the one that was measured")
-        return read, truth, known
+        return header_returns, truth, returns
 
     def _read(self, name: str) -> HeaderReturns:
         if name not in self.headers_read:
@@ -305,91 +323,130 @@ class Returns:
             self.headers_read[name] = read_returns(text, self.sources.headers[name])
         return self.headers_read[name]
 
-    def _in_front(
+    def _in_own_block(
         self,
         benchmark: BenchmarkBinding,
-        told: Selected,
-        read: HeaderReturns,
-        known: Sequence[KnownReturn],
+        selected: Selected,
+        header_returns: HeaderReturns,
+        returns: Sequence[KnownReturn],
         truth: Truth,
     ) -> GuardedReturn:
-        now = told.entry[1].body_span if told.entry else None
-        decides = next((each for each in known if each.entry.body_span == now), None)
-        number = arch_number(self.arch)
-        earlier = [each for each in known if arch_number(each.family.arch) <= number]
-        found = in_front(read.text, earlier, read.bodies, truth, self.below, decides) or in_front(
-            read.text, known, read.bodies, truth, self.below, decides
+        deciding_span = selected.entry[1].body_span if selected.entry else None
+        decides = next(
+            (
+                known_return
+                for known_return in returns
+                if known_return.entry.body_span == deciding_span
+            ),
+            None,
         )
-        front = found or arch_function(read.text, known, read.bodies, truth, self.below)
-        if front is None:
+        number = arch_number(self.arch)
+        earlier = [
+            known_return
+            for known_return in returns
+            if arch_number(known_return.family.arch) <= number
+        ]
+        arch_block = in_front(
+            header_returns.text, earlier, header_returns.bodies, truth, self.below, decides
+        ) or in_front(
+            header_returns.text, returns, header_returns.bodies, truth, self.below, decides
+        )
+        place = arch_block or arch_function(
+            header_returns.text, returns, header_returns.bodies, truth, self.below
+        )
+        if place is None:
             raise InputError(
-                f"no return of {read.text.path} asks for what it has, but for a size or a type",
+                f"no return of {header_returns.text.path} asks for what it has, but for a size or"
+                " a type",
                 "Add a guarded return for it by hand; policygen updates it from then on.",
             )
-        facts = (*([f"before {self.below}"] if self.below else []), *front.conditions)
-        return self._to(benchmark, told, front.beside, NewReturn(front, facts, truth))
+        facts = (*([f"before {self.below}"] if self.below else []), *place.conditions)
+        return self._spot(benchmark, selected, place.beside, NewReturn(place, facts, truth))
 
-    def _to(
-        self, benchmark: BenchmarkBinding, told: Selected, like: KnownReturn, new: NewReturn
+    def _spot(
+        self,
+        benchmark: BenchmarkBinding,
+        selected: Selected,
+        model: KnownReturn,
+        new_return: NewReturn,
     ) -> GuardedReturn:
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        rules, fields = rules_of(algorithm, site, benchmark, like.family, like.entry)
-        binding = FamilyBinding(site=site.name, name=like.family.name, args=(), members=rules)
-        name = new.at.name if isinstance(new.at, ArchFunction) else like.family.name
+        rules, fields = rules_of(algorithm, site, benchmark, model.family, model.entry)
+        binding = FamilyBinding(site=site.name, name=model.family.name, args=(), members=rules)
+        name = new_return.at.name if isinstance(new_return.at, ArchFunction) else model.family.name
         return GuardedReturn(
-            told,
+            selected,
             site,
             binding,
-            like.family,
+            model.family,
             name,
             fields,
-            new,
-            truth=new.truth,
+            new_return,
+            truth=new_return.truth,
             enumerations=self._read(site.header).enumerations,
             unsaid_members=optional_rules(algorithm, site, rules),
         )
 
     def _known_types(self, spot: GuardedReturn) -> GuardedReturn:
-        """With what tells the types apart that a return is for."""
-        told = spot.told
-        read = self._read(spot.site.header)
-        span = told.entry[1].body_span if told.entry else None
-        now = next((each for each in read.returns if each.entry.body_span == span), None)
-        truth = Truth(told.traits, self.arch, read.constants)
-        return replace(spot, now=now, truth=truth, enumerations=read.enumerations)
+        """Adds the facts that distinguish the types a return serves."""
+        selected = spot.told
+        header_returns = self._read(spot.site.header)
+        span = selected.entry[1].body_span if selected.entry else None
+        deciding = next(
+            (
+                known_return
+                for known_return in header_returns.returns
+                if known_return.entry.body_span == span
+            ),
+            None,
+        )
+        truth = Truth(selected.traits, self.arch, header_returns.constants)
+        return replace(spot, now=deciding, truth=truth, enumerations=header_returns.enumerations)
 
 
-def _neither(decides: InputError, added: InputError) -> str:
-    """Why the return that decides is not changed, and why none is added; one reason once."""
-    if added.message in decides.message:
-        return decides.in_line
-    return f"{decides.in_line}; and none can be added: {added.in_line}"
+def _combined_reason(not_changed: InputError, not_added: InputError) -> str:
+    """Explains why no return can be changed and none added, without repeating a reason."""
+    if not_added.message in not_changed.message:
+        return not_changed.in_line
+    return f"{not_changed.in_line}; and none can be added: {not_added.in_line}"
 
 
-# A return that comes first in a function: what CUB returns there is computed.
+# First returns, where CUB computes the value
 
 
 def first_return(
-    benchmark: BenchmarkBinding, site: Site, told: Selected, arch: str, read: HeaderReturns
+    benchmark: BenchmarkBinding,
+    site: Site,
+    selected: Selected,
+    arch: str,
+    header_returns: HeaderReturns,
 ) -> FirstReturn:
-    """Where it goes, and what it asks for; refused where the binding does not say that."""
-    first = benchmark.first
-    if first is None or not benchmark.returns:
+    """Determines place and conditions of a first return; raises an error without a binding."""
+    first_binding = benchmark.first
+    if first_binding is None or not benchmark.returns:
         raise InputError(f"{site.header} computes it in a way that has no place for a return")
     selector = words().selectors.name
-    known = [f for f, _ in read.bodies if (f.scope, f.name) == (selector, first.function)]
-    if len(known) != 1 or not {*first.asks} <= told.traits.keys():
-        asks = ", ".join(first.asks)
-        raise InputError(f"{site.header} has no {selector}::{first.function} that knows {asks}")
-    (function,) = known
-    fixed = {name: MemberRule(constant=spell(v)) for name, v in benchmark.always.items()}
-    own = read.structs[selector]
-    types = dict(zip(own.fields, own.types, strict=True))
+    functions = [
+        candidate
+        for candidate, _ in header_returns.bodies
+        if (candidate.scope, candidate.name) == (selector, first_binding.function)
+    ]
+    if len(functions) != 1 or not {*first_binding.asks} <= selected.traits.keys():
+        required = ", ".join(first_binding.asks)
+        raise InputError(
+            f"{site.header} has no {selector}::{first_binding.function} that knows {required}"
+        )
+    (function,) = functions
+    constants = {
+        name: MemberRule(constant=spell(value)) for name, value in benchmark.always.items()
+    }
+    selector_struct = header_returns.structs[selector]
+    types = dict(zip(selector_struct.fields, selector_struct.types, strict=True))
     return FirstReturn(
-        told,
+        selected,
         site,
         FamilyBinding(
-            site=site.name, name=function.label, args=(), members={**fixed, **benchmark.returns}
+            site=site.name, name=function.label, args=(), members={**constants, **benchmark.returns}
         ),
         Family(
             name=function.label,
@@ -401,15 +458,17 @@ def first_return(
         ),
         function.label,
         function,
-        read_aggregate(read.structs, function.returns),
-        f"{first.part}." if first.part else "",
-        tuple(_condition(name, types[name], told.traits[name]) for name in first.asks),
+        read_aggregate(header_returns.structs, function.returns),
+        f"{first_binding.part}." if first_binding.part else "",
+        tuple(_condition(name, types[name], selected.traits[name]) for name in first_binding.asks),
         arch,
         next_arch(arch),
     )
 
 
-def _condition(name: str, kind: str, value: Value) -> str:
+def _condition(name: str, type_name: str, value: Value) -> str:
     if isinstance(value, bool):
         return name if value else f"!{name}"
-    return f"{name} == {kind}::{value}" if isinstance(value, str) else f"{name} == {spell(value)}"
+    return (
+        f"{name} == {type_name}::{value}" if isinstance(value, str) else f"{name} == {spell(value)}"
+    )

@@ -1,8 +1,8 @@
-"""Marks in the functions of policy selectors: which return a policy comes from.
+"""Marks the returns of policy selectors, to identify the return that a policy comes from.
 
-A policy that is returned gets one more member, which tells the return; all else, also what other
-code computes from its values, stays as it is. What is only a pair of counts, from which a policy
-is made elsewhere, carries the mark in place of its count of items, as an entry of a family does.
+A returned policy gets an additional member that names the return. Everything else stays unchanged,
+including values that other code computes from the policy. A struct that is only a pair of counts,
+from which a policy is made elsewhere, carries the mark as its item count, as in a family's entry.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ Replacement = tuple[Span, str]
 
 
 def mark_returns(header: TuningHeader, data: bytes) -> Marked:
-    """Marks the guarded returns that have values of their own."""
+    """Marks the guarded returns that have values."""
     entries = tuple(
         (family, entry)
         for family in header.selectors
@@ -28,12 +28,12 @@ def mark_returns(header: TuningHeader, data: bytes) -> Marked:
         if entry.members and not entry.disabled
     )
     edits = _marks(data, [entry for _, entry in entries])
-    told, traits = told_traits(data)
-    return Marked(header, replaced(data, [*edits, *told]), entries, traits)
+    trait_edits, traits = told_traits(data)
+    return Marked(header, replaced(data, [*edits, *trait_edits]), entries, traits)
 
 
 def _marks(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
-    """The edits; the number of a return is its place among them."""
+    """Yields the edits; returns are numbered by their position."""
     if not entries:
         return
     code = Text("", data).code
@@ -46,46 +46,53 @@ def _marks(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
     for number, entry in enumerate(entries):
         value = entry.body_span
         assert value is not None, "it has members"
-        around = next(f for f in functions if f.body.start <= value.start < f.body.end)
-        kind = around.returns if code[value.start : value.start + 1] == b"{" else ""
-        yield Span(value.start, value.start), f"::policygen_marks::marked({kind}"
+        enclosing = next(
+            function
+            for function in functions
+            if function.body.start <= value.start < function.body.end
+        )
+        type_name = enclosing.returns if code[value.start : value.start + 1] == b"{" else ""
+        yield Span(value.start, value.start), f"::policygen_marks::marked({type_name}"
         yield Span(value.end, value.end), f", {mark(number)})"
 
 
 def told_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
-    """The edits that let a selector tell its members in place of a policy, and their names.
+    """Makes a selector return its own members instead of a policy, and returns their names.
 
-    A selector of types makes one of traits and calls it: that call gets an overload.
+    A selector on types constructs one on traits and calls it: that call gets an overload, too.
     """
     code = Text("", data).code
     structs = find_structs(code)
-    own = words().selectors.name
-    selector = structs.get(own)
-    calls = [f for f in find_functions(code, structs) if f.scope == words().selectors.of_types]
+    selector_name = words().selectors.name
+    selector = structs.get(selector_name)
+    calls = [
+        function
+        for function in find_functions(code, structs)
+        if function.scope == words().selectors.of_types
+    ]
     if selector is None or not selector.fields or len(calls) != 1:
         return [], ()
     (call,) = calls
     body = data[call.body.start : call.body.end].decode(errors="surrogateescape")
     (name,) = call.parameters
-    asked = "operator()(::policygen_marks::asked"
+    operator = "operator()(::policygen_marks::asked"
     end = selector.body.end
     return [
-        (Span(end, end), f"constexpr {own} {asked}) const {{ return *this; }}"),
+        (Span(end, end), f"constexpr {selector_name} {operator}) const {{ return *this; }}"),
         (
             Span(call.span.end, call.span.end),
-            f" constexpr {own} {asked} {name}) const {{{body}}}",
+            f" constexpr {selector_name} {operator} {name}) const {{{body}}}",
         ),
     ], selector.fields
 
 
-# Conditions that are commented out, as code: which workloads they would decide.
+# Commented-out conditions, enabled to determine which workloads they match
 #
-# `// if (key_size == 16) // same as previous tuning` returns a mark of its own in place of
-# values.
+# `// if (key_size == 16) // same as previous tuning` then returns a mark in place of values.
 
 
 def enable_returns(header: TuningHeader, data: bytes) -> Marked:
-    """Marks conditions that are commented out, and makes them code; `#if 0` is left alone."""
+    """Marks commented-out conditions and turns them into code, except inside `#if 0`."""
     entries = tuple(
         (family, entry)
         for family in header.selectors
@@ -97,21 +104,25 @@ def enable_returns(header: TuningHeader, data: bytes) -> Marked:
 
 
 def _enabled(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
-    """The edits; the number of a condition is its place among the entries."""
+    """Yields the edits; conditions are numbered by their position among the entries."""
     text = Text("", data)
     structs = find_structs(text.code)
     functions = list(find_functions(text.code, structs))
-    used = set()
+    returned_structs = set()
     for number, entry in enumerate(entries):
         span = entry.span
         match = COMMENTED.match(data[span.start : span.end].decode())
         assert match is not None, "it was read by this"
-        around = next(f for f in functions if f.body.start <= span.start < f.body.end)
-        used.add(around.returns)
-        value = f"::policygen_marks::marked({around.returns}{{}}, {mark(number)})"
+        enclosing = next(
+            function
+            for function in functions
+            if function.body.start <= span.start < function.body.end
+        )
+        returned_structs.add(enclosing.returns)
+        value = f"::policygen_marks::marked({enclosing.returns}{{}}, {mark(number)})"
         # The line break ends the comment.
         yield span, f"\nif ({match[1]}) return {value};"
-    for name in sorted(used):
+    for name in sorted(returned_structs):
         if words().selectors.counts not in structs[name].fields:
             end = structs[name].body.end
             yield Span(end, end), "int policygen_entry = -1;"

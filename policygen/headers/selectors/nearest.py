@@ -1,7 +1,7 @@
-"""Beside which return one for another workload would stand, and what it would ask for.
+"""Finds the return that a new return should stand beside, and the conditions it needs there.
 
-The nearest is the return that asks for what the workload has, but for a size, a type or a flag in
-its innermost conditions: with the workload's own in their place it stands in the same block.
+The nearest return has the workload's conditions except for a size, a type or a flag in its
+innermost ones. With the workload's own values there, the new return fits in the same block.
 """
 
 import re
@@ -44,7 +44,7 @@ Bodies = list[tuple[Function, Body]]
 
 @dataclass(frozen=True, slots=True)
 class KnownReturn:
-    """A return of a header, and how it is reached."""
+    """A return of a header and the conditions on the way to it."""
 
     family: Family
     entry: Entry
@@ -52,12 +52,12 @@ class KnownReturn:
     body: Body
     clauses: Clauses
     start: int
-    """Where the `return` begins."""
+    """Where the `return` starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeforeReturn:
-    """A return for one type, before the one for all others of the same size."""
+    """A return for one type, placed before the return for all other types of that size."""
 
     beside: KnownReturn
     condition: str
@@ -65,28 +65,28 @@ class BeforeReturn:
 
 @dataclass(frozen=True, slots=True)
 class BesideReturn:
-    """A return that is not there yet, and the one that it stands beside."""
+    """A new return and the existing return that it stands beside."""
 
     beside: KnownReturn
     clause: Clause
-    """Of the one beside: it stands in the same block."""
+    """The clause of the existing return; the new one goes in the same block."""
     around: tuple[str, ...]
-    """What holds in that block."""
+    """The conditions of that block."""
     conditions: tuple[str, ...]
-    """What it asks for itself."""
+    """The new return's own conditions."""
     instead: Span | None = None
-    """The same condition where it is commented out."""
+    """The same condition if it is commented out in the header."""
 
 
 def read_bodies(text: Text) -> Bodies:
-    """The functions of a header that return policies, with their statements."""
+    """Reads the functions of a header that return policies, with their statements."""
     code = text.code
-    found = find_functions(code, find_structs(code))
-    return [(function, read_body(code, function.body)) for function in found]
+    functions = find_functions(code, find_structs(code))
+    return [(function, read_body(code, function.body)) for function in functions]
 
 
 def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownReturn]:
-    """The live returns with values, in the order of the header."""
+    """Yields the live returns with values, in header order."""
     entries = {
         entry.body_span.start: (family, entry)
         for family in families
@@ -94,109 +94,146 @@ def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownR
         if entry.body_span and entry.members and not entry.disabled
     }
     for function, body in bodies:
-        for one in body.returns:
-            if found := entries.get(one.value.start):
-                yield KnownReturn(*found, function, body, one.clauses, one.span.start)
+        for returned in body.returns:
+            if family_entry := entries.get(returned.value.start):
+                yield KnownReturn(
+                    *family_entry, function, body, returned.clauses, returned.span.start
+                )
 
 
-def nearest(known: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
-    """The best of some returns to stand beside; none where all ask for something else."""
-    flags = {fact for one in known for fact in one.entry.args}
-    found = [near for one in known if (near := _near(one, truth, flags))]
-    if not found:
+def nearest(returns: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
+    """Picks the best return to stand beside, or None if no return is close enough."""
+    flags = {fact for known_return in returns for fact in known_return.entry.args}
+    candidates = [
+        candidate for known_return in returns if (candidate := _beside(known_return, truth, flags))
+    ]
+    if not candidates:
         return None
-    found.sort(key=lambda near: _cost(near, truth))
-    best = found[0]
+    candidates.sort(key=lambda candidate: _cost(candidate, truth))
+    best = candidates[0]
     if gone_before(best, truth):
-        others = (n for n in found if not gone_before(n, truth) and not _is_there(n))
-        best = next(others, best)
-    wanted = {*best.around, *best.conditions}
-    out = (e for e in best.beside.family.entries if e.disabled and set(e.args) == wanted)
-    instead = next((entry.span for entry in out), None)
+        alternatives = (
+            candidate
+            for candidate in candidates
+            if not gone_before(candidate, truth) and not _has_same_if(candidate)
+        )
+        best = next(alternatives, best)
+    conditions = {*best.around, *best.conditions}
+    disabled = (
+        entry
+        for entry in best.beside.family.entries
+        if entry.disabled and set(entry.args) == conditions
+    )
+    instead = next((entry.span for entry in disabled), None)
     return replace(best, conditions=tuple(simplest(best.conditions)), instead=instead)
 
 
-def _near(one: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
-    facts = [facts_of((clause,)) for clause in one.clauses]
-    wrong = [level for level, own in enumerate(facts) if any(truth.holds(f) is False for f in own)]
-    if not wrong:
+def _beside(model: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
+    facts_by_level = [facts_of((clause,)) for clause in model.clauses]
+    failing_levels = [
+        level
+        for level, facts in enumerate(facts_by_level)
+        if any(truth.holds(fact) is False for fact in facts)
+    ]
+    if not failing_levels:
         return None
-    level = wrong[0]
-    own = [own_condition(fact, truth, flags) for told in facts[level:] for fact in told]
-    conditions = tuple(fact for fact in own if fact)
-    if None in own or any(map(_CAPABILITY.match, conditions)):
+    level = failing_levels[0]
+    own_conditions = [
+        own_condition(fact, truth, flags) for facts in facts_by_level[level:] for fact in facts
+    ]
+    conditions = tuple(fact for fact in own_conditions if fact)
+    if None in own_conditions or any(map(_CAPABILITY.match, conditions)):
         return None
-    if _has_case(one.body, one.clauses[level], conditions):
+    if _has_case(model.body, model.clauses[level], conditions):
         return None
-    around = tuple(fact for told in facts[:level] for fact in told)
-    return BesideReturn(one, one.clauses[level], around, conditions)
+    outer_conditions = tuple(fact for facts in facts_by_level[:level] for fact in facts)
+    return BesideReturn(model, model.clauses[level], outer_conditions, conditions)
 
 
-def _is_there(near: BesideReturn) -> bool:
-    """Whether an `if` beside asks for the same: what it holds is not for the workload."""
-    mine = {*simplest(near.conditions)}
-    beside = (c for c in near.beside.body.clauses if c.scope == near.clause.scope)
-    return any({*simplest(facts_of((clause,)))} == mine for clause in beside)
+def _has_same_if(place: BesideReturn) -> bool:
+    """Checks for a sibling `if` with the same conditions, which does not serve the workload."""
+    conditions = {*simplest(place.conditions)}
+    siblings = (
+        clause for clause in place.beside.body.clauses if clause.scope == place.clause.scope
+    )
+    return any({*simplest(facts_of((clause,)))} == conditions for clause in siblings)
 
 
 def _has_case(body: Body, clause: Clause, conditions: Sequence[str]) -> bool:
-    """Whether a `switch` has the `case` that would be added."""
-    cases = [c for c in body.clauses if c.scope == clause.scope and c.kind == "case"]
+    """Checks whether the `switch` already has the new `case`."""
+    cases = [
+        other for other in body.clauses if other.scope == clause.scope and other.kind == "case"
+    ]
     return clause.kind == "case" and any(
         condition in case.text.split(" || ") for condition in conditions for case in cases
     )
 
 
 def asked(
-    one: KnownReturn, facts: Sequence[str], truth: Truth, flags: set[str], *, as_it_is: bool = False
+    known_return: KnownReturn,
+    facts: Sequence[str],
+    truth: Truth,
+    flags: set[str],
+    *,
+    as_it_is: bool = False,
 ) -> tuple[list[str], int] | None:
-    """What a return like another asks for, and how much of it is other; none without an answer."""
-    own = [fact if as_it_is else own_condition(fact, truth, flags) for fact in facts]
-    conditions = [fact for fact in own if fact]
-    if not conditions or None in own:
+    """Returns the conditions of a return modeled on another one, and how many differ."""
+    own_conditions = [fact if as_it_is else own_condition(fact, truth, flags) for fact in facts]
+    conditions = [fact for fact in own_conditions if fact]
+    if not conditions or None in own_conditions:
         return None
-    passed = passed_by(one, conditions, truth)
+    passed = passed_by(known_return, conditions, truth)
     if passed is None:
         return None
-    return conditions + passed, sum(a != b for a, b in zip(facts, conditions, strict=True))
+    return conditions + passed, sum(
+        fact != own_fact for fact, own_fact in zip(facts, conditions, strict=True)
+    )
 
 
 def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
-    """A condition as it is, or with what the workload has; none where nothing can be said."""
-    held = truth.holds(fact)
-    if held is None:
+    """Returns the condition, with the workload's own value if needed; None if undecidable."""
+    holds = truth.holds(fact)
+    if holds is None:
         return None
-    return fact if held else _with_own(fact, truth, flags)
+    return fact if holds else _with_workload_value(fact, truth, flags)
 
 
-def _with_own(fact: str, truth: Truth, flags: set[str]) -> str | None:
+def _with_workload_value(fact: str, truth: Truth, flags: set[str]) -> str | None:
     equals = list(EQUAL.finditer(fact))
     if equals and len({match[1] for match in equals}) == 1 and "!=" not in fact:
-        name, space = equals[0][1], equals[0][2]
+        name, scope = equals[0][1], equals[0][2]
         value = truth.traits.get(name)
         if value is None or value == ANY_OTHER:
             return None
-        return f"{name} == {space if isinstance(value, str) else ''}{spell(value)}"
+        return f"{name} == {scope if isinstance(value, str) else ''}{spell(value)}"
     if flag := FLAG.fullmatch(fact):
-        turned = flag[2] if flag[1] else f"not {flag[2]}"
-        asked = {turned, turned.replace("not ", "!")} & flags
-        return min(asked, default=None)
+        negated = flag[2] if flag[1] else f"not {flag[2]}"
+        spellings = {negated, negated.replace("not ", "!")} & flags
+        return min(spellings, default=None)
     return None
 
 
-def _cost(near: BesideReturn, truth: Truth) -> tuple[int, ...]:
-    """Few conditions that are others than beside, of these no flags; then many of the same."""
-    open_ones = sum(truth.holds(fact) is None for fact in near.around)
-    theirs = facts_of(near.beside.clauses)[len(near.around) :]
-    both = enumerate(zip(theirs, near.conditions, strict=True))
-    other = [(place, a, b) for place, (a, b) in both if a != b]
-    apart = [abs(_number(a) - _number(b)) for _, a, b in other]
-    facts = [*near.around, *near.conditions]
-    named = sum((match := EQUAL.search(fact)) is not None and "::" in match[2] for fact in facts)
-    same = len(facts) - len(other) - named
-    flags = sum(EQUAL.search(a) is None for _, a, _ in other)
-    deep = len(near.around)
-    return open_ones, len(other), flags, -same, named, -other[0][0], -deep, *apart
+def _cost(place: BesideReturn, truth: Truth) -> tuple[int, ...]:
+    """Ranks few changed conditions first, then few changed flags, then many equal conditions."""
+    unknown = sum(truth.holds(fact) is None for fact in place.around)
+    model_facts = facts_of(place.beside.clauses)[len(place.around) :]
+    pairs = enumerate(zip(model_facts, place.conditions, strict=True))
+    changed = [
+        (level, model_fact, own_fact)
+        for level, (model_fact, own_fact) in pairs
+        if model_fact != own_fact
+    ]
+    distances = [
+        abs(_number(model_fact) - _number(own_fact)) for _, model_fact, own_fact in changed
+    ]
+    facts = [*place.around, *place.conditions]
+    enumerators = sum(
+        (match := EQUAL.search(fact)) is not None and "::" in match[2] for fact in facts
+    )
+    unchanged = len(facts) - len(changed) - enumerators
+    flags = sum(EQUAL.search(model_fact) is None for _, model_fact, _ in changed)
+    depth = len(place.around)
+    return unknown, len(changed), flags, -unchanged, enumerators, -changed[0][0], -depth, *distances
 
 
 def _number(fact: str) -> int:
@@ -206,7 +243,7 @@ def _number(fact: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EmptyCase:
-    """Where a workload leaves its `case` without a return."""
+    """A place where a workload leaves its `case` without a return."""
 
     beside: KnownReturn
     span: Span
@@ -214,89 +251,110 @@ class EmptyCase:
     around: tuple[str, ...]
 
 
-def empty_case(known: Sequence[KnownReturn], truth: Truth, arch: str) -> EmptyCase | None:
-    """The statement with which a `case` for a workload gives up, and a return to be like."""
-    for function, body in {id(one.body): (one.function, one.body) for one in known}.values():
-        ends = [(b.span, b.clauses) for b in body.breaks]
-        ends += [(r.span, r.clauses) for r in body.returns if _is_empty(r)]
-        for span, clauses in ends:
+def empty_case(returns: Sequence[KnownReturn], truth: Truth, arch: str) -> EmptyCase | None:
+    """Finds the statement that ends a workload's `case` without values, and a model return."""
+    for function, body in {
+        id(known_return.body): (known_return.function, known_return.body)
+        for known_return in returns
+    }.values():
+        exits = [(break_statement.span, break_statement.clauses) for break_statement in body.breaks]
+        exits += [
+            (returned.span, returned.clauses) for returned in body.returns if _is_empty(returned)
+        ]
+        for span, clauses in exits:
             facts = facts_of(clauses)
-            inside = any(c.kind == "case" and EQUAL.search(c.text) for c in clauses)
-            if not inside or not all(truth.holds(fact) for fact in facts):
+            in_case = any(clause.kind == "case" and EQUAL.search(clause.text) for clause in clauses)
+            if not in_case or not all(truth.holds(fact) for fact in facts):
                 continue
             if arch_of(function, conditions_of(clauses)) != arch:
                 continue
-            theirs = [one for one in known if one.body is body]
-            beside = max(theirs, key=lambda one: _shared(one.clauses, clauses))
-            return EmptyCase(beside, span, tuple(facts))
+            function_returns = [
+                known_return for known_return in returns if known_return.body is body
+            ]
+            model = max(
+                function_returns,
+                key=lambda known_return: _shared_depth(known_return.clauses, clauses),
+            )
+            return EmptyCase(model, span, tuple(facts))
     return None
 
 
-def _is_empty(one: Return) -> bool:
-    return one.value.end - one.value.start <= len("{ }")
+def _is_empty(returned: Return) -> bool:
+    return returned.value.end - returned.value.start <= len("{ }")
 
 
-def _shared(one: Clauses, other: Clauses) -> int:
-    return sum(a is b for a, b in zip(one, other, strict=False))
+def _shared_depth(first: Clauses, second: Clauses) -> int:
+    return sum(
+        first_clause is second_clause
+        for first_clause, second_clause in zip(first, second, strict=False)
+    )
 
 
-def gone_before(near: BesideReturn, truth: Truth) -> Return | None:
-    """A return that a workload meets before it gets to the block of its nearest."""
+def gone_before(place: BesideReturn, truth: Truth) -> Return | None:
+    """Finds a return that the workload reaches before the block of its nearest return."""
     return next(
         (
-            one
-            for one in near.beside.body.returns
-            if one.span.end <= near.clause.start
-            and all(truth.holds(fact) for fact in facts_of(one.clauses))
+            returned
+            for returned in place.beside.body.returns
+            if returned.span.end <= place.clause.start
+            and all(truth.holds(fact) for fact in facts_of(returned.clauses))
         ),
         None,
     )
 
 
-def passed_by(one: KnownReturn, asked: Sequence[str], truth: Truth) -> list[str] | None:
-    """What must not hold, so that no return before this one is taken in its place.
+def passed_by(
+    known_return: KnownReturn, conditions: Sequence[str], truth: Truth
+) -> list[str] | None:
+    """Returns the extra conditions that keep earlier returns from matching.
 
-    None where a return before it is for the workload, and nothing tells it from others.
+    Returns None if an earlier return serves the workload and cannot be told from the others.
     """
-    block = [clause for clause in one.clauses if _CAPABILITY.search(clause.text)]
-    ends = [(each.span, each.clauses) for each in one.body.returns]
-    ends += [(each.span, each.clauses) for each in one.body.breaks]
-    assert one.entry.span is not None
-    found: list[str] = []
-    for span, clauses in ends:
+    own_arch_clauses = [
+        clause for clause in known_return.clauses if _CAPABILITY.search(clause.text)
+    ]
+    exits = [(returned.span, returned.clauses) for returned in known_return.body.returns]
+    exits += [
+        (break_statement.span, break_statement.clauses)
+        for break_statement in known_return.body.breaks
+    ]
+    assert known_return.entry.span is not None
+    negated: list[str] = []
+    for span, clauses in exits:
         facts = facts_of(clauses)
-        here = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
-        if span.start >= one.entry.span.start or here != block:
+        arch_clauses = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
+        if span.start >= known_return.entry.span.start or arch_clauses != own_arch_clauses:
             continue
-        more = [f for f in facts if f not in asked and not _CAPABILITY.search(f)]
-        if not more or any(excluded(fact, asked) for fact in more):
+        other_facts = [
+            fact for fact in facts if fact not in conditions and not _CAPABILITY.search(fact)
+        ]
+        if not other_facts or any(excluded(fact, conditions) for fact in other_facts):
             continue
-        if all(truth.holds(fact) is False for fact in more):
-            found += opposites(more)
-        elif all(truth.holds(fact) for fact in more):
-            exact = [_exactly(fact, truth) for fact in more]
-            if None in exact:
+        if all(truth.holds(fact) is False for fact in other_facts):
+            negated += opposites(other_facts)
+        elif all(truth.holds(fact) for fact in other_facts):
+            equalities = [_as_equality(fact, truth) for fact in other_facts]
+            if None in equalities:
                 return None
-            found += [fact for fact in exact if fact]
-    return list(dict.fromkeys(found))
+            negated += [fact for fact in equalities if fact]
+    return list(dict.fromkeys(negated))
 
 
-def _exactly(fact: str, truth: Truth) -> str | None:
-    """`operation_t != op_kind_t::plus` as `operation_t == op_kind_t::min`; a flag as it is."""
+def _as_equality(fact: str, truth: Truth) -> str | None:
+    """Turns `operation_t != op_kind_t::plus` into `operation_t == op_kind_t::min`; keeps a flag."""
     if match := UNEQUAL.fullmatch(fact):
         value = truth.traits.get(match[1])
         return None if value in {None, ANY_OTHER} else f"{match[1]} == {match[2]}{value}"
     return fact if FLAG.fullmatch(fact) or EQUAL.fullmatch(fact) else None
 
 
-_HEADER_RETURNS_CAPABILITY = re.compile(r"\bcc\b")
 # "get_sm90_tuning("
-_CALLED = re.compile(rb"(\w+)\s*\(")
+_CALL = re.compile(rb"(\w+)\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderReturns:
-    """What the functions of a header do."""
+    """What the functions of a header return, and for which workloads they are called."""
 
     text: Text
     structs: Mapping[str, Struct]
@@ -304,28 +362,25 @@ class HeaderReturns:
     constants: Mapping[str, str]
     returns: tuple[KnownReturn, ...]
     enumerations: Mapping[str, str]
-    """Members of the policy selector that name a type, and the enumeration of the names."""
+    """Members of the policy selector that name a type → the enumeration of the names."""
     calls: Mapping[str, Sequence[Sequence[str]]]
-    """Function → what is asked for where it is called, each time."""
+    """Function → the conditions of each call to it."""
     deciding: frozenset[str]
-    """Functions that give every workload values."""
+    """Functions that return values for every workload."""
 
-    def asks(self, one: KnownReturn, truth: Truth, told: Selected) -> bool:
-        """Whether the function of a return is asked for a workload, as far as that is known."""
-        if told.entry is None and one.function.label in self.deciding:
-            return False  # its values are given, and not taken
-        calls = self.calls.get(one.function.name, [()])
+    def asks(self, known_return: KnownReturn, truth: Truth, selected: Selected) -> bool:
+        """Tells whether a return's function may be called for a workload."""
+        if selected.entry is None and known_return.function.label in self.deciding:
+            return False  # the compiler reports other values
+        calls = self.calls.get(known_return.function.name, [()])
         return any(all(truth.holds(fact) is not False for fact in facts) for facts in calls)
 
 
-# What the functions of a header return, and for which workloads they are asked.
-
-
 def read_returns(text: Text, header: TuningHeader) -> HeaderReturns:
-    """Reads a header; refused where it is not UTF-8."""
+    """Reads a header; raises InputError if it is not UTF-8."""
     _check_utf8(text)
     structs, bodies = find_structs(text.code), read_bodies(text)
-    found = tuple(known_returns(bodies, header.selectors))
+    returns = tuple(known_returns(bodies, header.selectors))
     selector = structs.get(words().selectors.name)
     pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
     return HeaderReturns(
@@ -333,48 +388,50 @@ def read_returns(text: Text, header: TuningHeader) -> HeaderReturns:
         structs,
         bodies,
         locals_of(text.code, (function.body for function, _ in bodies)),
-        found,
-        {name: kind for name, kind in pairs if kind == words().selectors.types},
-        _asked_around(text, bodies),
-        _always_decide(text, bodies, found),
+        returns,
+        {name: type_name for name, type_name in pairs if type_name == words().selectors.types},
+        _call_conditions(text, bodies),
+        _exhaustive_functions(text, bodies, returns),
     )
 
 
-def _asked_around(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ...]]]:
-    """By function what else than the architecture is asked for where it is called."""
+def _call_conditions(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ...]]]:
+    """Collects, by function, the conditions of its calls other than the architecture."""
     names = "|".join(
         re.escape(function.name) for function, _ in bodies if function.name.isidentifier()
     )
     calls = re.compile(rf"\b({names})\s*\(".encode())
-    found: dict[str, list[tuple[str, ...]]] = {}
+    conditions: dict[str, list[tuple[str, ...]]] = {}
     for function, body in bodies:
-        for match in calls.finditer(text.code, function.body.start, function.body.end):
-            scopes = [s for s in body.scopes if s.span.start <= match.start() < s.span.end]
-            inner = max(scopes, key=lambda scope: scope.span.start)
-            facts = [
-                f for f in conjuncts(inner.conditions) if not _HEADER_RETURNS_CAPABILITY.search(f)
+        for call in calls.finditer(text.code, function.body.start, function.body.end):
+            scopes = [
+                scope for scope in body.scopes if scope.span.start <= call.start() < scope.span.end
             ]
-            found.setdefault(match[1].decode(), []).append(tuple(facts))
-    return found
+            inner = max(scopes, key=lambda scope: scope.span.start)
+            facts = [fact for fact in conjuncts(inner.conditions) if not _CAPABILITY.search(fact)]
+            conditions.setdefault(call[1].decode(), []).append(tuple(facts))
+    return conditions
 
 
-def _always_decide(text: Text, bodies: Bodies, known: Sequence[KnownReturn]) -> frozenset[str]:
-    """The functions that give every workload values of a return.
+def _exhaustive_functions(
+    text: Text, bodies: Bodies, returns: Sequence[KnownReturn]
+) -> frozenset[str]:
+    """Finds the functions that return values for every workload.
 
-    A workload that the compiler gives none of them does not get what such a function says.
+    If the compiler reports other values for a workload, such a function does not serve it.
     """
-    valued = {one.start for one in known}
-    found: set[str] = set()
-    for function, body in bodies:  # what they call comes before them
-        left = [each for each in body.returns if each.span.start not in valued]
-        calls = [_CALLED.match(text.code, *each.value) for each in left]
-        if not function.optional and all(call and call[1].decode() in found for call in calls):
-            found.add(function.label)
-    return frozenset(found)
+    valued = {known_return.start for known_return in returns}
+    exhaustive: set[str] = set()
+    for function, body in bodies:  # callees come first
+        other_returns = [returned for returned in body.returns if returned.span.start not in valued]
+        calls = [_CALL.match(text.code, *returned.value) for returned in other_returns]
+        if not function.optional and all(call and call[1].decode() in exhaustive for call in calls):
+            exhaustive.add(function.label)
+    return frozenset(exhaustive)
 
 
 def _check_utf8(text: Text) -> None:
-    """A plan is JSON: what is made after a line must be text."""
+    """Checks the encoding: plans are JSON, so generated text must be decodable."""
     try:
         text.data.decode()
     except UnicodeDecodeError as error:

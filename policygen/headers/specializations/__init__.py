@@ -1,1 +1,1 @@
-"""Struct templates `smNN_*_tuning`, which a policy chain reads."""
+"""The dialect of `smNN_*_tuning` struct templates, which a policy chain reads."""

@@ -1,4 +1,4 @@
-"""Policy chains: each `PolicyNNN`, its predecessor, and how it reads a family of tunings."""
+"""Reads policy chains: each `PolicyNNN`, its predecessor, and the family of tunings it reads."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,13 +12,13 @@ from policygen.model.arch import arch_number, ptx_version_to_arch
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, FamilyUse, Policy, PolicyChain, TuningHeader
 
-# A pattern that begins with letters, and asks for the word boundary afterwards, is searched fast.
+# Patterns that start with letters and check the word boundary afterwards are fast to search.
 # "struct Policy900 : ChainedPolicy<900, Policy900, Policy860>", bases in any order
 _STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(\w+)(?:\s+final)?\s*:(?!:)([^{};]*)\{")
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
 _ARCH_NUMBER = re.compile(r"[1-9]\d{2,3}")
 _MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
-# Any struct but a tuning can be a hub; there are hundreds of those.
+# Any struct but a tuning can be a hub
 _ANY_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(?!sm\d)(\w+)[^{};()=]*\{")
 _FAMILY = re.compile(rb"\b(sm\d{2,3}_\w+)\s*<")
 # "decltype(select_agent_policy<encode::" before a use, "using tuning =" before a use
@@ -39,7 +39,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """A template of a hub, seen as a receiver of tunings."""
+    """A template of a hub that takes a tuning as its argument."""
 
     source: bytes
     parameter: bytes
@@ -47,8 +47,10 @@ class _Template:
 
     @property
     def reads(self) -> list[str]:
-        found = re.findall(rb"\b" + self.parameter + rb"\s*::\s*(?:template\s+)?(\w+)", self.source)
-        return [name.decode() for name in dict.fromkeys(found)]
+        members = re.findall(
+            rb"\b" + self.parameter + rb"\s*::\s*(?:template\s+)?(\w+)", self.source
+        )
+        return [name.decode() for name in dict.fromkeys(members)]
 
     @property
     def returns(self) -> str | None:
@@ -57,18 +59,20 @@ class _Template:
 
 
 def find_chains(text: Text, header: str, facts: Facts) -> tuple[PolicyChain, ...]:
-    """The chains of a header, in the order of their hubs."""
+    """Returns the chains of a header, in the order of their hubs."""
     code = text.code
     if not _CHAINED.search(code):
         return ()
     hubs: dict[_Block, list[_Block]] = {}
     structs = list(_structs(code))
     for block in _policies(code):
-        around = [
-            s for s in structs if s.span.start < block.span.start and block.span.end < s.span.end
+        enclosing = [
+            struct
+            for struct in structs
+            if struct.span.start < block.span.start and block.span.end < struct.span.end
         ]
-        if around:
-            hubs.setdefault(around[-1], []).append(block)
+        if enclosing:
+            hubs.setdefault(enclosing[-1], []).append(block)
     return tuple(_chain(text, header, facts, hub, blocks) for hub, blocks in hubs.items())
 
 
@@ -86,25 +90,25 @@ def _policies(code: bytes) -> Iterator[_Block]:
 
 
 def _chain(text: Text, header: str, facts: Facts, hub: _Block, blocks: list[_Block]) -> PolicyChain:
-    top = _MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
+    max_policy = _MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
     return PolicyChain(
         header=header,
         namespace=facts.namespace(hub.span.start),
         hub=hub.name,
-        max_policy=top[1].decode() if top else None,
+        max_policy=max_policy[1].decode() if max_policy else None,
         policies=tuple(_policy(text, hub, blocks, block) for block in blocks),
     )
 
 
 def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Policy:
     code = text.code
-    number, this, previous = _link(text, block)
-    bases = [squeeze(code[s.start : s.end]) for s in split_list(code, *block.head)]
+    number, own_name, previous = _link(text, block)
+    bases = [squeeze(code[span.start : span.end]) for span in split_list(code, *block.head)]
     end = code.find(b";", block.span.end - 1) + 1
     return Policy(
         name=block.name,
         arch=ptx_version_to_arch(number),
-        predecessor=None if previous == this else previous,
+        predecessor=None if previous == own_name else previous,
         bases=tuple(base for base in bases if not _CHAINED.search(base.encode())),
         uses=tuple(_uses(code, hub, blocks, block)),
         line=text.line(block.span.start),
@@ -113,20 +117,20 @@ def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Pol
 
 
 def _link(text: Text, block: _Block) -> tuple[int, str, str]:
-    """The three arguments of `ChainedPolicy<900, Policy900, Policy860>`."""
+    """Returns the three arguments of `ChainedPolicy<900, Policy900, Policy860>`."""
     code = text.code
     chained = _CHAINED.search(code, *block.head)
     assert chained is not None
     close = closing_angle(code, chained.end() - 1)
     arguments = [] if close is None else split_list(code, chained.end(), close)
-    link = [squeeze(code[s.start : s.end]) for s in arguments]
-    if len(link) != 3 or not _ARCH_NUMBER.fullmatch(link[0]):
+    parts = [squeeze(code[span.start : span.end]) for span in arguments]
+    if len(parts) != 3 or not _ARCH_NUMBER.fullmatch(parts[0]):
         raise text.error(
             chained.start(),
             f"{block.name}: cannot read its place in the chain",
             remedy="Expected: ChainedPolicy<900, Policy900, PREVIOUS>",
         )
-    return int(link[0]), link[1], link[2]
+    return int(parts[0]), parts[1], parts[2]
 
 
 def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iterator[FamilyUse]:
@@ -140,17 +144,20 @@ def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iter
         fallback = None
         if receiver:
             templates = _receivers(code, hub, blocks, block, receiver[1])
-            reads = list(dict.fromkeys(name for t in templates for name in t.reads))
-            fallback = next((t.returns for t in templates if not t.reads), None)
+            reads = list(dict.fromkeys(name for template in templates for name in template.reads))
+            fallback = next(
+                (template.returns for template in templates if not template.reads), None
+            )
         elif alias:
             reads = _Template(code[match.end() : block.span.end], alias[1], 0).reads
         else:
-            direct = re.compile(rb"\s*::\s*(\w+)").match(code, close + 1)
-            reads = [direct[1].decode()] if direct else []
+            member = re.compile(rb"\s*::\s*(\w+)").match(code, close + 1)
+            reads = [member[1].decode()] if member else []
         yield FamilyUse(
             family=match[1].decode(),
             args=tuple(
-                squeeze(code[s.start : s.end]) for s in split_list(code, match.end(), close)
+                squeeze(code[span.start : span.end])
+                for span in split_list(code, match.end(), close)
             ),
             selection=receiver[1].decode() if receiver else None,
             reads=tuple(reads),
@@ -162,15 +169,15 @@ def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iter
 def _receivers(
     code: bytes, hub: _Block, blocks: list[_Block], block: _Block, name: bytes
 ) -> list[_Template]:
-    """The templates called `name` that a policy sees: its own, else the hub's."""
-    own = list(_templates(code, block.span, name))
-    if own:
-        return own
-    inside = [b.span for b in blocks]
+    """Returns the templates called `name` that a policy sees: its own, else the hub's."""
+    own_templates = list(_templates(code, block.span, name))
+    if own_templates:
+        return own_templates
+    policy_spans = [policy.span for policy in blocks]
     return [
-        t
-        for t in _templates(code, hub.span, name)
-        if not any(s.start < t.at < s.end for s in inside)
+        template
+        for template in _templates(code, hub.span, name)
+        if not any(span.start < template.at < span.end for span in policy_spans)
     ]
 
 
@@ -181,14 +188,18 @@ def _templates(code: bytes, scope: Span, name: bytes) -> Iterator[_Template]:
         close = closing_angle(code, match.end() - 1)
         if close is None:
             continue
-        end = _DECLARATION_END.search(code, close, scope.end)
+        terminator = _DECLARATION_END.search(code, close, scope.end)
         parameter = _TYPE_PARAMETER.match(code, match.end(), close)
-        if end is None or parameter is None or not declares.search(code, close, end.end()):
+        if (
+            terminator is None
+            or parameter is None
+            or not declares.search(code, close, terminator.end())
+        ):
             continue
-        stop = end.start()
-        if end.group() == b"{":
-            stop = closing_brace(code, end.start()) or scope.end
-        yield _Template(code[match.start() : stop], parameter[1], match.start())
+        end_of_template = terminator.start()
+        if terminator.group() == b"{":
+            end_of_template = closing_brace(code, terminator.start()) or scope.end
+        yield _Template(code[match.start() : end_of_template], parameter[1], match.start())
 
 
 # "typename Policy1000::ScanPolicyT"
@@ -197,7 +208,7 @@ _MEMBER_OF = re.compile(rb"\b(\w+)\s*::")
 
 @dataclass(frozen=True, slots=True)
 class ChainPlace:
-    """Where in the chain an architecture goes, and the policy that reads the newest family."""
+    """An architecture's place in the chain, and the policy that reads the newest family."""
 
     chain: PolicyChain
     previous: Policy
@@ -208,40 +219,44 @@ class ChainPlace:
     primary: Entry
 
 
-# Where an architecture goes in a chain of policies, and which policy its own can be like.
+# The place of a new architecture in a chain
 
 
 def policy_number(policy: Policy) -> int:
-    """The architecture of a policy, for sorting."""
+    """Returns the architecture of a policy, for sorting."""
     return arch_number(policy.arch)
 
 
 def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> ChainPlace:
-    """The place of an architecture that has no family and no policy yet."""
-    families = {f.name: f for f in header.families if f.namespace == namespace}
+    """Finds the place of an architecture that has neither a family nor a policy."""
+    families = {family.name: family for family in header.families if family.namespace == namespace}
     for family in families.values():
         if family.arch == arch:
             raise InputError(
                 f"{header.name}: {namespace} has {family.name} already",
                 "Add the entries to that family.",
             )
-    chain = _chain_place_chain(header, namespace, families)
+    chain = _chain_of(header, namespace, families)
     ordered = sorted(chain.policies, key=policy_number)
-    _check_free(header, ordered, arch)
-    below = [policy for policy in ordered if policy_number(policy) < arch_number(arch)]
-    readers = [p for p in below if _chain_place_uses(p, families)]
+    _check_no_policy(header, ordered, arch)
+    earlier = [policy for policy in ordered if policy_number(policy) < arch_number(arch)]
+    readers = [policy for policy in earlier if _family_uses(policy, families)]
     if readers:
-        reader = _reader(text, below[-1], readers, families)
+        reader = _reader(text, earlier[-1], readers, families)
     else:
-        reader = next(p for p in reversed(ordered) if _chain_place_uses(p, families))
-        read = [families[name] for name in _chain_place_uses(reader, families)]
-        if not below or any(e.kind == "primary" and e.body_span for f in read for e in f.entries):
-            first = next(policy for policy in ordered if _chain_place_uses(policy, families))
+        reader = next(policy for policy in reversed(ordered) if _family_uses(policy, families))
+        read_families = [families[name] for name in _family_uses(reader, families)]
+        if not earlier or any(
+            entry.kind == "primary" and entry.body_span
+            for read_family in read_families
+            for entry in read_family.entries
+        ):
+            first = next(policy for policy in ordered if _family_uses(policy, families))
             raise InputError(
                 f"{header.name}: {namespace} has no family for an architecture before {arch}",
                 f"The first policy of {chain.hub} that reads one is {first.name}.",
             )
-    uses = _chain_place_uses(reader, families)
+    uses = _family_uses(reader, families)
     if len(uses) > 1:
         raise InputError(
             f"{header.name}:{reader.line}: {reader.name} reads {' and '.join(uses)}",
@@ -249,15 +264,17 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> C
         )
     ((name, use),) = uses.items()
     primary = _primary_entry(header, families[name], reader, use)
-    following = next((p for p in ordered if policy_number(p) > arch_number(arch)), None)
-    return ChainPlace(chain, below[-1], following, reader, use, families[name], primary)
+    following = next(
+        (policy for policy in ordered if policy_number(policy) > arch_number(arch)), None
+    )
+    return ChainPlace(chain, earlier[-1], following, reader, use, families[name], primary)
 
 
-def _chain_place_uses(policy: Policy, families: Mapping[str, Family]) -> dict[str, FamilyUse]:
+def _family_uses(policy: Policy, families: Mapping[str, Family]) -> dict[str, FamilyUse]:
     return {use.family: use for use in policy.uses if use.family in families}
 
 
-def _check_free(header: TuningHeader, policies: Sequence[Policy], arch: str) -> None:
+def _check_no_policy(header: TuningHeader, policies: Sequence[Policy], arch: str) -> None:
     for policy in policies:
         if policy_number(policy) == arch_number(arch):
             reads = " and ".join(use.family for use in policy.uses) or "no family of tunings"
@@ -270,18 +287,18 @@ def _check_free(header: TuningHeader, policies: Sequence[Policy], arch: str) -> 
 def _reader(
     text: Text, previous: Policy, readers: Sequence[Policy], families: Mapping[str, Family]
 ) -> Policy:
-    """The newest policy that reads a family; of families that inherit, what `previous` gives."""
+    """Returns the newest policy that reads a family, or the one that `previous` falls back to."""
     newest = readers[-1]
-    read = [families[name] for name in _chain_place_uses(newest, families)]
-    if newest is previous or not any(e.kind == "primary" and e.body_span for e in read[0].entries):
+    read_families = [families[name] for name in _family_uses(newest, families)]
+    if newest is previous or not any(
+        entry.kind == "primary" and entry.body_span for entry in read_families[0].entries
+    ):
         return newest
-    named = {name.decode() for name in _MEMBER_OF.findall(text.code, *previous.span)}
-    return next((policy for policy in reversed(readers) if policy.name in named), newest)
+    mentioned = {name.decode() for name in _MEMBER_OF.findall(text.code, *previous.span)}
+    return next((policy for policy in reversed(readers) if policy.name in mentioned), newest)
 
 
-def _chain_place_chain(
-    header: TuningHeader, namespace: str, families: Mapping[str, Family]
-) -> PolicyChain:
+def _chain_of(header: TuningHeader, namespace: str, families: Mapping[str, Family]) -> PolicyChain:
     for chain in header.chains:
         if chain.namespace == namespace and any(
             use.family in families for policy in chain.policies for use in policy.uses
@@ -293,18 +310,21 @@ def _chain_place_chain(
     )
 
 
-def _primary_entry(header: TuningHeader, like: Family, reader: Policy, use: FamilyUse) -> Entry:
-    """The primary template of a family that another can be like, with something to fall back to."""
-    primary = next((e for e in like.entries if e.kind == "primary" and not e.disabled), None)
-    if primary is not None and primary.members and not like.specializations:
+def _primary_entry(header: TuningHeader, model: Family, reader: Policy, use: FamilyUse) -> Entry:
+    """Returns the primary template of a model family, which must provide a fallback."""
+    primary = next(
+        (entry for entry in model.entries if entry.kind == "primary" and not entry.disabled), None
+    )
+    if primary is not None and primary.members and not model.specializations:
         raise InputError(
-            f"{header.name}: {like.namespace}::{like.name} computes its values and has no entries",
+            f"{header.name}: {model.namespace}::{model.name} computes its values and has no"
+            " entries",
             "There is nothing that entries for a new architecture can be written like.",
         )
     if primary is None or (primary.body_span is None and use.fallback is None):
         raise InputError(
             f"{header.name}:{reader.line}: cannot see what {reader.name} selects where "
-            f"{like.name} has no entry",
+            f"{model.name} has no entry",
             "Expected: a pair of overloads, of which the second names an earlier policy.",
         )
     return primary

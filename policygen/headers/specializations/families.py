@@ -1,4 +1,4 @@
-"""Families of struct templates and policy chains of a header."""
+"""Reads a header's families of struct templates, and its policy chains."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -32,33 +32,36 @@ from policygen.model.tuning import (
 )
 
 # "struct sm90_tuning", "struct smXX_tuning", "struct sm_90"; not "struct small_buffer_policy"
-_SAYS_STRUCT = re.compile(rb"\bstruct\s+(sm(?![a-z])\w*)")
-# The same in a comment, but as code and not as prose.
-_SAYS_DECLARATION = re.compile(rb"\bstruct\s+(sm(?![a-z])\w*)\s*[<{;:]")
-_WORTH_PARSING = re.compile(rb"struct\s+sm(?![a-z])|[Cc]hained_?[Pp]olicy\b|class\s+sm\d")
+_STRUCT = re.compile(rb"\bstruct\s+(sm(?![a-z])\w*)")
+# The same in a comment, but as code rather than prose
+_COMMENTED_DECLARATION = re.compile(rb"\bstruct\s+(sm(?![a-z])\w*)\s*[<{;:]")
+_QUICK_FILTER = re.compile(rb"struct\s+sm(?![a-z])|[Cc]hained_?[Pp]olicy\b|class\s+sm\d")
 _ARCH = re.compile(r"sm(\d+)_")
 
 
 def read_families(
     source: SourceFile, header: str, neighbours: parsers.Neighbours
 ) -> tuple[tuple[Family, ...], tuple[PolicyChain, ...]]:
-    """The entries of a header by family, and the chains whose policies read them."""
+    """Returns the entries by family, and the chains whose policies read them."""
     text = source.text
     live, disabled = read_entries(source)
     facts = parsers.parse(text, neighbours, _uncomputed(live))
     _cross_check(text, live, facts)
-    found = [
-        FoundEntry(f.declaration, with_constants(f.entry, text.data, facts.constants)) for f in live
+    entries = [
+        FoundEntry(
+            found_entry.declaration, with_constants(found_entry.entry, text.data, facts.constants)
+        )
+        for found_entry in live
     ]
-    families = _families(text, header, facts, found + disabled)
+    families = _families(text, header, facts, entries + disabled)
     if not families:
-        _check_nothing_is_meant(text, facts)
+        _check_no_families(text, facts)
     return families, find_chains(text, header, facts)
 
 
 def holds_tunings(data: bytes) -> bool:
-    """Whether there can be a family or a policy chain in a header."""
-    return _WORTH_PARSING.search(data) is not None
+    """Tells whether a header may hold a family or a policy chain."""
+    return _QUICK_FILTER.search(data) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +79,32 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """An entry together with the declaration that it was read from."""
+    """An entry and the declaration that it was read from."""
 
     declaration: Declaration
     entry: Entry
 
 
 def _uncomputed(live: list[FoundEntry]) -> list[Span]:
-    """The entries with a number that its text does not spell out."""
+    """Returns the entries with numbers that need evaluation by clang."""
     return [
-        found.entry.span
-        for found in live
-        if any(m.value is None and is_numeric(m.type) for m in found.entry.members)
+        found_entry.entry.span
+        for found_entry in live
+        if any(
+            member.value is None and is_numeric(member.type) for member in found_entry.entry.members
+        )
     ]
 
 
 def _cross_check(text: Text, live: list[FoundEntry], facts: parsers.Facts) -> None:
-    """Two readers that know nothing of each other must see the same templates.
+    """Checks that libclang and this reader see the same templates.
 
-    An entry that clang loses, because it cannot know a name in it, is kept. One that only clang
-    sees must not pass silently.
+    Entries that clang loses because of an unknown name are kept. An entry that only clang sees is
+    an error.
     """
-    names = {found.declaration.name_span.start for found in live}
+    names = {found_entry.declaration.name_span.start for found_entry in live}
     check_families(text, look(text.data), names | facts.aggregates)
-    spans = [Span(at, at + len(name)) for at, name in facts.templates.items()]
+    spans = [Span(offset, offset + len(name)) for offset, name in facts.templates.items()]
     for span in sorted([*spans, *find_names(text.code)]):
         if span.start not in names and span.start not in facts.aggregates:
             name = text.data[span.start : span.end].decode()
@@ -116,9 +121,9 @@ def _cross_check(text: Text, live: list[FoundEntry], facts: parsers.Facts) -> No
         raise text.error(len(text.data), facts.unclosed)
 
 
-def _check_nothing_is_meant(text: Text, facts: parsers.Facts) -> None:
-    """Silence must not read as empty: what is called `smNN_…` is a tuning, or carries values."""
-    for match in (*_SAYS_STRUCT.finditer(text.code), *_SAYS_DECLARATION.finditer(text.data)):
+def _check_no_families(text: Text, facts: parsers.Facts) -> None:
+    """Raises an error if a header without families names an `smNN_…` that is not a plain struct."""
+    for match in (*_STRUCT.finditer(text.code), *_COMMENTED_DECLARATION.finditer(text.data)):
         if match.start(1) not in facts.aggregates:
             raise text.error(
                 match.start(),
@@ -129,11 +134,11 @@ def _check_nothing_is_meant(text: Text, facts: parsers.Facts) -> None:
 
 
 def _families(
-    text: Text, header: str, facts: parsers.Facts, found: list[FoundEntry]
+    text: Text, header: str, facts: parsers.Facts, entries: list[FoundEntry]
 ) -> tuple[Family, ...]:
-    """Entries by namespace and name, in the order in which the header declares them."""
+    """Groups entries by namespace and name, in header order."""
     groups: dict[tuple[str, str], list[FoundEntry]] = {}
-    for item in sorted(found, key=lambda f: f.entry.span.start):
+    for item in sorted(entries, key=lambda item: item.entry.span.start):
         key = (facts.namespace(item.declaration.name_span.start), item.declaration.name)
         groups.setdefault(key, []).append(item)
     return tuple(
@@ -142,7 +147,9 @@ def _families(
 
 
 def _family(text: Text, header: str, namespace: str, name: str, items: list[FoundEntry]) -> Family:
-    primary = next((i for i in items if i.entry.kind == "primary" and not i.entry.disabled), None)
+    primary = next(
+        (item for item in items if item.entry.kind == "primary" and not item.entry.disabled), None
+    )
     parameters = (
         template_parameters(text.data, text.code, primary.declaration.parameters_span)
         if primary
@@ -166,11 +173,11 @@ _NAME = re.compile(
     rb"(?:\[\[[^\]]*\]\]\s*|(?!sm\d)[A-Za-z_]\w*+(?:\s*+\([^()]*\)\s*+|\s++))*(sm(\d{2,3})_\w+)\s*"
 )
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
-# Between `template <…>` and `struct` there may be attributes, a macro or a constraint.
+# Attributes, a macro or a constraint may stand between `template <…>` and `struct`.
 _BETWEEN = re.compile(
     rb"\s*+(?:[A-Z_][A-Z_0-9]*+(?:\s*+\([^()]*+\))?\s*+)*(?:requires\b.*)?", re.DOTALL
 )
-# What only a declaration can be; not "friend struct sm90_x<T>"
+# Matches only declarations; not "friend struct sm90_x<T>"
 _DECLARES = re.compile(
     rb"(?:struct(?<=\bstruct)|class(?<=\bclass))\b[^;{}<>=:,]*?\b(sm\d{2,3}_\w+)\s*(?:[<{]|:(?!:))"
 )
@@ -179,44 +186,44 @@ _STATEMENT_END = (b";", b"{", b"}")
 _HEAD_END = re.compile(rb"[{;]")
 
 
-# Finds the declarations of `smNN_*` templates in code, with the span of each of their parts.
+# Declarations of `smNN_*` templates, with the spans of their parts
 
 
 def find_declarations(
     code: bytes, start: int = 0, end: int | None = None, *, names: re.Pattern[bytes] = _NAME
 ) -> Iterator[Declaration]:
-    """All declarations of `smNN_*` class templates in a stretch of code, in order.
+    """Yields the declarations of `smNN_*` class templates in a range of code, in order.
 
-    Others are found with a pattern of theirs, whose first group is the name.
+    Other names can be found by a pattern whose first group is the name.
     """
-    at = start
+    offset = start
     limit = len(code) if end is None else end
-    while match := names.search(code, at, limit):
-        declaration = _read(code, match, at, limit)
+    while match := names.search(code, offset, limit):
+        declaration = _read(code, match, offset, limit)
         if declaration is not None:
             yield declaration
-        at = match.end() if declaration is None else max(match.end(), declaration.span.end)
+        offset = match.end() if declaration is None else max(match.end(), declaration.span.end)
 
 
 def _read(code: bytes, name: re.Match[bytes], floor: int, limit: int) -> Declaration | None:
     head = _template_head(code, name.start(), floor)
     if head is None:
         return None
-    begin, parameters = head
-    at, args = name.end(), None
-    if code[at : at + 1] == b"<":
-        close = closing_angle(code, at)
+    start, parameters = head
+    head_end, args = name.end(), None
+    if code[head_end : head_end + 1] == b"<":
+        close = closing_angle(code, head_end)
         if close is None or close >= limit:
             return None
-        args, at = Span(at + 1, close), close + 1
-    finish = _tail(code, at, limit)
-    if finish is None:
+        args, head_end = Span(head_end + 1, close), close + 1
+    tail = _tail(code, head_end, limit)
+    if tail is None:
         return None
-    inherits, body, stop = finish
+    inherits, body, end = tail
     return Declaration(
         name=name[1].decode(),
         name_span=Span(*name.span(1)),
-        span=Span(begin, stop),
+        span=Span(start, end),
         parameters_span=parameters,
         args_span=args,
         inherits_span=inherits,
@@ -225,9 +232,9 @@ def _read(code: bytes, name: re.Match[bytes], floor: int, limit: int) -> Declara
 
 
 def _template_head(code: bytes, struct: int, floor: int) -> tuple[int, Span] | None:
-    """Where the `template <…>` before a `struct` begins, and what stands between its brackets."""
-    begin = max(floor, *(code.rfind(stop, floor, struct) + 1 for stop in _STATEMENT_END))
-    for match in _TEMPLATE.finditer(code, begin, struct):
+    """Returns the start of the `template <…>` before a `struct`, and its parameter list."""
+    earliest = max(floor, *(code.rfind(stop, floor, struct) + 1 for stop in _STATEMENT_END))
+    for match in _TEMPLATE.finditer(code, earliest, struct):
         close = closing_angle(code, match.end() - 1)
         if close is not None and close < struct and _only_attributes(code, close + 1, struct):
             return match.start(), Span(match.end(), close)
@@ -238,13 +245,13 @@ def _only_attributes(code: bytes, start: int, end: int) -> bool:
     return _BETWEEN.fullmatch(code, start, end) is not None
 
 
-def _tail(code: bytes, at: int, limit: int) -> tuple[Span | None, Span | None, int] | None:
-    """The bases, the body and the end of a declaration whose name and arguments end at `at`."""
-    head = _HEAD_END.search(code, at, limit)
+def _tail(code: bytes, start: int, limit: int) -> tuple[Span | None, Span | None, int] | None:
+    """Returns bases, body and end of a declaration whose name and arguments end at `start`."""
+    head = _HEAD_END.search(code, start, limit)
     if head is None:
         return None
     inherits = None
-    between = trim(code, at, head.start())
+    between = trim(code, start, head.start())
     if code[between.start : between.start + 1] == b":":
         inherits = trim(code, between.start + 1, between.end)
     elif code[between.start : between.end] not in {b"", b"final"}:
@@ -255,19 +262,19 @@ def _tail(code: bytes, at: int, limit: int) -> tuple[Span | None, Span | None, i
     if close is None or close >= limit:
         return None
     semicolon = re.compile(rb"\s*;").match(code, close + 1, limit)
-    stop = close + 1 if semicolon is None else semicolon.end()
-    return inherits, Span(head.end(), close), stop
+    end = close + 1 if semicolon is None else semicolon.end()
+    return inherits, Span(head.end(), close), end
 
 
 def find_names(code: bytes, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """Where the name of a declaration stands, as a second reader that asks for less."""
+    """Yields the names of declarations, by a second and more lenient pattern."""
     for match in _DECLARES.finditer(code, start, len(code) if end is None else end):
         if not _ONLY_NAMES.search(code, max(0, match.start() - 80), match.start()):
             yield Span(*match.span(1))
 
 
 def list_parts(code: bytes, span: Span) -> list[Span]:
-    """The parameters or arguments between `<` and `>`."""
+    """Returns the parameters or arguments between `<` and `>`."""
     return split_list(code, span.start, span.end)
 
 
@@ -277,14 +284,14 @@ _TYPE_KEYS = {"class", "typename", "class...", "typename..."}
 _COMMENT_MARK = re.compile(rb"(?m)^([ \t]*)//")
 _STARRED = re.compile(rb"(?m)^([ \t]*)\*(?=[ \t\r\n])")
 _OUTER_MARKS = re.compile(rb"/\*[*!]*|\*/")
-_ENTRIES_SAYS_STRUCT = re.compile(rb"\bstruct\s+sm\d{2,3}_\w+")
+_COMMENTED_STRUCT = re.compile(rb"\bstruct\s+sm\d{2,3}_\w+")
 
 
-# One declaration, live or commented out, as an entry of its family.
+# Entries, live and commented out
 
 
 def read_entries(source: SourceFile) -> tuple[list[FoundEntry], list[FoundEntry]]:
-    """The declarations that a compiler sees, and those inside comments."""
+    """Returns the declarations that a compiler sees, and those in comments."""
     disabled = list(_disabled_entries(source))
     code = source.text.code
     live: list[FoundEntry] = []
@@ -298,8 +305,15 @@ def read_entries(source: SourceFile) -> tuple[list[FoundEntry], list[FoundEntry]
     return live, disabled
 
 
-def _last_end(found: list[FoundEntry], offset: int) -> int:
-    return max((f.entry.span.end for f in found if f.entry.span.end <= offset), default=0)
+def _last_end(entries: list[FoundEntry], offset: int) -> int:
+    return max(
+        (
+            found_entry.entry.span.end
+            for found_entry in entries
+            if found_entry.entry.span.end <= offset
+        ),
+        default=0,
+    )
 
 
 def _disabled_entries(source: SourceFile) -> Iterator[FoundEntry]:
@@ -307,42 +321,44 @@ def _disabled_entries(source: SourceFile) -> Iterator[FoundEntry]:
         region = Span(group[0].start, group[-1].end)
         if b"struct" not in source.text.data[region.start : region.end]:
             continue
-        if _ENTRIES_SAYS_STRUCT.search(_uncomment(source.text.data[region.start : region.end])):
+        if _COMMENTED_STRUCT.search(_code_of_comment(source.text.data[region.start : region.end])):
             yield from _in_comment(source, region)
 
 
 def _in_comment(source: SourceFile, region: Span) -> Iterator[FoundEntry]:
-    """Entries of one commented region, each with the text before it, which says why."""
+    """Yields the entries of a commented region, each with the preceding text that explains it."""
     data = source.text.data
-    inner = Text(source.text.path, _uncomment(data[region.start : region.end]))
-    code = b" " * region.start + inner.code
+    commented = Text(source.text.path, _code_of_comment(data[region.start : region.end]))
+    code = b" " * region.start + commented.code
     floor = 0
     for declaration in find_declarations(code, region.start):
         span = declaration.span
         above = _comments_above(source, data.rfind(b"\n", 0, span.start) + 1, floor)
         comments = [*above, *source.comments.inside(span)]
         lines = [line for comment in comments for line in comment_lines(data, comment)]
-        mine = [
-            n for n in lines if n.span.end <= span.start or (n.nested and n.span.start < span.end)
+        entry_lines = [
+            line
+            for line in lines
+            if line.span.end <= span.start or (line.nested and line.span.start < span.end)
         ]
-        views = (code, b" " * region.start + inner.uncommented)
-        yield _entry(source, views, declaration, mine, above=None, disabled=True)
+        views = (code, b" " * region.start + commented.uncommented)
+        yield _entry(source, views, declaration, entry_lines, above=None, disabled=True)
         floor = span.end
 
 
-def _uncomment(comment: bytes) -> bytes:
-    """The code that was commented out, at the same offsets; comments inside it stay comments."""
-    lines = _COMMENT_MARK.sub(lambda m: m[1] + b"  ", comment)
+def _code_of_comment(comment: bytes) -> bytes:
+    """Blanks the comment marks, at equal offsets; comments inside the comment stay comments."""
+    lines = _COMMENT_MARK.sub(lambda match: match[1] + b"  ", comment)
     if comment.startswith(b"/*"):
         lines = _STARRED.sub(rb"\1 ", lines)
-    return _OUTER_MARKS.sub(lambda m: b" " * len(m[0]), lines)
+    return _OUTER_MARKS.sub(lambda match: b" " * len(match[0]), lines)
 
 
 def _comments_above(source: SourceFile, offset: int, floor: int) -> list[Span]:
-    """The comments directly above a place, or above the `#if` line that is directly above it."""
+    """Returns the comments directly above an offset, or above the `#if` directly above it."""
     guard = source.guards.at(offset).span
-    if found := source.comments.above(offset, floor):
-        return found
+    if comments := source.comments.above(offset, floor):
+        return comments
     if guard is None or source.text.data[guard.end : offset].strip(b" \t\r") != b"\n":
         return []
     return source.comments.above(guard.start, floor)
@@ -368,7 +384,7 @@ def _entry(
     above: Span | None,
     disabled: bool,
 ) -> FoundEntry:
-    data, (code, spelled) = source.text.data, views
+    data, (code, uncommented) = source.text.data, views
     members = (
         tuple(find_members(source.text, code, declaration.body_span))
         if declaration.body_span
@@ -377,13 +393,13 @@ def _entry(
     guard = source.guards.at(declaration.span.start)
     _check_conditions(source, guard, members)
     notes = _read_notes(lines, declaration, members, disabled=disabled)
-    label = next((found for found in notes.labels if not found.rejected), None)
+    label = next((candidate for candidate in notes.labels if not candidate.rejected), None)
     arg_spans = tuple(list_parts(code, declaration.args_span)) if declaration.args_span else ()
     entry = Entry(
         kind=_kind(code, declaration),
-        args=tuple(squeeze(spelled[s.start : s.end]) for s in arg_spans),
+        args=tuple(squeeze(uncommented[span.start : span.end]) for span in arg_spans),
         values=member_values(members),
-        inherits=_spelling(spelled, declaration.inherits_span),
+        inherits=_spelling(uncommented, declaration.inherits_span),
         guard=guard.spelling,
         disabled=disabled or guard.never,
         variant=None if label is None else label.variant,
@@ -393,7 +409,8 @@ def _entry(
         labels=notes.labels,
         members=members,
         template_parameters=tuple(
-            squeeze(code[s.start : s.end]) for s in list_parts(code, declaration.parameters_span)
+            squeeze(code[span.start : span.end])
+            for span in list_parts(code, declaration.parameters_span)
         ),
         layout="block" if b"\n" in data[declaration.span.start : declaration.span.end] else "line",
         format_off=source.format_is_off(declaration.span.start),
@@ -409,7 +426,7 @@ def _entry(
 
 
 def _check_conditions(source: SourceFile, guard: Guard, members: tuple[Member, ...]) -> None:
-    """An entry has one set of values: `#if` around a member would give it two."""
+    """Rejects `#if` around a member: an entry must have one set of values."""
     for member in members:
         if source.guards.at(member.span.start).conditions != guard.conditions:
             raise source.text.error(
@@ -422,7 +439,7 @@ def _check_conditions(source: SourceFile, guard: Guard, members: tuple[Member, .
 def _read_notes(
     lines: list[Line], declaration: Declaration, members: tuple[Member, ...], *, disabled: bool
 ) -> Notes:
-    """A label inside a body that only inherits belongs to values that are commented out."""
+    """Reads the notes; a label in a body that only inherits belongs to commented-out values."""
     body = declaration.body_span
     lives = disabled or bool(members) or declaration.inherits_span is None
     labels: tuple[Label, ...] = ()
@@ -430,10 +447,10 @@ def _read_notes(
     inside = [line for line in lines if body and body.start <= line.span.start < body.end]
     outside = [line for line in lines if line not in inside]
     if disabled:
-        # Inside a comment every mark of a comment within the code is a second one.
+        # Inside a comment, every comment mark in the code is a second one.
         inside = [Line(line.text, line.span, nested=False) for line in inside]
-    for part, counts in ((outside, True), (inside, lives)):
-        notes = read_notes(part, lives=counts)
+    for part, lives_there in ((outside, True), (inside, lives)):
+        notes = read_notes(part, lives=lives_there)
         labels += notes.labels
         remarks += notes.remarks
     return Notes(labels, remarks)
@@ -451,25 +468,25 @@ def _spelling(code: bytes, span: Span | None) -> str | None:
 
 
 def with_constants(entry: Entry, data: bytes, constants: Mapping[int, int]) -> Entry:
-    """The entry with the numbers that clang computed for members such as `1 << 2`."""
-    members = tuple(_with_constant(m, data, constants) for m in entry.members)
+    """Fills in the numbers that clang computed for members such as `1 << 2`."""
+    members = tuple(_with_constant_member(member, data, constants) for member in entry.members)
     if members == entry.members:
         return entry
     return entry.model_copy(update={"members": members, "values": member_values(members)})
 
 
-def _with_constant(member: Member, data: bytes, constants: Mapping[int, int]) -> Member:
+def _with_constant_member(member: Member, data: bytes, constants: Mapping[int, int]) -> Member:
     if member.value is not None or not is_numeric(member.type) or is_literal(member.spelling):
-        return member  # of a number that is too wide, clang would keep the lowest bits
-    at = data.rfind(member.name.encode(), member.span.start, member.value_span.start)
-    number = constants.get(at)
+        return member  # clang would truncate a number that is too wide
+    offset = data.rfind(member.name.encode(), member.span.start, member.value_span.start)
+    number = constants.get(offset)
     if number is None:
         return member
     return member.model_copy(update={"value": bool(number) if member.type == "bool" else number})
 
 
 def template_parameters(data: bytes, code: bytes, span: Span) -> tuple[TemplateParameter, ...]:
-    """The parameters of a primary template, with kinds and defaults."""
+    """Returns the parameters of a primary template, with kinds and defaults."""
     return tuple(
         _parameter(code, part, squeeze(data[part.start : part.end]))
         for part in list_parts(code, span)
@@ -478,18 +495,20 @@ def template_parameters(data: bytes, code: bytes, span: Span) -> tuple[TemplateP
 
 def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
     match = _PARAMETER.fullmatch(squeeze(code[span.start : span.end]))
-    kind, name, default = match.group("type", "name", "default") if match else (spelling, "", None)
-    if not kind:
-        kind, name = name or "", ""
+    type_name, name, default = (
+        match.group("type", "name", "default") if match else (spelling, "", None)
+    )
+    if not type_name:
+        type_name, name = name or "", ""
     if name in _TYPE_KEYS:
-        kind, name = name or "", ""
+        type_name, name = name or "", ""
     return TemplateParameter(
         kind="template"
-        if kind.startswith("template")
+        if type_name.startswith("template")
         else "type"
-        if kind in _TYPE_KEYS
+        if type_name in _TYPE_KEYS
         else "value",
-        type=kind,
+        type=type_name,
         name=name or "",
         default=default,
         spelling=spelling,

@@ -1,4 +1,4 @@
-"""The specialization that a workload's key leads to, or the key of one that is to be added."""
+"""Finds the specialization that a workload's key selects, or the key of a new one."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from policygen.model.tuning import Entry, Family, spell
 
 @dataclass(frozen=True, slots=True)
 class EntryKey:
-    """The slots of an entry, the condition that it needs, and those of its unsigned twin."""
+    """The slots of an entry, its preprocessor condition, and the slots of its unsigned twin."""
 
     slots: tuple[Slot, ...]
     guard: str | None = None
@@ -39,39 +39,39 @@ class EntryKey:
 
 @dataclass(frozen=True, slots=True)
 class Specialization(FamilySpot):
-    """One of a family, for the key of a workload."""
+    """A specialization of a family, for the key of a workload."""
 
     named_key: EntryKey | None = None
-    """That of an entry for one of the types alone."""
+    """The key of an entry for one type alone."""
     known_key: list[EntryKey] = field(default_factory=list, compare=False)
-    """The general one, once it is looked for: that takes milliseconds."""
+    """Cache of the general key, which takes milliseconds to compute."""
 
     @property
     def is_new(self) -> bool:
-        """Whether the header does not have its family yet."""
+        """Whether the header lacks the family."""
         return self.name != self.family.name
 
     @property
     def unsure(self) -> bool:
-        """Whether it is made after a later one, which may need what is declared later."""
+        """Whether the model is a later family, which may need declarations that follow."""
         return self.is_new and family_arch(self.name) < family_arch(self.family.name)
 
     @property
     def args(self) -> tuple[str, ...]:
-        """The workload's key, as the compiler prints it."""
+        """The workload's key as the compiler prints it."""
         return self.told.keys[self.family.name].args
 
     @property
     def entry(self) -> Entry | None:
-        """The one that has the key now; none in a family that is new."""
-        lead = self.told.keys[self.family.name].entry
-        if self.named_key or lead is None or self.is_new or lead[1].kind == "primary":
+        """The entry that currently has the key; None in a new family."""
+        arch_entry = self.told.keys[self.family.name].entry
+        if self.named_key or arch_entry is None or self.is_new or arch_entry[1].kind == "primary":
             return None
-        return lead[1]
+        return arch_entry[1]
 
     @property
     def key(self) -> EntryKey:
-        """Under which an entry would be added."""
+        """The key of an added entry."""
         if self.named_key is not None:
             return self.named_key
         if not self.known_key:
@@ -80,43 +80,43 @@ class Specialization(FamilySpot):
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """What an entry that is added asks for."""
+        """The arguments of an added entry."""
         return self.key.slots
 
     @property
     def types(self) -> Mapping[TypeName, str]:
-        """Those of its arguments that are types."""
+        """The arguments that are types."""
         return {position: self.args[position] for position in type_positions(self.family)}
 
     def naming(self, name: TypeName) -> Spot:
-        """Beside a more general one."""
+        """Restricts the entry to one type, beside a more general one."""
         assert isinstance(name, int), "it is an argument"
         return replace(self, named_key=named_key(self.family, self.args, name))
 
     @property
     def named(self) -> str:
-        """The type that its entry names, besides what it names anyway."""
+        """The types that the entry names in addition to its usual arguments."""
         pairs = zip(self.key.slots, self.general.key.slots, strict=True)
         return ", ".join(slot for slot, other in pairs if slot and slot != other)
 
     @property
     def general(self) -> "Specialization":
-        """The same where nothing needs to be written for one of the types."""
+        """The same spot without a type named for one workload alone."""
         return replace(self, named_key=None)
 
     @property
     def too_broad(self) -> str | None:
-        """Why no entry can be added: it would take others, too."""
+        """Why no entry can be added, if it would serve other workloads, too."""
         parameter = None if self.entry else too_general(self.family, self.key)
         return parameter and (
             f"an entry for {parameter} no would take every other type of this size, too: nothing in"
             " it names the type"
         )
 
-    def saying(self, measured: BenchmarkBinding, shown: Values) -> Spot | None:
-        """With members that the family's entries do not have: the policy has to read them."""
+    def saying(self, measured: BenchmarkBinding, reported: Values) -> Spot | None:
+        """Adds members that the family's entries lack and that the policy must read."""
         rules, added = {}, {}
-        for name, value in shown.items():
+        for name, value in reported.items():
             member, rule = self.rule_for(measured, name)
             if rule is None or member in self.binding.members or name not in self.told.kinds:
                 return None
@@ -127,25 +127,28 @@ class Specialization(FamilySpot):
         return replace(self, binding=binding, added={**self.added, **added})
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
-        """The values, or what has them and is inherited."""
-        found = Content("values", members, label=label)
+        """Returns the values, or a base to inherit them from."""
+        content = Content("values", members, label=label)
         if not self.added:
-            found = values_content(self.binding, members, label)
-        return replace(found, types=self._types, added=self.added)
+            content = values_content(self.binding, members, label)
+        return replace(content, types=self._types, added=self.added)
 
     @property
     def _types(self) -> dict[str, str]:
-        """The types of members, of which the policy shows the values."""
+        """The types of members whose values the policy reports."""
         kinds = self.told.kinds
-        names = ((m, value_name(self.site, m, r) or "") for m, r in self.binding.members.items())
+        names = (
+            (member, value_name(self.site, member, rule) or "")
+            for member, rule in self.binding.members.items()
+        )
         return {member: kinds[name] for member, name in names if name in kinds}
 
     def kept(self, name: str) -> Content:
-        """What the entry has that has the key now."""
-        now = self.general.entry
+        """Returns the content of the entry that currently has the key."""
+        current = self.general.entry
         if self.is_new:
             return kept_by_new(self.family)
-        if content := kept_content(self.family, now):
+        if content := kept_content(self.family, current):
             return content
         values = kept_members(self.site, self.binding, self.told.values, self.told.sizes)
         if values is None:
@@ -153,51 +156,55 @@ class Specialization(FamilySpot):
         return Content("values", values)
 
     def takes(self, other: Spot) -> bool:
-        """Whether it decides another workload, or may, where that has no entry of its own."""
+        """Tells whether the entry serves, or may serve, another workload that has no own entry."""
         if not isinstance(other, Specialization) or other.in_family != self.in_family:
             return False
         if self.entry is not None:
             return other.entry is self.entry
         return fits(other.family.parameters, self.key.slots, other.args)
 
-    def lost(self, found: str) -> str:
-        """That the workload does not get what is written for it."""
-        del found
+    def lost(self, outcome: str) -> str:
+        """Describes a workload that does not get the values written for it."""
+        del outcome
         return "would be unreachable"
 
 
 def family_spot(
-    benchmark: BenchmarkBinding, told: Selected, sources: TuningTree, arch: str
+    benchmark: BenchmarkBinding, selected: Selected, sources: TuningTree, arch: str
 ) -> Specialization:
-    """In the architecture's family, or in one that is made after that of an earlier one.
+    """Finds the place in the architecture's family, or in a new one modeled on an earlier family.
 
-    Where there is none before it, the newest is followed: it has most of what can be said.
+    If there is no earlier family, the newest one is the model: it has the most members.
     """
     algorithm, site = site_of(benchmark, sources.cub.bindings, "specializations")
     header = sources.headers.get(site.header)
     if header is None:
         raise InputError(f"the tree has no {site.header}")
-    known = algorithm.families_at(site, [header])
+    families = algorithm.families_at(site, [header])
     number = arch_number(arch)
-    earlier = [pair for pair in known if arch_number(pair[1].arch) <= number]
-    following = [pair for pair in known if _only_declared(pair[1])]
+    earlier = [pair for pair in families if arch_number(pair[1].arch) <= number]
+    following = [pair for pair in families if _only_declared(pair[1])]
     if not (earlier or following):
         raise InputError(
             f"{site.header} has no family of tunings for {arch} or an earlier architecture"
         )
     binding, family = max(earlier or following, key=_by_arch)
-    said = {name for rule in binding.members.values() for name in rule.parameters}
-    # Of what later versions of CUB have too: what their entries say can be said by new ones here.
-    rows = (one for one in algorithm.families if one.site == site.name)
-    newest = max(rows, key=lambda one: family_arch(one.name))
-    later = {m: r for m, r in newest.members.items() if r.parameters and not r.parameters & said}
+    represented = {name for rule in binding.members.values() for name in rule.parameters}
+    # Later versions of CUB state these members, so new entries can state them here, too.
+    site_families = (row for row in algorithm.families if row.site == site.name)
+    newest = max(site_families, key=lambda row: family_arch(row.name))
+    later = {
+        member: rule
+        for member, rule in newest.members.items()
+        if rule.parameters and not rule.parameters & represented
+    }
     name = f"{arch}{family.name.removeprefix(family.arch)}"
-    return Specialization(told, site, binding, family, name, unsaid_members=later)
+    return Specialization(selected, site, binding, family, name, unsaid_members=later)
 
 
 def _only_declared(family: Family) -> bool:
-    """Whether its primary template has no values: what has no entry is left to policies."""
-    return any(e.kind == "primary" and e.body_span is None for e in family.entries)
+    """Checks that the primary template has no body, so that policies supply the defaults."""
+    return any(entry.kind == "primary" and entry.body_span is None for entry in family.entries)
 
 
 def _by_arch(pair: tuple[FamilyBinding, Family]) -> int:
@@ -209,45 +216,47 @@ _QUALIFIERS = re.compile(r"^(?:::)?(?:\w+::)+")
 _WORD = re.compile(r"\w+")
 
 
-# What a specialization holds: a variant's values, or what a workload has now.
+# Contents
 
 
-def values_content(binding: FamilyBinding, members: dict[str, str], text: str | None) -> Content:
-    """The values, or what an entry inherits that has them, in the family's manner."""
+def values_content(binding: FamilyBinding, members: dict[str, str], label: str | None) -> Content:
+    """Returns the values, or a base that provides them, as the family does."""
     base = binding.base
-    if base is not None and _fits(members, base.needs):
+    if base is not None and _meets(members, base.needs):
         constructor = next(name for name, rule in binding.members.items() if rule.delay)
-        numbers_of = members[constructor].partition("<")[2].removesuffix(">")
-        delay = [part.strip() for part in numbers_of.split(",")]
-        known = {**members, "ns": delay[0], "l2w": delay[-1]}
-        args = ", ".join(arg if arg == "{0}" else arg.format(**known) for arg in base.args)
-        return Content("inherits", members, f"{base.name}<{args}>", text)
-    return Content("values", members, None, text)
+        delay_args = members[constructor].partition("<")[2].removesuffix(">")
+        delay = [part.strip() for part in delay_args.split(",")]
+        placeholders = {**members, "ns": delay[0], "l2w": delay[-1]}
+        args = ", ".join(arg if arg == "{0}" else arg.format(**placeholders) for arg in base.args)
+        return Content("inherits", members, f"{base.name}<{args}>", label)
+    return Content("values", members, None, label)
 
 
-def _fits(members: Mapping[str, str], needs: Mapping[str, str]) -> bool:
+def _meets(members: Mapping[str, str], needs: Mapping[str, str]) -> bool:
     return all(members[name].partition("<")[0] == value for name, value in needs.items())
 
 
-def kept_by_new(like: Family) -> Content:
-    """What an entry of a new family holds, so that all stays as in the one before."""
-    if _primary(like).body_span is None:
+def kept_by_new(model: Family) -> Content:
+    """Returns content with which an entry of a new family behaves like the model family."""
+    if _primary(model).body_span is None:
         return Content("empty", label=EXPLICIT)
-    args = ", ".join(f"{{{position}}}" for position in range(len(like.parameters)))
-    return Content("inherits", base=f"{like.name}<{args}>", label=EXPLICIT)
+    args = ", ".join(f"{{{position}}}" for position in range(len(model.parameters)))
+    return Content("inherits", base=f"{model.name}<{args}>", label=EXPLICIT)
 
 
-def kept_content(family: Family, now: Entry | None) -> Content | None:
-    """What an entry says of itself; none where only the policy shows the values."""
-    entry = now or _primary(family)
+def kept_content(family: Family, current: Entry | None) -> Content | None:
+    """Returns an entry's own content; None if only the policy reports the values."""
+    entry = current or _primary(family)
     if entry.inherits and not entry.members and (base := _base_of(family, entry)):
         return Content("inherits", base=base, label=EXPLICIT)
     if entry.inherits or (entry.members and entry.kind == "primary"):
         return None
-    spelled = {m.name: _QUALIFIERS.sub("", m.spelling, count=1) for m in entry.members}
-    if not spelled:
+    values_by_member = {
+        member.name: _QUALIFIERS.sub("", member.spelling, count=1) for member in entry.members
+    }
+    if not values_by_member:
         return Content("empty", label=EXPLICIT)
-    return Content("values", spelled, label=known_label(entry.labels))
+    return Content("values", values_by_member, label=known_label(entry.labels))
 
 
 def _primary(family: Family) -> Entry:
@@ -255,131 +264,155 @@ def _primary(family: Family) -> Entry:
 
 
 def _base_of(family: Family, entry: Entry) -> str | None:
-    """What an entry inherits from, in terms of arguments; none where it says more than those."""
-    names = [p.name for p in family.parameters] if entry.kind == "primary" else list(entry.args)
-    own = entry.own_parameters
-    used = [word for word in _WORD.findall(entry.inherits or "") if word in own]
-    if any(word not in names for word in used):
+    """Returns an entry's base in terms of arguments; None if it depends on anything else."""
+    names = (
+        [parameter.name for parameter in family.parameters]
+        if entry.kind == "primary"
+        else list(entry.args)
+    )
+    own_names = entry.own_parameters
+    used_parameters = [word for word in _WORD.findall(entry.inherits or "") if word in own_names]
+    if any(word not in names for word in used_parameters):
         return None
     return _WORD.sub(
-        lambda match: f"{{{names.index(match[0])}}}" if match[0] in own else match[0],
+        lambda match: f"{{{names.index(match[0])}}}" if match[0] in own_names else match[0],
         entry.inherits or "",
     )
 
 
-# The arguments under which an entry is written for a workload.
+# Keys
 
 
 def general_key(family: Family, args: Sequence[str]) -> EntryKey:
-    """The broadest key that CUB writes for such arguments: any type of this size and class."""
-    literal = tuple(as_slot(p, arg) for p, arg in zip(family.parameters, args, strict=True))
-    classes = [p.type for p in family.parameters if p.type in types().open_classes]
-    open_ones = sum(f"{name}::no" in literal for name in classes)
+    """Returns CUB's broadest key for the arguments: any type of this size and class."""
+    literal = tuple(
+        as_slot(parameter, arg) for parameter, arg in zip(family.parameters, args, strict=True)
+    )
+    classes = [
+        parameter.type for parameter in family.parameters if parameter.type in types().open_classes
+    ]
+    open_count = sum(f"{name}::no" in literal for name in classes)
     guarded = [position for position in type_positions(family) if _guard(args[position])]
-    # The accumulator of a sum of 128-bit integers is one, too: one name tells enough.
-    named = guarded[: max(1, open_ones)]
+    # The accumulator of a sum of 128-bit integers is 128-bit, too: naming one type is enough.
+    by_name = guarded[: max(1, open_count)]
     unsized = any(slot and slot.endswith("::unknown") for slot in literal)
-    if not named and (unsized or not any(literal)):
-        named = type_positions(family)[:1]
-    return _key(family, args, named)
+    if not by_name and (unsized or not any(literal)):
+        by_name = type_positions(family)[:1]
+    return _key(family, args, by_name)
 
 
 def named_key(family: Family, args: Sequence[str], position: int) -> EntryKey:
-    """The same with one of the types by name, for an entry beside a more general one."""
+    """Returns the key with one type named, for an entry beside a more general one."""
     general = general_key(family, args)
-    named = [i for i in type_positions(family) if general.slots[i] is not None]
-    return _key(family, args, sorted({*named, position}))
+    by_name = [
+        position for position in type_positions(family) if general.slots[position] is not None
+    ]
+    return _key(family, args, sorted({*by_name, position}))
 
 
 def type_positions(family: Family) -> list[int]:
-    """Where a family's arguments are types."""
-    return [i for i, parameter in enumerate(family.parameters) if parameter.kind == "type"]
+    """Returns the positions of a family's type arguments."""
+    return [
+        position for position, parameter in enumerate(family.parameters) if parameter.kind == "type"
+    ]
 
 
 def too_general(family: Family, key: EntryKey) -> str | None:
-    """The parameter by which an entry would take every type of a size that is no number."""
-    named = sum(key.slots[position] is not None for position in type_positions(family))
+    """Returns the parameter for which an entry would take every non-arithmetic type of a size."""
+    named_count = sum(key.slots[position] is not None for position in type_positions(family))
     for parameter, slot in zip(family.parameters, key.slots, strict=True):
         if parameter.type in types().open_classes and slot == f"{parameter.type}::no":
-            if named == 0:
+            if named_count == 0:
                 return parameter.label
-            named -= 1
+            named_count -= 1
     return None
 
 
-def _key(family: Family, args: Sequence[str], named: Sequence[int]) -> EntryKey:
-    found = tuple(
-        _spelled(arg) if position in named else as_slot(parameter, arg)
+def _key(family: Family, args: Sequence[str], by_name: Sequence[int]) -> EntryKey:
+    slots = tuple(
+        _spelled(arg) if position in by_name else as_slot(parameter, arg)
         for position, (parameter, arg) in enumerate(zip(family.parameters, args, strict=True))
     )
-    found = _as_open_as_siblings(family, found)
-    guards = [guard for position in named if (guard := _guard(args[position]))]
-    twins = {t.cpp: t.twin for t in types().types if t.twin}
-    twin = tuple(twins.get(slot, slot) if slot else None for slot in found)
-    return EntryKey(found, guards[0] if guards else None, twin if twin != found else None)
+    slots = _as_open_as_siblings(family, slots)
+    guards = [guard for position in by_name if (guard := _guard(args[position]))]
+    twins = {type_info.cpp: type_info.twin for type_info in types().types if type_info.twin}
+    twin = tuple(twins.get(slot, slot) if slot else None for slot in slots)
+    return EntryKey(slots, guards[0] if guards else None, twin if twin != slots else None)
 
 
 def _as_open_as_siblings(family: Family, key: tuple[Slot, ...]) -> tuple[Slot, ...]:
-    """A value that the closest sibling leaves open is left open here, too."""
-    beside = neighbour(family, key)
-    if beside is None:
+    """Leaves a value open if the closest sibling leaves it open."""
+    closest = neighbour(family, key)
+    if closest is None:
         return key
-    theirs = beside.entry.slots
+    sibling_slots = closest.entry.slots
     return tuple(
-        None if slot is not None and other is None and parameter.kind == "value" else slot
-        for slot, other, parameter in zip(key, theirs, family.parameters, strict=True)
+        None if slot is not None and sibling_slot is None and parameter.kind == "value" else slot
+        for slot, sibling_slot, parameter in zip(key, sibling_slots, family.parameters, strict=True)
     )
 
 
 def _spelled(arg: str) -> str:
-    """A type as headers call it: `__int128` is `__int128_t`."""
+    """Spells a type as headers do: `__int128` is `__int128_t`."""
     if not can_name(arg):
         raise InputError(f"an entry cannot name the type {arg}", "The header does not know it.")
     return by_print().get(type_name(arg), type_name(arg))
 
 
 def _guard(arg: str) -> str | None:
-    """The condition under which CUB writes about a type."""
-    spelled = by_print().get(type_name(arg), arg)
-    return next((t.guard for t in types().types if t.cpp == spelled and t.guard), None)
+    """Returns the preprocessor condition under which CUB uses a type."""
+    spelling = by_print().get(type_name(arg), arg)
+    return next(
+        (
+            type_info.guard
+            for type_info in types().types
+            if type_info.cpp == spelling and type_info.guard
+        ),
+        None,
+    )
 
 
-# Entries that keep for later architectures what a change of an earlier one would take.
+# Entries that preserve values on later architectures
 
 
 def keep_later(
     changes: Sequence[DeltaRow[Values]], sources: TuningTree, arch: str, tell: Tell
 ) -> list[EntryWrite]:
-    """One entry in a later family for each key that would change; it has the values of before."""
+    """Writes one entry in a later family for each key that would change, with its old values."""
     writes: list[EntryWrite] = []
-    later = sorted({c.arch for c in changes if arch_number(c.arch) > arch_number(arch)})
-    for other in sorted(later, key=arch_number):
-        found = [change for change in changes if change.arch == other]
-        told = tell([change.point for change in found], other)
+    later_archs = sorted(
+        {change.arch for change in changes if arch_number(change.arch) > arch_number(arch)}
+    )
+    for later_arch in sorted(later_archs, key=arch_number):
+        arch_changes = [change for change in changes if change.arch == later_arch]
+        selections = tell([change.point for change in arch_changes], later_arch)
         groups: dict[object, list[tuple[DeltaRow[Values], Specialization]]] = {}
-        for change in found:
+        for change in arch_changes:
             benchmark = benchmark_of(change.benchmark, sources.cub.bindings)
-            spot = family_spot(benchmark, told[change.point], sources, other)
+            spot = family_spot(benchmark, selections[change.point], sources, later_arch)
             if spot.is_new or arch_number(spot.family.arch) <= arch_number(arch):
                 reason = (
-                    f"{change.name} on {other} would change, and no family of {other} can keep it"
+                    f"{change.name} on {later_arch} would change, and no family of {later_arch}"
+                    " can keep it"
                 )
                 raise NotKeptError([(change, reason)])
             groups.setdefault(spot.place, []).append((change, spot))
         for group in groups.values():
             try:
-                writes.append(_kept([spot for _, spot in group], other))
+                writes.append(_keeping_write([spot for _, spot in group], later_arch))
             except InputError as error:
                 reasons = [(change, error.message) for change, _ in group]
                 raise NotKeptError(reasons) from error
     return writes
 
 
-def _kept(spots: Sequence[Specialization], arch: str) -> EntryWrite:
+def _keeping_write(spots: Sequence[Specialization], arch: str) -> EntryWrite:
     first = spots[0]
-    members = [kept_members(s.site, s.binding, s.told.values, s.told.sizes) for s in spots]
+    members = [
+        kept_members(spot.site, spot.binding, spot.told.values, spot.told.sizes) for spot in spots
+    ]
     values = members[0]
-    if values is None or any(other != values for other in members):
+    if values is None or any(other_members != values for other_members in members):
         raise InputError(f"{first.header}: one entry cannot keep for {arch} what its workloads had")
     if not first.entry and (parameter := too_general(first.family, first.key)):
         raise InputError(

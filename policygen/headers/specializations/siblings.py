@@ -1,4 +1,4 @@
-"""Where an entry belongs among those of its family, and which of them it takes after."""
+"""Finds the place of a new entry in its family, and the entry that it is modeled on."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,26 +46,26 @@ Rank = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """The entry beside which a new one stands."""
+    """The existing entry beside which a new one goes."""
 
     entry: Entry
     before: bool
-    """Whether the new one stands before it."""
+    """Whether the new entry goes before the existing one."""
     apart: "Apart | None" = None
-    """Why it belongs into none of the sections that there are."""
+    """Set if the new entry belongs to none of the existing sections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """What tells sections apart, and a new entry from all of them."""
+    """Sections that differ by a size, and a new size that none of them has."""
 
     sizes: Mapping[int, int]
-    """Section → the number in its keys."""
+    """Section index → the size in its keys."""
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KeyedEntry:
     """An entry and its key."""
 
     entry: Entry
@@ -76,160 +76,177 @@ class _Known:
 def neighbour(
     family: Family, key: Key, sections: Sequence[Sequence[Entry]] = ()
 ) -> Neighbour | None:
-    """The closest of the live entries, in the order in which the family has its keys.
+    """Finds the live entry closest to a key, following the order of keys in the family.
 
-    What stands below a heading stays together.
+    Entries below one heading stay together.
     """
-    number = {entry.span: i for i, section in enumerate(sections) for entry in section}
-    # An entry that leaves an argument to its default is no measure of where a whole key goes.
+    section_by_span = {
+        entry.span: section_index
+        for section_index, section in enumerate(sections)
+        for entry in section
+    }
+    # Entries that leave an argument to its default say nothing about the order of full keys.
     entries = [entry for entry in family.specializations if len(entry.args) == len(key)]
     if not entries:
         return None
-    known = [_Known(entry, entry.slots, number.get(entry.span)) for entry in entries]
-    closest = _closest(family, known, key)
+    keyed_entries = [
+        _KeyedEntry(entry, entry.slots, section_by_span.get(entry.span)) for entry in entries
+    ]
+    closest = _closest(family, keyed_entries, key)
     if closest.before:
         return closest
     return replace(closest, entry=_last_twin(family, entries, closest.entry))
 
 
 def _last_twin(family: Family, entries: Sequence[Entry], entry: Entry) -> Entry:
-    """The last of those directly behind an entry that inherit from it: they stay together."""
+    """Returns the last of the entries directly behind this one that inherit from it."""
     for following in entries[entries.index(entry) + 1 :]:
         base = f"{family.name}<{', '.join(entry.args)}>"
-        if _bare(following.inherits or "") != _bare(base):
+        if _without_whitespace(following.inherits or "") != _without_whitespace(base):
             break
         entry = following
     return entry
 
 
-def _bare(text: str) -> str:
+def _without_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def _closest(family: Family, group: Sequence[_Known], key: Key) -> Neighbour:
+def _closest(family: Family, group: Sequence[_KeyedEntry], key: Key) -> Neighbour:
     traits = _traits(family, len(key), _first_seen(group))
     while True:
-        telling = [trait for trait in traits if _tells(group, trait)]
-        trait = _dividing(group, telling) or _dividing(group, traits)
-        trait = trait or _strange(group, traits, key)
+        separating = [trait for trait in traits if _separates_sections(group, trait)]
+        trait = _dividing(group, separating) or _dividing(group, traits)
+        trait = trait or _distinguishing(group, traits, key)
         if trait is None:
             return Neighbour(group[-1].entry, before=False)
-        wanted = trait(key)
-        same = [one for one in group if trait(one.key) == wanted]
-        if not same:
-            beside = _beside(group, trait, wanted)
-            return replace(beside, apart=_apart(group, trait, wanted) if trait in telling else None)
-        group = same
-        traits = [other for other in traits if other is not trait]
+        rank = trait(key)
+        matching = [keyed for keyed in group if trait(keyed.key) == rank]
+        if not matching:
+            closest = _beside(group, trait, rank)
+            return replace(
+                closest, apart=_section_sizes(group, trait, rank) if trait in separating else None
+            )
+        group = matching
+        traits = [remaining for remaining in traits if remaining is not trait]
 
 
 _Trait = Callable[[Key], Rank]
-"""What can tell the keys of a section from those of the next, as something with an order."""
+"""Maps a key to an ordered value that can distinguish one section's keys from the next."""
 
 
-def _traits(family: Family, count: int, first: dict[tuple[int, str], int]) -> list[_Trait]:
-    """Those of each argument; types come last: `float` stands beside any type of its size."""
+def _traits(family: Family, count: int, first_seen: dict[tuple[int, str], int]) -> list[_Trait]:
+    """Returns the traits of each argument, types last: `float` goes beside any type of its size."""
 
     def rank(position: int) -> _Trait:
-        return lambda key: _rank(position, key[position], first)
+        return lambda key: _rank(position, key[position], first_seen)
 
     def named(position: int) -> _Trait:
         return lambda key: (0, int(key[position] is not None))
 
-    def counted(position: int) -> _Trait:
+    def nonzero(position: int) -> _Trait:
         return lambda key: (0, int(key[position] != "0"))
 
     kinds = [parameter.kind for parameter in family.parameters] or ["value"] * count
-    values = [i for i, kind in enumerate(kinds) if kind == "value"]
-    types = [i for i, kind in enumerate(kinds) if kind != "value"]
-    # Without values a key is one of keys alone, and with a type by name an exception: both have
-    # sections of their own, in which the order may be another.
-    sections = [*(counted(i) for i in values), *(named(i) for i in types)]
-    return [*sections, *(rank(i) for i in values), *(rank(i) for i in types)]
+    values = [position for position, kind in enumerate(kinds) if kind == "value"]
+    types = [position for position, kind in enumerate(kinds) if kind != "value"]
+    # Keys without values are keys-only, and keys with a named type are exceptions: each has
+    # sections of its own, which may be ordered differently.
+    sections = [
+        *(nonzero(position) for position in values),
+        *(named(position) for position in types),
+    ]
+    return [
+        *sections,
+        *(rank(position) for position in values),
+        *(rank(position) for position in types),
+    ]
 
 
-def _dividing(group: Sequence[_Known], traits: Sequence[_Trait]) -> _Trait | None:
-    """What changes least often along the entries, and does not change back."""
-    found: list[tuple[int, int, int]] = []
+def _dividing(group: Sequence[_KeyedEntry], traits: Sequence[_Trait]) -> _Trait | None:
+    """Returns the trait that changes least often along the entries, and never back."""
+    changes: list[tuple[int, int, int]] = []
     for index, trait in enumerate(traits):
-        runs = [value for value, _ in groupby(trait(one.key) for one in group)]
+        runs = [value for value, _ in groupby(trait(keyed.key) for keyed in group)]
         if len(runs) > 1:
-            found.append((len(runs) - len(set(runs)), len(runs), index))
-    return traits[min(found)[2]] if found else None
+            changes.append((len(runs) - len(set(runs)), len(runs), index))
+    return traits[min(changes)[2]] if changes else None
 
 
-def _tells(group: Sequence[_Known], trait: _Trait) -> bool:
-    """Whether a trait is the same for all entries of each section, and not for all sections."""
-    found: dict[int | None, set[Rank]] = {}
-    for one in group:
-        found.setdefault(one.section, set()).add(trait(one.key))
-    return len(found) > 1 and all(len(ranks) == 1 for ranks in found.values())
+def _separates_sections(group: Sequence[_KeyedEntry], trait: _Trait) -> bool:
+    """Checks that a trait is constant within each section but differs between sections."""
+    ranks_by_section: dict[int | None, set[Rank]] = {}
+    for keyed in group:
+        ranks_by_section.setdefault(keyed.section, set()).add(trait(keyed.key))
+    return len(ranks_by_section) > 1 and all(len(ranks) == 1 for ranks in ranks_by_section.values())
 
 
-def _apart(group: Sequence[_Known], trait: _Trait, wanted: Rank) -> Apart | None:
-    """The sizes of sections of which each has another."""
-    ranks = {one.section: trait(one.key) for one in group}
+def _section_sizes(group: Sequence[_KeyedEntry], trait: _Trait, rank: Rank) -> Apart | None:
+    """Returns the size of each section if all sections differ by it."""
+    ranks = {keyed.section: trait(keyed.key) for keyed in group}
     sizes = {
         index: size for index, (kind, size) in ranks.items() if index is not None and kind == 1
     }
-    if len(set(ranks.values())) < len(ranks) or len(sizes) < len(ranks) or wanted[0] != 1:
+    if len(set(ranks.values())) < len(ranks) or len(sizes) < len(ranks) or rank[0] != 1:
         return None
-    return Apart(sizes, wanted[1])
+    return Apart(sizes, rank[1])
 
 
-def _strange(group: Sequence[_Known], traits: Sequence[_Trait], key: Key) -> _Trait | None:
-    """What all entries of a group have in common and the key has not."""
+def _distinguishing(
+    group: Sequence[_KeyedEntry], traits: Sequence[_Trait], key: Key
+) -> _Trait | None:
+    """Returns a trait that the group shares but the key does not."""
     return next((trait for trait in traits if trait(group[0].key) != trait(key)), None)
 
 
-def _beside(group: Sequence[_Known], trait: _Trait, wanted: Rank) -> Neighbour:
-    below = [one for one in group if trait(one.key) < wanted]
+def _beside(group: Sequence[_KeyedEntry], trait: _Trait, rank: Rank) -> Neighbour:
+    below = [keyed for keyed in group if trait(keyed.key) < rank]
     if below:
         return Neighbour(below[-1].entry, before=False)
     return Neighbour(group[0].entry, before=True)
 
 
-def _first_seen(known: Sequence[_Known]) -> dict[tuple[int, str], int]:
-    """The order in which a position's spellings appear."""
-    found: dict[tuple[int, str], int] = {}
-    for one in known:
-        for position, arg in enumerate(one.entry.args):
-            found.setdefault((position, arg), len(found))
-    return found
+def _first_seen(entries: Sequence[_KeyedEntry]) -> dict[tuple[int, str], int]:
+    """Returns the order in which spellings first appear at each position."""
+    first_seen: dict[tuple[int, str], int] = {}
+    for keyed in entries:
+        for position, arg in enumerate(keyed.entry.args):
+            first_seen.setdefault((position, arg), len(first_seen))
+    return first_seen
 
 
-def _rank(position: int, slot: Slot, first: dict[tuple[int, str], int]) -> Rank:
+def _rank(position: int, slot: Slot, first_seen: dict[tuple[int, str], int]) -> Rank:
     if slot is None:
         return (0, 0)
     if number := _TRAILING.search(slot):
         return (1, int(number[1]))
-    return (2, first.get((position, slot), len(first)))
+    return (2, first_seen.get((position, slot), len(first_seen)))
 
 
 Headers = Mapping[str, TuningHeader]
 
 
-# Families that stand beside policy selectors, for the dispatchers of older versions.
+# Families beside policy selectors, for the dispatchers of older versions
 
 
 def older(cub: Cub) -> Cub:
-    """The tree as its older dispatchers see it."""
+    """Returns the tree as its older dispatchers see it."""
     return cub.model_copy(update={"dialect": "specializations"})
 
 
 def beside(benchmark: str, cub: Cub, headers: Headers) -> Site | None:
-    """Where families decide a benchmark for older dispatchers, as far as there are any."""
+    """Returns the site of the families that decide a benchmark for older dispatchers, if any."""
     version = cub.bindings
     try:
         algorithm, site = site_of(benchmark_of(benchmark, version), version, "specializations")
     except InputError:
         return None
-    known = algorithm.families_at(site, headers.values())
-    return site if any(family.specializations for _, family in known) else None
+    families = algorithm.families_at(site, headers.values())
+    return site if any(family.specializations for _, family in families) else None
 
 
 def is_read(site: Site | None, headers: Headers) -> bool:
-    """Whether policies still read the families: else nobody can tell what they do."""
+    """Tells whether policies still read the families; otherwise their values cannot be queried."""
     if site is None:
         return False
     return any(chain.namespace == site.scope for chain in headers[site.header].chains)
@@ -237,22 +254,22 @@ def is_read(site: Site | None, headers: Headers) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A member that has a line for itself."""
+    """A member on a line of its own."""
 
     line: int
     left: str
-    """What stands before the `=`, from the line's beginning, without white space behind it."""
+    """The text before the `=`, from the start of the line, without trailing white space."""
     gap: Span
     """The white space before the `=`."""
     old: str
     new: str
 
 
-# Other values for the members of an entry, with the `=` of those beside them where they belong.
+# Edits of members, with realigned `=` signs
 
 
 def member_edits(text: Text, entry: Entry, values: Mapping[str, str], reason: str) -> list[Edit]:
-    """The edits that give members their values; none for those that have them."""
+    """Returns the edits that give members new values, if they differ."""
     new = {
         member.name: like(member.spelling, values[member.name])
         for member in entry.members
@@ -268,19 +285,21 @@ def member_edits(text: Text, entry: Entry, values: Mapping[str, str], reason: st
     return edits
 
 
-def _row(text: Text, member: Member, new: str) -> _Row | None:
+def _row(text: Text, member: Member, new_spelling: str) -> _Row | None:
     data, start = text.data, line_start(text.data, member.span.start)
     equals = text.code.rfind(b"=", member.span.start, member.value_span.start)
-    alone = not data[start : member.span.start].strip() and member.span.end == line_end(data, start)
-    if equals < 0 or not alone:
+    own_line = not data[start : member.span.start].strip() and member.span.end == line_end(
+        data, start
+    )
+    if equals < 0 or not own_line:
         return None
     left = data[start:equals].decode().rstrip()
     gap = Span(start + len(left), equals)
-    return _Row(text.line(start), left, gap, member.spelling, new)
+    return _Row(text.line(start), left, gap, member.spelling, new_spelling)
 
 
 def _groups(rows: Sequence[_Row | None]) -> Iterator[list[_Row]]:
-    """Rows on lines that follow each other: clang-format aligns them."""
+    """Groups rows on consecutive lines, which clang-format aligns."""
     group: list[_Row] = []
     for row in rows:
         if group and (row is None or row.line != group[-1].line + 1):
@@ -293,13 +312,13 @@ def _groups(rows: Sequence[_Row | None]) -> Iterator[list[_Row]]:
 
 
 def _realigned(text: Text, rows: Sequence[_Row], reason: str) -> Iterator[Edit]:
-    """Other white space before the `=`, where it was as clang-format leaves it."""
+    """Adjusts the white space before each `=` if the rows were aligned as by clang-format."""
     before = widths([(row.left, row.old) for row in rows])
     after = widths([(row.left, row.new) for row in rows])
-    there = [len(row.left) + row.gap.end - row.gap.start - 1 for row in rows]
-    for row, old, new in zip(rows, before, after, strict=True):
-        if before == there and old != new:
-            yield edit_at(text.data, row.gap, " " * (new - len(row.left) + 1), reason)
+    current = [len(row.left) + row.gap.end - row.gap.start - 1 for row in rows]
+    for row, old_width, new_width in zip(rows, before, after, strict=True):
+        if before == current and old_width != new_width:
+            yield edit_at(text.data, row.gap, " " * (new_width - len(row.left) + 1), reason)
 
 
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
@@ -314,41 +333,41 @@ class Overload:
 
     span: Span
     returns: Span
-    """What stands between the arrow and the semicolon."""
+    """The text between the arrow and the semicolon."""
 
 
-# Makes a policy read a member that the entries of a family did not have, with a fallback.
+# Overloads that read a member which a family's entries lacked, with a fallback
 
 
 def find_overload(code: bytes, scope: Span, name: str, parameter: str) -> Overload | None:
-    """Finds the last overload of a selection in a scope."""
+    """Finds the last overload of a selection function in a scope."""
     declares = rb"\b%b\s*\(\s*%b\s*\)\s*->" % (name.encode(), parameter.encode())
-    found = list(re.compile(declares).finditer(code, *scope))
-    heads = list(_TEMPLATE.finditer(code, scope.start, found[-1].start())) if found else []
+    matches = list(re.compile(declares).finditer(code, *scope))
+    heads = list(_TEMPLATE.finditer(code, scope.start, matches[-1].start())) if matches else []
     if not heads:
         return None
-    semicolon = code.index(b";", found[-1].end())
-    return Overload(Span(heads[-1].start(), semicolon + 1), Span(found[-1].end(), semicolon))
+    semicolon = code.index(b";", matches[-1].end())
+    return Overload(Span(heads[-1].start(), semicolon + 1), Span(matches[-1].end(), semicolon))
 
 
 def overload_of(
     text: Text, chain: PolicyChain, policy: Policy, use: FamilyUse, parameter: str = "int"
 ) -> tuple[Overload, bool] | None:
-    """Finds what a policy selects with, and whether it is its own; else it is the hub's."""
+    """Finds a policy's selection overload, and whether the policy or its hub declares it."""
     if use.selection is None:
         return None
-    if own := find_overload(text.code, policy.span, use.selection, parameter):
-        return own, True
-    # The hub's own part before the policy: other policies may have a selection of the same name.
+    if own_overload := find_overload(text.code, policy.span, use.selection, parameter):
+        return own_overload, True
+    # Search only the hub's part before the policy: other policies may declare the same name.
     code = blank(text.code, [other.span for other in chain.policies])
-    found = find_overload(code, Span(0, policy.span.start), use.selection, parameter)
-    return (found, False) if found else None
+    overload = find_overload(code, Span(0, policy.span.start), use.selection, parameter)
+    return (overload, False) if overload else None
 
 
 def reading_changes(
     text: Text, family: str, overload: Overload | None, added: Mapping[str, AddedMember]
 ) -> list[Change]:
-    """Makes what a policy selects with read members, where it does not yet."""
+    """Makes a policy's selection overload read members that it does not read yet."""
     if not added:
         return []
     if overload is None:
@@ -359,8 +378,8 @@ def reading_changes(
         )
     head = _HEAD.match(text.code, overload.span.start)
     assert head is not None, "it is a template that returns"
-    tuning, before = head[1].decode(), head[2].decode()
-    by = indent_of(text.data, overload.span.start)
+    tuning, specifiers = head[1].decode(), head[2].decode()
+    indentation = indent_of(text.data, overload.span.start)
     changes: list[Change] = []
     declared = ""
     for name, member in added.items():
@@ -368,55 +387,59 @@ def reading_changes(
             continue
         call = f"decltype(select_{name}<{tuning}>(0))"
         call = call if member.type == "using" else f"{call}::value"
-        changes.append((_argument(text, family, overload, name, member), call))
-        declared += _declared(name, member, tuning, before, len(by))
+        changes.append((_default_argument(text, family, overload, name, member), call))
+        declared += _declaration(name, member, tuning, specifiers, len(indentation))
     if declared:
-        at = _above(text, overload)
-        lines = indent(f"{declared}\n", by)
-        changes.append((Span(at, at), lines))
+        offset = _above(text, overload)
+        lines = indent(f"{declared}\n", indentation)
+        changes.append((Span(offset, offset), lines))
     return changes
 
 
-def _argument(text: Text, family: str, overload: Overload, name: str, member: AddedMember) -> Span:
-    """Finds the argument that gives all entries the same."""
+def _default_argument(
+    text: Text, family: str, overload: Overload, name: str, member: AddedMember
+) -> Span:
+    """Finds the argument that holds the default of all entries."""
     code = text.code
-    opens = code.find(b"<", *overload.returns)
-    close = closing_angle(code, opens) if opens >= 0 else None
-    spans = split_list(code, opens + 1, close) if close else []
-    found = spelled_as(code, spans, member.default)
-    if len(found) != 1:
+    opening = code.find(b"<", *overload.returns)
+    closing = closing_angle(code, opening) if opening >= 0 else None
+    spans = split_list(code, opening + 1, closing) if closing else []
+    matching = spelled_as(code, spans, member.default)
+    if len(matching) != 1:
         raise InputError(
             f"{text.path}:{text.line(overload.span.start)}: entries of {family} cannot have {name}:"
             f" {member.default} is not one of the arguments of what reads them"
         )
-    return found[0]
+    return matching[0]
 
 
-def _declared(name: str, member: AddedMember, tuning: str, before: str, by: int) -> str:
+def _declaration(
+    name: str, member: AddedMember, tuning: str, specifiers: str, indentation: int
+) -> str:
     context: dict[str, object] = {
         "member": name,
         "words": name.replace("_", " "),
         "type": member.type,
         "default": member.default,
         "tuning": tuning,
-        "before": before,
+        "before": specifiers,
     }
     rows = fill("edit/added_member.h.j2", {**context, "wrapped": [False, False]}).splitlines()
-    long = [by + len(row) > WIDTH for row in rows if "select_" in row]
-    return fill("edit/added_member.h.j2", {**context, "wrapped": long})
+    wrapped = [indentation + len(row) > WIDTH for row in rows if "select_" in row]
+    return fill("edit/added_member.h.j2", {**context, "wrapped": wrapped})
 
 
 def _above(text: Text, overload: Overload) -> int:
-    """Finds where the comment above what is declared begins."""
+    """Returns the start of the comment above a declaration."""
     start = line_start(text.data, overload.span.start)
-    above = _COMMENT_LINES.search(text.data, 0, start)
-    return above.start() if above else start
+    comment_lines = _COMMENT_LINES.search(text.data, 0, start)
+    return comment_lines.start() if comment_lines else start
 
 
 def policies_that_read(
     chains: Sequence[PolicyChain], namespace: str, family: str
 ) -> Iterator[tuple[PolicyChain, Policy, FamilyUse]]:
-    """Finds the policies that read a family, and where."""
+    """Finds the policies that read a family, and their uses of it."""
     for chain in chains:
         if chain.namespace == namespace:
             for policy in chain.policies:

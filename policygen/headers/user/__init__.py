@@ -1,1 +1,1 @@
-"""Policy selectors of a user's own, for CUB's public API."""
+"""Generates a user's own policy selectors for CUB's public API."""

@@ -1,4 +1,4 @@
-"""The header: selectors as C++."""
+"""Writes selectors as a C++ header."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,31 +23,31 @@ from policygen.rendering import fill
 
 TEMPLATE = "emit/header.cuh.j2"
 COMMENT = 116
-"""How wide an example can be, behind `//! `."""
+"""Maximum width of an example behind `//! `."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderTarget:
-    """What the header is for."""
+    """What the header is generated for."""
 
     cub: str
     arch: str
     until: str | None
-    """The next architecture, which gets what CUB selects."""
+    """The next architecture, for which CUB's own selection applies."""
     std: int
     namespace: str
     file: str
-    """How the example includes it."""
+    """The path by which the example includes the header."""
 
 
 def selector_of(tuned: TunedSelector) -> EmitSelector:
-    """A selector as data; workloads that get the same policy are in one return."""
+    """Converts a selector to data; workloads with equal policies share one return."""
     first = tuned.spots[0]
     merged: dict[tuple[object, ...], list[TunedReturn]] = {}
     for part in tuned.written:
         assert part.values is not None
-        same = (part.spots[0].arguments.guard, *part.values.items())
-        merged.setdefault(same, []).append(part)
+        merge_key = (part.spots[0].arguments.guard, *part.values.items())
+        merged.setdefault(merge_key, []).append(part)
     return EmitSelector(
         name=tuned.name,
         policy=first.selector.selector.policy,
@@ -83,31 +83,34 @@ def render(
     target: HeaderTarget,
     structs: Mapping[str, Struct],
 ) -> str:
-    """The header's text."""
-    spots = [spot for one in tuned for spot in one.spots]
+    """Renders the header."""
+    spots = [spot for tuned_selector in tuned for spot in tuned_selector.spots]
     headers = [spot.header for spot in spots]
     used = [header for spot in spots for header in spot.arguments.headers]
-    own = taken_header()
+    version_header = taken_header()
     major, minor = target.cub.split(".")[:2]
     rendered = [
-        _selector(one, data, target, structs) for one, data in zip(tuned, selectors, strict=True)
+        _selector(tuned_selector, data, target, structs)
+        for tuned_selector, data in zip(tuned, selectors, strict=True)
     ]
     composed: dict[str, str] = {}
     for data in selectors:
-        given = "<...>" if data.parameters else ""
-        composed.setdefault(data.policy, f"{target.namespace}::{data.name}{given}{{}}")
+        template_arguments = "<...>" if data.parameters else ""
+        composed.setdefault(data.policy, f"{target.namespace}::{data.name}{template_arguments}{{}}")
     return fill(
         TEMPLATE,
         {
             "version": __version__,
-            "origin": _origin([action for one in tuned for action in one.actions]),
+            "origin": _measurement_lines(
+                [action for tuned_selector in tuned for action in tuned_selector.actions]
+            ),
             "arch": target.arch,
             "cub": f"{major}.{minor}",
             "number": int(major) * 1000 + int(minor),
             "std": target.std,
             "namespace": target.namespace,
-            "includes": sorted({*headers, *used, "cuda/std/type_traits"} - {own}),
-            "own": own,
+            "includes": sorted({*headers, *used, "cuda/std/type_traits"} - {version_header}),
+            "own": version_header,
             "aliases": _aliases(spots),
             "composed": [*composed.values()][:2] if len(composed) > 1 else None,
             "selectors": rendered,
@@ -127,19 +130,23 @@ def _selector(
         "policy": data.policy,
         "signature": _signature(data.policy),
         "fallback": _fallback(data.default, conversion),
-        "about": _about(tuned),
+        "about": _summary_comment(tuned),
         "example": _example(tuned, target),
         "conversion": None if conversion is None else wrapped("return ", conversion, ";", 2),
-        "since": _capability(target.arch),
-        "until": _capability(target.until) if target.until else None,
+        "since": _capability_arguments(target.arch),
+        "until": _capability_arguments(target.until) if target.until else None,
         "returns": [
             {
-                "guard": one.guard,
-                "labels": [line for label in one.labels for line in _label(label)],
-                "condition": _condition([keys[tuple(w.values())] for w in one.when]),
-                "text": returned(tuned.fields, one.values, target.std, 4 if one.when[0] else 3),
+                "guard": emitted.guard,
+                "labels": [line for label in emitted.labels for line in _label_lines(label)],
+                "condition": _condition(
+                    [keys[tuple(arguments.values())] for arguments in emitted.when]
+                ),
+                "text": returned(
+                    tuned.fields, emitted.values, target.std, 4 if emitted.when[0] else 3
+                ),
             }
-            for one in data.returns
+            for emitted in data.returns
         ],
     }
 
@@ -152,12 +159,12 @@ def _signature(policy: str) -> list[str]:
 
 
 def _fallback(default: str, conversion: str | None) -> list[str]:
-    """What CUB selects, as it is or to be converted."""
-    lead = "return " if conversion is None else "const auto selected = "
+    """Calls CUB's own selector, and returns its result or stores it for conversion."""
+    prefix = "return " if conversion is None else "const auto selected = "
     selector = " ".join(default.split())
     if "<" not in selector:
-        return [f"    {lead}{selector}{{}}(cc);"]
-    return wrapped(lead, selector, "{}(cc);", 2)
+        return [f"    {prefix}{selector}{{}}(cc);"]
+    return wrapped(prefix, selector, "{}(cc);", 2)
 
 
 def _condition(parts: Sequence[TunedReturn]) -> str | None:
@@ -168,50 +175,60 @@ def _condition(parts: Sequence[TunedReturn]) -> str | None:
     return condition(alternatives, 3) if alternatives[0] else None
 
 
-def _label(label: str) -> list[str]:
-    """A variant with its scores, on a line of their own where they do not fit."""
+def _label_lines(label: str) -> list[str]:
+    """Splits a label into variant and scores if it does not fit on one line."""
     if len(f"{INDENT * 3}// {label}") <= WIDTH:
         return [label]
     variant, _, scores = label.partition(" ")
     return [variant, scores]
 
 
-def _origin(actions: Sequence[EmitAction]) -> list[str]:
-    """GPUs and versions that were measured."""
-    found: dict[str, None] = {}
-    for one in actions:
-        gpu = one.gpu.partition("(")[0].strip()
-        text = f"{gpu}, CUDA {one.ctk}, CCCL {one.cccl}"
-        # Whoever reads the header has no use for where a file was on another machine.
-        names = dict.fromkeys(Path(name).name for name in one.databases)
-        found[f"Measured on {text}: {', '.join(names)}"] = None
-    return list(found)
+def _measurement_lines(actions: Sequence[EmitAction]) -> list[str]:
+    """Lists the GPUs and versions that were measured."""
+    lines: dict[str, None] = {}
+    for action in actions:
+        gpu = action.gpu.partition("(")[0].strip()
+        text = f"{gpu}, CUDA {action.ctk}, CCCL {action.cccl}"
+        # Omit directories: paths on the measuring machine mean nothing to readers of the header.
+        names = dict.fromkeys(Path(name).name for name in action.databases)
+        lines[f"Measured on {text}: {', '.join(names)}"] = None
+    return list(lines)
 
 
-def _about(tuned: TunedSelector) -> list[str]:
+def _summary_comment(tuned: TunedSelector) -> list[str]:
     names = dict.fromkeys(spot.selector.benchmark.name for spot in tuned.spots)
     return comment(f"What {', '.join(names)} found.".split(" "), "//!")
 
 
 def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
-    """A call of the algorithm with the selector, for the workload with the shortest types."""
+    """Writes an example call with the selector, for the workload with the shortest types."""
     spot = min(tuned.spots, key=lambda spot: sum(map(len, spot.arguments.spelled)))
     public = spot.selector
     roles = dict(zip(public.roles, spot.arguments.spelled, strict=True))
-    given = f"<{', '.join(roles.values())}>" if roles else ""
-    own = {alias.name: f"{target.namespace}::{alias.name}" for alias in public.selector.aliases}
-    selector = f"{target.namespace}::{tuned.name}{_replaced(given, own)}"
-    known = {r: t for r, t in public.benchmark.roles.items() if t.startswith("::")} | roles
+    template_arguments = f"<{', '.join(roles.values())}>" if roles else ""
+    qualified_aliases = {
+        alias.name: f"{target.namespace}::{alias.name}" for alias in public.selector.aliases
+    }
+    selector = (
+        f"{target.namespace}::{tuned.name}{_with_names(template_arguments, qualified_aliases)}"
+    )
+    spellings = {
+        role: cpp_type
+        for role, cpp_type in public.benchmark.roles.items()
+        if cpp_type.startswith("::")
+    } | roles
     values = spot.arguments.values
-    called = [public.selector.calls[v] for v in values.values() if v in public.selector.calls]
-    takes, call = (
-        _replaced(with_axes(text, values, target.cub), known)
+    called = [
+        public.selector.calls[value] for value in values.values() if value in public.selector.calls
+    ]
+    signature, call = (
+        _with_names(with_axes(text, values, target.cub), spellings)
         for text in (public.selector.takes, *called, public.selector.call)[:2]
     )
     return [
         f"#include <{target.file}>",
         "",
-        *wrapped("cudaError_t ", f"tuned({takes}, cudaStream_t stream)", "", 0, COMMENT),
+        *wrapped("cudaError_t ", f"tuned({signature}, cudaStream_t stream)", "", 0, COMMENT),
         "{",
         *wrapped("using selector = ", selector, ";", 1, COMMENT),
         "",
@@ -222,18 +239,18 @@ def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
     ]
 
 
-def _replaced(text: str, names: Mapping[str, str]) -> str:
+def _with_names(text: str, names: Mapping[str, str]) -> str:
     return re.sub(r"\w+", lambda match: names.get(match[0], match[0]), text)
 
 
 def _aliases(spots: Sequence[UserReturn]) -> list[dict[str, object]]:
-    """What the header calls types of CUB's own, as far as its selectors are for them."""
-    told = " ".join(part for spot in spots for part in spot.arguments.spelled)
-    words = {*re.findall(r"(?<!::)\b\w+", told)}
-    known = {a.name: a for spot in spots for a in spot.selector.selector.aliases}
-    used = [alias for name, alias in sorted(known.items()) if name in words]
+    """Lists the header's aliases of CUB's own types that its selectors use."""
+    spellings = " ".join(part for spot in spots for part in spot.arguments.spelled)
+    words = {*re.findall(r"(?<!::)\b\w+", spellings)}
+    aliases = {alias.name: alias for spot in spots for alias in spot.selector.selector.aliases}
+    used = [alias for name, alias in sorted(aliases.items()) if name in words]
     width = max((len(alias.name) for alias in used if not alias.parameters), default=0)
-    # Templates come last: the others are one block, with their signs below each other.
+    # Templates come last: the other aliases form one block with aligned `=` signs.
     return [
         {
             "name": alias.name if alias.parameters else alias.name.ljust(width),
@@ -245,28 +262,28 @@ def _aliases(spots: Sequence[UserReturn]) -> list[dict[str, object]]:
 
 
 def _conversion(structs: Mapping[str, Struct], policy: str, selects: str) -> str | None:
-    """CUB's own policy as the one that is returned; nothing where they are the same."""
+    """Converts CUB's own policy to the returned type; None if the types are the same."""
     if policy == selects:
         return None
-    other = {field.name: field for field in read_aggregate(structs, selects)}
-    return _converted(read_aggregate(structs, policy), other, "selected")
+    fields_by_name = {field.name: field for field in read_aggregate(structs, selects)}
+    return _converted(read_aggregate(structs, policy), fields_by_name, "selected")
 
 
-def _converted(fields: Sequence[Field], other: Mapping[str, Field], path: str) -> str:
+def _converted(fields: Sequence[Field], fields_by_name: Mapping[str, Field], path: str) -> str:
     parts = []
     for field in fields:
-        theirs, at = other[field.name], f"{path}.{field.name}"
-        if field.type == theirs.type:
-            parts.append(at)
+        source, source_path = fields_by_name[field.name], f"{path}.{field.name}"
+        if field.type == source.type:
+            parts.append(source_path)
         elif field.fields:
-            inner = {one.name: one for one in theirs.fields}
-            parts.append(_converted(field.fields, inner, at))
+            inner = {nested.name: nested for nested in source.fields}
+            parts.append(_converted(field.fields, inner, source_path))
         else:
-            parts.append(f"static_cast<::cub::{field.type}>({at})")
+            parts.append(f"static_cast<::cub::{field.type}>({source_path})")
     return f"{{{', '.join(parts)}}}"
 
 
-def _capability(arch: str) -> str:
+def _capability_arguments(arch: str) -> str:
     number = arch_number(arch)
     return f"{number // 10}, {number % 10}"
 
@@ -276,129 +293,132 @@ INDENT = "  "
 OPENING, CLOSING = "(<{", ")>}"
 
 
-# Policies and conditions as lines of C++, as clang-format lays them out in CUB's style.
+# C++ layout as by clang-format in CUB's style
 
 
 def returned(fields: Sequence[Field], values: Mapping[str, str], std: int, indent: int) -> str:
-    """`return {.threads_per_block = 512, …};`, with as many lines as it takes."""
+    """Writes `return {.threads_per_block = 512, …};` on as many lines as needed."""
     lines = _aggregate("return ", fields, values, std, indent, "", ";")
     return "\n".join(lines)
 
 
 def _aggregate(
-    lead: str,
+    prefix: str,
     fields: Sequence[Field],
     values: Mapping[str, str],
     std: int,
     indent: int,
-    within: str,
-    end: str,
+    parent: str,
+    suffix: str,
 ) -> list[str]:
-    """On one line where it fits; else each field on lines of its own, behind the brace."""
-    space = INDENT * indent
-    line = f"{space}{lead}{_in_line(fields, values, std, within)}{end}"
+    """Writes an aggregate on one line if it fits, else with each field on its own lines."""
+    indentation = INDENT * indent
+    line = f"{indentation}{prefix}{_inline(fields, values, std, parent)}{suffix}"
     if len(line) <= WIDTH:
         return [line]
-    lines = [f"{space}{lead}{{"]
+    lines = [f"{indentation}{prefix}{{"]
     for field in fields:
-        path = f"{within}{field.name}"
+        path = f"{parent}{field.name}"
         name = _name(field, std)
         if field.fields:
             inner = f"{path}."
             lines += _aggregate(name, field.fields, values, std, indent + 1, inner, ",")
         else:
-            lines.append(f"{space}{INDENT}{name}{values[path]},")
-    return [*lines, f"{space}}}{end}"]
+            lines.append(f"{indentation}{INDENT}{name}{values[path]},")
+    return [*lines, f"{indentation}}}{suffix}"]
 
 
-def _in_line(fields: Sequence[Field], values: Mapping[str, str], std: int, within: str) -> str:
+def _inline(fields: Sequence[Field], values: Mapping[str, str], std: int, parent: str) -> str:
     parts = [
-        _name(field, std) + _in_line(field.fields, values, std, f"{within}{field.name}.")
+        _name(field, std) + _inline(field.fields, values, std, f"{parent}{field.name}.")
         if field.fields
-        else _name(field, std) + values[f"{within}{field.name}"]
+        else _name(field, std) + values[f"{parent}{field.name}"]
         for field in fields
     ]
     return f"{{{', '.join(parts)}}}"
 
 
 def _name(field: Field, std: int) -> str:
-    """The field's designator, or a comment in its place."""
+    """Returns the field's designator, or a comment before C++20."""
     return f".{field.name} = " if std >= 20 else f"/* {field.name} */ "
 
 
-def wrapped(lead: str, text: str, end: str, indent: int, width: int = WIDTH) -> list[str]:
-    """A call or a type on one line, or with what stands in its last brackets on lines below."""
-    space = INDENT * indent
-    line = f"{space}{lead}{text}{end}"
+def wrapped(prefix: str, text: str, suffix: str, indent: int, width: int = WIDTH) -> list[str]:
+    """Puts a call or a type on one line, or breaks the list in its last brackets."""
+    indentation = INDENT * indent
+    line = f"{indentation}{prefix}{text}{suffix}"
     if len(line) <= width or text[-1] not in CLOSING:
         return [line]
-    opened = _last_opened(text)
-    parts = [part.strip() for part in split(text[opened + 1 : -1])]
-    ends = [","] * (len(parts) - 1) + [f"{text[-1]}{end}"]
-    below = f"{space}{INDENT}"
-    lines, row = [f"{space}{lead}{text[: opened + 1]}"], ""
-    for part, behind in zip(parts, ends, strict=True):
-        joined = f"{row} {part}{behind}" if row else f"{part}{behind}"
-        if len(below) + len(joined) <= width:
+    opening = _opening_bracket(text)
+    parts = [part.strip() for part in split(text[opening + 1 : -1])]
+    suffixes = [","] * (len(parts) - 1) + [f"{text[-1]}{suffix}"]
+    deeper = f"{indentation}{INDENT}"
+    lines, row = [f"{indentation}{prefix}{text[: opening + 1]}"], ""
+    for part, part_suffix in zip(parts, suffixes, strict=True):
+        joined = f"{row} {part}{part_suffix}" if row else f"{part}{part_suffix}"
+        if len(deeper) + len(joined) <= width:
             row = joined
             continue
-        lines += [f"{below}{row}"] if row else []
-        *whole, row = wrapped("", part, behind, indent + 1, width)
-        lines += whole
-        row = row.removeprefix(below)
-    return [*lines, f"{below}{row}"]
+        lines += [f"{deeper}{row}"] if row else []
+        *full_lines, row = wrapped("", part, part_suffix, indent + 1, width)
+        lines += full_lines
+        row = row.removeprefix(deeper)
+    return [*lines, f"{deeper}{row}"]
 
 
 def statement(left: str, right: str, indent: int) -> list[str]:
-    """On as many lines as it takes; choices stand below each other."""
-    space = INDENT * indent
-    if len(f"{space}{left} {right};") <= WIDTH:
-        return [f"{space}{left} {right};"]
-    if len(f"{space}{INDENT}{right};") <= WIDTH:
-        return [f"{space}{left}", f"{space}{INDENT}{right};"]
-    first, *others = right.split(" : ")
-    lines = [f"{space}{INDENT}{first}", *(f"{space}{INDENT}: {one}" for one in others)]
-    return [f"{space}{left}", *lines[:-1], f"{lines[-1]};"]
+    """Breaks an assignment as needed, with the alternatives of a conditional below each other."""
+    indentation = INDENT * indent
+    if len(f"{indentation}{left} {right};") <= WIDTH:
+        return [f"{indentation}{left} {right};"]
+    if len(f"{indentation}{INDENT}{right};") <= WIDTH:
+        return [f"{indentation}{left}", f"{indentation}{INDENT}{right};"]
+    condition_part, *alternatives = right.split(" : ")
+    lines = [
+        f"{indentation}{INDENT}{condition_part}",
+        *(f"{indentation}{INDENT}: {alternative}" for alternative in alternatives),
+    ]
+    return [f"{indentation}{left}", *lines[:-1], f"{lines[-1]};"]
 
 
-def _last_opened(text: str) -> int:
-    """Where the bracket is that the last character closes."""
+def _opening_bracket(text: str) -> int:
+    """Returns the index of the bracket that the last character closes."""
     depth = 0
-    for at in range(len(text) - 1, -1, -1):
-        depth += (text[at] in CLOSING) - (text[at] in OPENING)
+    for index in range(len(text) - 1, -1, -1):
+        depth += (text[index] in CLOSING) - (text[index] in OPENING)
         if depth == 0:
-            return at
+            return index
     raise ValueError(text)
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list, where no bracket is open."""
+    """Splits a list at its top-level commas."""
     parts, depth, start = [], 0, 0
-    for at, char in enumerate(text):
+    for index, char in enumerate(text):
         depth += (char in OPENING) - (char in CLOSING)
         if char == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
+            parts.append(text[start:index])
+            start = index + 1
     return [*parts, text[start:]]
 
 
 def condition(alternatives: Sequence[Sequence[str]], indent: int) -> str:
-    """`if constexpr (A && B)`, or `((A && B) || (C && D))`; lines break before operators."""
-    space = INDENT * indent
-    lead = f"{space}if constexpr ("
-    behind = " " * len(lead)
+    """Writes `if constexpr (A && B)` or `((A && B) || (C && D))`; lines break before operators."""
+    indentation = INDENT * indent
+    opening = f"{indentation}if constexpr ("
+    hang = " " * len(opening)
     if len(alternatives) == 1:
-        parts = _joined(alternatives[0], "&&", len(lead), behind)
-        return f"{lead}{parts})"
+        parts = _join_terms(alternatives[0], "&&", len(opening), hang)
+        return f"{opening}{parts})"
     groups = [
-        f"({_joined(one, '&&', len(lead) + len(mark) + 1, behind + ' ' * (len(mark) + 1))})"
-        for one, mark in zip(alternatives, ["", *["|| "] * len(alternatives)], strict=False)
+        f"({_join_terms(terms, '&&', len(opening) + len(mark) + 1, hang + ' ' * (len(mark) + 1))})"
+        for terms, mark in zip(alternatives, ["", *["|| "] * len(alternatives)], strict=False)
     ]
-    return f"{lead}{f'{chr(10)}{behind}|| '.join(groups)})"
+    return f"{opening}{f'{chr(10)}{hang}|| '.join(groups)})"
 
 
-def _joined(parts: Sequence[str], operator: str, start: int, hang: str) -> str:
-    """Conditions side by side as long as they fit; what is too long alone breaks in its list."""
+def _join_terms(parts: Sequence[str], operator: str, start: int, hang: str) -> str:
+    """Joins conditions on a line while they fit; breaks one that is too long in its list."""
     lines, row, column = [], "", start
     for part in parts:
         joined = f"{row} {operator} {part}" if row else part
@@ -418,12 +438,12 @@ def _joined(parts: Sequence[str], operator: str, start: int, hang: str) -> str:
     return f"\n{hang}".join([*lines, row])
 
 
-def comment(items: Sequence[str], lead: str, width: int = WIDTH) -> list[str]:
-    """Words of a comment, on as many lines as they take."""
-    lines, row = [], lead
+def comment(items: Sequence[str], marker: str, width: int = WIDTH) -> list[str]:
+    """Wraps the words of a comment."""
+    lines, row = [], marker
     for item in items:
-        if row != lead and len(row) + 1 + len(item) > width:
+        if row != marker and len(row) + 1 + len(item) > width:
             lines.append(row)
-            row = lead
+            row = marker
         row = f"{row} {item}"
     return [*lines, row]

@@ -1,4 +1,4 @@
-"""Which selector of a user's own serves a benchmark, and what its parameters mean there."""
+"""Finds the user-supplied selector for a benchmark, and maps its parameters to policy fields."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -26,13 +26,13 @@ from policygen.model.bindings import (
 from policygen.model.tuning import Question, Whole
 
 SINCE = (3, 5)
-"""The first version of CUB whose device algorithms take policy selectors."""
+"""The first CUB version whose device algorithms take policy selectors."""
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class PublicSelector:
-    """The selector for a benchmark's algorithm."""
+    """A public selector for a benchmark's algorithm."""
 
     algorithm: Bound
     site: Site
@@ -41,30 +41,38 @@ class PublicSelector:
 
     @property
     def default(self) -> str:
-        """CUB's own selector, in terms of roles, from anywhere."""
+        """CUB's own selector in terms of roles, fully qualified."""
         return self.selector.default or f"::{self.site.scope}::{self.site.hub}"
 
     @property
     def selects(self) -> str:
-        """The aggregate that it returns."""
+        """The aggregate that the selector returns."""
         return self.selector.selects or self.selector.policy
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """What the selector is templated on: the roles that CUB's own depends on."""
-        known = {*self.benchmark.roles, *self.benchmark.constants}
-        return tuple(dict.fromkeys(w for w in _WORD.findall(self.default) if w in known))
+        """The selector's template parameters: the roles that CUB's own selector depends on."""
+        role_names = {*self.benchmark.roles, *self.benchmark.constants}
+        return tuple(
+            dict.fromkeys(word for word in _WORD.findall(self.default) if word in role_names)
+        )
 
 
 def selector_for(benchmark: BenchmarkBinding, version: str) -> PublicSelector:
-    """The selector for a benchmark; refused where CUB has no public policy for it."""
+    """Returns the selector for a benchmark; raises an error if CUB has no public policy."""
     for algorithm in bound(version):
         if benchmark in algorithm.benchmarks:
             site = algorithm.site(benchmark.site, "selectors")
-            known = [s for s in algorithm.selectors if s.site == benchmark.site]
-            found = [s for s in known if benchmark.name in (s.benchmarks or (benchmark.name,))]
-            if site is not None and found:
-                chosen = max(found, key=lambda s: len(s.benchmarks))
+            at_site = [
+                selector for selector in algorithm.selectors if selector.site == benchmark.site
+            ]
+            candidates = [
+                selector
+                for selector in at_site
+                if benchmark.name in (selector.benchmarks or (benchmark.name,))
+            ]
+            if site is not None and candidates:
+                chosen = max(candidates, key=lambda selector: len(selector.benchmarks))
                 return PublicSelector(algorithm, site, chosen, benchmark)
     if not benchmark.parameters:
         raise InputError("the benchmark has no search space: there are no variants of it")
@@ -74,123 +82,128 @@ def selector_for(benchmark: BenchmarkBinding, version: str) -> PublicSelector:
 
 
 def selectors_named(name: str, version: str) -> Iterator[PublicSelector]:
-    """Every benchmark that the selectors of a name serve."""
+    """Yields the selector of a name for each benchmark that it serves."""
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
-            if any(s.name == name and s.site == benchmark.site for s in algorithm.selectors):
-                one = selector_for(benchmark, version)
-                if one.selector.name == name:
-                    yield one
+            if any(
+                selector.name == name and selector.site == benchmark.site
+                for selector in algorithm.selectors
+            ):
+                public_selector = selector_for(benchmark, version)
+                if public_selector.selector.name == name:
+                    yield public_selector
 
 
-def field_rules(one: PublicSelector) -> dict[str, MemberRule]:
-    """What fills each field, as the site's newest family says it, or the selector itself.
+def field_rules(public_selector: PublicSelector) -> dict[str, MemberRule]:
+    """Returns the rule for each field, from the site's newest family or the selector itself.
 
-    A policy's fields hold what was measured: no count of theirs is in a unit.
+    Policy fields hold measured values, so their counts have no unit.
     """
-    found = dict(_inherited(one)) if one.selector.inherits else {}
-    found |= one.selector.members
-    return {path: rule.model_copy(update={"unit": None}) for path, rule in found.items()}
+    rules = dict(_inherited(public_selector)) if public_selector.selector.inherits else {}
+    rules |= public_selector.selector.members
+    return {path: rule.model_copy(update={"unit": None}) for path, rule in rules.items()}
 
 
-def _inherited(one: PublicSelector) -> Iterator[tuple[str, MemberRule]]:
-    site = one.site
-    if not any(family.site == site.name for family in one.algorithm.families):
+def _inherited(public_selector: PublicSelector) -> Iterator[tuple[str, MemberRule]]:
+    site = public_selector.site
+    if not any(family.site == site.name for family in public_selector.algorithm.families):
         return
-    for member, rule in newest_family(one.algorithm, site).members.items():
+    for member, rule in newest_family(public_selector.algorithm, site).members.items():
         value = value_name(site, member, rule) or shown_as(site, member)
         text = site.values.get(value)
         if rule.delay and site.delay:
             text = site.delay[0].rpartition(".")[0]
         if text is None:
             raise InputError(f"{site.header}: the policy has no {member}")
-        yield _path(site, text), rule
+        yield _selected_path(site, text), rule
 
 
-def _path(site: Site, text: str) -> str:
-    """`policy.vec_size` as seen from what is selected: `multi_tile.vec_size`."""
-    whole, _, path = text.lstrip("+").partition(".")
-    return f"{site.policy}.{path}" if whole == "policy" and site.policy else path
+def _selected_path(site: Site, text: str) -> str:
+    """Converts `policy.vec_size` to a path in the selected aggregate: `multi_tile.vec_size`."""
+    root, _, path = text.lstrip("+").partition(".")
+    return f"{site.policy}.{path}" if root == "policy" and site.policy else path
 
 
-# What the compiler is asked of CUB's own selector, so that variants can be made of its policy.
+# Queries and overlays
+#
+# The compiler reports CUB's own policy, and a variant overwrites the measured fields.
 
 
-def question(one: PublicSelector, structs: Mapping[str, Struct]) -> Question:
-    """All fields of the policy, the roles that tell workloads apart, and the sizes that scale."""
-    fields = read_aggregate(structs, one.selects)
+def question(public_selector: PublicSelector, structs: Mapping[str, Struct]) -> Question:
+    """Queries all policy fields, the roles that distinguish workloads, and the scaling sizes."""
+    fields = read_aggregate(structs, public_selector.selects)
     return Question(
-        one.site,
-        one.benchmark,
-        one.default,
+        public_selector.site,
+        public_selector.benchmark,
+        public_selector.default,
         tuple(path for path, _ in leaves(fields)),
-        one.roles,
-        tuple(dict.fromkeys([*_sized(one), *one.selector.sized])),
+        public_selector.roles,
+        tuple(dict.fromkeys([*_sized_roles(public_selector), *public_selector.selector.sized])),
     )
 
 
-def _sized(one: PublicSelector) -> Iterator[str]:
-    """The roles in whose sizes any version of the benchmark counts."""
-    known = {*one.benchmark.roles, *(f"axis::{axis}" for axis in one.benchmark.axes)}
-    return (unit.of for unit in units_of(one.benchmark.name) if unit.of in known)
-
-
-# What a variant makes of CUB's own policy: the whole policy that was measured.
+def _sized_roles(public_selector: PublicSelector) -> Iterator[str]:
+    """Yields the roles whose sizes serve as units in any version of the benchmark."""
+    roles = {
+        *public_selector.benchmark.roles,
+        *(f"axis::{axis}" for axis in public_selector.benchmark.axes),
+    }
+    return (unit.of for unit in units_of(public_selector.benchmark.name) if unit.of in roles)
 
 
 def overlay(
-    one: PublicSelector,
+    public_selector: PublicSelector,
     fields: tuple[Field, ...],
     base: Whole,
     measured: BenchmarkBinding,
     variant: Mapping[str, int],
 ) -> dict[str, str]:
-    """Every field's value; `measured` is the benchmark as it was when it ran."""
-    told = field_rules(one)
-    found = dict(base.fields)
-    members = member_values(_family(one, told), measured, variant, base.sizes)
+    """Returns every field's value; `measured` is the benchmark as it was when it ran."""
+    rules = field_rules(public_selector)
+    values = dict(base.fields)
+    members = member_values(_family(public_selector, rules), measured, variant, base.sizes)
     for path, value in members.items():
-        for leaf, text in _spelled(path, told[path], value, variant):
-            if leaf not in found:
-                raise InputError(f"{one.selects} has no field {leaf}")
-            given = _biased(told[path], found[leaf], qualified(text, found[leaf]))
-            found[leaf] = within_limits(leaf, given)
-    for path, rule in told.items():
+        for leaf, text in _spelled(path, rules[path], value, variant):
+            if leaf not in values:
+                raise InputError(f"{public_selector.selects} has no field {leaf}")
+            new_value = _biased(rules[path], values[leaf], qualified(text, values[leaf]))
+            values[leaf] = within_limits(leaf, new_value)
+    for path, rule in rules.items():
         if words().members.counts_threads(path) and rule.parameter in measured.units:
-            unit, items = measured.units[rule.parameter], _items_beside(path, found)
-            fitting = fitting_threads(unit, int(found[path]), items, base.sizes)
-            found[path] = within_limits(path, str(fitting))
-    for path, source in one.selector.copies.items():
-        for leaf in [leaf for leaf in found if _within(leaf, path)]:
-            found[leaf] = found[f"{source}{leaf.removeprefix(path)}"]
-    return as_policy(fields, found)
+            unit, items = measured.units[rule.parameter], _items_beside(path, values)
+            threads = fitting_threads(unit, int(values[path]), items, base.sizes)
+            values[path] = within_limits(path, str(threads))
+    for path, source in public_selector.selector.copies.items():
+        for leaf in [leaf for leaf in values if _is_at_or_below(leaf, path)]:
+            values[leaf] = values[f"{source}{leaf.removeprefix(path)}"]
+    return as_policy(fields, values)
 
 
 def as_policy(fields: tuple[Field, ...], values: Mapping[str, str]) -> dict[str, str]:
-    """The values of what CUB selects as those of the aggregate that a user returns."""
-    return {path: _of_type(values[path], of) for path, of in leaves(fields)}
+    """Converts values of CUB's aggregate to those of the aggregate that a user returns."""
+    return {path: _of_type(values[path], field_type) for path, field_type in leaves(fields)}
 
 
-def qualified(value: str, like: str) -> str:
-    """An enumerator in the scope of another one: `::cub::LOAD_CA`."""
-    scope, colons, _ = like.rpartition("::")
+def qualified(value: str, example: str) -> str:
+    """Qualifies an enumerator with the scope of another one: `::cub::LOAD_CA`."""
+    scope, colons, _ = example.rpartition("::")
     return f"{scope}{colons}{value}" if scope else value
 
 
-def _of_type(value: str, of: str) -> str:
-    """`::cub::SelectAlgorithm::lookback` as the same of another enumeration."""
+def _of_type(value: str, enumeration_type: str) -> str:
+    """Converts `::cub::SelectAlgorithm::lookback` to another enumeration."""
     scope, colons, name = value.rpartition("::")
     outer, _, enumeration = scope.rpartition("::")
     scoped = enumeration and enumeration != "cub"
-    return f"{outer}::{of.rpartition('::')[2]}{colons}{name}" if scoped else value
+    return f"{outer}::{enumeration_type.rpartition('::')[2]}{colons}{name}" if scoped else value
 
 
-def _within(leaf: str, path: str) -> bool:
+def _is_at_or_below(leaf: str, path: str) -> bool:
     return leaf == path or leaf.startswith(f"{path}.")
 
 
 def _items_beside(path: str, values: Mapping[str, str]) -> int:
-    """The items of the threads that a field counts."""
+    """Returns the number of items per thread beside a thread count."""
     scope, dot, _ = path.rpartition(".")
     return next(
         int(values[field])
@@ -199,24 +212,29 @@ def _items_beside(path: str, values: Mapping[str, str]) -> int:
     )
 
 
-def _family(one: PublicSelector, told: Mapping[str, MemberRule]) -> FamilyBinding:
-    return FamilyBinding(site=one.site.name, name=one.selector.name, args=(), members=dict(told))
+def _family(public_selector: PublicSelector, rules: Mapping[str, MemberRule]) -> FamilyBinding:
+    return FamilyBinding(
+        site=public_selector.site.name,
+        name=public_selector.selector.name,
+        args=(),
+        members=dict(rules),
+    )
 
 
 def _spelled(
     path: str, rule: MemberRule, value: str, variant: Mapping[str, int]
 ) -> list[tuple[str, str]]:
-    """A value by its field; a delay by the three of its policy."""
+    """Splits a delay into its policy's three fields; other values go to one field."""
     if rule.delay is None:
         return [(path, value)]
     number, ns, l2w = (variant[label] for label in rule.delay)
     (delay,) = [delay for delay in types().delays if delay.id == number]
-    given = {"ns": ns, "l2w": l2w}
-    told = [str(given[arg]) if arg in delay.args else "0" for arg in given]
+    values = {"ns": ns, "l2w": l2w}
+    arguments = [str(values[arg]) if arg in delay.args else "0" for arg in values]
     return [
         (f"{path}.kind", delay.kind),
-        (f"{path}.delay", told[0]),
-        (f"{path}.l2_write_latency", told[1]),
+        (f"{path}.delay", arguments[0]),
+        (f"{path}.l2_write_latency", arguments[1]),
     ]
 
 

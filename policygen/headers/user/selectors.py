@@ -1,4 +1,4 @@
-"""The template arguments of a selector: what tells workloads apart, and how they are spelled."""
+"""Determines a selector's template arguments, by which it distinguishes workloads."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,17 @@ from policygen.model.tuning import Entry, Policies, Value, Whole
 from policygen.model.workload import Point, in_words
 
 _WORD = re.compile(r"[\w:]+")
-# "axis::KeyT", "OpT"; not the rest of a qualified name
+# "axis::KeyT", "OpT"; not the last part of a qualified name
 _NAME = re.compile(r"(?<![\w:])(?:axis::)?(\w+)\b(?!::)")
 PROBE = "policygen_probe"
-"""Where the stand-ins for a benchmark's own types and operators live."""
+"""The namespace of stand-ins for a benchmark's own types and operators."""
 Key = tuple[str, ...]
-"""For each template parameter what the compiler makes of it: what is equal is the same."""
+"""The compiler's value of each template parameter; selectors distinguish workloads by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The template arguments of one workload."""
+    """The template arguments of a workload."""
 
     key: Key
     spelled: tuple[str, ...]
@@ -36,51 +36,65 @@ class Arguments:
 
     @property
     def nameable(self) -> bool:
-        """Whether a header can name them all."""
+        """Whether a header can name all of them."""
         return not any(PROBE in part for part in self.key)
 
 
 def arguments(
-    one: PublicSelector, values: Mapping[str, str], whole: Whole, version: str
+    public_selector: PublicSelector, values: Mapping[str, str], policy: Whole, version: str
 ) -> Arguments:
-    """A workload's, as the compiler tells them and as a header spells them."""
-    key, spelled = [], []
-    for role in one.roles:
-        if role in one.selector.sized:
-            key.append(str(whole.sizes[role]))
+    """Returns a workload's arguments, as keys from the compiler and as spelled in a header."""
+    key, spellings = [], []
+    for role in public_selector.roles:
+        if role in public_selector.selector.sized:
+            key.append(str(policy.sizes[role]))
         else:
-            key.append(whole.roles[role])
-        spelled.append(_spelled(one, role, values, whole.roles[role], version))
-    words = {word for part in spelled for word in _WORD.findall(part)}
-    guards = {t.guard for t in types().types if t.guard and t.cpp in words}
-    used = [axis_type(v, version) for a, v in values.items() if _is_type(one, a, v)]
-    headers = dict.fromkeys(t.header for t in used if t.header)
+            key.append(policy.roles[role])
+        spellings.append(_role_spelling(public_selector, role, values, policy.roles[role], version))
+    words = {word for part in spellings for word in _WORD.findall(part)}
+    guards = {
+        type_info.guard for type_info in types().types if type_info.guard and type_info.cpp in words
+    }
+    axis_types = [
+        axis_type(value, version)
+        for axis, value in values.items()
+        if _is_type(public_selector, axis, value)
+    ]
+    headers = dict.fromkeys(type_info.header for type_info in axis_types if type_info.header)
     guard = min(guards, default=None)
-    return Arguments(tuple(key), tuple(spelled), guard, tuple(headers), dict(values))
+    return Arguments(tuple(key), tuple(spellings), guard, tuple(headers), dict(values))
 
 
-def _is_type(one: PublicSelector, axis: str, value: str) -> bool:
-    return axis in one.benchmark.axes and not is_constant(value)
+def _is_type(public_selector: PublicSelector, axis: str, value: str) -> bool:
+    return axis in public_selector.benchmark.axes and not is_constant(value)
 
 
-def _spelled(
-    one: PublicSelector, role: str, values: Mapping[str, str], shown: str, version: str
+def _role_spelling(
+    public_selector: PublicSelector,
+    role: str,
+    values: Mapping[str, str],
+    printed: str,
+    version: str,
 ) -> str:
-    """As the binding has it where that means the same anywhere, or as the compiler prints it."""
-    text = one.benchmark.roles.get(role)
-    mine = (axis_type(v, version).cpp for a, v in values.items() if _is_type(one, a, v))
-    if named := next((cpp for cpp in mine if cpp == f"::{shown}"), None):
-        return named
+    """Returns the binding's spelling if it means the same anywhere, else the compiler's."""
+    text = public_selector.benchmark.roles.get(role)
+    axis_spellings = (
+        axis_type(value, version).cpp
+        for axis, value in values.items()
+        if _is_type(public_selector, axis, value)
+    )
+    if axis_spelling := next((cpp for cpp in axis_spellings if cpp == f"::{printed}"), None):
+        return axis_spelling
     if text is None or not text.startswith(("::", "axis::")):
-        return _portable(shown)
-    known = {**one.benchmark.roles, **one.benchmark.constants}
+        return _portable_spelling(printed)
+    role_names = {**public_selector.benchmark.roles, **public_selector.benchmark.constants}
     replaced = with_axes(text, values, version)
-    own = any(match[1] in known for match in _NAME.finditer(replaced))
-    return _portable(shown) if own else _aliased(one, replaced)
+    uses_roles = any(match[1] in role_names for match in _NAME.finditer(replaced))
+    return _portable_spelling(printed) if uses_roles else _with_aliases(public_selector, replaced)
 
 
 def with_axes(text: str, values: Mapping[str, str], version: str) -> str:
-    """C++ with the types of a workload for `axis::T`."""
+    """Replaces `axis::T` with a workload's types."""
     return _NAME.sub(
         lambda match: (
             axis_type(values[match[1]], version).cpp if match[0].startswith("axis::") else match[0]
@@ -89,60 +103,64 @@ def with_axes(text: str, values: Mapping[str, str], version: str) -> str:
     )
 
 
-def _aliased(one: PublicSelector, text: str) -> str:
-    """With the header's own names for what is no part of CUB's API."""
-    for alias in one.selector.aliases:
+def _with_aliases(public_selector: PublicSelector, text: str) -> str:
+    """Replaces types outside of CUB's API with the header's aliases."""
+    for alias in public_selector.selector.aliases:
         text = re.sub(rf"(?<!\w){re.escape(alias.of)}(?!\w)", alias.name, text)
     return text
 
 
-def _portable(shown: str) -> str:
-    """`long` is what `std::int64_t` is here, and not everywhere."""
-    plain = {printed: name for name, printed in types().spellings.items()}
-    name = plain.get(shown)
-    found = (t.cpp for t in types().types if t.cpp.rpartition("::")[2] == name)
-    return next(found, shown.replace(" *", "*"))
+def _portable_spelling(cpp_type: str) -> str:
+    """Spells `long` as `std::int64_t`: the two differ on other platforms."""
+    name_by_spelling = {printed: name for name, printed in types().spellings.items()}
+    name = name_by_spelling.get(cpp_type)
+    candidates = (
+        type_info.cpp for type_info in types().types if type_info.cpp.rpartition("::")[2] == name
+    )
+    return next(candidates, cpp_type.replace(" *", "*"))
 
 
-def parameters(one: PublicSelector, whole: Whole) -> tuple[str, ...]:
-    """`typename AccumT`, `int NumChannels`, `bool IsEven`."""
-    return tuple(f"{_kind(one, role, whole)} {role}" for role in one.roles)
+def parameters(public_selector: PublicSelector, policy: Whole) -> tuple[str, ...]:
+    """Returns `typename AccumT`, `int NumChannels`, `bool IsEven`."""
+    return tuple(
+        f"{_parameter_kind(public_selector, role, policy)} {role}" for role in public_selector.roles
+    )
 
 
-def _kind(one: PublicSelector, role: str, whole: Whole) -> str:
-    if role not in one.benchmark.constants:
+def _parameter_kind(public_selector: PublicSelector, role: str, policy: Whole) -> str:
+    if role not in public_selector.benchmark.constants:
         return "typename"
-    return "bool" if whole.roles[role] in {"true", "false"} else "int"
+    return "bool" if policy.roles[role] in {"true", "false"} else "int"
 
 
-def conditions(one: PublicSelector, spelled: Sequence[str], key: Key) -> list[str]:
-    """What must hold of the template parameters."""
+def conditions(public_selector: PublicSelector, spellings: Sequence[str], key: Key) -> list[str]:
+    """Returns the conditions on the template parameters."""
     return [
-        _condition(one, role, text, part)
-        for role, text, part in zip(one.roles, spelled, key, strict=True)
+        _condition(public_selector, role, text, part)
+        for role, text, part in zip(public_selector.roles, spellings, key, strict=True)
     ]
 
 
-def _condition(one: PublicSelector, role: str, text: str, part: str) -> str:
-    if role in one.selector.sized:
+def _condition(public_selector: PublicSelector, role: str, text: str, part: str) -> str:
+    if role in public_selector.selector.sized:
         return f"sizeof({role}) == {part}"
-    if role not in one.benchmark.constants:
+    if role not in public_selector.benchmark.constants:
         return f"::cuda::std::is_same_v<{role}, {text}>"
     if part in {"true", "false"}:
         return role if part == "true" else f"!{role}"
     return f"{role} == {part}"
 
 
-# What a selector of a user's own returns for a workload.
+# Returns of generated selectors
 
 
 @dataclass(frozen=True, slots=True)
 class UserReturn(Spot):
-    """One that is for the template arguments of a workload; its values are CUB's own so far."""
+    """A return for a workload's template arguments, which has CUB's own values at first."""
 
     selector: PublicSelector
     fields: tuple[Field, ...]
-    """Of the policy that is returned."""
+    """The fields of the returned policy."""
     base: Whole
     arguments: Arguments
 
@@ -153,40 +171,40 @@ class UserReturn(Spot):
 
     @property
     def entry(self) -> Entry | None:
-        """None: the user's header is written anew."""
+        """None: the user's header is written from scratch."""
         return None
 
     @property
     def target(self) -> Target:
-        """The selector, and the arguments for which it returns."""
+        """The selector and the arguments that it tests."""
         name, args = self.selector.selector.name, self.arguments.spelled
         return Target(header=self.header, namespace="", family=name, args=args)
 
     @property
     def place(self) -> object:
-        """What is the same for all workloads that the selector cannot tell apart."""
+        """A key that is equal for all workloads that the selector cannot distinguish."""
         return self.selector.selector.name, self.arguments.key
 
     @property
     def alone(self) -> bool:
-        """Whether a reason needs no names of the others."""
+        """True: a reason needs no names of other workloads."""
         return True
 
     def members(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, str]:
-        """The whole policy that a variant is."""
+        """Returns the whole policy of a variant."""
         return overlay(self.selector, self.fields, self.base, measured, variant)
 
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
-        """The same: a policy is returned as it is."""
+        """Returns the same values: the selector returns the policy unchanged."""
         return dict(members)
 
 
-# Selectors of a user's own: what they return, and what CUB selects by itself.
+# Generated selectors
 
 
 @dataclass(frozen=True, slots=True)
 class TunedReturn:
-    """Workloads with the same template arguments, and the policy that they get, if any."""
+    """Workloads with equal template arguments, and their tuned policy, if any."""
 
     spots: tuple[UserReturn, ...]
     actions: tuple[EmitAction, ...]
@@ -195,39 +213,39 @@ class TunedReturn:
 
 @dataclass(frozen=True, slots=True)
 class TunedSelector:
-    """One selector: its benchmarks, all that CUB selects for them, and what it is to return."""
+    """A selector: its benchmarks, CUB's own policies for them, and its returns."""
 
     serves: tuple[PublicSelector, ...]
-    """It, for each of its benchmarks."""
+    """The public selector for each benchmark."""
     fields: tuple[Field, ...]
     parts: tuple[TunedReturn, ...]
     policies: Policies
-    """What CUB selects by itself."""
+    """CUB's own policies."""
     arguments: Mapping[Point, Arguments]
 
     @property
     def name(self) -> str:
-        """What the selector is called."""
+        """The name of the selector."""
         return self.serves[0].selector.name
 
     @property
     def written(self) -> tuple[TunedReturn, ...]:
-        """What it returns."""
+        """The parts that it returns a policy for."""
         return tuple(part for part in self.parts if part.values is not None)
 
     @property
     def spots(self) -> list[UserReturn]:
-        """The workloads that it returns something for."""
+        """The workloads that it returns a policy for."""
         return [spot for part in self.written for spot in part.spots]
 
     @property
     def actions(self) -> list[EmitAction]:
-        """What becomes of those."""
+        """The actions of those workloads."""
         return [action for part in self.written for action in part.actions]
 
     @property
     def wanted(self) -> dict[Key, Mapping[str, str]]:
-        """The policy for each key."""
+        """The policy of each key."""
         return {
             part.spots[0].arguments.key: part.values
             for part in self.parts
@@ -236,7 +254,14 @@ class TunedSelector:
 
     @property
     def shared(self) -> list[str]:
-        """Workloads that were not measured, and that it tells from no measured one."""
-        measured, wanted = {action.name for action in self.actions}, self.wanted
-        names = {in_words(name, dict(axes)): one for (name, axes), one in self.arguments.items()}
-        return [name for name, one in names.items() if one.key in wanted and name not in measured]
+        """The unmeasured workloads that it cannot distinguish from measured ones."""
+        measured, policies = {action.name for action in self.actions}, self.wanted
+        arguments_by_name = {
+            in_words(name, dict(axes)): arguments
+            for (name, axes), arguments in self.arguments.items()
+        }
+        return [
+            name
+            for name, arguments in arguments_by_name.items()
+            if arguments.key in policies and name not in measured
+        ]

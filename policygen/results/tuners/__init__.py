@@ -1,1 +1,1 @@
-"""Results of other tuners, read into what databases are made of; a format is told by content."""
+"""Imports results of other tuners into databases; formats are detected by content."""

@@ -1,4 +1,4 @@
-"""JSON of strangers: without double names, and closed where a run was cut off."""
+"""Parses untrusted JSON: rejects duplicate names, and closes files of interrupted runs."""
 
 import json
 import math
@@ -17,7 +17,7 @@ NO_TIME = "no time that a kernel takes"
 
 
 class DoubledNames(tuple[tuple[str, Any], ...]):
-    """The members of an object of JSON that has a name twice."""
+    """The members of a JSON object that has a duplicate name."""
 
     __slots__ = ()
 
@@ -33,39 +33,41 @@ _KINDS = {
 
 
 def parse_json(path: Path, data: bytes) -> Any:
-    """The document, or what is wrong with it and where."""
+    """Parses a document; raises InputError with the place if it is invalid."""
     try:
-        return _parsed(_text(path, data))
+        return _load_json(_text(path, data))
     except ValueError as error:
-        raise _no_json(path, error) from error
+        raise _invalid_json(path, error) from error
 
 
 def parse_open(
     path: Path, data: bytes, closings: Sequence[str] = ("}}", "}")
 ) -> tuple[Any, str | None]:
-    """The same of a file to which entries are appended, line by line, until it is closed.
+    """Parses a file to which a run appends entries line by line until it closes it.
 
-    Where a run was cut off, what is open is closed, and the line that was cut is left out; what
-    was done about it is told.
+    If the run was interrupted, the open brackets are closed and an incomplete last line is dropped;
+    the second result describes what was done.
     """
     text = _text(path, data).rstrip()
     try:
-        return _parsed(text), None
+        return _load_json(text), None
     except ValueError as error:
         first = error
-    whole = text.removesuffix(",")
-    told = "it was not closed: its run went on, or was cut off"
-    tries = [(whole + closing, told) for closing in closings]
-    before, end, last = text.rpartition("\n")
-    if end and last.strip().startswith('"'):
-        rest = before.rstrip().removesuffix(",")
-        tries.append((rest + closings[0], "its last entry was cut off, and is left out"))
-    for candidate, told in tries:
+    text_without_comma = text.removesuffix(",")
+    note = "it was not closed: its run went on, or was cut off"
+    attempts = [(text_without_comma + closing, note) for closing in closings]
+    head, newline, last_line = text.rpartition("\n")
+    if newline and last_line.strip().startswith('"'):
+        complete_lines = head.rstrip().removesuffix(",")
+        attempts.append(
+            (complete_lines + closings[0], "its last entry was cut off, and is left out")
+        )
+    for candidate, note in attempts:
         try:
-            return _parsed(candidate), told
+            return _load_json(candidate), note
         except ValueError:
             continue
-    raise _no_json(path, first) from first
+    raise _invalid_json(path, first) from first
 
 
 def _text(path: Path, data: bytes) -> str:
@@ -75,95 +77,95 @@ def _text(path: Path, data: bytes) -> str:
         raise InputError(f"{path}: no JSON: byte {error.start} is no UTF-8") from error
 
 
-def _parsed(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_object)
+def _load_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_reject_duplicates)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Any:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else DoubledNames(pairs)
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> Any:
+    members_by_name = dict(pairs)
+    return members_by_name if len(members_by_name) == len(pairs) else DoubledNames(pairs)
 
 
-def _no_json(path: Path, error: ValueError) -> InputError:
-    told = visible(str(error)[:LETTERS])
+def _invalid_json(path: Path, error: ValueError) -> InputError:
+    reason = visible(str(error)[:LETTERS])
     return InputError(
-        f"{path}: no JSON that can be read: {told}",
+        f"{path}: no JSON that can be read: {reason}",
         "It may be damaged, or not all of it was copied.",
     )
 
 
-def members(path: Path, place: str, found: Any) -> dict[str, Any]:
-    """An object without double names."""
-    if isinstance(found, DoubledNames):
-        ((name, _),) = Counter(name for name, _ in found).most_common(1)
+def members(path: Path, place: str, value: Any) -> dict[str, Any]:
+    """Returns an object's members; rejects duplicate names."""
+    if isinstance(value, DoubledNames):
+        ((name, _),) = Counter(name for name, _ in value).most_common(1)
         raise InputError(
             f"{path}: {place} has {quoted(name)} twice", "Take out the one that is not meant."
         )
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: {place} is {kind_of(found)}, and not an object")
-    return found
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: {place} is {kind_of(value)}, and not an object")
+    return value
 
 
-def pairs_of(path: Path, place: str, found: Any) -> Iterable[tuple[str, Any]]:
-    """The members of an object whose names may stand there twice."""
-    if isinstance(found, DoubledNames):
-        return found
-    return members(path, place, found).items()
+def pairs_of(path: Path, place: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """Returns an object's members; names may occur twice."""
+    if isinstance(value, DoubledNames):
+        return value
+    return members(path, place, value).items()
 
 
-def listed_at(path: Path, place: str, found: Any) -> list[Any]:
-    """A list."""
-    if not isinstance(found, list):
-        raise InputError(f"{path}: {place} is {kind_of(found)}, and not a list")
-    return found
+def listed_at(path: Path, place: str, value: Any) -> list[Any]:
+    """Returns a value that must be a list."""
+    if not isinstance(value, list):
+        raise InputError(f"{path}: {place} is {kind_of(value)}, and not a list")
+    return value
 
 
-def text_at(path: Path, place: str, found: Any) -> str | None:
-    """A short text that shows as it is; none where there is none."""
-    if found is None or found == "":
+def text_at(path: Path, place: str, value: Any) -> str | None:
+    """Returns a short printable text, or None if it is absent or empty."""
+    if value is None or value == "":
         return None
-    if not isinstance(found, str):
-        raise InputError(f"{path}: {place} is {kind_of(found)}, and not a text")
-    if len(found) > LETTERS or not all(map(is_visible, found)):
+    if not isinstance(value, str):
+        raise InputError(f"{path}: {place} is {kind_of(value)}, and not a text")
+    if len(value) > LETTERS or not all(map(is_visible, value)):
         raise InputError(
-            f"{path}: {place} is no name of at most {LETTERS} characters that show: {quoted(found)}"
+            f"{path}: {place} is no name of at most {LETTERS} characters that show: {quoted(value)}"
         )
-    return found
+    return value
 
 
-def kind_of(found: object) -> str:
-    """What stands there instead, in words."""
-    return _KINDS.get(type(found), "a number")
+def kind_of(value: object) -> str:
+    """Returns the kind of a value in words."""
+    return _KINDS.get(type(value), "a number")
 
 
 def quoted(text: str) -> str:
-    """A text of strangers within a message."""
-    more = "…" if len(text) > 60 else ""
-    return f"'{visible(text[:60])}{more}'"
+    """Quotes untrusted text for a message."""
+    ellipsis = "…" if len(text) > 60 else ""
+    return f"'{visible(text[:60])}{ellipsis}'"
 
 
-def seconds_of(found: object, unit: float) -> float | None:
-    """A time that a kernel may take; none where it is none. `unit` is seconds."""
-    if isinstance(found, bool) or not isinstance(found, int | float):
+def seconds_of(value: object, unit: float) -> float | None:
+    """Converts a kernel time to seconds; None if it is no plausible time. `unit` is in seconds."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    # Compared first: an int of JSON may be larger than any float.
-    if not SHORTEST / unit <= found <= LONGEST / unit:
+    # Compare before converting: a JSON int may be larger than any float.
+    if not SHORTEST / unit <= value <= LONGEST / unit:
         return None
-    return float(found) * unit
+    return float(value) * unit
 
 
-def is_rate(found: object) -> bool:
-    """Whether something is a number of items or bytes that may go through a kernel in a second."""
-    is_number = isinstance(found, int | float) and not isinstance(found, bool)
-    return is_number and 0 < found < math.inf and found < 1 << 100  # type: ignore[operator]
+def is_rate(value: object) -> bool:
+    """Returns whether a value is a plausible number of items or bytes per second."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value < math.inf and value < 1 << 100  # type: ignore[operator]
 
 
-def lasting(found: object, unit: float) -> float:
-    """How long something took that is no kernel; 0 where that is not known."""
-    return seconds_of(found, unit) or 0.0
+def lasting(value: object, unit: float) -> float:
+    """Converts a duration that is no kernel time to seconds; 0 if unknown."""
+    return seconds_of(value, unit) or 0.0
 
 
-# What any tuner's file says: configurations of kernels, each with what it took, or why not.
+# The contents of any tuner's file: configurations of kernels, each with its times or its failure.
 
 TunedFailureKind = Literal[
     "invalid", "compile", "wrong", "crash", "hang", "memory", "error", "untimed"
@@ -172,7 +174,7 @@ TunedFailureKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TunedFailure:
-    """Why there is no time of a configuration."""
+    """Why a configuration has no time."""
 
     kind: TunedFailureKind
     reason: str
@@ -180,56 +182,58 @@ class TunedFailure:
 
 @dataclass(frozen=True, slots=True)
 class TunedTimes:
-    """What a configuration took, in seconds."""
+    """The times of a configuration, in seconds."""
 
     mean: float | None
-    """What the tuner itself says it took, where it says that."""
+    """The time that the tuner itself reports, if any."""
     samples: tuple[float, ...]
-    """None of them, where it kept none."""
+    """Empty if the tuner kept none."""
     deviation: float | None = None
-    """Seconds that samples which it did not keep were apart, where it says that.
+    """Standard deviation, in seconds, of samples that the tuner did not keep, if it states one.
 
-    It counts where there is nothing but this measurement, also if that has a sample: `mean`.
+    It counts only if this is the single measurement, even if that has a sample: `mean`.
     """
 
 
 def outcome_of(
     path: Path, place: str, mean: object, samples: object, unit: float
 ) -> TunedTimes | TunedFailure:
-    """What was measured, if all of it is times that a kernel takes."""
+    """Returns the measured times, if all are plausible kernel times; else the failure."""
     times = [] if samples is None else listed_at(path, f"{place} times", samples)
     if len(times) > MOST_SAMPLES:
         raise InputError(
             f"{path}: {place}: {len(times):,} times, at most {MOST_SAMPLES:,} are read"
         )
-    taken = [seconds_of(time, unit) for time in times]
-    if None in taken:
-        at = taken.index(None)
-        return TunedFailure("untimed", f"{written(times[at])} among its times is {NO_TIME}")
-    known = None if mean is None else seconds_of(mean, unit)
-    if not taken and known is None:
-        told = "it has no time" if mean is None else f"its time, {written(mean)}, is {NO_TIME}"
-        return TunedFailure("untimed", told)
-    return TunedTimes(known, tuple(one for one in taken if one is not None))
+    durations = [seconds_of(time, unit) for time in times]
+    if None in durations:
+        index = durations.index(None)
+        return TunedFailure("untimed", f"{written(times[index])} among its times is {NO_TIME}")
+    mean_seconds = None if mean is None else seconds_of(mean, unit)
+    if not durations and mean_seconds is None:
+        reason = "it has no time" if mean is None else f"its time, {written(mean)}, is {NO_TIME}"
+        return TunedFailure("untimed", reason)
+    return TunedTimes(
+        mean_seconds, tuple(duration for duration in durations if duration is not None)
+    )
 
 
-def written(found: object) -> str:
-    """A number, or what stands in its place, in a message."""
-    if isinstance(found, int) and not isinstance(found, bool) and abs(found) >= 1 << 63:
+def written(value: object) -> str:
+    """Formats a number, or any other value, for a message."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 63:
         return "a number of more than 63 bits"
-    if isinstance(found, bool | int | float | None):
-        return json.dumps(found)
-    return quoted(found) if isinstance(found, str) else kind_of(found)
+    if isinstance(value, bool | int | float | None):
+        return json.dumps(value)
+    return quoted(value) if isinstance(value, str) else kind_of(value)
 
 
 TunedValue = int | float | str | bool
-"""Of a parameter, as JSON has it."""
+"""A parameter's value, as in JSON."""
 MOST_PARAMETERS = 64
 MOST_SAMPLES = 1 << 20
-"""Of one configuration."""
+"""Limit per configuration."""
 MOST_ENTRIES = 2_000_000
 LETTERS = 200
-"""Of a text of strangers that is kept."""
+"""Length limit of untrusted text that is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,56 +245,56 @@ class TunedEntry:
     compiling: float = 0.0
     """Seconds."""
     running: float = 0.0
-    """Seconds that measuring it took."""
+    """Seconds spent measuring it."""
     at: str = ""
-    """When, as the file says it."""
+    """Timestamp, as the file states it."""
     place: str = ""
-    """Where it stands in its file: `benchmarks[12]`."""
+    """Position in its file: `benchmarks[12]`."""
     is_default: bool = False
-    """Whether it ran with what the library itself has, which names no values."""
+    """Whether it ran with the library's default, which names no values."""
     work: float | None = None
-    """How many items went through what was timed, where the file says it."""
+    """The number of items processed in the timed region, if the file states it."""
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What a copy of the same measurement has in common with it."""
+        """The fields that duplicates of the same measurement share."""
         return self.outcome, self.compiling, self.running, self.at
 
 
 @dataclass(frozen=True, slots=True)
 class TunedFile:
-    """What one file of a tuner says of one kernel."""
+    """The contents of one tuner file about one kernel."""
 
     path: Path
     program: str
     device: str | None
-    """The GPU, where the file names it."""
+    """The GPU, if the file names it."""
     kernel: str | None
     size: str | None
-    """`1000000` or `4096x4096`, where the file says it."""
+    """`1000000` or `4096x4096`, if the file states it."""
     parameters: Mapping[str, Sequence[TunedValue]]
-    """Each with the values that are declared, in their order."""
+    """Declared values by parameter, in order."""
     entries: Sequence[TunedEntry]
     sha256: str = ""
     notes: tuple[str, ...] = ()
-    """What is to be told of it."""
+    """Notes to report about it."""
     library: str = ""
-    """`rocprim`, whose benchmarks files name; else a kernel of one's own."""
+    """`rocprim` for files of its benchmarks; empty for a user kernel."""
     workload: Mapping[str, str] = field(default_factory=dict)
-    """Axes of compile time with their values, where the file says them."""
+    """Compile-time axes with their values, if the file states them."""
     arch: str | None = None
     clocks: tuple[int, int] = (0, 0)
-    """MHz of the processor and of its memory, where the file says them."""
+    """Clock rates of the processor and of its memory in MHz, if the file states them."""
 
 
 class TunerFormat(Protocol):
-    """A kind of file that can be imported: a module for each, and a row in `formats.py`."""
+    """A file format that can be imported: one module each, and a row in `formats.py`."""
 
     name: str
-    """In words: `a Kernel Tuner cache`."""
+    """A description: `a Kernel Tuner cache`."""
 
     def is_it(self, data: bytes) -> bool:
-        """Whether a file's content is of this kind, also where it is cut off or damaged."""
+        """Detects this format from a file's content, even if it is truncated or damaged."""
 
     def read(self, path: Path, data: bytes) -> Sequence[TunedFile]:
-        """What it says of each kernel; what is wrong is an InputError that names the place."""
+        """Reads the kernels of a file; raises InputError with the place of an error."""

@@ -1,7 +1,7 @@
-"""Caches of Kernel Tuner: a header, and one line for each configuration, appended as they come.
+"""Reads Kernel Tuner caches: a header, then one line per configuration, appended during the run.
 
 Times are milliseconds; `time` is the mean of `times`. A failure is `__error__` with the name of its
-class; older releases have the name in place of the time.
+class; older releases put the name in place of the time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,11 +43,11 @@ ERRORS: Mapping[str, tuple[TunedFailureKind, str]] = {
     "ErrorConfig": ("error", "Kernel Tuner: it failed"),
 }
 VERSION = "1."
-"""Of schemas that some releases name; a file without one is fine."""
+"""Prefix of the schema versions that some releases state; a file without one is accepted."""
 
 
 def is_it(data: bytes) -> bool:
-    """Whether a file is a cache, also one that was cut off."""
+    """Detects a cache, even a truncated one."""
     head = data[: 1 << 22]
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
         f'"{key}"'.encode() in head for key in ("kernel_name", "tune_params_keys")
@@ -55,18 +55,18 @@ def is_it(data: bytes) -> bool:
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
-    """What a cache says."""
+    """Reads a cache."""
     return (read_cache(path, *open_cache(path, data)),)
 
 
 def open_cache(path: Path, data: bytes) -> tuple[Mapping[str, Any], str | None]:
-    """The document, and what was done about a run that was cut off."""
-    parsed, told = parse_open(path, data)
-    return members(path, "the document", parsed), told
+    """Returns the document, and a note if an interrupted run was repaired."""
+    parsed, note = parse_open(path, data)
+    return members(path, "the document", parsed), note
 
 
-def read_cache(path: Path, document: Mapping[str, Any], told: str | None) -> TunedFile:
-    """What a document says of its kernel."""
+def read_cache(path: Path, document: Mapping[str, Any], note: str | None) -> TunedFile:
+    """Reads the kernel of a document."""
     version = document.get("schema_version")
     if version is not None and not (isinstance(version, str) and version.startswith(VERSION)):
         raise InputError(
@@ -85,65 +85,69 @@ def read_cache(path: Path, document: Mapping[str, Any], told: str | None) -> Tun
         size=size_of(document.get("problem_size")),
         parameters=keys,
         entries=entries,
-        notes=(told,) if told else (),
+        notes=(note,) if note else (),
     )
 
 
-def size_of(found: object) -> str | None:
-    """`1000000`, or `4096x4096`; none where a function said it when the kernel was tuned."""
-    sizes = found if isinstance(found, list) else [found]
-    fine = [one for one in sizes if _is_size(one)]
-    if len(fine) != len(sizes) or not 0 < len(sizes) <= 3:
+def size_of(problem_size: object) -> str | None:
+    """Formats a size, `1000000` or `4096x4096`; None if a function computed it during tuning."""
+    sizes = problem_size if isinstance(problem_size, list) else [problem_size]
+    valid_sizes = [size for size in sizes if _is_size(size)]
+    if len(valid_sizes) != len(sizes) or not 0 < len(sizes) <= 3:
         return None
-    while len(fine) > 1 and fine[-1] == 1:
-        fine.pop()
-    return "x".join(map(str, fine))
+    while len(valid_sizes) > 1 and valid_sizes[-1] == 1:
+        valid_sizes.pop()
+    return "x".join(map(str, valid_sizes))
 
 
-def _is_size(found: object) -> bool:
-    return isinstance(found, int) and not isinstance(found, bool) and 0 < found < 1 << 63
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 63
 
 
 def _parameters(path: Path, document: Mapping[str, Any]) -> dict[str, tuple[TunedValue, ...]]:
-    """The parameters in their order, each with its declared values."""
+    """Returns the parameters in order, each with its declared values."""
     keys = listed_at(path, "tune_params_keys", document.get("tune_params_keys"))
     declared = members(path, "tune_params", document.get("tune_params", {}))
-    found: dict[str, tuple[TunedValue, ...]] = {}
+    values_by_parameter: dict[str, tuple[TunedValue, ...]] = {}
     for key in keys[: MOST_PARAMETERS + 1]:
-        if not isinstance(key, str) or key in found:
-            raise InputError(f"{path}: tune_params_keys has {_named(key)} twice, or as no name")
+        if not isinstance(key, str) or key in values_by_parameter:
+            raise InputError(
+                f"{path}: tune_params_keys has {_describe_key(key)} twice, or as no name"
+            )
         values = listed_at(path, f"tune_params of {quoted(key)}", declared.get(key, []))
-        found[key] = tuple(_value(path, f"tune_params of {quoted(key)}", one) for one in values)
-    if not found or len(found) > MOST_PARAMETERS:
+        values_by_parameter[key] = tuple(
+            _value(path, f"tune_params of {quoted(key)}", value) for value in values
+        )
+    if not values_by_parameter or len(values_by_parameter) > MOST_PARAMETERS:
         raise InputError(f"{path}: {len(keys)} parameters, and 1 to {MOST_PARAMETERS} are possible")
-    return found
+    return values_by_parameter
 
 
-def _named(key: object) -> str:
+def _describe_key(key: object) -> str:
     return quoted(key) if isinstance(key, str) else kind_of(key)
 
 
-def _value(path: Path, place: str, found: object) -> TunedValue:
-    if not isinstance(found, bool | int | float | str):
+def _value(path: Path, place: str, value: object) -> TunedValue:
+    if not isinstance(value, bool | int | float | str):
         raise InputError(
-            f"{path}: {place}: {kind_of(found)} is no value that a parameter can have",
+            f"{path}: {place}: {kind_of(value)} is no value that a parameter can have",
             "A number, a text or a truth value is one.",
         )
-    if isinstance(found, str) and len(found) > LETTERS:
-        raise InputError(f"{path}: {place}: a text of more than {LETTERS} letters: {quoted(found)}")
-    return found
+    if isinstance(value, str) and len(value) > LETTERS:
+        raise InputError(f"{path}: {place}: a text of more than {LETTERS} letters: {quoted(value)}")
+    return value
 
 
 def _entries(
     path: Path, document: Mapping[str, Any], keys: Mapping[str, object]
 ) -> Iterator[TunedEntry]:
-    """Each configuration; its own values count, and not how its line is called."""
+    """Yields each configuration; its own values count, not the name of its line."""
     lines = pairs_of(path, "cache", document.get("cache"))
-    for number, (line, found) in enumerate(islice(lines, MOST_ENTRIES + 1)):
+    for number, (line, entry) in enumerate(islice(lines, MOST_ENTRIES + 1)):
         if number == MOST_ENTRIES:
             raise InputError(f"{path}: more than {MOST_ENTRIES:,} configurations")
         place = f"cache {quoted(line)}"
-        cells = members(path, place, found)
+        cells = members(path, place, entry)
         if missing := [key for key in keys if key not in cells]:
             raise InputError(
                 f"{path}: {place} has no value of {quoted(missing[0])}",
@@ -164,10 +168,12 @@ def _outcome(
 ) -> TunedTimes | TunedFailure:
     error = cells.get(ERROR)
     if error is None:
-        others = (cell for key, cell in cells.items() if key not in keys)
-        error = next((cell for cell in others if isinstance(cell, str) and cell in ERRORS), None)
+        other_cells = (cell for key, cell in cells.items() if key not in keys)
+        error = next(
+            (cell for cell in other_cells if isinstance(cell, str) and cell in ERRORS), None
+        )
     if error is None:
         return outcome_of(path, place, cells.get("time"), cells.get("times"), MILLISECONDS)
-    known = ERRORS.get(error) if isinstance(error, str) else None
-    kind, reason = known or ("error", f"Kernel Tuner: {visible(str(error)[:LETTERS])}")
+    failure = ERRORS.get(error) if isinstance(error, str) else None
+    kind, reason = failure or ("error", f"Kernel Tuner: {visible(str(error)[:LETTERS])}")
     return TunedFailure(kind, reason)

@@ -1,4 +1,4 @@
-"""Files of one kernel on one GPU, together: what each configuration took on each size."""
+"""Combines the files of one kernel on one GPU: the time of each configuration on each size."""
 
 import re
 import sqlite3
@@ -58,30 +58,30 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class TunedFacts:
-    """What files may not say, and the user does; empty where nothing is said."""
+    """Facts that files may lack and the user supplies; empty if not given."""
 
     name: str = ""
     base: str = ""
     gpu: str = ""
     size: str = ""
     types: tuple[str, ...] = ()
-    """Axes of compile time with their values: `T=F32`."""
+    """Compile-time axes with their values: `T=F32`."""
     warmup: int = 1
-    """As many first launches of a configuration warm up, and do not count."""
+    """The number of first launches of each configuration that count as warm-up."""
 
 
 def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
-    """Joins files: sizes are runtime workloads, and what was measured again is joined."""
+    """Joins files: sizes become runtime workloads, and repeated measurements are joined."""
     space = number_space(files)
     errors: list[PolicygenError] = []
-    algorithm = _kept(errors, _algorithm, files, facts)
-    gpu = _kept(errors, _gpu, files, facts)
-    sizes = {place: _kept(errors, _size, one, facts) for place, one in enumerate(files)}
-    base = _kept(errors, _base, files, facts, space)
+    algorithm = _collect_error(errors, _algorithm, files, facts)
+    gpu = _collect_error(errors, _gpu, files, facts)
+    sizes = {place: _collect_error(errors, _size, file, facts) for place, file in enumerate(files)}
+    base = _collect_error(errors, _base, files, facts, space)
     if errors:
         raise together(errors)
     points, copies = join_points(
-        ((sizes[place], one) for place, one in enumerate(files)),
+        ((sizes[place], file) for place, file in enumerate(files)),
         lambda entry: BASE if (label := space.label(entry.values)) == base else label,
         facts.warmup,
     )
@@ -100,10 +100,12 @@ def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
     )
 
 
-def _kept(errors: list[PolicygenError], find: Callable[..., str], *given: object) -> str:
-    """What is found; what is wrong is told together with all else."""
+def _collect_error(
+    errors: list[PolicygenError], find: Callable[..., str], *arguments: object
+) -> str:
+    """Returns the result of `find`, or collects its error to report it together with the others."""
     try:
-        return find(*given)
+        return find(*arguments)
     except InputError as error:
         errors.append(error)
         return ""
@@ -111,11 +113,11 @@ def _kept(errors: list[PolicygenError], find: Callable[..., str], *given: object
 
 def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
     first = files[0]
-    for one in files:
-        if one.kernel != first.kernel:
+    for file in files:
+        if file.kernel != first.kernel:
             raise InputError(
-                f"{one.path}: is of the kernel {_told(one.kernel)}, and {first.path} of"
-                f" {_told(first.kernel)}",
+                f"{file.path}: is of the kernel {_quoted_or_none(file.kernel)}, and {first.path} of"
+                f" {_quoted_or_none(first.kernel)}",
                 "Import each kernel into a database of its own.",
             )
     name = facts.name or first.kernel or ""
@@ -127,44 +129,45 @@ def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
             "Letters, digits and underscores, none that reads as a variant (copy_2) and none of"
             " CUB's: my_kernel, or mine.blend as bindings have it.",
         )
-    what = (
+    complaint = (
         f"{quoted(first.kernel)} is no name for results" if first.kernel else "no kernel is named"
     )
     raise InputError(
-        f"{first.path}: {what}", "Name it, of letters, digits and underscores: --name my_kernel"
+        f"{first.path}: {complaint}",
+        "Name it, of letters, digits and underscores: --name my_kernel",
     )
 
 
 def _is_name(text: str) -> bool:
-    """Whether a name can stand before a label, so that both can be told apart."""
+    """Returns whether a name can precede a label without ambiguity."""
     parts = text.split(".")
-    fine = _NAME.fullmatch(text) is not None and not text.startswith(_CUB)
-    return fine and not any(part == BASE or parse_label(part) for part in parts)
+    is_valid = _NAME.fullmatch(text) is not None and not text.startswith(_CUB)
+    return is_valid and not any(part == BASE or parse_label(part) for part in parts)
 
 
 def _workload(facts: TunedFacts) -> dict[str, str]:
-    """The axes of compile time as databases call them: `T{ct}`."""
-    found: dict[str, str] = {}
+    """Returns the compile-time axes as databases name them: `T{ct}`."""
+    axes: dict[str, str] = {}
     for text in facts.types:
         match = _TYPE.fullmatch(text)
-        if match is None or f"{match[1]}{{ct}}" in found:
+        if match is None or f"{match[1]}{{ct}}" in axes:
             raise InputError(f"--type {quoted(text)} says no axis once", "Such as: --type T=F32")
-        found[f"{match[1]}{{ct}}"] = match[2]
-    return found
+        axes[f"{match[1]}{{ct}}"] = match[2]
+    return axes
 
 
-def _told(text: str | None) -> str:
+def _quoted_or_none(text: str | None) -> str:
     return "no name" if text is None else quoted(text)
 
 
 def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
-    """As CCCL's search names it, as far as a file tells."""
+    """Returns the GPU's name as CCCL's search spells it, as far as a file states it."""
     first = files[0]
-    for one in files:
-        if one.device != first.device:
+    for file in files:
+        if file.device != first.device:
             raise InputError(
-                f"{one.path}: was measured on {_told(one.device)}, and {first.path} on"
-                f" {_told(first.device)}",
+                f"{file.path}: was measured on {_quoted_or_none(file.device)}, and {first.path} on"
+                f" {_quoted_or_none(first.device)}",
                 "Import each GPU into a database of its own; `policygen db compare` compares them.",
             )
     if facts.gpu:
@@ -178,21 +181,21 @@ def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
 
 
 def gpu_name(text: str) -> str:
-    """What `--gpu` says, if it is a name."""
+    """Validates the GPU name given by `--gpu`."""
     if len(text) > LETTERS or not all(map(is_visible, text)):
         raise InputError(f"--gpu {quoted(text)} is no name of a GPU")
     return text
 
 
-def _size(one: TunedFile, facts: TunedFacts) -> str:
-    return check_size(one.path, one.size, facts.size)
+def _size(file: TunedFile, facts: TunedFacts) -> str:
+    return check_size(file.path, file.size, facts.size)
 
 
-def check_size(path: Path, said: str | None, given: str) -> str:
-    """The size that a file says, or that is said for it: `--size`."""
-    if given and not _SIZE.fullmatch(given):
-        raise InputError(f"--size {quoted(given)} is no size", "Such as 1000000, or 4096x4096")
-    if size := said or given:
+def check_size(path: Path, file_size: str | None, option: str) -> str:
+    """Returns the size stated by the file, or the one given by `--size`."""
+    if option and not _SIZE.fullmatch(option):
+        raise InputError(f"--size {quoted(option)} is no size", "Such as 1000000, or 4096x4096")
+    if size := file_size or option:
         return size
     raise InputError(
         f"{path}: does not say how large the problem was",
@@ -201,9 +204,11 @@ def check_size(path: Path, said: str | None, given: str) -> str:
 
 
 def _base(files: Sequence[TunedFile], facts: TunedFacts, space: NumberedSpace) -> str:
-    entries = [entry for one in files for entry in one.entries]
-    if not (measured := [one for one in entries if isinstance(one.outcome, TunedTimes)]):
-        reasons = (e.outcome.reason for e in entries if isinstance(e.outcome, TunedFailure))
+    entries = [entry for file in files for entry in file.entries]
+    if not (measured := [entry for entry in entries if isinstance(entry.outcome, TunedTimes)]):
+        reasons = (
+            entry.outcome.reason for entry in entries if isinstance(entry.outcome, TunedFailure)
+        )
         raise InputError(f"{files[0].path}: no configuration has a time: {listed(reasons)}")
     if facts.base:
         return parse_base(facts.base, space)
@@ -215,22 +220,27 @@ def _base(files: Sequence[TunedFile], facts: TunedFacts, space: NumberedSpace) -
 
 
 def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -> None:
-    """Base is measured on every size, or nothing can be compared there."""
-    there = {one.size: one for one in points if one.label == BASE}
-    for size in dict.fromkeys(one.size for one in points):
-        one = there.get(size)
-        if one is None or one.failure is not None:
-            why = f": {one.failure.reason}" if one and one.failure else ""
-            fine = [p.label for p in points if p.size == size and p.failure is None]
-            more = f" Measured are, for example, {' and '.join(map(space.asked, fine[:SHOWN]))}."
+    """Checks that base was measured on every size."""
+    base_by_size = {point.size: point for point in points if point.label == BASE}
+    for size in dict.fromkeys(point.size for point in points):
+        base_point = base_by_size.get(size)
+        if base_point is None or base_point.failure is not None:
+            reason = f": {base_point.failure.reason}" if base_point and base_point.failure else ""
+            measured = [
+                point.label for point in points if point.size == size and point.failure is None
+            ]
+            examples = (
+                f" Measured are, for example, {' and '.join(map(space.asked, measured[:SHOWN]))}."
+            )
             raise InputError(
-                f"base, {space.asked(base)}, was not measured on the size {size}{why}",
-                f"Tune with its values, too, or name another one: --base.{more if fine else ''}",
+                f"base, {space.asked(base)}, was not measured on the size {size}{reason}",
+                f"Tune with its values, too, or name another one: --base."
+                f"{examples if measured else ''}",
             )
 
 
 SUBBENCH, ELEMENTS = "base", "Elements"
-"""As workloads of one's own have them."""
+"""The names that workloads of user kernels have."""
 STARTS = f"{OWN}starts"
 CODES: Mapping[TunedFailureKind, str] = {
     "wrong": "1",
@@ -241,10 +251,10 @@ CODES: Mapping[TunedFailureKind, str] = {
     "hang": "42",
     "untimed": "6",
 }
-"""Of what failed, as `policygen measure` has them; what is not valid was never built."""
+"""Exit codes of failures, as in `policygen measure`; an invalid configuration was never built."""
 
 
-# Kernels of another tuner as a database that CCCL's search might have written.
+# Writing another tuner's kernels in the layout of CCCL's search.
 
 
 def write_kernels(
@@ -256,7 +266,7 @@ def write_kernels(
     cccl: str = "",
     force: bool = False,
 ) -> None:
-    """Writes all of it, or nothing. Of the toolkit and of CCCL, files say nothing."""
+    """Writes the whole database or nothing. Files do not state the toolkit and CCCL version."""
     gpu = kernels[0].gpu
     key = (ctk, cccl, gpu)
     with new_database(out, force=force) as connection:
@@ -266,7 +276,7 @@ def write_kernels(
             create_log(connection, log)
             connection.executemany(
                 f"INSERT INTO {log} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-                ((*key[:2], *cells) for kernel in kernels for cells in _logged(kernel, log)),
+                ((*key[:2], *cells) for kernel in kernels for cells in _log_rows(kernel, log)),
             )
         write_gpus(connection, {gpu: arch})
         create_own(connection)
@@ -283,33 +293,33 @@ def _write_rows(
     connection.executemany(
         f"INSERT INTO {table} VALUES ({', '.join('?' * (8 + len(axes)))})",  # noqa: S608
         (
-            (*key, one.label, one.running or None, one.center, None, _blob(one), *place)
-            for one in kernel.points
-            if one.failure is None
-            for place in [(*kernel.workload.values(), one.size)]
+            (*key, point.label, point.running or None, point.center, None, _blob(point), *place)
+            for point in kernel.points
+            if point.failure is None
+            for place in [(*kernel.workload.values(), point.size)]
         ),
     )
 
 
-def _blob(one: TunedPoint) -> bytes | None:
-    return None if one.samples is None else encode(one.samples)
+def _blob(point: TunedPoint) -> bytes | None:
+    return None if point.samples is None else encode(point.samples)
 
 
-def _logged(kernel: TunedKernel, log: str) -> Iterator[tuple[str, str, float | None]]:
-    """The rows of `builds` or `runs`: what was not built did not run."""
-    for one in kernel.points:
-        kind = one.failure.kind if one.failure else None
+def _log_rows(kernel: TunedKernel, log: str) -> Iterator[tuple[str, str, float | None]]:
+    """Yields the rows of `builds` or `runs`: what was not built did not run."""
+    for point in kernel.points:
+        kind = point.failure.kind if point.failure else None
         if kind == "invalid" or (kind == "compile" and log == "runs"):
             continue
         code = "0" if kind is None or (log == "builds" and kind != "compile") else CODES[kind]
-        elapsed = one.compiling if log == "builds" else one.running
-        yield f"{kernel.algorithm}.{one.label}", code, elapsed or None
+        elapsed = point.compiling if log == "builds" else point.running
+        yield f"{kernel.algorithm}.{point.label}", code, elapsed or None
 
 
 def _write_session(
     connection: sqlite3.Connection, kernel: TunedKernel, key: tuple[str, str, str], arch: str
 ) -> int:
-    """The tables of an import, and the session that all of it is of."""
+    """Creates the import tables, and the session to which all rows belong."""
     for statement in IMPORT_TABLES:
         connection.execute(statement)
     connection.execute(
@@ -337,7 +347,7 @@ def _write_session(
 
 
 def _write_provenance(connection: sqlite3.Connection, kernel: TunedKernel, session: int) -> None:
-    """Where it comes from, what failed and why, and what the numbers of labels stand for."""
+    """Writes the origin of rows, the failures, and the meaning of numbers in labels."""
     for place, file in enumerate(kernel.files):
         _insert(
             connection,
@@ -360,10 +370,10 @@ def _write_provenance(connection: sqlite3.Connection, kernel: TunedKernel, sessi
     connection.executemany(
         f"INSERT OR IGNORE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
         [
-            (kernel.algorithm, one.name, number, text)
-            for one in kernel.space.parameters
-            if not one.plain
-            for text, number in one.numbers.items()
+            (kernel.algorithm, parameter.name, number, text)
+            for parameter in kernel.space.parameters
+            if not parameter.plain
+            for text, number in parameter.numbers.items()
         ],
     )
     now = stamp(datetime.now(UTC))
@@ -375,18 +385,18 @@ def _write_provenance(connection: sqlite3.Connection, kernel: TunedKernel, sessi
                     session,
                     kernel.algorithm,
                     SUBBENCH,
-                    workload_text({**kernel.workload, ELEMENTS: one.size}),
+                    workload_text({**kernel.workload, ELEMENTS: point.size}),
                 ),
-                *(one.label, one.failure.kind, one.failure.reason, now),
+                *(point.label, point.failure.kind, point.failure.reason, now),
             )
-            for one in kernel.points
-            if one.failure is not None
+            for point in kernel.points
+            if point.failure is not None
         ],
     )
     deviations = [
-        (workload_text({**kernel.workload, ELEMENTS: one.size}), one.label, one.deviation)
-        for one in kernel.points
-        if one.deviation is not None
+        (workload_text({**kernel.workload, ELEMENTS: point.size}), point.label, point.deviation)
+        for point in kernel.points
+        if point.deviation is not None
     ]
     if deviations:
         connection.execute(DEVIATION_TABLE)
@@ -406,9 +416,9 @@ def _write_provenance(connection: sqlite3.Connection, kernel: TunedKernel, sessi
 
 
 def _insert(connection: sqlite3.Connection, table: str, cells: Mapping[str, Any]) -> int:
-    found = connection.execute(
+    cursor = connection.execute(
         f"INSERT INTO {table} ({', '.join(cells)})"  # noqa: S608
         f" VALUES ({', '.join('?' * len(cells))})",
         tuple(cells.values()),
     )
-    return found.lastrowid or 0
+    return cursor.lastrowid or 0

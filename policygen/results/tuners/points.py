@@ -1,7 +1,7 @@
-"""Values of any kind as the ints that labels hold: those that are ints stay, others are numbered.
+"""Maps values of any kind to the ints that labels hold: ints stay, other values are numbered.
 
-A parameter with a value that is no int of C++ has numbers for all its values, in the order of their
-declaration. What each number stands for is kept, so that nothing is lost.
+If any value of a parameter is not a C++ int, all its values are numbered in declaration order. The
+meaning of each number is kept, so nothing is lost.
 """
 
 import json
@@ -31,7 +31,7 @@ _NAME = re.compile(IDENTIFIER)
 
 @dataclass(frozen=True, slots=True)
 class NumberedParameter:
-    """A parameter, with its values as JSON writes them, each with the number that it has."""
+    """A parameter, with the number of each value; values are JSON text."""
 
     name: str
     numbers: Mapping[str, int]
@@ -39,37 +39,45 @@ class NumberedParameter:
     """Whether each value is its own number."""
 
     def number(self, value: TunedValue) -> int:
-        """The number of a value."""
+        """Returns the number of a value."""
         return self.numbers[json_value(value)]
 
     @property
     def texts(self) -> Mapping[int, str]:
-        """What each number stands for."""
+        """Maps each number to its value."""
         return {number: text for text, number in self.numbers.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedSpace:
-    """All parameters, in the order in which labels have them."""
+    """All parameters, in label order."""
 
     parameters: tuple[NumberedParameter, ...]
 
     def label(self, values: Mapping[str, TunedValue]) -> str:
-        """`block_size_x_128.tile_2`."""
-        return as_label({one.name: one.number(values[one.name]) for one in self.parameters})
+        """Returns the label of values: `block_size_x_128.tile_2`."""
+        return as_label(
+            {
+                parameter.name: parameter.number(values[parameter.name])
+                for parameter in self.parameters
+            }
+        )
 
     def spelled(self, label: str) -> dict[str, str]:
-        """The values of a label, as JSON writes them."""
+        """Returns the values of a label as JSON text."""
         numbers = parse_label(label) or {}
-        return {one.name: one.texts[numbers[one.name]] for one in self.parameters}
+        return {
+            parameter.name: parameter.texts[numbers[parameter.name]]
+            for parameter in self.parameters
+        }
 
     def asked(self, label: str) -> str:
-        """The same as a person would type them: `block_size_x=128,tile=2`."""
-        return ",".join(f"{name}={_typed(text)}" for name, text in self.spelled(label).items())
+        """Returns a label as a user would type it: `block_size_x=128,tile=2`."""
+        return ",".join(f"{name}={_unquoted(text)}" for name, text in self.spelled(label).items())
 
 
 def json_value(value: TunedValue) -> str:
-    """A value as JSON writes it: `2.0` and `2` are the same number, `true` and `1` are not."""
+    """Returns a value as JSON text: `2.0` and `2` are the same number, `true` and `1` are not."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return json.dumps(value)
@@ -81,23 +89,24 @@ def number_space(
     by_text: bool = False,
     words: Mapping[str, Sequence[str]] | None = None,
 ) -> NumberedSpace:
-    """The parameters of files, which are the same in all of them.
+    """Numbers the parameters of files, which must be the same in all of them.
 
-    With `by_text`, numbers do not depend on which file comes first. `words` has the values of
-    parameters whose numbers are known, in their order.
+    With `by_text`, numbers do not depend on the order of the files. `words` lists the values of
+    parameters whose numbers are known, in order.
     """
-    known = words or {}
+    words_by_parameter = words or {}
     first = files[0]
-    for one in files:
-        for values in (one.parameters, *(entry.values for entry in one.entries)):
+    for file in files:
+        for values in (file.parameters, *(entry.values for entry in file.entries)):
             if values.keys() != first.parameters.keys():
                 raise InputError(
-                    f"{one.path}: has the parameters {listed(map(quoted, values))}, and not"
+                    f"{file.path}: has the parameters {listed(map(quoted, values))}, and not"
                     f" {listed(map(quoted, first.parameters))}",
                     "Import what has other parameters into a database of its own.",
                 )
     numbered = (
-        _numbered(name, files, known.get(name, ()), by_text=by_text) for name in first.parameters
+        _numbered(name, files, words_by_parameter.get(name, ()), by_text=by_text)
+        for name in first.parameters
     )
     return NumberedSpace(tuple(numbered))
 
@@ -111,12 +120,14 @@ def _numbered(
             "Rename it in the file and in the kernel: letters, digits, underscores, at most 63.",
         )
     values: dict[str, TunedValue] = {}
-    for one in files:
-        _add(values, one.parameters[name])
-    for one in files:
-        _add(values, (entry.values[name] for entry in one.entries))
+    for file in files:
+        _collect(values, file.parameters[name])
+    for file in files:
+        _collect(values, (entry.values[name] for entry in file.entries))
     if all(map(_is_int, values.values())):
-        return NumberedParameter(name, {text: int(v) for text, v in values.items()}, plain=True)
+        return NumberedParameter(
+            name, {text: int(value) for text, value in values.items()}, plain=True
+        )
     if words:
         return NumberedParameter(name, _by_words(values, words), plain=False)
     if all(isinstance(value, bool) for value in values.values()):
@@ -129,22 +140,22 @@ def _numbered(
 
 
 def _by_words(values: Iterable[str], words: Sequence[str]) -> dict[str, int]:
-    """The number of a word that is known; others come after them, by text."""
-    found: dict[str, int] = {}
-    others: list[str] = []
+    """Numbers known words by their position; unknown ones follow, sorted by text."""
+    numbers: dict[str, int] = {}
+    unknown: list[str] = []
     for text in sorted(values):
-        places = [place for place, word in enumerate(words) if spelled_alike(text, word)]
-        if len(places) == 1 and places[0] not in found.values():
-            found[text] = places[0]
+        matches = [place for place, word in enumerate(words) if spelled_alike(text, word)]
+        if len(matches) == 1 and matches[0] not in numbers.values():
+            numbers[text] = matches[0]
         else:
-            others.append(text)
-    found |= {text: len(words) + place for place, text in enumerate(others)}
-    return dict(sorted(found.items(), key=lambda pair: pair[1]))
+            unknown.append(text)
+    numbers |= {text: len(words) + place for place, text in enumerate(unknown)}
+    return dict(sorted(numbers.items(), key=lambda pair: pair[1]))
 
 
-def _add(known: dict[str, TunedValue], values: Iterable[TunedValue]) -> None:
+def _collect(values_by_text: dict[str, TunedValue], values: Iterable[TunedValue]) -> None:
     for value in values:
-        known.setdefault(json_value(value), value)
+        values_by_text.setdefault(json_value(value), value)
 
 
 def _is_int(value: TunedValue) -> bool:
@@ -152,41 +163,47 @@ def _is_int(value: TunedValue) -> bool:
     return whole and not isinstance(value, bool) and -LIMIT <= value < LIMIT  # type: ignore[operator]
 
 
-def _typed(text: str) -> str:
-    """A value of JSON without its quotation marks."""
-    found = json.loads(text)
-    return found if isinstance(found, str) else text
+def _unquoted(text: str) -> str:
+    """Returns a JSON value without quotation marks."""
+    value = json.loads(text)
+    return value if isinstance(value, str) else text
 
 
 def parse_base(text: str, space: NumberedSpace) -> str:
-    """The label of a configuration: as a label, or `block_size_x=128,tile=2`.
+    """Parses a configuration, given as a label or as `block_size_x=128,tile=2`, into a label.
 
-    A parameter that has one value needs none to be said.
+    Parameters with a single value may be omitted.
     """
-    names = [one.name for one in space.parameters]
+    names = [parameter.name for parameter in space.parameters]
     if (numbers := parse_label(text)) is not None and numbers.keys() == {*names}:
-        given = {one.name: _by_number(one, numbers[one.name]) for one in space.parameters}
+        given = {
+            parameter.name: _by_number(parameter, numbers[parameter.name])
+            for parameter in space.parameters
+        }
         return as_label(given)
-    said = _said(text, names)
-    found: dict[str, int] = {}
+    texts = _texts_by_parameter(text, names)
+    given_numbers: dict[str, int] = {}
     missing: list[str] = []
-    for one in space.parameters:
-        if one.name in said:
-            found[one.name] = _by_text(one, said[one.name])
-        elif len(one.numbers) == 1:
-            found[one.name] = next(iter(one.numbers.values()))
+    for parameter in space.parameters:
+        if parameter.name in texts:
+            given_numbers[parameter.name] = _by_text(parameter, texts[parameter.name])
+        elif len(parameter.numbers) == 1:
+            given_numbers[parameter.name] = next(iter(parameter.numbers.values()))
         else:
-            missing.append(f"{one.name}={'|'.join(map(_typed, list(one.numbers)[:8]))}")
+            missing.append(
+                f"{parameter.name}={'|'.join(map(_unquoted, list(parameter.numbers)[:8]))}"
+            )
     if missing:
         raise InputError(
-            f"--base {quoted(text)} does not say {', '.join(one.split('=')[0] for one in missing)}",
+            f"--base {quoted(text)} does not say"
+            f" {', '.join(hint.split('=')[0] for hint in missing)}",
             f"What there is: {', '.join(missing)}",
         )
-    return as_label(found)
+    return as_label(given_numbers)
 
 
-def _said(text: str, names: Sequence[str]) -> dict[str, str]:
-    """What is said of each parameter; a value may hold commas."""
+def _texts_by_parameter(text: str, names: Sequence[str]) -> dict[str, str]:
+    """Splits `NAME=VALUE,…` into values by parameter; a value may hold commas."""
     starts = list(re.finditer(rf"(?:^|,)\s*({'|'.join(map(re.escape, names))})=", text))
     if not starts or starts[0].start() != 0:
         raise InputError(
@@ -194,142 +211,144 @@ def _said(text: str, names: Sequence[str]) -> dict[str, str]:
             f"Name values by parameter, as in {names[0]}=VALUE; there are: {listed(names)}",
         )
     ends = [match.start() for match in starts[1:]] + [len(text)]
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for match, end in zip(starts, ends, strict=True):
-        if match[1] in found:
+        if match[1] in texts:
             raise InputError(f"--base says {match[1]} twice", "Say it once.")
-        found[match[1]] = text[match.end() : end].strip()
-    return found
+        texts[match[1]] = text[match.end() : end].strip()
+    return texts
 
 
-def _by_number(one: NumberedParameter, number: int) -> int:
-    if number not in one.texts:
-        raise _no_value(one, str(number))
+def _by_number(parameter: NumberedParameter, number: int) -> int:
+    if number not in parameter.texts:
+        raise _no_value(parameter, str(number))
     return number
 
 
-def _by_text(one: NumberedParameter, text: str) -> int:
-    """As JSON writes it, as Python does, or as the text that it is."""
-    if text in one.numbers:
-        return one.numbers[text]
-    near = [number for known, number in one.numbers.items() if text in _spellings(known)]
-    if len(near) != 1:
-        raise _no_value(one, text)
-    return near[0]
+def _by_text(parameter: NumberedParameter, text: str) -> int:
+    """Returns the number of a value in JSON or Python spelling, or as unquoted text."""
+    if text in parameter.numbers:
+        return parameter.numbers[text]
+    matches = [number for value, number in parameter.numbers.items() if text in _spellings(value)]
+    if len(matches) != 1:
+        raise _no_value(parameter, text)
+    return matches[0]
 
 
-def _spellings(known: str) -> set[str]:
-    value = json.loads(known)
+def _spellings(json_text: str) -> set[str]:
+    value = json.loads(json_text)
     if isinstance(value, bool):
         return {str(value), str(int(value))}
-    # Written as a float, too, where it is no larger than one can be.
+    # Integers may also be written as floats, within the range that a float holds.
     is_int = isinstance(value, int) and abs(value) < LIMIT
     return {str(value), f"{value}.0"} if is_int else {str(value)}
 
 
-def _no_value(one: NumberedParameter, text: str) -> InputError:
-    known = listed(_typed(text) for text in one.numbers)
+def _no_value(parameter: NumberedParameter, text: str) -> InputError:
+    values = listed(_unquoted(text) for text in parameter.numbers)
     return InputError(
-        f"--base: {one.name} has no value {quoted(text)} in what was tuned",
-        f"It has: {known}. Base is measured as all others are: tune with its values, too.",
+        f"--base: {parameter.name} has no value {quoted(text)} in what was tuned",
+        f"It has: {values}. Base is measured as all others are: tune with its values, too.",
     )
 
 
-def spelled_alike(known: str, text: str) -> bool:
-    """Whether a value as JSON writes it is what a source says, with more or fewer namespaces.
+def spelled_alike(json_text: str, text: str) -> bool:
+    """Returns whether a JSON value equals a word of a source, ignoring leading namespaces.
 
-    `"::rocprim::block_scan_algorithm::using_warp_scan"` is `using_warp_scan`.
+    `"::rocprim::block_scan_algorithm::using_warp_scan"` matches `using_warp_scan`.
     """
-    one, other = _typed(known).removeprefix("::"), text.strip().removeprefix("::")
+    value, name = _unquoted(json_text).removeprefix("::"), text.strip().removeprefix("::")
     return (
-        other in _spellings(known)
-        or f"::{one}".endswith(f"::{other}")
-        or (f"::{other}".endswith(f"::{one}"))
+        name in _spellings(json_text)
+        or f"::{value}".endswith(f"::{name}")
+        or (f"::{name}".endswith(f"::{value}"))
     )
 
 
 BaseFrom = Literal["option", "default", "tree"]
-"""`--base`, a run of what the library itself has, or the entry that is in a tree now."""
+"""`--base`, a run of the library's default, or the current entry of a tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedPoint:
-    """A configuration on a size: measured, or not."""
+    """A configuration on a size, measured or not."""
 
     label: str
-    """`base` for what is in use now."""
+    """`base` for the configuration in use."""
     size: str
     center: float
-    """Seconds; NaN where it was not measured."""
+    """Seconds; NaN if it was not measured."""
     samples: Samples | None
     failure: TunedFailure | None
     compiling: float
     running: float
     repeats: int
-    """How many measurements are joined in it."""
+    """The number of measurements joined in it."""
     deviation: float | None = None
-    """Seconds that samples which were not kept were apart, where a file says that."""
+    """Standard deviation, in seconds, of samples that were not kept, if a file states it."""
     work: float | None = None
-    """How many items went through what was timed, where files say it."""
+    """The number of items processed in the timed region, if files state it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedKernel:
-    """All that was measured of a kernel."""
+    """All measurements of a kernel."""
 
     algorithm: str
     workload: Mapping[str, str]
-    """Its axes of compile time, `T{ct}`."""
+    """Its compile-time axes, `T{ct}`."""
     gpu: str
     base: str
-    """The label of base; `base` where nobody says which one it is."""
+    """The label of base; `base` if unknown."""
     space: NumberedSpace
     points: tuple[TunedPoint, ...]
     files: tuple[TunedFile, ...]
     sizes: Mapping[int, str]
-    """By the place of a file."""
+    """By file position."""
     warmup: int
     copies: int
-    """Measurements that are copies of others, and left out."""
+    """The number of duplicate measurements that were left out."""
     base_from: BaseFrom = "option"
-    """Who says which one base is."""
+    """Where the choice of base comes from."""
 
 
-# Configurations on sizes: all that was measured of each, joined.
+# Joining all measurements of each configuration and size.
 
 
 def join_points(
     sized: Iterable[tuple[str, TunedFile]], label: Callable[[TunedEntry], str], warmup: int
 ) -> tuple[tuple[TunedPoint, ...], int]:
-    """What was measured again is joined; and how many copies were left out.
+    """Joins repeated measurements; also returns how many duplicates were left out.
 
-    A copy of a measurement is none: the same times at the same moment.
+    Entries with the same times at the same moment are duplicates.
     """
-    found: dict[tuple[str, str], list[TunedEntry]] = {}
-    known: set[tuple[object, ...]] = set()
+    entries_by_point: dict[tuple[str, str], list[TunedEntry]] = {}
+    seen: set[tuple[object, ...]] = set()
     copies = 0
-    for size, one in sized:
-        for entry in one.entries:
+    for size, file in sized:
+        for entry in file.entries:
             key = size, label(entry)
-            # Failures have no times, and are all alike.
-            if (same := (*key, *entry.identity)) in known:
+            # Failures have no times, so they are all identical.
+            if (identity := (*key, *entry.identity)) in seen:
                 copies += 1
                 continue
-            known.add(same)
-            found.setdefault(key, []).append(entry)
-    points = (_point(name, size, entries, warmup) for (size, name), entries in found.items())
+            seen.add(identity)
+            entries_by_point.setdefault(key, []).append(entry)
+    points = (
+        _point(name, size, entries, warmup) for (size, name), entries in entries_by_point.items()
+    )
     return tuple(points), copies
 
 
 def _point(label: str, size: str, entries: Sequence[TunedEntry], warmup: int) -> TunedPoint:
-    """All samples of a configuration; without any, what the last measurement says of itself.
+    """Combines all samples of a configuration; without samples, the last measurement's own summary.
 
-    So does a measurement alone that tells how far what it has not kept is apart.
+    A single measurement that states its deviation also keeps its own summary.
     """
-    times = [one.outcome for one in entries if isinstance(one.outcome, TunedTimes)]
-    joined = [sample for one in times for sample in _warm(one.samples, warmup)]
-    failures = [one.outcome for one in entries if isinstance(one.outcome, TunedFailure)]
-    works = [one.work for one in entries if one.work is not None]
+    times = [entry.outcome for entry in entries if isinstance(entry.outcome, TunedTimes)]
+    joined = [sample for entry in times for sample in _without_warmup(entry.samples, warmup)]
+    failures = [entry.outcome for entry in entries if isinstance(entry.outcome, TunedFailure)]
+    works = [entry.work for entry in entries if entry.work is not None]
     samples = None
     center, deviation = float("nan"), None
     if len(times) == 1 and times[0].mean is not None and times[0].deviation is not None:
@@ -337,26 +356,26 @@ def _point(label: str, size: str, entries: Sequence[TunedEntry], warmup: int) ->
     elif joined:
         samples = np.asarray(joined[:MOST_SAMPLES], np.float64)
         center = float(np.median(samples.astype(np.float32)))
-    elif last := next((one for one in reversed(times) if one.mean is not None), None):
-        center, deviation = last.mean or center, last.deviation
+    elif last_summary := next((entry for entry in reversed(times) if entry.mean is not None), None):
+        center, deviation = last_summary.mean or center, last_summary.deviation
     return TunedPoint(
         label=label,
         size=size,
         center=center,
         samples=samples,
         failure=None if times else failures[-1],
-        compiling=sum(one.compiling for one in entries),
-        running=sum(one.running for one in entries),
+        compiling=sum(entry.compiling for entry in entries),
+        running=sum(entry.running for entry in entries),
         repeats=len(times),
         deviation=deviation,
         work=median(works) if works else None,
     )
 
 
-def _warm(samples: Sequence[float], warmup: int) -> Sequence[float]:
-    """Those after the first ones, where there are more.
+def _without_warmup(samples: Sequence[float], warmup: int) -> Sequence[float]:
+    """Drops the first `warmup` samples if there are more.
 
-    No tuner of these launches a kernel for nothing before it takes times, as NVBench does: the
-    first launch loads the code and takes several times as long.
+    Unlike NVBench, these tuners launch no warm-up kernel before timing: the first launch loads the
+    code and takes several times as long.
     """
     return samples[warmup:] if len(samples) > warmup else samples

@@ -1,6 +1,6 @@
-"""Files of a library's benchmarks, together: many algorithms, each with many types.
+"""Combines the result files of a library's benchmarks: many algorithms, each with many types.
 
-A workload that has no base, or nothing but base, is left out with the reason.
+A workload without a base, or with nothing but a base, is left out with the reason.
 """
 
 import re
@@ -29,69 +29,70 @@ from policygen.rocprim.result_names import EMPTY, MOST_AXES
 MOST_WORKLOADS = 20_000
 MOST_ALGORITHMS = 1_000
 ABSENT = "none"
-"""What an axis has where a benchmark has no such axis, and others of its algorithm do."""
+"""The value of an axis that this benchmark lacks and others of its algorithm have."""
 TYPE = "_type"
-"""How axes of types end."""
+"""The suffix of type axes."""
 _Axes = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryParameters:
-    """What a library's own benchmark calls parameters, and the words that are their values."""
+    """The parameter names of a library's own benchmark, and the words that are their values."""
 
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """What a file calls a parameter → what the benchmark does."""
+    """Parameter name in a file → parameter name in the benchmark."""
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By parameter, in the order of their numbers."""
+    """Values by parameter, in the order of their numbers."""
 
 
 def nothing_known(benchmark: str) -> LibraryParameters:
-    """No library's bindings are at hand."""
+    """Fallback when no bindings of the library are available."""
     del benchmark
     return LibraryParameters()
 
 
 Current = Callable[[str, Mapping[str, str], str], Mapping[str, str] | None]
-"""The values by parameter of the entry that a benchmark's workload has now on an architecture."""
+"""Looks up the entry that an architecture uses now for a benchmark's workload: values by
+parameter."""
 
 
-# Which configuration of a workload is base: what ran by default, what a tree has, or `--base`.
+# Selecting the base: the default that ran, the entry of a tree, or `--base`.
 
 
 def knows_nothing(benchmark: str, workload: Mapping[str, str], arch: str) -> None:
-    """No tree is at hand."""
+    """Fallback when no source tree is available."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteFacts:
-    """What holds for all files of a library."""
+    """Facts that hold for all files of a library."""
 
     gpu: str
     arch: str
     size: str = ""
-    """Where a file says none."""
+    """Used where a file states no size."""
     base: str = ""
     current: Current = knows_nothing
     parameters: Callable[[str], LibraryParameters] = nothing_known
-    """What is known of a benchmark's parameters."""
+    """Looks up the parameters of a benchmark."""
     types: Mapping[str, str] = field(default_factory=dict)
-    """What some benchmarks call a type → what others do."""
+    """Type name in some benchmarks → type name in the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A workload that is in files, and not in the database."""
+    """A workload that is in the files but not in the database."""
 
     algorithm: str
     workload: Mapping[str, str]
     size: str
-    """Empty for all of them."""
+    """Empty if all sizes are left out."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRun:
-    """What is no measurement, and where it stands."""
+    """A failed run, and where it is recorded."""
 
     label: str
     place: str
@@ -100,7 +101,7 @@ class RefusedRun:
 
 @dataclass(frozen=True, slots=True)
 class TunedSuite:
-    """All that was measured of a library."""
+    """All measurements of a library."""
 
     kernels: tuple[TunedKernel, ...]
     left_out: tuple[LeftOut, ...]
@@ -108,27 +109,29 @@ class TunedSuite:
 
 
 def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
-    """Joins files by algorithm and types; sizes are runtime workloads."""
+    """Groups files by algorithm and types; sizes become runtime workloads."""
     _check_times(files)
-    files = [_with_types(one, facts.types) for one in files]
+    files = [_with_types(file, facts.types) for file in files]
     kernels: list[TunedKernel] = []
     left_out: list[LeftOut] = []
     refused: list[RefusedRun] = []
-    for algorithm, given in _by_algorithm(files).items():
-        known = facts.parameters(f"{given[0].library}.{algorithm}")
-        parts = [_renamed(one, known.renamed) for one in given]
-        space = _space(algorithm, parts, known.words)
-        for axes, same in _by_workload(parts).items():
-            name = f"{same[0].library}.{algorithm}"
-            refused += _refused(same, space)
-            told = _Workload(name, dict(axes), same, space)
+    for algorithm, files_of_algorithm in _by_algorithm(files).items():
+        library = facts.parameters(f"{files_of_algorithm[0].library}.{algorithm}")
+        parts = [_renamed(file, library.renamed) for file in files_of_algorithm]
+        space = _space(algorithm, parts, library.words)
+        for axes, workload_parts in _by_workload(parts).items():
+            name = f"{workload_parts[0].library}.{algorithm}"
+            refused += _refused(workload_parts, space)
+            workload = _Workload(name, dict(axes), workload_parts, space)
             try:
-                kernel, without = _kernel(told, replace(facts, base=_named(facts.base, known)))
+                kernel, sizes_left_out = _kernel(
+                    workload, replace(facts, base=_named(facts.base, library))
+                )
             except InputError as error:
                 left_out.append(LeftOut(name, _columns(axes), "", error.message))
                 continue
             kernels.append(kernel)
-            left_out += without
+            left_out += sizes_left_out
     if not kernels:
         raise _nothing(files, left_out)
     return TunedSuite(tuple(kernels), tuple(left_out), tuple(refused))
@@ -136,7 +139,7 @@ def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
 
 @dataclass(frozen=True, slots=True)
 class _Workload:
-    """A workload with all that files say of it."""
+    """A workload with everything that the files record about it."""
 
     algorithm: str
     axes: Mapping[str, str]
@@ -145,107 +148,112 @@ class _Workload:
 
 
 def _check_times(files: Sequence[TunedFile]) -> None:
-    """Each file has a time of something."""
+    """Checks that each file has at least one time."""
     entries: dict[object, list[TunedEntry]] = {}
-    for one in files:
-        entries.setdefault(one.path, []).extend(one.entries)
+    for file in files:
+        entries.setdefault(file.path, []).extend(file.entries)
     errors: list[PolicygenError] = [
         InputError(
             f"{path}: no configuration has a time: "
-            + listed(e.outcome.reason for e in found if isinstance(e.outcome, TunedFailure))
+            + listed(
+                entry.outcome.reason
+                for entry in entries_of_path
+                if isinstance(entry.outcome, TunedFailure)
+            )
         )
-        for path, found in entries.items()
-        if all(isinstance(entry.outcome, TunedFailure) for entry in found)
+        for path, entries_of_path in entries.items()
+        if all(isinstance(entry.outcome, TunedFailure) for entry in entries_of_path)
     ]
     if errors:
         raise together(errors)
 
 
 def _by_algorithm(files: Sequence[TunedFile]) -> dict[str, list[TunedFile]]:
-    """In the order of their names, each measured in one way."""
-    found: dict[str, list[TunedFile]] = {}
-    for one in sorted(files, key=lambda one: one.kernel or ""):
-        found.setdefault(one.kernel or "", []).append(one)
-    workloads = {(one.kernel, *sorted(one.workload.items())) for one in files}
-    for many, what, most in (
-        (len(found), "algorithms", MOST_ALGORITHMS),
+    """Groups files by algorithm, sorted by name; each algorithm must come from one program."""
+    files_by_algorithm: dict[str, list[TunedFile]] = {}
+    for file in sorted(files, key=lambda file: file.kernel or ""):
+        files_by_algorithm.setdefault(file.kernel or "", []).append(file)
+    workloads = {(file.kernel, *sorted(file.workload.items())) for file in files}
+    for count, noun, limit in (
+        (len(files_by_algorithm), "algorithms", MOST_ALGORITHMS),
         (len(workloads), "workloads", MOST_WORKLOADS),
     ):
-        if many > most:
+        if count > limit:
             raise InputError(
-                f"{files[0].path}: {many:,} {what}, and at most {most:,} are read",
+                f"{files[0].path}: {count:,} {noun}, and at most {limit:,} are read",
                 "Import some of them into a database of their own.",
             )
-    for algorithm, parts in found.items():
+    for algorithm, parts in files_by_algorithm.items():
         first = parts[0]
-        for one in parts:
-            if one.program != first.program:
+        for file in parts:
+            if file.program != first.program:
                 raise InputError(
-                    f"{one.path}: {algorithm} was measured by {one.program}, and in {first.path} by"
+                    f"{file.path}: {algorithm} was measured by {file.program}, and in {first.path}"
+                    f" by"
                     f" {first.program}: neither their times nor their parameters are the same",
                     "Import them into a database each.",
                 )
-    return found
+    return files_by_algorithm
 
 
 def _by_workload(parts: Sequence[TunedFile]) -> dict[_Axes, list[TunedFile]]:
-    """All with the same axes, so that they can stand in one table."""
-    names = sorted({axis for one in parts for axis in one.workload})
+    """Groups files by workload, all with the same axes, so that they fit into one table."""
+    names = sorted({axis for file in parts for axis in file.workload})
     if len(names) > MOST_AXES:
         raise InputError(
             f"{parts[0].path}: {parts[0].kernel} has {len(names):,} axes in all files, and at most"
             f" {MOST_AXES} are possible"
         )
-    found: dict[_Axes, list[TunedFile]] = {}
-    for one in parts:
-        axes = tuple((name, one.workload.get(name, _absent(name))) for name in names)
-        found.setdefault(axes, []).append(one)
-    return dict(sorted(found.items()))
+    parts_by_axes: dict[_Axes, list[TunedFile]] = {}
+    for file in parts:
+        axes = tuple((name, file.workload.get(name, _absent(name))) for name in names)
+        parts_by_axes.setdefault(axes, []).append(file)
+    return dict(sorted(parts_by_axes.items()))
 
 
 def _absent(axis: str) -> str:
     return EMPTY if axis.endswith(TYPE) else ABSENT
 
 
-def _with_types(one: TunedFile, names: Mapping[str, str]) -> TunedFile:
-    """A file whose types are called as in others; what is no type keeps its value."""
+def _with_types(file: TunedFile, names: Mapping[str, str]) -> TunedFile:
+    """Returns a file whose type values use the common names; other values are kept."""
     workload = {
         axis: names.get(value, value) if axis.endswith(TYPE) else value
-        for axis, value in one.workload.items()
+        for axis, value in file.workload.items()
     }
-    return replace(one, workload=workload)
+    return replace(file, workload=workload)
 
 
-def _renamed(one: TunedFile, names: Mapping[str, str]) -> TunedFile:
-    """A file with parameters as benchmarks call them, where that is clear."""
-    found = {names.get(name, name) for name in one.parameters}
-    if not names or len(found) < len(one.parameters):
-        return one
+def _renamed(file: TunedFile, names: Mapping[str, str]) -> TunedFile:
+    """Returns a file with the benchmark's parameter names, unless two names would collide."""
+    new_names = {names.get(name, name) for name in file.parameters}
+    if not names or len(new_names) < len(file.parameters):
+        return file
     return replace(
-        one,
-        parameters={names.get(name, name): values for name, values in one.parameters.items()},
+        file,
+        parameters={names.get(name, name): values for name, values in file.parameters.items()},
         entries=[
             replace(entry, values={names.get(name, name): v for name, v in entry.values.items()})
-            for entry in one.entries
+            for entry in file.entries
         ],
     )
 
 
-def _named(base: str, known: LibraryParameters) -> str:
-    """What `--base` says, with parameters as benchmarks call them."""
-    for other, own in known.renamed.items():
-        base = re.sub(rf"(?<![^,\s]){re.escape(other)}(?==)", own, base)
+def _named(base: str, library: LibraryParameters) -> str:
+    """Replaces parameter names in `--base` by the benchmark's names."""
+    for file_name, name in library.renamed.items():
+        base = re.sub(rf"(?<![^,\s]){re.escape(file_name)}(?==)", name, base)
     return base
 
 
 def _space(
     algorithm: str, parts: Sequence[TunedFile], words: Mapping[str, Sequence[str]]
 ) -> NumberedSpace:
-    """The parameters of an algorithm, which are the same for all types."""
+    """Numbers the parameters of an algorithm, which are the same for all types."""
     tuned = [
-        replace(one, entries=entries)
-        for one in parts
-        if (entries := [entry for entry in one.entries if not entry.is_default])
+        replace(file, entries=entries)
+        for file in parts
+        if (entries := [entry for entry in file.entries if not entry.is_default])
     ]
     try:
         return number_space(tuned, by_text=True, words=words) if tuned else NumberedSpace(())
@@ -258,75 +266,83 @@ def _label(entry: TunedEntry, space: NumberedSpace) -> str:
 
 
 def _refused(parts: Sequence[TunedFile], space: NumberedSpace) -> Iterator[RefusedRun]:
-    for one in parts:
-        for entry in one.entries:
+    for file in parts:
+        for entry in file.entries:
             if isinstance(entry.outcome, TunedFailure):
-                types = (f" {axis}={value}" for axis, value in one.workload.items())
-                place = f"{one.path}: {entry.place}, {one.kernel}{''.join(types)}"
+                types = (f" {axis}={value}" for axis, value in file.workload.items())
+                place = f"{file.path}: {entry.place}, {file.kernel}{''.join(types)}"
                 yield RefusedRun(_label(entry, space), place, entry.outcome)
 
 
-def _kernel(told: _Workload, facts: SuiteFacts) -> tuple[TunedKernel, list[LeftOut]]:
-    """A workload with its base, and the sizes that have none; an InputError where none has one."""
-    sizes = [one.size or facts.size for one in told.parts]
+def _kernel(files_of_workload: _Workload, facts: SuiteFacts) -> tuple[TunedKernel, list[LeftOut]]:
+    """Returns a workload with its base, and the sizes without base.
+
+    Raises InputError if no size has one.
+    """
+    sizes = [file.size or facts.size for file in files_of_workload.parts]
     points, copies = join_points(
-        zip(sizes, told.parts, strict=True), lambda entry: _label(entry, told.space), 0
+        zip(sizes, files_of_workload.parts, strict=True),
+        lambda entry: _label(entry, files_of_workload.space),
+        0,
     )
-    if {one.label for one in points} == {BASE}:
+    if {point.label for point in points} == {BASE}:
         raise InputError("nothing but default_config ran")
-    entry = facts.current(told.algorithm, told.axes, facts.arch)
-    base = find_base(points, told.space, AskedBase(entry, facts.base))
-    named = [
-        replace(one, label=base.renamed(one.label))
-        for one in points
+    entry = facts.current(files_of_workload.algorithm, files_of_workload.axes, facts.arch)
+    base = find_base(points, files_of_workload.space, AskedBase(entry, facts.base))
+    named_points = [
+        replace(point, label=base.renamed(point.label))
+        for point in points
         # A run of default_config that failed is no base.
-        if base.origin == "default" or one.label != BASE
+        if base.origin == "default" or point.label != BASE
     ]
-    without: dict[str, str] = {}
+    reasons_by_size: dict[str, str] = {}
     for size in dict.fromkeys(sizes):
         try:
-            _check_size([one for one in named if one.size == size])
+            _check_size([point for point in named_points if point.size == size])
         except InputError as error:
-            without[size] = error.message
-    kept = [place for place, size in enumerate(sizes) if size not in without]
-    if not kept:
-        raise InputError("; ".join(dict.fromkeys(without.values())))
-    workload = _columns(told.axes.items())
+            reasons_by_size[size] = error.message
+    kept_places = [place for place, size in enumerate(sizes) if size not in reasons_by_size]
+    if not kept_places:
+        raise InputError("; ".join(dict.fromkeys(reasons_by_size.values())))
+    columns = _columns(files_of_workload.axes.items())
     kernel = TunedKernel(
-        algorithm=told.algorithm,
-        workload=workload,
+        algorithm=files_of_workload.algorithm,
+        workload=columns,
         gpu=facts.gpu,
         base=base.label,
-        space=told.space,
-        points=tuple(one for one in named if one.size not in without),
-        files=tuple(told.parts[place] for place in kept),
-        sizes={number: sizes[place] for number, place in enumerate(kept)},
+        space=files_of_workload.space,
+        points=tuple(point for point in named_points if point.size not in reasons_by_size),
+        files=tuple(files_of_workload.parts[place] for place in kept_places),
+        sizes={number: sizes[place] for number, place in enumerate(kept_places)},
         warmup=0,
         copies=copies,
         base_from=base.origin,
     )
-    left_out = [LeftOut(told.algorithm, workload, size, reason) for size, reason in without.items()]
+    left_out = [
+        LeftOut(files_of_workload.algorithm, columns, size, reason)
+        for size, reason in reasons_by_size.items()
+    ]
     return kernel, left_out
 
 
 def _columns(axes: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Axes of compile time as databases call them."""
+    """Returns compile-time axes as databases name them."""
     return {f"{axis}{{ct}}": value for axis, value in axes}
 
 
 def _check_size(points: Sequence[TunedPoint]) -> None:
-    """Base and another configuration have times, and of the same input."""
-    fine = {one.label for one in points if one.failure is None}
-    if BASE not in fine:
+    """Checks that base and another configuration have times for the same input."""
+    measured = {point.label for point in points if point.failure is None}
+    if BASE not in measured:
         raise InputError("base was not measured on this size")
-    if fine == {BASE}:
+    if measured == {BASE}:
         raise InputError("nothing but base has a time")
     check_work(points)
 
 
 def _nothing(files: Sequence[TunedFile], left_out: Sequence[LeftOut]) -> InputError:
-    """Why nothing is left, and what would help."""
-    reasons = listed(one.reason for one in left_out)
+    """Explains why no workload remains, and what would help."""
+    reasons = listed(omission.reason for omission in left_out)
     remedy = None
     if UNSAID in reasons:
         remedy = (
@@ -339,83 +355,83 @@ def _nothing(files: Sequence[TunedFile], left_out: Sequence[LeftOut]) -> InputEr
 
 
 NEAR = 0.05
-"""As far as items that went through two configurations on the same input are apart, at most."""
+"""Maximum relative difference between the item counts of two configurations on the same input."""
 UNSAID = "nothing says which configuration is in use now"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundBase:
-    """Base of a workload."""
+    """The base of a workload."""
 
     label: str
-    """Of its values; `base` where they are not known."""
+    """The label of its values; `base` if they are unknown."""
     origin: BaseFrom
 
     def renamed(self, label: str) -> str:
-        """How a database calls what has a label."""
+        """Returns the label that the database uses for `label`."""
         return BASE if self.origin != "default" and label == self.label else label
 
 
 @dataclass(frozen=True, slots=True)
 class AskedBase:
-    """What is known of base besides what files say."""
+    """What is known about base besides the files."""
 
     entry: Mapping[str, str] | None
-    """What the tree has."""
+    """The tree's current entry."""
     option: str
 
 
-def find_base(points: Sequence[TunedPoint], space: NumberedSpace, asked: AskedBase) -> FoundBase:
-    """Base of a workload, or an InputError that says why there is none."""
+def find_base(points: Sequence[TunedPoint], space: NumberedSpace, options: AskedBase) -> FoundBase:
+    """Finds the base of a workload; raises InputError with the reasons if there is none."""
     reasons: list[str] = []
-    entry = _label_of(asked.entry, space) if asked.entry is not None else None
-    measured = {one.label for one in points if one.failure is None}
-    defaults = [one for one in points if one.label == BASE]
+    entry = _label_of(options.entry, space) if options.entry is not None else None
+    measured = {point.label for point in points if point.failure is None}
+    defaults = [point for point in points if point.label == BASE]
     if BASE in measured:
         return FoundBase(entry or BASE, "default")
     if defaults and (failure := defaults[0].failure):
         reasons.append(f"default_config has no time: {failure.reason}")
     if entry in measured and entry is not None:
         return FoundBase(entry, "tree")
-    if asked.entry is not None:
-        told = ", ".join(f"{name}={value}" for name, value in asked.entry.items())
-        reasons.append(f"what is in use now was not measured: {told}")
-    if asked.option:
+    if options.entry is not None:
+        values = ", ".join(f"{name}={value}" for name, value in options.entry.items())
+        reasons.append(f"what is in use now was not measured: {values}")
+    if options.option:
         try:
-            label = parse_base(asked.option, space)
+            label = parse_base(options.option, space)
         except InputError as error:
             reasons.append(error.message)
         else:
             if label in measured:
                 return FoundBase(label, "option")
-            reasons.append(f"--base {asked.option} was not measured")
+            reasons.append(f"--base {options.option} was not measured")
     raise InputError("; ".join(reasons) or UNSAID)
 
 
 def _label_of(entry: Mapping[str, str], space: NumberedSpace) -> str | None:
-    """The configuration that an entry is; none where it is none of those that were tuned."""
+    """Returns the label of an entry, or None if the entry is not among the tuned configurations."""
     numbers: dict[str, int] = {}
-    for one in space.parameters:
-        if one.name in entry:
-            number = _number(one, entry[one.name])
+    for parameter in space.parameters:
+        if parameter.name in entry:
+            number = _number(parameter, entry[parameter.name])
         else:
-            number = next(iter(one.texts)) if len(one.texts) == 1 else None
+            number = next(iter(parameter.texts)) if len(parameter.texts) == 1 else None
         if number is None:
             return None
-        numbers[one.name] = number
+        numbers[parameter.name] = number
     return as_label(numbers) if numbers else None
 
 
-def _number(one: NumberedParameter, text: str) -> int | None:
-    """A word may stand there with fewer or more namespaces before it."""
-    near = [number for known, number in one.numbers.items() if spelled_alike(known, text)]
-    return near[0] if len(near) == 1 else None
+def _number(parameter: NumberedParameter, text: str) -> int | None:
+    """Returns the number of a value; its namespace qualifiers may differ."""
+    matches = [number for value, number in parameter.numbers.items() if spelled_alike(value, text)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def check_work(points: Sequence[TunedPoint]) -> None:
-    """Refuses base that went through other input than its variants did, on one size."""
-    base = next((one.work for one in points if one.label == BASE), None)
-    works = [one.work for one in points if one.label != BASE and one.work is not None]
+    """Raises InputError if base and its variants processed different inputs of one size."""
+    base = next((point.work for point in points if point.label == BASE), None)
+    works = [point.work for point in points if point.label != BASE and point.work is not None]
     if base is None or not works:
         return
     usual = median(works)
@@ -426,70 +442,78 @@ def check_work(points: Sequence[TunedPoint]) -> None:
         )
 
 
-# Where files of a library were measured, together: one GPU, of one architecture.
+# The GPU and architecture of a library's files.
 
 
-def suite_arch(files: Sequence[TunedFile], given: str) -> str:
-    """The architecture that files say, or that is said where they say none, or not which GPU."""
-    known = [one for one in files if one.arch is not None]
-    for one in known:
-        if one.arch != known[0].arch:
+def suite_arch(files: Sequence[TunedFile], arch_option: str) -> str:
+    """Returns the files' architecture, or the given one if they state none or no GPU."""
+    with_arch = [file for file in files if file.arch is not None]
+    for file in with_arch:
+        if file.arch != with_arch[0].arch:
             raise InputError(
-                f"{one.path}: was measured on {one.arch}, and {known[0].path} on {known[0].arch}",
+                f"{file.path}: was measured on {file.arch}, and {with_arch[0].path}"
+                f" on {with_arch[0].arch}",
                 "Import each architecture into a database of its own.",
             )
-    if not known and not given:
+    if not with_arch and not arch_option:
         raise InputError(
             f"{files[0].path}: does not say of which architecture the GPU is",
             "Say it: --arch gfx942",
         )
-    if known and given and known[0].arch not in {given, arch_and_gpu(given)[0]}:
+    if (
+        with_arch
+        and arch_option
+        and with_arch[0].arch not in {arch_option, arch_and_gpu(arch_option)[0]}
+    ):
         raise InputError(
-            f"{known[0].path}: was measured on {known[0].arch}, and --arch says {given}",
+            f"{with_arch[0].path}: was measured on {with_arch[0].arch},"
+            f" and --arch says {arch_option}",
             "Leave --arch out where files say it.",
         )
-    return given or str(known[0].arch)
+    return arch_option or str(with_arch[0].arch)
 
 
-def suite_gpu(files: Sequence[TunedFile], given: str, arch: str) -> str:
-    """The GPU as it is said, or as files name it; where none does, its architecture."""
-    named = [one for one in files if one.device is not None]
-    # What says more of itself comes first: `MI300X (8192, 304, eccon)` may be a `MI300X`.
-    named.sort(key=lambda one: "(" not in (one.device or ""))
-    for one in named:
-        if one.device not in {named[0].device, _plain(named[0].device)}:
+def suite_gpu(files: Sequence[TunedFile], gpu_option: str, arch: str) -> str:
+    """Returns the given GPU name, else the files' name, else the architecture."""
+    with_device = [file for file in files if file.device is not None]
+    # The most detailed name comes first: `MI300X (8192, 304, eccon)` may be a `MI300X`.
+    with_device.sort(key=lambda file: "(" not in (file.device or ""))
+    for file in with_device:
+        if file.device not in {with_device[0].device, _plain(with_device[0].device)}:
             raise InputError(
-                f"{one.path}: was measured on {quoted(one.device or '')}, and {named[0].path} on"
-                f" {quoted(named[0].device or '')}",
+                f"{file.path}: was measured on {quoted(file.device or '')},"
+                f" and {with_device[0].path} on"
+                f" {quoted(with_device[0].device or '')}",
                 "Import each GPU into a database of its own; `policygen db compare` compares them.",
             )
-    if given:
-        return gpu_name(given)
-    for one in files if named else ():
-        if one.device != named[0].device:
-            what = (
+    if gpu_option:
+        return gpu_name(gpu_option)
+    for file in files if with_device else ():
+        if file.device != with_device[0].device:
+            complaint = (
                 "does not say on which GPU it was measured"
-                if one.device is None
-                else f"was measured on {quoted(one.device)}"
+                if file.device is None
+                else f"was measured on {quoted(file.device)}"
             )
             raise InputError(
-                f"{one.path}: {what}, and {named[0].path} names {quoted(named[0].device or '')}",
-                f"If it was the same one, say so: --gpu '{named[0].device}'",
+                f"{file.path}: {complaint}, and {with_device[0].path}"
+                f" names {quoted(with_device[0].device or '')}",
+                f"If it was the same one, say so: --gpu '{with_device[0].device}'",
             )
-    return (named[0].device or "").removeprefix("AMD ") if named else arch
+    return (with_device[0].device or "").removeprefix("AMD ") if with_device else arch
 
 
 def _plain(device: str | None) -> str:
-    """A GPU without what is known of it: `AMD Instinct MI300X`."""
+    """Returns a GPU name without the details in parentheses: `AMD Instinct MI300X`."""
     return (device or "").partition(" (")[0]
 
 
-def suite_sizes(files: Sequence[TunedFile], given: str) -> None:
+def suite_sizes(files: Sequence[TunedFile], size_option: str) -> None:
     """Checks that all files have a size."""
     errors: list[PolicygenError] = []
-    for path, one in {one.path: one for one in files if not one.size}.items():
+    for path, file in {file.path: file for file in files if not file.size}.items():
         try:
-            check_size(path, one.size, given)
+            check_size(path, file.size, size_option)
         except InputError as error:
             errors.append(error)
     if errors:

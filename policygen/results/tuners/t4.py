@@ -1,7 +1,7 @@
-"""T4, the results of the auto-tuning methodology: a list of configurations and what they took.
+"""Reads T4, the results format of the auto-tuning methodology: configurations with their times.
 
-It names neither the kernel nor the size of the problem; the device since 1.1. KTT writes all values
-of parameters as texts: one that is an integer is one.
+It names neither the kernel nor the problem size; the device since 1.1. KTT writes all parameter
+values as text: integers among them are converted.
 """
 
 import re
@@ -49,7 +49,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 
 
 def is_it(data: bytes) -> bool:
-    """Whether a file is such results."""
+    """Detects T4 results."""
     head = data[: 1 << 22]
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
         f'"{key}"'.encode() in head for key in ("results", "configuration", "invalidity")
@@ -57,9 +57,9 @@ def is_it(data: bytes) -> bool:
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
-    """What it says."""
+    """Reads T4 results."""
     document = members(path, "the document", parse_json(path, data))
-    # KTT writes none.
+    # KTT writes no version.
     version = document.get("schema_version", VERSION)
     if not isinstance(version, str) or not version.startswith(VERSION):
         raise InputError(
@@ -77,7 +77,7 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     entries = tuple(_entries(path, results, UNITS[unit]))
     if not entries:
         raise InputError(f"{path}: there is no configuration", "Nothing was measured yet.")
-    found = TunedFile(
+    tuned = TunedFile(
         path=path,
         program=text_at(path, "autotuner", facts.get("autotuner")) or "T4",
         device=text_at(path, "device", facts.get("device")),
@@ -86,15 +86,15 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
         parameters=dict.fromkeys(entries[0].values, ()),
         entries=entries,
     )
-    return (found,)
+    return (tuned,)
 
 
 def _entries(path: Path, results: list[Any], unit: float) -> Iterator[TunedEntry]:
-    for number, one in enumerate(islice(results, MOST_ENTRIES + 1)):
+    for number, result in enumerate(islice(results, MOST_ENTRIES + 1)):
         if number == MOST_ENTRIES:
             raise InputError(f"{path}: more than {MOST_ENTRIES:,} configurations")
         place = f"results[{number}]"
-        cells = members(path, place, one)
+        cells = members(path, place, result)
         times = members(path, f"{place} times", cells.get("times"))
         compiling = times.get("compilation", times.get("compilation_time"))
         yield TunedEntry(
@@ -108,21 +108,21 @@ def _entries(path: Path, results: list[Any], unit: float) -> Iterator[TunedEntry
 
 
 def _configuration(path: Path, place: str, cells: Mapping[str, Any]) -> dict[str, TunedValue]:
-    found = members(path, f"{place} configuration", cells.get("configuration"))
-    if not 0 < len(found) <= MOST_PARAMETERS:
+    values = members(path, f"{place} configuration", cells.get("configuration"))
+    if not 0 < len(values) <= MOST_PARAMETERS:
         raise InputError(
-            f"{path}: {place}: {len(found)} parameters, and 1 to {MOST_PARAMETERS} are possible"
+            f"{path}: {place}: {len(values)} parameters, and 1 to {MOST_PARAMETERS} are possible"
         )
-    for key, value in found.items():
-        where = f"{path}: {place} configuration {quoted(key)}"
+    for key, value in values.items():
+        prefix = f"{path}: {place} configuration {quoted(key)}"
         if not isinstance(value, bool | int | float | str):
             raise InputError(
-                f"{where}: {kind_of(value)} is no value that a parameter can have",
+                f"{prefix}: {kind_of(value)} is no value that a parameter can have",
                 "A number, a text or a truth value is one.",
             )
         if isinstance(value, str) and len(value) > LETTERS:
-            raise InputError(f"{where}: a text of more than {LETTERS} letters")
-    return {key: _number(value) for key, value in found.items()}
+            raise InputError(f"{prefix}: a text of more than {LETTERS} letters")
+    return {key: _number(value) for key, value in values.items()}
 
 
 def _number(value: TunedValue) -> TunedValue:
@@ -134,8 +134,8 @@ def _outcome(
 ) -> TunedTimes | TunedFailure:
     state = cells.get("invalidity")
     if state != CORRECT:
-        known = INVALID.get(state) if isinstance(state, str) else None
-        kind, reason = known or ("error", f"T4: {visible(str(state)[:LETTERS])}")
+        failure = INVALID.get(state) if isinstance(state, str) else None
+        kind, reason = failure or ("error", f"T4: {visible(str(state)[:LETTERS])}")
         return TunedFailure(kind, reason)
     if cells.get("correctness") == 0:
         return TunedFailure("wrong", "T4: its results are wrong")
@@ -147,12 +147,15 @@ def _outcome(
 
 
 def _mean(path: Path, place: str, cells: Mapping[str, Any], unit: float) -> tuple[object, float]:
-    """The measurement that is called `time`, and its unit."""
-    for one in listed_at(path, f"{place} measurements", cells.get("measurements", [])):
-        found = members(path, f"{place} measurements", one)
-        if found.get("name") == "time":
-            said, value = found.get("unit", ""), found.get("value")
-            if said == "" or (isinstance(said, str) and said in SHORT_UNITS):
-                return value, SHORT_UNITS.get(said, unit)
-            return f"{written(value)} {written(said)}", unit
+    """Returns the measurement named `time`, and its unit."""
+    for measurement in listed_at(path, f"{place} measurements", cells.get("measurements", [])):
+        cells_of_measurement = members(path, f"{place} measurements", measurement)
+        if cells_of_measurement.get("name") == "time":
+            unit_name, value = (
+                cells_of_measurement.get("unit", ""),
+                cells_of_measurement.get("value"),
+            )
+            if unit_name == "" or (isinstance(unit_name, str) and unit_name in SHORT_UNITS):
+                return value, SHORT_UNITS.get(unit_name, unit)
+            return f"{written(value)} {written(unit_name)}", unit
     return None, unit

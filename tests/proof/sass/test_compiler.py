@@ -142,13 +142,13 @@ def test_as_many_compile_at_once_as_cores_and_memory_allow(
     monkeypatch, given, cores, memory, expected
 ):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    monkeypatch.setattr(module, "_memory", lambda: memory)
+    monkeypatch.setattr(module, "_available_memory", lambda: memory)
     with workers(given) as pool:
         assert pool._max_workers == expected
 
 
 def test_memory_is_what_the_system_tells(monkeypatch, tmp_path):
-    known = module._memory()
+    known = module._available_memory()
     assert known > 1 << 26
     monkeypatch.setattr(module, "MEMINFO", tmp_path / "absent")
-    assert module._memory() > 1 << 26
+    assert module._available_memory() > 1 << 26

@@ -1,0 +1,147 @@
+"""Each rule by itself: what it revises an attempt for, and that it leaves other attempts alone."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from policygen.errors import EffectError, InputError
+from policygen.headers.protocol import NotKeptError
+from policygen.model.selection import Delta, DeltaRow
+from policygen.planning import plan
+from policygen.planning.places import Left
+from policygen.planning.plan import Attempt, Draft, NotWritableError
+
+A, B = ("cub.bench.a", (("T{ct}", "I8"),)), ("cub.bench.b", (("T{ct}", "I8"),))
+NOTHING = Delta((), 0, ())
+
+
+@dataclass
+class Placed:
+    measurement: object
+    spot: object
+
+
+def case(point, **values):
+    return SimpleNamespace(measurement=SimpleNamespace(point=point), **values)
+
+
+def write(point, **spot):
+    spot = SimpleNamespace(**{"unsure": False, "ahead": False, **spot})
+    content = SimpleNamespace(added=())
+    return SimpleNamespace(points=[point], spots=[spot], content=content, header="a.cuh")
+
+
+def row(point, arch="sm90"):
+    return DeltaRow(*point, arch, {"threads": 1}, {"threads": 2})
+
+
+def trial(attempt, **values):
+    outcome = SimpleNamespace(actions=[], writes=[])
+    usual = {"outcome": outcome, "arch": "sm90", "placed": attempt.cases, "compared": NOTHING}
+    return SimpleNamespace(attempt=attempt, **{**usual, **values})
+
+
+@pytest.fixture
+def attempt():
+    return Attempt([case(A), case(B)], {})
+
+
+def test_a_result_without_the_one_it_is_chosen_with_is_rejected(attempt, monkeypatch):
+    monkeypatch.setattr(plan, "unmet", lambda cases, actions: {A: "b is missing"})
+    assert plan.refuse_without_needed(trial(attempt)).rejected == {A: "b is missing"}
+    monkeypatch.setattr(plan, "unmet", lambda cases, actions: {})
+    assert plan.refuse_without_needed(trial(attempt)) is None
+
+
+def test_what_has_no_place_is_rejected(attempt):
+    error = NotWritableError([(write(A), InputError("no place"))])
+    revised = plan.refuse_unwritable(trial(attempt, written=error))
+    assert revised.rejected == {A: "no place"}
+    assert revised.cases == attempt.cases
+    assert plan.refuse_unwritable(trial(attempt, written=Draft({}, {}))) is None
+
+
+def test_an_extension_that_has_no_place_is_taken_back_and_its_result_stays(monkeypatch):
+    placed = [case(A, spot="as placed"), case(B, spot="as placed")]
+    extended = [case(A, spot="extended"), case(B, spot="as placed")]
+    attempt = Attempt(extended, {}, said={A: {"load": "ldg"}, B: {"load": "ldg"}})
+    error = NotWritableError([(write(A), InputError("no place"))])
+    monkeypatch.setattr(plan, "leaving", lambda cases, left: [*cases, *left])
+    revised = plan.refuse_unwritable(trial(attempt, written=error, placed=placed))
+    assert revised.cases == [placed[0], extended[1], A]
+    assert revised.said == {B: {"load": "ldg"}}
+    assert revised.left == {A: Left({"load": "ldg"}, "no place")}
+    assert revised.rejected == {}
+
+
+def test_an_added_entry_with_which_the_header_does_not_compile_is_rejected(attempt):
+    outcome = SimpleNamespace(actions=[], writes=[write(A, unsure=True), write(B)])
+    values = {"compiled": EffectError(["it does not compile"]), "outcome": outcome}
+    revised = plan.refuse_uncompiled(trial(attempt, **values))
+    assert revised.rejected == {A: "with a family for it the header does not compile"}
+    assert plan.refuse_uncompiled(trial(attempt, compiled=NOTHING)) is None
+
+
+def test_a_header_that_does_not_compile_without_an_added_entry_is_an_error(attempt):
+    outcome = SimpleNamespace(actions=[], writes=[write(A)])
+    broken = EffectError(["it does not compile"])
+    with pytest.raises(EffectError) as raised:
+        plan.refuse_uncompiled(trial(attempt, compiled=broken, outcome=outcome))
+    assert raised.value is broken
+
+
+def test_an_entry_is_extended_by_what_it_does_not_express(attempt, monkeypatch):
+    monkeypatch.setattr(plan, "unsaid", lambda *_: {A: {"load": "ldg"}})
+    monkeypatch.setattr(plan, "said_in_full", lambda cases, values: ([case(A)], values))
+    revised = plan.say_in_full(trial(attempt))
+    assert (len(revised.cases), revised.said) == (1, {A: {"load": "ldg"}})
+    monkeypatch.setattr(plan, "said_in_full", lambda cases, values: (cases, {}))
+    assert plan.say_in_full(trial(attempt)) is None
+
+
+def test_another_variant_is_looked_for_where_no_entry_can_express_it(attempt, monkeypatch):
+    left = {A: Left({"load": "ldg"}, "the family cannot say it")}
+    monkeypatch.setattr(plan, "unsaid", lambda *_: {})
+    monkeypatch.setattr(plan, "unsayable", lambda *_: left)
+    monkeypatch.setattr(plan, "leaving", lambda cases, values: [*cases, *values])
+    revised = plan.leave_unsayable(trial(attempt))
+    assert (revised.cases, revised.left) == ([*attempt.cases, A], left)
+    monkeypatch.setattr(plan, "unsayable", lambda *_: {})
+    assert plan.leave_unsayable(trial(attempt)) is None
+
+
+@pytest.mark.parametrize("finder", ["not_as_written", "harmed", "strayed"])
+def test_what_has_another_effect_is_rejected(attempt, monkeypatch, finder):
+    for name in ("not_as_written", "harmed", "strayed"):
+        monkeypatch.setattr(plan, name, lambda *_, own=name: {A: own} if own == finder else {})
+    assert plan.refuse_without_effect(trial(attempt)).rejected == {A: finder}
+
+
+def test_what_has_its_effect_and_no_other_is_left_alone(attempt):
+    assert plan.refuse_without_effect(trial(attempt)) is None
+
+
+def test_an_entry_that_changes_what_nobody_measured_is_narrowed(attempt):
+    measurement = SimpleNamespace(point=A, benchmark=SimpleNamespace(name=A[0]))
+    attempt = Attempt([Placed(measurement, SimpleNamespace(narrower="for its type alone"))], {})
+    outcome = SimpleNamespace(actions=[], writes=[write(A)])
+    revised = plan.narrow_to_measured(trial(attempt, shared=[row(A)], outcome=outcome))
+    assert [placed.spot for placed in revised.cases] == ["for its type alone"]
+    assert plan.narrow_to_measured(trial(attempt, shared=[], outcome=outcome)) is None
+
+
+def test_what_changes_later_architectures_is_bounded_or_rejected(attempt, monkeypatch):
+    outcome = SimpleNamespace(actions=[], writes=[write(A), write(B)])
+    error = NotKeptError([(row(A, "sm100"), "no entry"), (row(B, "sm100"), "no entry")])
+    planner = SimpleNamespace(dialect=None)
+    monkeypatch.setattr(plan, "bounded", lambda cases, reasons, dialect: (["moved"], {A}))
+    values = {"kept": error, "outcome": outcome, "planner": planner}
+    revised = plan.bound_to_arch(trial(attempt, **values))
+    assert (revised.cases, revised.bounded) == (["moved"], {A})
+    assert revised.rejected == {B: f"no entry. {plan.INHERIT}"}
+    assert plan.bound_to_arch(trial(attempt, kept=(outcome, Draft({}, {}), []))) is None
+
+
+def test_an_attempt_that_is_rejected_from_keeps_what_was_rejected_before(attempt):
+    assert attempt.reject({A: "one"}).reject({B: "two"}).rejected == {A: "one", B: "two"}
