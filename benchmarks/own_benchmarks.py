@@ -23,7 +23,7 @@ from policygen.gpu.checkout import (
     open_checkout,
 )
 from policygen.gpu.checkout_rounds import NvbenchSettings, run_arguments, run_program
-from policygen.gpu.comparison import Judge, SeparateTimes
+from policygen.gpu.judgments import Judge, SeparateTimes
 from policygen.gpu.machine import find_gpu, gpu_lock
 from policygen.model.workload import BASE
 from policygen.proof.toolchain import find_toolchain

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from policygen.app.measure import measure_variants as measure_variants
     from policygen.app.measured_workloads import VariantsWanted as VariantsWanted
     from policygen.app.measured_workloads import compile_variants as compile_variants
-    from policygen.app.pages import render_page as render_page
     from policygen.app.performance import PerformanceEffort as PerformanceEffort
     from policygen.app.performance import verify_performance as verify_performance
     from policygen.app.performance_files import compare_performance as compare_performance
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     from policygen.app.tune import TunedHeader as TunedHeader
     from policygen.app.tune import tune_program as tune_program
     from policygen.errors import PolicygenError as PolicygenError
+    from policygen.report.documents import render_page as render_page
     from policygen.steps import HowFar as HowFar
 
 # Modules load on first use, because the command line imports this package, too.
@@ -112,7 +112,6 @@ _EXPORTS = {
         "VariantsWanted",
         "compile_variants",
     ),
-    "app.pages": ("render_page",),
     "app.performance": (
         "PerformanceEffort",
         "verify_performance",
@@ -150,6 +149,7 @@ _EXPORTS = {
         "tune_program",
     ),
     "errors": ("PolicygenError",),
+    "report.documents": ("render_page",),
     "steps": ("HowFar",),
 }
 _MODULE_BY_NAME = {name: module for module, names in _EXPORTS.items() for name in names}

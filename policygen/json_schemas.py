@@ -23,8 +23,7 @@ from policygen.model.plans import Plan
 from policygen.model.records import Document
 from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
 from policygen.model.reviews import Review
-from policygen.model.search_pages import SearchReport
-from policygen.model.searches import Searched, SearchEvent, SearchReplay
+from policygen.model.searches import Searched, SearchEvent, SearchReplay, SearchReport
 from policygen.model.selection import Comparison, Effect, Resolution
 from policygen.model.trees import Headers
 from policygen.model.tuning import Scan

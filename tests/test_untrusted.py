@@ -215,10 +215,10 @@ def test_whatever_is_written_into_a_comment_elsewhere_is_the_label_of_a_content(
         for value in re.findall(r'"[^"\n]*// {(.*?)}', path.read_text(encoding="utf-8"))
     }
     assert said == {
-        ("edits.py", "content.label"),
+        ("entry_edits.py", "content.label"),
         ("provenance.py", "label"),
         ("additions.py", "label"),
-        ("edits.py", "heading"),  # as another one of the header
+        ("entry_edits.py", "heading"),  # as another one of the header
         ("header.py", "label"),  # its width alone; the template writes it
         ("tree_views.py", "remark"),  # on a terminal
     }

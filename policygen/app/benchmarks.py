@@ -10,9 +10,9 @@ from policygen.app.emit import takes_selectors
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.own_workloads import with_workload
 from policygen.app.session import Note, open_session, unsaid
-from policygen.bindings.comparison import check, nearest
 from policygen.bindings.load import bindings, bound, own_binding
 from policygen.bindings.own_workloads import OwnBinding, beside, taken_header
+from policygen.bindings.source_check import check, nearest
 from policygen.bindings.words import words
 from policygen.errors import InputError, Problems, SourceError
 from policygen.gpu.benchmark_policy import HubPart, SelectorPart, hub_for

@@ -6,9 +6,8 @@ from itertools import chain
 from pathlib import Path
 
 from policygen import trees
-from policygen.app.compilers import open_compiler, open_tree
 from policygen.app.journal import find_apply
-from policygen.app.reading import ReadTree, looked, read_tree
+from policygen.app.reading import ReadTree, looked, open_compiler, open_tree, read_tree
 from policygen.app.session import Session, other_tree
 from policygen.bindings.load import bound
 from policygen.bindings.recorded import version_of

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from policygen import trees
 from policygen.app.change import Base, read_before
-from policygen.app.compilers import CodeMaker, nvcc_maker
 from policygen.app.filters import Filter, parse_archs
-from policygen.app.reading import ReadTree, read_tree
+from policygen.app.reading import CodeMaker, ReadTree, nvcc_maker, read_tree
 from policygen.app.resolve import ask_values
 from policygen.app.session import Session
 from policygen.errors import InputError, Problems

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.app.compilers import compiler_for, older_compiler, open_tree
 from policygen.app.filters import parse_archs
 from policygen.app.journal import last_apply, record_proof
-from policygen.app.reading import ReadTree
+from policygen.app.reading import ReadTree, compiler_for, older_compiler, open_tree
 from policygen.app.session import Session
 from policygen.errors import EffectError, UnprovableError
 from policygen.headers.scan import read_changed

@@ -5,9 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from policygen.app.compilers import open_compiler
 from policygen.app.inputs import ResultFiles, is_results, open_inputs
-from policygen.app.reading import ReadTree
+from policygen.app.reading import ReadTree, open_compiler
 from policygen.errors import InputError
 from policygen.headers.dialects import dialect_of
 from policygen.headers.protocol import TuningTree

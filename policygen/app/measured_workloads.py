@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from policygen.app.change import headers_of_benchmarks
-from policygen.app.compilers import open_tree
 from policygen.app.filters import Filter
 from policygen.app.inputs import benchmarks_of
+from policygen.app.reading import open_tree
 from policygen.app.session import Session, check_serves
 from policygen.bindings.load import bound
 from policygen.bindings.own_kernels import taken_kernel

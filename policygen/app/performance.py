@@ -31,10 +31,10 @@ from policygen.gpu.changes import (
     looks_until,
     quantiles_of,
 )
-from policygen.gpu.comparison import SURE, Judge
 from policygen.gpu.compiling import ObjectCompiler, runtime_of
 from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About
+from policygen.gpu.judgments import SURE, Judge
 from policygen.gpu.machine import device_environment, find_gpu
 from policygen.gpu.measured_rows import MeasuringSession, open_measurements
 from policygen.gpu.nvbench_files import check_nvbench, unwritten, write_nvbench

@@ -10,7 +10,7 @@ from policygen.app.performance import noise_of, whole_verdict
 from policygen.bindings.words import gpu_arch
 from policygen.cache import digest
 from policygen.errors import InputError, PolicygenError, anchored, listed, together
-from policygen.gpu.comparison import (
+from policygen.gpu.judgments import (
     LEAST,
     SURE,
     Axes,

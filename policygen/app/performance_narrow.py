@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from policygen.app.change import find_base, headers_of, read_before
-from policygen.app.compilers import open_compiler
 from policygen.app.effect import Planned, with_families
 from policygen.app.performance_trees import WorkloadKey, workload_key
+from policygen.app.reading import open_compiler
 from policygen.app.session import Session
 from policygen.errors import InputError, Problems
 from policygen.headers.protocol import TuningTree

@@ -14,12 +14,11 @@ from pydantic import ValidationError
 from policygen import opening, trees
 from policygen.app.change import headers_of, measured_trees, with_measured_bases
 from policygen.app.commands import Typed, choosing, given_of, planning
-from policygen.app.compilers import open_tree
 from policygen.app.databases import Ranked, ranked
 from policygen.app.effect import Planned, families_again, with_families
 from policygen.app.emit import taken_by_selectors
 from policygen.app.inputs import ResultFiles
-from policygen.app.reading import looked
+from policygen.app.reading import looked, open_tree
 from policygen.app.session import Session
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, PolicygenError

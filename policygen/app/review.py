@@ -7,14 +7,13 @@ from policygen import trees
 from policygen.app.audits import ask_reach
 from policygen.app.change import TreeChange, find_change
 from policygen.app.commands import Typed, given_or_told, planning
-from policygen.app.compilers import older_tree, open_compiler
 from policygen.app.effect import applied_effect, unlike
 from policygen.app.evidence import Written, find_databases, find_evidence, named_variants
 from policygen.app.filters import Filter
 from policygen.app.inputs import parse_gpus
 from policygen.app.journal import find_apply
 from policygen.app.plan import Saved, read_document
-from policygen.app.reading import ReadTree
+from policygen.app.reading import ReadTree, older_tree, open_compiler
 from policygen.app.resolve import ask_values
 from policygen.app.sass import SassCompiles, compare_earlier, tell_earlier
 from policygen.app.session import Session, offers_code

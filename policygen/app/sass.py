@@ -16,9 +16,9 @@ from policygen.app.comparison import (
     narrowed,
     part_of,
 )
-from policygen.app.compilers import CodeMaker, find_kernel_maker
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.journal import record_proof
+from policygen.app.reading import CodeMaker, find_kernel_maker
 from policygen.app.session import Session
 from policygen.errors import PolicygenError, Problems, SourceError, together
 from policygen.headers.benchmark_sources import (

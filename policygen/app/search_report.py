@@ -24,7 +24,8 @@ from policygen.gpu.finalists import (
 from policygen.gpu.statistics import PointTimes, noises, score_noise
 from policygen.model.arch import parse_arch
 from policygen.model.results import Rules, RunKey, ScoredWorkload
-from policygen.model.search_pages import (
+from policygen.model.searches import (
+    Ended,
     Origin,
     ReportedSession,
     ReportedWorkload,
@@ -33,7 +34,6 @@ from policygen.model.search_pages import (
     StepTime,
     TriedVariant,
 )
-from policygen.model.searches import Ended
 from policygen.model.workload import BASE, is_label, spelled
 from policygen.results.cases import Case, declared_points
 from policygen.results.database import Database, open_all

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from policygen.gpu.comparison import ComparedTimes, Judge, JudgedTimes
 from policygen.gpu.control import Controller
 from policygen.gpu.device import Failure, VariantFunction
+from policygen.gpu.judgments import ComparedTimes, Judge, JudgedTimes
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import RuntimeSpot, WorkloadTask, measure_workload
 from policygen.gpu.statistics import PointTimes, times_of

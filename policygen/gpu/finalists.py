@@ -10,17 +10,17 @@ import numpy as np
 from policygen.gpu.statistics import PointTimes, judged
 from policygen.model.measured import FailureKind, MeasuredVariant, RuntimeRatio
 from policygen.model.results import Choice, ScoredVariant
-from policygen.model.search_pages import (
+from policygen.model.searches import (
     BestSoFar,
     FailureGroup,
     PointQuantiles,
     ReportedFinalist,
+    RungName,
     RungSpan,
     SearchCurve,
     TriedVariant,
     VariantCounts,
 )
-from policygen.model.searches import RungName
 from policygen.model.workload import BASE, is_label
 from policygen.results.cases import Part
 from policygen.results.database import Database

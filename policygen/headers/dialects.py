@@ -14,10 +14,10 @@ from policygen.headers.protocol import (
     TuningTree,
     site_of,
 )
-from policygen.headers.selectors.edits import write_returns
 from policygen.headers.selectors.guarded_returns import Returns
 from policygen.headers.selectors.marks import mark_returns
-from policygen.headers.specializations.edits import write_entries
+from policygen.headers.selectors.return_edits import write_returns
+from policygen.headers.specializations.entry_edits import write_entries
 from policygen.headers.specializations.placement import Specialization, family_spot, keep_later
 from policygen.headers.spelling import replaced
 from policygen.model.arch import arch_number

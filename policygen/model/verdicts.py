@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from policygen.model.arch import Arch
 from policygen.model.measured import SkippedPoint, VariantFailure
 from policygen.model.records import Document, Record
-from policygen.model.search_pages import QUANTILES
+from policygen.model.searches import QUANTILES
 from policygen.model.selection import EntryPlace
 from policygen.model.trees import Cub
 from policygen.model.workload import OnArch

@@ -20,8 +20,8 @@ from policygen.model.selection import (
     with_unnamed,
 )
 from policygen.model.tuning import Entry, Family, TuningHeader, entry_name
-from policygen.proof.causes import bases_of
 from policygen.proof.sites import bound_headers
+from policygen.proof.unreachable import bases_of
 
 Key = tuple[object, ...]
 """Identifies an entry independently of its position in the file."""

@@ -23,7 +23,6 @@ from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.ask import ask
-from policygen.proof.causes import KeysSeen, explain
 from policygen.proof.probe import Asked, AskedTree, Selection
 from policygen.proof.sites import (
     AskedArchs,
@@ -35,6 +34,7 @@ from policygen.proof.sites import (
 )
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import BoundFamily, overlay
+from policygen.proof.unreachable import KeysSeen, explain
 from policygen.proof.values import used_families
 from policygen.rocprim.host import HostCompiler
 from policygen.steps import Progress

@@ -8,7 +8,7 @@ from math import gcd
 from statistics import fmean, median, pvariance
 from typing import Self
 
-from policygen.model.search_pages import ReportedWorkload
+from policygen.model.searches import ReportedWorkload
 from policygen.model.workload import parse_label
 from policygen.report import charts
 from policygen.report.blocks import Drawing, Mark

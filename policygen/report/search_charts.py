@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from policygen.model.search_pages import (
+from policygen.model.searches import (
     PointQuantiles,
     ReportedFinalist,
     ReportedWorkload,

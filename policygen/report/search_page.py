@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from policygen.model.measured import PointNoise
-from policygen.model.search_pages import (
+from policygen.model.searches import (
     FailureGroup,
     ReportedFinalist,
     ReportedSession,

@@ -5,18 +5,16 @@ from math import ceil, inf
 from statistics import median
 
 from policygen.model.results import Interval
-from policygen.model.search_pages import (
-    FailureGroup,
-    ReportedFinalist,
-    ReportedWorkload,
-    SearchReport,
-)
 from policygen.model.searches import (
+    FailureGroup,
     ReplayedSpace,
     ReplayRun,
+    ReportedFinalist,
+    ReportedWorkload,
     Searched,
     SearchedWorkload,
     SearchReplay,
+    SearchReport,
 )
 from policygen.model.workload import in_words
 from policygen.portable import portable

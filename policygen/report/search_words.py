@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from policygen.model.search_pages import (
+from policygen.model.searches import (
     ReportedFinalist,
     ReportedSession,
     ReportedWorkload,

@@ -11,7 +11,7 @@ import numpy as np
 
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
-from policygen.model.search_pages import QUANTILES
+from policygen.model.searches import QUANTILES
 from policygen.model.workload import BASE, parse_label
 from policygen.outputs import MAKER
 from policygen.portable import portable_name

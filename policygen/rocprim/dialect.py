@@ -21,7 +21,7 @@ from policygen.model.edits import Marked
 from policygen.model.records import Span
 from policygen.model.selection import DeltaRow, Selected, Values
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.rocprim.edits import write_configs, write_pickers, write_tables
+from policygen.rocprim.config_edits import write_configs, write_pickers, write_tables
 from policygen.rocprim.entries import by_hand
 from policygen.rocprim.pickers import PICKER, find_pickers, gives_another, returns
 from policygen.rocprim.placement import ConfigSpot, PickerSpot, TableSpot, with_formulas

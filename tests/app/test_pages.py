@@ -4,7 +4,7 @@ import pytest
 
 import policygen
 from policygen.model.results import Rules
-from policygen.model.search_pages import SearchReport
+from policygen.model.searches import SearchReport
 from tests.report.test_coverage_page import document as coverage
 from tests.report.test_db_compare import document as comparison
 from tests.report.test_db_compare import workload

@@ -14,7 +14,7 @@ from policygen.app.search_report import report_search
 from policygen.errors import InputError
 from policygen.gpu import finalists
 from policygen.gpu.statistics import student
-from policygen.model.search_pages import QUANTILES, SearchReport
+from policygen.model.searches import QUANTILES, SearchReport
 from policygen.results.own_tables import RUNGS, SEARCHES
 from tests.results.build import Builder, simple
 from tests.results.measured import MEASURED

@@ -1,8 +1,8 @@
 # ruff: noqa: E501  a row of a table is one line
 import pytest
 
-from policygen.bindings.comparison import check, compare, nearest, not_compared
 from policygen.bindings.load import Bound
+from policygen.bindings.source_check import check, compare, nearest, not_compared
 from policygen.errors import InputError
 from policygen.model.audits import NotCompared
 from policygen.model.benchmarks import Axis, Benchmark, ParameterRange, SubBenchmark
@@ -203,7 +203,7 @@ def test_the_document_counts_and_is_sorted() -> None:
 def test_the_nearest_tested_version_is_taken(
     cub: str | None, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tested = "policygen.bindings.comparison.is_tested"
+    tested = "policygen.bindings.source_check.is_tested"
     monkeypatch.setattr(tested, lambda one: one not in {"2.7.0", "9.0.0", "9.1.0"})
     assert nearest(cub, ("3.9.0", "3.10.1", "9.1.0", "3.2.0")) == version
 

@@ -20,7 +20,7 @@ from policygen.headers.scan import scan_headers
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
 from policygen.model.tuning import TuningHeader
-from policygen.proof.causes import base_of
+from policygen.proof.unreachable import base_of
 from tests.real_trees import tree as cub_tree
 
 SIZES = (1, 2, 4, 8, 16)

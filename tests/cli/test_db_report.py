@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from policygen.model.search_pages import SearchReport
+from policygen.model.searches import SearchReport
 from policygen.outputs import is_ours
 from tests.cli.test_db import nvbench, run
 from tests.cli.test_hostile_text import GPU, SEEN

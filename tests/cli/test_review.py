@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from policygen.app import compilers, sass
+from policygen.app import reading, sass
 from policygen.errors import InputError
 from policygen.model.machine_code import SassCompiles
 from policygen.model.reviews import Review
@@ -295,8 +295,8 @@ EVERYWHERE = ("Nominal8BItemsToItems<ValueT>(7)", "(11)")
 def test_how_much_machine_code_would_be_compiled_is_said_before(capsys, tmp_path, monkeypatch):
     data = replaced(header("3.0.1", AGENTS), EVERYWHERE)
     tree = changed_tree(tmp_path, "3.0.1", {AGENTS: data})
-    whole = compilers.find_toolchain()
-    monkeypatch.setattr(compilers, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
+    whole = reading.find_toolchain()
+    monkeypatch.setattr(reading, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
     given = ("review", "--cub", tree, "--base", root("3.0.1"), "--run-sass")
     status, out, _ = run(capsys, *given, "--dry-run", "--json")
     assert status == 0
@@ -331,8 +331,8 @@ def test_the_machine_code_of_a_review_is_what_the_change_can_touch(capsys, appli
 def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monkeypatch):
     data = replaced(header("3.0.1", AGENTS), EVERYWHERE)
     tree = changed_tree(tmp_path, "3.0.1", {AGENTS: data})
-    whole = compilers.find_toolchain()
-    monkeypatch.setattr(compilers, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
+    whole = reading.find_toolchain()
+    monkeypatch.setattr(reading, "find_toolchain", lambda: replace(whole, archs=("sm80",)))
     found = document(capsys, "--cub", tree, "--base", root("3.0.1"), "--run-sass", status=1)
     assert found["entries"] == []
     assert {tuple(row["changed"]) for row in found["others"]} == {("items",)}

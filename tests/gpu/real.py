@@ -1,8 +1,8 @@
 """Workloads of real trees, opened as a command opens them."""
 
-from policygen.app.compilers import open_tree
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import chosen_workloads, open_workloads
+from policygen.app.reading import open_tree
 from policygen.app.session import open_session
 from policygen.bindings.recorded import benchmark_of
 from policygen.gpu.opened import EntryWorkload, HeaderVariants, ask_public

@@ -13,8 +13,8 @@ from policygen.gpu.changes import (
     ChangePart,
     looks_until,
 )
-from policygen.gpu.comparison import Judge
 from policygen.gpu.device import VariantFunction
+from policygen.gpu.judgments import Judge
 from tests.gpu.measuring import ABOUT, ALGORITHM, DECLARED, SIZES, measuring, points
 from tests.gpu.simulated import BASE, Plan
 

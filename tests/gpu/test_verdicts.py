@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from policygen.gpu.changes import AFTER, COPY, judge_workload
-from policygen.gpu.comparison import SURE, ComparedTimes, Judge
+from policygen.gpu.judgments import SURE, ComparedTimes, Judge
 from policygen.gpu.statistics import PointTimes
 
 

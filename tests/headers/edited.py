@@ -5,7 +5,7 @@ from functools import cache
 
 from policygen.headers.reader import read_header
 from policygen.headers.scan import scan_headers
-from policygen.headers.specializations.edits import Writer, typical
+from policygen.headers.specializations.entry_edits import Writer, typical
 from policygen.headers.spelling import edit_at, splice
 from policygen.headers.text import Text
 from policygen.model.records import Span

@@ -8,7 +8,6 @@ from policygen.headers.selectors.additions import Returned, add_beside, add_insi
 from policygen.headers.selectors.arch_blocks import add_in_front, in_front
 from policygen.headers.selectors.arch_functions import add_function, arch_function
 from policygen.headers.selectors.branches import Truth, locals_of
-from policygen.headers.selectors.edits import add_nested, nested_case
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
     empty_case,
@@ -17,6 +16,7 @@ from policygen.headers.selectors.nearest import (
     nearest,
     read_bodies,
 )
+from policygen.headers.selectors.return_edits import add_nested, nested_case
 from policygen.headers.text import Text
 
 HEAD = """\

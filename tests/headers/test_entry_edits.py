@@ -6,7 +6,7 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.headers.reader import read_header
-from policygen.headers.specializations.edits import Writer
+from policygen.headers.specializations.entry_edits import Writer
 from policygen.headers.spelling import edit_at, splice
 from policygen.headers.text import Text
 from policygen.model.edits import Content, NewEntry

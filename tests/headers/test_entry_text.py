@@ -2,7 +2,7 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.headers.reader import read_header
-from policygen.headers.specializations import edits
+from policygen.headers.specializations import entry_edits
 from policygen.model.edits import Content, NewEntry
 
 LABEL = "ipt_9.tpb_96 1.5  1.0  1.4  1.6"
@@ -31,8 +31,8 @@ def block(new, body=BLOCK, name="sm100_x"):
     found = header(body)
     family = found.families[0]
     sibling = family.specializations[0] if family.specializations else None
-    types = edits.member_types(found, family, sibling)
-    return edits.block(family, name, new, types, sibling)
+    types = entry_edits.member_types(found, family, sibling)
+    return entry_edits.block(family, name, new, types, sibling)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_a_line_is_laid_out_as_those_beside_it(content, text):
     found = header(LINES)
     family = found.families[0]
     shown, sibling = family.specializations
-    types = edits.member_types(found, family, shown)
+    types = entry_edits.member_types(found, family, shown)
     new = NewEntry((None, "int", "2"), content)
-    assert edits.line(family, "sm100_x", new, types, sibling) == text
+    assert entry_edits.line(family, "sm100_x", new, types, sibling) == text
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_a_body_follows_the_head_of_an_entry(content, layout, text):
     found = header(BLOCK)
     family = found.families[0]
     shown = family.specializations[0]
-    types = edits.member_types(found, family, shown)
+    types = entry_edits.member_types(found, family, shown)
     args = ["A", "B", "C"]
-    assert edits.body(family, content, args, types, layout=layout) == text
+    assert entry_edits.body(family, content, args, types, layout=layout) == text
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_body_follows_the_head_of_an_entry(content, layout, text):
     ],
 )
 def test_a_base_has_a_name_and_arguments(content, base):
-    assert edits.base_of(content, ["A", "B"]) == base
+    assert entry_edits.base_of(content, ["A", "B"]) == base
 
 
 ONE = "template <class K> struct sm{0}_x<K, int, 1> {{ static constexpr {1} a = 1; }};"
@@ -213,8 +213,8 @@ def test_members_are_like_those_of_the_closest_entry(bodies, family, sibling, ki
     found = header(*bodies)
     wanted = found.families[family]
     beside = None if sibling is None else wanted.specializations[sibling]
-    shown = edits.typical(found, wanted, beside)
-    types = edits.member_types(found, wanted, shown)
+    shown = entry_edits.typical(found, wanted, beside)
+    types = entry_edits.member_types(found, wanted, shown)
     assert types == ({"a": (kind, "1")} if kind else {})
     assert (shown.members[0].type if shown else None) == kind
 
@@ -223,7 +223,7 @@ def test_the_primary_template_shows_members_where_no_entry_does():
     text = "template <int K> struct sm100_x { static constexpr int a = 1; };"
     found = read_header("x.cuh", text.encode())
     (family,) = found.families
-    assert edits.typical(found, family, None) == family.entries[0]
+    assert entry_edits.typical(found, family, None) == family.entries[0]
 
 
 def test_a_member_that_no_entry_has_is_refused():

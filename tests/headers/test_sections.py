@@ -4,7 +4,12 @@ import pytest
 
 from policygen.headers.provenance import Surroundings
 from policygen.headers.reader import read_header
-from policygen.headers.specializations.edits import Headed, Writer, find_sections, heading_like
+from policygen.headers.specializations.entry_edits import (
+    Headed,
+    Writer,
+    find_sections,
+    heading_like,
+)
 from policygen.headers.text import Text
 from policygen.model.edits import Content, NewEntry
 from policygen.model.records import Span

@@ -6,7 +6,7 @@ import pytest
 from policygen.errors import InputError
 from policygen.headers.provenance import Provenance
 from policygen.headers.reader import read_header
-from policygen.headers.selectors.edits import update_return
+from policygen.headers.selectors.return_edits import update_return
 from policygen.headers.spelling import splice
 from policygen.headers.text import Text
 from policygen.model.edits import Content

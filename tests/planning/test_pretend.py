@@ -3,8 +3,7 @@
 import pytest
 
 from policygen import trees
-from policygen.app.compilers import compiler_for
-from policygen.app.reading import read_tree
+from policygen.app.reading import compiler_for, read_tree
 from policygen.headers.reader import read_header
 from policygen.headers.text import read_bytes
 from tests.planning.pretend import (

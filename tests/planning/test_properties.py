@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from policygen import trees
-from policygen.app.compilers import open_tree
+from policygen.app.reading import open_tree
 from policygen.bindings.variants import member_values
 from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_changed

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen import trees
-from policygen.app.compilers import compiler_for
-from policygen.app.reading import read_tree
+from policygen.app.reading import compiler_for, read_tree
 from policygen.bindings.load import bound
 from policygen.headers.protocol import TuningTree
 from policygen.headers.text import read_bytes

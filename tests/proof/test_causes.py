@@ -5,7 +5,7 @@ import pytest
 from policygen.headers.reader import read_header
 from policygen.model.audits import Unreachable
 from policygen.model.selection import FamilyKey
-from policygen.proof.causes import KeysSeen, explain
+from policygen.proof.unreachable import KeysSeen, explain
 
 HEADER = """CUB_NAMESPACE_BEGIN
 namespace detail { namespace demo {

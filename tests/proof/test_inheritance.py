@@ -1,8 +1,8 @@
 import pytest
 
 from policygen.headers.reader import read_header
-from policygen.proof.causes import all_members, base_of
 from policygen.proof.lint_subject import parameter_names
+from policygen.proof.unreachable import all_members, base_of
 from tests.headers.headers import wrap
 
 VALUE = "static constexpr int {} = 1;"

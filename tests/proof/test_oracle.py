@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.app.compilers import open_compiler
+from policygen.app.reading import open_compiler
 from policygen.model.selection import DeltaRow, Resolution, ResolvedRow
 from tests.probing import header, read, root
 

@@ -5,7 +5,7 @@ import json
 import jsonschema
 
 from policygen.model.measured import VariantFailure
-from policygen.model.search_pages import QUANTILES
+from policygen.model.searches import QUANTILES
 from policygen.model.trees import Cub
 from policygen.model.verdicts import (
     PerformanceNoise,

@@ -9,7 +9,7 @@ import pytest
 from policygen.app.inputs import ResultFiles
 from policygen.app.search_report import report_search
 from policygen.model.results import Choice, DataWarning
-from policygen.model.search_pages import ReportedSession, SearchRun, TriedVariant
+from policygen.model.searches import ReportedSession, SearchRun, TriedVariant
 from policygen.report import charts, parameter_charts, search_page, search_words
 from policygen.report.parameter_charts import (
     Bin,

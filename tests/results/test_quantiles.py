@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from policygen.model.search_pages import QUANTILES
+from policygen.model.searches import QUANTILES
 from policygen.results.export import LEAST, quantile_ratios
 
 

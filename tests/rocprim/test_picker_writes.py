@@ -16,8 +16,8 @@ from policygen.headers.text import Text
 from policygen.model.edits import Content
 from policygen.model.selection import Selected
 from policygen.model.trees import Cub
+from policygen.rocprim.config_edits import write_pickers
 from policygen.rocprim.dialect import config_spot
-from policygen.rocprim.edits import write_pickers
 from policygen.rocprim.pickers import laid_out, with_values
 from tests.results.rocprim_files import text_of
 from tests.rocprim.places import resolved

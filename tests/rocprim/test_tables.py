@@ -15,8 +15,8 @@ from policygen.headers.reader import read_header
 from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import Cub
+from policygen.rocprim.config_edits import write_tables
 from policygen.rocprim.dialect import config_spot, copied
-from policygen.rocprim.edits import write_tables
 from tests.rocprim.places import resolved, rows_of
 from tests.rocprim.toy_tables import (
     ALONE,

@@ -5,7 +5,7 @@ from typing import Literal
 from policygen.model.audits import Coverage
 from policygen.model.databases import DbCompare
 from policygen.model.reviews import Review
-from policygen.model.search_pages import SearchReport
+from policygen.model.searches import SearchReport
 from policygen.report import agreement_views, coverage_views, review_views, search_views
 
 
