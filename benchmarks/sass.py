@@ -13,7 +13,7 @@ from benchmarks.apply import own_tree
 from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
 from policygen.proof.kernel_build import Tools
-from policygen.proof.kernel_calls import Wanted, calls
+from policygen.proof.kernel_calls import WorkloadFilters, calls
 from policygen.proof.kernel_code import read_listing
 from policygen.proof.kernel_comparison import demangled, diff, pairs, summary, verdict
 from policygen.proof.toolchain import find_disassembler, find_toolchain
@@ -102,7 +102,7 @@ def units(root: Path) -> list[tuple[str, list[str]]]:
     """The translation units of a side, with the options that policygen compiles them with."""
     cub = open_tree(root)
     axes = {"T": TYPES, "OffsetT": frozenset({"I32"})}
-    found = calls(cub, cub.include_folders, Wanted(re.compile(BENCHMARK), axes))
+    found = calls(cub, cub.include_folders, WorkloadFilters(re.compile(BENCHMARK), axes))
     tools = Tools.of(find_toolchain())
     return [(called.text, tools.options(called.headers(ARCH))) for called in found.values()]
 

@@ -367,10 +367,10 @@ def stopping(words: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         message = words()
-        raise Stopped(*said(error), *([message] if message else [])) from error
+        raise Stopped(*interrupt_messages(error), *([message] if message else [])) from error
 
 
-def said(error: BaseException) -> tuple[str, ...]:
+def interrupt_messages(error: BaseException) -> tuple[str, ...]:
     """Returns the messages of an interrupt, including one that caused another exception."""
     cause: BaseException | None = error
     while cause is not None:

@@ -96,12 +96,12 @@ MIGRATIONS = (
 
 def open_store(path: Path, patience: float) -> sqlite3.Connection:
     """Opens a store, creates it if necessary, and migrates an old one."""
-    with told(path):
+    with store_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without an isolation level, each write begins its transaction explicitly.
         connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
     try:
-        with told(path):
+        with store_errors(path):
             connection.execute("PRAGMA foreign_keys = ON")
             if token := migrate(path, connection):
                 remember(path, token)
@@ -130,7 +130,7 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Turns database errors into an `InputError` with the file and a remedy."""
     try:
         yield

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from policygen.model.bindings import Site
 from policygen.model.workload import Point
-from policygen.proof.probe import Asked
+from policygen.proof.probe import SiteQuery
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import Workload, axis_declaration, axis_headers
 
@@ -59,7 +59,7 @@ class Printer:
 
 
 def program(
-    name: str, cub: str, asked: Sequence[Asked], printer: Printer
+    name: str, cub: str, asked: Sequence[SiteQuery], printer: Printer
 ) -> tuple[str, list[Point]]:
     """A program that prints the policies of all workloads, each behind its number."""
     includes: set[str] = set()

@@ -13,7 +13,7 @@ from policygen.app.reading import ReadTree, read_tree
 from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
 from policygen.proof import unreachable
-from policygen.proof.probe import Asked
+from policygen.proof.probe import SiteQuery
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.unreachable import Reachability
 from tests import real_trees as trees
@@ -72,7 +72,7 @@ def read(path: Path, *headers: str) -> ReadTree:
     return read_tree(trees_module.open_tree(path), headers)
 
 
-def benchmarks(tried: Asked, *, offsets: bool) -> Asked:
+def benchmarks(tried: SiteQuery, *, offsets: bool) -> SiteQuery:
     """The workloads of benchmarks alone; with one offset type they show most entries."""
     points = []
     first: dict[int, str | None] = {}

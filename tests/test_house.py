@@ -1,5 +1,7 @@
 """What is counted of the house, on a small package."""
 
+import re
+
 from benchmarks import house
 
 
@@ -42,3 +44,13 @@ def test_a_figure_that_rises_is_an_error(monkeypatch, capsys):
     monkeypatch.setattr(house, "measure", lambda: {**figures, "modules": 10_000})
     assert house.main() == 1
     assert "has risen" in capsys.readouterr().out
+
+
+def test_every_file_that_the_architecture_names_is_there():
+    page = (house.ROOT / "docs/architecture.md").read_text("utf-8")
+    paths = re.findall(r"`((?:policygen|tests|benchmarks)/[\w/]+\.py)`", page)
+    paths += [
+        f"policygen/{path}" for path in re.findall(r"`((?:store|headers|gpu)/\w+\.py)`", page)
+    ]
+    assert len(paths) >= 8
+    assert [path for path in paths if not (house.ROOT / path).is_file()] == []

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen import trees
-from policygen.app.effect import Planned, proven
+from policygen.app.effect import Planned, prove_plan
 from policygen.app.journal import document_of, keep_choices, record_proof, tell_outcome
-from policygen.app.session import Note, Session, check_named, unsaid
+from policygen.app.session import Note, Session, check_named, discard_note
 from policygen.errors import InputError
 from policygen.headers.text import read_bytes
 from policygen.model.machine import Undo, UndoneApply
@@ -48,7 +48,7 @@ def apply_plan(
     if write:
         check_named(session.cub)
     with stopping(lambda: UNTOUCHED):
-        effect = proven(planned) if prove and changed else None
+        effect = prove_plan(planned) if prove and changed else None
     applied = AppliedChange(planned.plan, changed, _diff(planned, changed), effect)
     if changed and write:
         _write(session, planned, applied)
@@ -56,7 +56,7 @@ def apply_plan(
 
 
 def finish_applies(
-    store: Path, cub: str | None = None, *, note: Note = unsaid
+    store: Path, cub: str | None = None, *, note: Note = discard_note
 ) -> list[tuple[AppliedRecord, Applied | None]]:
     """Completes interrupted applies with the contents kept in the store."""
     root = None if cub is None else Path(trees.find(cub, Path.cwd()).root)
@@ -178,7 +178,7 @@ def undo_applies(
     steps: int = 1,
     write: bool = True,
     required: bool = True,
-    note: Note = unsaid,
+    note: Note = discard_note,
 ) -> TakenBack:
     """Undoes the last applies, to any tree or to one. If `required`, there must be one."""
     root = None if cub is None else Path(trees.find(cub, Path.cwd()).root)

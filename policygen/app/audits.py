@@ -12,7 +12,7 @@ from policygen.app.plan import Options, plan_ranked
 from policygen.app.reading import ReadTree, read_tree
 from policygen.app.resolve import Errors, ask_values, resolve_workloads
 from policygen.app.scan import chosen_families, nothing_left, scan_tunings, tree_and_headers
-from policygen.app.session import Note, Session, other_tree, unsaid
+from policygen.app.session import Note, Session, discard_note, other_tree
 from policygen.errors import InputError, SourceError
 from policygen.headers.text import read_bytes
 from policygen.model.audits import CellStatus, Compared, Coverage, LintReport, Reach
@@ -153,7 +153,7 @@ def audit_lint(
     *,
     only: Sequence[str] = (),
     off: Sequence[str] = (),
-    note: Note = unsaid,
+    note: Note = discard_note,
 ) -> tuple[LintReport, tuple[SourceError, ...]]:
     """Checks the named headers, or all of them. Also returns the errors of unreadable headers."""
     rules = choose(only, off)

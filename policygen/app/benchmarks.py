@@ -9,7 +9,7 @@ from pathlib import Path
 from policygen.app.emit import takes_selectors
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.own_workloads import with_workload
-from policygen.app.session import Note, open_session, unsaid
+from policygen.app.session import Note, discard_note, open_session
 from policygen.bindings.load import bindings, bound, own_binding
 from policygen.bindings.own_workloads import OwnBinding, beside, taken_header
 from policygen.bindings.source_check import check, nearest
@@ -114,7 +114,7 @@ def new_benchmark(
     *,
     cub: str | None = None,
     force: bool = False,
-    note: Note = unsaid,
+    note: Note = discard_note,
 ) -> BenchmarkList:
     """Writes a benchmark and its binding, and reads the result back from the source."""
     root = around(source.parent)

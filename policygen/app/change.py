@@ -7,7 +7,13 @@ from pathlib import Path
 
 from policygen import trees
 from policygen.app.journal import find_apply
-from policygen.app.reading import ReadTree, looked, open_compiler, open_tree, read_tree
+from policygen.app.reading import (
+    ReadTree,
+    open_compiler,
+    open_tree,
+    read_tree,
+    with_detected_bindings,
+)
 from policygen.app.session import Session, other_tree
 from policygen.bindings.load import bound
 from policygen.bindings.recorded import version_of
@@ -208,7 +214,7 @@ def _default_base(cub: Cub, store: Path) -> Base | None:
         label = f"before the apply for {plan.options.arch}: {', '.join(sorted(before))}"
         return Base(label, cub, before, plan)
     if uncommitted(trees.tuning_headers(cub)):
-        return Base("HEAD", looked(open_revision(cub, "HEAD")))
+        return Base("HEAD", with_detected_bindings(open_revision(cub, "HEAD")))
     return None
 
 
@@ -223,7 +229,7 @@ def no_base(store: Path) -> InputError:
 # The trees on which results were measured, if available, and whether base is theirs.
 
 
-def judged_by_base(
+def with_base_checks(
     session: Session, workloads: Sequence[ScoredWorkload], arch: str
 ) -> tuple[ScoredWorkload, ...]:
     """Checks whether base was what the tree selects, for workloads of several versions."""

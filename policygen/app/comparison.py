@@ -25,7 +25,7 @@ from policygen.proof.changes import Touched, touched
 from policygen.proof.kernel_calls import (
     Checkout,
     DeviceCall,
-    Wanted,
+    WorkloadFilters,
     WorkloadUnit,
     absent,
     calls,
@@ -95,7 +95,7 @@ def choose_compiles(
 ) -> Compiles:
     """Selects the workloads to compile and the architectures."""
     headers, remarks = _changed_headers(cub, base)
-    selection = Wanted(chosen.pattern, chosen.axes, None if chosen.named else headers)
+    selection = WorkloadFilters(chosen.pattern, chosen.axes, None if chosen.named else headers)
     before = _select_units(base.cub, base.includes, selection, chosen) if base and base.cub else {}
     after = _select_units(cub, cub.include_folders, selection, chosen)
     if not (before or after) and (chosen.named or (chosen.axes and headers)):
@@ -164,14 +164,14 @@ def part_of(compiles: Compiles, shard: tuple[int, int] | None) -> Compiles:
 
 
 def _select_units(
-    cub: Cub, includes: tuple[str, ...], selection: Wanted, chosen: Chosen
+    cub: Cub, includes: tuple[str, ...], selection: WorkloadFilters, chosen: Chosen
 ) -> Mapping[Point, WorkloadUnit]:
     if chosen.checkout is None:
         return calls(cub, includes, selection)
     return sources(cub, includes, selection, chosen.checkout)
 
 
-def _not_compilable(cub: Cub, selection: Wanted, chosen: Chosen) -> list[str]:
+def _not_compilable(cub: Cub, selection: WorkloadFilters, chosen: Chosen) -> list[str]:
     """Lists selected workloads that cannot be compiled, with reasons."""
     if chosen.checkout is None:
         reasons = without_call(cub, selection)

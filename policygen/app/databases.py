@@ -37,7 +37,7 @@ from policygen.report.plots import (
 )
 from policygen.results.agreement import NOT_BOTH, Terms, compare_cases, lone
 from policygen.results.cases import Case, split
-from policygen.results.choice import Can, held_back
+from policygen.results.choice import IsWritable, held_back
 from policygen.results.contents import cover, describe, file_sha256
 from policygen.results.database import expand
 from policygen.results.decisions import ChosenFrom, ChosenRow, Store
@@ -263,7 +263,7 @@ class Ranked:
             files.databases, workloads, self.rules, files.declared, files.confirm
         )
 
-    def next_best(self, workloads: Sequence[ScoredWorkload], can: Can) -> Together:
+    def next_best(self, workloads: Sequence[ScoredWorkload], can: IsWritable) -> Together:
         """Chooses again among the variants that can be expressed."""
         files, rules = self.files, self.rules
         return choose_next(files.databases, workloads, can, rules, files.declared, files.confirm)

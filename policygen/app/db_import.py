@@ -116,7 +116,7 @@ def import_results(
     kernel = gather(tuned, TunedFacts(*facts))
     arch = _arch(kernel, overrides)
     write_kernels([kernel], out, arch=arch, ctk=overrides.ctk, cccl=overrides.cccl, force=force)
-    return told_kernel(kernel, about(out, arch, overrides.ctk, overrides.cccl))
+    return kernel_import_document(kernel, about(out, arch, overrides.ctk, overrides.cccl))
 
 
 def _import_suite(
@@ -146,7 +146,7 @@ def _import_suite(
     write_kernels(suite.kernels, out, arch=arch, ctk=overrides.ctk, cccl=release, force=force)
     # A release without a version counts as unknown.
     known_release = release.rpartition("@")[2] and release
-    return told_suite(suite, tuned, about(out, arch, overrides.ctk, known_release))
+    return suite_import_document(suite, tuned, about(out, arch, overrides.ctk, known_release))
 
 
 def _arch(kernel: TunedKernel, overrides: ImportedAs) -> str:
@@ -245,7 +245,7 @@ def about(out: Path, arch: str, ctk: str, cccl: str) -> About:
     return {"out": str(out), "arch": arch, "ctk": ctk, "cccl": cccl}
 
 
-def told_kernel(kernel: TunedKernel, shared_fields: About) -> DbImport:
+def kernel_import_document(kernel: TunedKernel, shared_fields: About) -> DbImport:
     """Builds the document for an import of one kernel."""
     refused = [
         RefusedRun(point.label, "", point.failure)
@@ -257,7 +257,9 @@ def told_kernel(kernel: TunedKernel, shared_fields: About) -> DbImport:
     return DbImport(**shared_fields, **_merged_fields([kernel], files, parameters, refused))
 
 
-def told_suite(suite: TunedSuite, tuned: Sequence[TunedFile], shared_fields: About) -> DbImport:
+def suite_import_document(
+    suite: TunedSuite, tuned: Sequence[TunedFile], shared_fields: About
+) -> DbImport:
     """Builds the document for an import of a library's benchmarks."""
     by_path: dict[Path, list[TunedFile]] = {}
     for file in tuned:

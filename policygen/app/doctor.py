@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from policygen import __version__, settings, trees
-from policygen.app.session import STORE, heard_store
+from policygen.app.session import STORE, readable_store
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.installation import Requirement, add, again, clone, requirements
 from policygen.model.machine import Check, Doctor
@@ -48,7 +48,7 @@ def examine(cub: str | None = None) -> Doctor:
 
 
 def _checks(cub: str | None) -> Iterator[Check]:
-    yield fine("Python", f"{platform.python_version()}, {nearby(Path(sys.executable))}")
+    yield passed_check("Python", f"{platform.python_version()}, {nearby(Path(sys.executable))}")
     required = requirements()
     yield _packages(required.get("", ()))
     for extra in sorted(required.keys() - {""}):
@@ -63,7 +63,9 @@ def _packages(required: Sequence[Requirement]) -> Check:
     """Checks the packages that every command needs."""
     unmet = [requirement for requirement in required if not requirement.fits]
     if not unmet:
-        return fine("packages", f"all {len(required)} that policygen needs", ("every command",))
+        return passed_check(
+            "packages", f"all {len(required)} that policygen needs", ("every command",)
+        )
     return Check(
         name="packages",
         state="missing",
@@ -79,7 +81,7 @@ def _extra(extra: str, required: Sequence[Requirement]) -> Check:
     if not unmet:
         first, *rest = required
         suffix = f" and {len(rest)} more" if rest else ""
-        return fine(name, f"{first.name} {first.version}{suffix}", needed_by)
+        return passed_check(name, f"{first.name} {first.version}{suffix}", needed_by)
     absent = all(requirement.version is None for requirement in required)
     return Check(
         name=name,
@@ -103,7 +105,7 @@ def _describe_unmet(unmet: Sequence[Requirement]) -> str:
 def _settings() -> Check:
     """Reports the settings file. The tree check reports a broken one."""
     if path := settings.named():
-        return fine("settings", nearby(path))
+        return passed_check("settings", nearby(path))
     return Check(name="settings", state="optional", found=f"no {settings.NAME} is named")
 
 
@@ -139,12 +141,12 @@ def _selected_tree(cub: str | None, folder: Path) -> Check:
     try:
         tree = trees.find_any(cub, folder)
     except PolicygenError as error:
-        return failed("tree", READING, error)
+        return failed_check("tree", READING, error)
     if tree is None:
         return Check(
             name="tree", state="missing", found="no CUB", needed_by=READING, remedy=_fetch()
         )
-    return fine("tree", tree_line(tree), READING)
+    return passed_check("tree", tree_line(tree), READING)
 
 
 def _fetch() -> str:
@@ -161,11 +163,11 @@ def _fetched(folder: Path) -> Check:
         used = {current(folder, library) for library in shipped().libraries}
         descriptions = [_version(folder, version, used) for version in versions]
     except PolicygenError as error:
-        return failed("fetched", (), error)
+        return failed_check("fetched", (), error)
     if not descriptions:
         detail = f"none in {nearby(folder)}"
         return Check(name="fetched", state="optional", found=detail, remedy=_fetch())
-    return fine("fetched", f"{', '.join(descriptions)} in {nearby(folder)}")
+    return passed_check("fetched", f"{', '.join(descriptions)} in {nearby(folder)}")
 
 
 def _version(folder: Path, version: str, used: Container[str | None]) -> str:
@@ -178,17 +180,17 @@ def _other_trees(kind: str, where: str, folder: Path) -> Check:
     try:
         cubs = all_found(folder)[kind]
     except PolicygenError as error:
-        return failed(kind, (), error)
+        return failed_check(kind, (), error)
     if not cubs:
         return Check(name=kind, state="optional", found=f"none {where}")
-    return fine(kind, "; ".join(map(_describe_tree, cubs)))
+    return passed_check(kind, "; ".join(map(_describe_tree, cubs)))
 
 
 def _cache() -> Check:
     try:
         folder = cache_folder()
     except PolicygenError as error:
-        return failed("cache", CACHING, error)
+        return failed_check("cache", CACHING, error)
     place = next(ancestor for ancestor in (folder, *folder.parents) if ancestor.exists())
     try:
         if not place.is_dir():
@@ -204,9 +206,9 @@ def _cache() -> Check:
             remedy="export POLICYGEN_CACHE=FOLDER",
         )
     if place != folder:
-        return fine("cache", f"{nearby(folder)}, not made yet, writable", CACHING)
+        return passed_check("cache", f"{nearby(folder)}, not made yet, writable", CACHING)
     count, size = _size(folder)
-    return fine(
+    return passed_check(
         "cache", f"{nearby(folder)}, {_bytes(size)} in {plural(count, 'file')}, writable", CACHING
     )
 
@@ -246,7 +248,7 @@ def _store() -> Check:
     path = Path(STORE)
     if not path.exists():
         return Check(name="store", state="optional", found=f"no {STORE} in this folder")
-    if (store := heard_store(None)) is None:
+    if (store := readable_store(None)) is None:
         return Check(
             name="store",
             state="optional",
@@ -256,7 +258,7 @@ def _store() -> Check:
     try:
         applies = [entry.state for entry in history(store)]
     except PolicygenError as error:
-        return failed("store", WRITING, error)
+        return failed_check("store", WRITING, error)
     writable = os.access(store, os.W_OK) and os.access(store.absolute().parent, os.W_OK)
     if not writable:
         return Check(
@@ -268,7 +270,9 @@ def _store() -> Check:
         )
     count, in_tree = len(applies), applies.count("applied")
     summary = f"{plural(count, 'apply', 'applies')}, {in_tree} of them in a tree"
-    return fine("store", f"{STORE}, {_bytes(store.stat().st_size)}, {summary}, writable", WRITING)
+    return passed_check(
+        "store", f"{STORE}, {_bytes(store.stat().st_size)}, {summary}, writable", WRITING
+    )
 
 
 SASS = ("verify-sass", "review --run-sass", "demo")
@@ -293,34 +297,38 @@ def check_tools() -> Iterator[Check]:
     try:
         toolchain = find_toolchain()
     except PolicygenError as error:
-        yield failed("nvcc", COMPILING, error, add("cuda"))
+        yield failed_check("nvcc", COMPILING, error, add("cuda"))
     else:
         archs = f"{toolchain.archs[0]} to {toolchain.newest}"
-        yield fine("nvcc", f"{toolchain.version}, {archs}, {nearby(toolchain.nvcc)}", COMPILING)
-        yield tried("compiling", COMPILING, partial(_compile_kernel, toolchain), add("cuda"))
-        yield tried("cuobjdump", SASS, partial(_disassembler, toolchain), add("cuda"))
-    yield tried("c++filt", SASS, partial(_program_version, "c++filt"), "apt-get install binutils")
+        yield passed_check(
+            "nvcc", f"{toolchain.version}, {archs}, {nearby(toolchain.nvcc)}", COMPILING
+        )
+        yield probe_check("compiling", COMPILING, partial(_compile_kernel, toolchain), add("cuda"))
+        yield probe_check("cuobjdump", SASS, partial(_disassembler, toolchain), add("cuda"))
+    yield probe_check(
+        "c++filt", SASS, partial(_program_version, "c++filt"), "apt-get install binutils"
+    )
     yield _hipcc()
-    yield tried("git", GIT, partial(_program_version, "git"), "apt-get install git")
+    yield probe_check("git", GIT, partial(_program_version, "git"), "apt-get install git")
     yield _gpu()
 
 
-def fine(name: str, detail: str, needed_by: tuple[str, ...] = ()) -> Check:
+def passed_check(name: str, detail: str, needed_by: tuple[str, ...] = ()) -> Check:
     """Builds a check that passed."""
     return Check(name=name, state="fine", found=detail, needed_by=needed_by)
 
 
-def tried(
+def probe_check(
     name: str, needed_by: tuple[str, ...], probe: Callable[[], str], remedy: str | None = None
 ) -> Check:
     """Builds a check from the result of a probe."""
     try:
-        return fine(name, probe(), needed_by)
+        return passed_check(name, probe(), needed_by)
     except PolicygenError as error:
-        return failed(name, needed_by, error, remedy)
+        return failed_check(name, needed_by, error, remedy)
 
 
-def failed(
+def failed_check(
     name: str, needed_by: tuple[str, ...], error: PolicygenError, remedy: str | None = None
 ) -> Check:
     """Builds a failed check: missing, with its install command, or broken, with the error."""
@@ -360,12 +368,12 @@ def _hipcc() -> Check:
         hipcc = find_hipcc()
     except MissingToolError as error:
         if error.tool != PROGRAM:
-            return failed(PROGRAM, ISA, error, HIP_REMEDY)
+            return failed_check(PROGRAM, ISA, error, HIP_REMEDY)
         detail = "no hipcc here; machine code of rocPRIM is not compared without it"
         return Check(name=PROGRAM, state="optional", found=detail, needed_by=ISA, remedy=HIP_REMEDY)
     except PolicygenError as error:
-        return failed(PROGRAM, ISA, error, HIP_REMEDY)
-    return tried(PROGRAM, ISA, partial(_compile_with_hipcc, hipcc), HIP_REMEDY)
+        return failed_check(PROGRAM, ISA, error, HIP_REMEDY)
+    return probe_check(PROGRAM, ISA, partial(_compile_with_hipcc, hipcc), HIP_REMEDY)
 
 
 def _compile_with_hipcc(hipcc: Hipcc) -> str:
@@ -402,7 +410,7 @@ def _gpu() -> Check:
         message = _first_line(error.stderr) if isinstance(error, ProcessError) else str(error)
         return absent.model_copy(update={"found": f"nvidia-smi does not answer: {message}"})
     rows = [row for row in output.splitlines() if row.strip()]
-    return fine("GPU", "; ".join(map(_describe_gpu, rows))) if rows else absent
+    return passed_check("GPU", "; ".join(map(_describe_gpu, rows))) if rows else absent
 
 
 def _describe_gpu(row: str) -> str:

@@ -7,7 +7,7 @@ from importlib import metadata
 import numpy as np
 
 from policygen import __version__
-from policygen.app.doctor import failed, fine
+from policygen.app.doctor import failed_check, passed_check
 from policygen.errors import PolicygenError, ProcessError
 from policygen.gpu.machine import (
     ClockState,
@@ -70,7 +70,7 @@ def _checks() -> Iterator[Check]:
         yield from _gpu(gpu)
     yield _compiler(toolchain, listed)
     count = workers_of(None)
-    yield fine(
+    yield passed_check(
         "compiles",
         f"{count} at once: {os.cpu_count()} cores, and {MEMORY // _GIB} GiB of free memory for"
         " each compile",
@@ -121,7 +121,9 @@ def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
     if driver is None:
         return _problem("driver", "missing", "no driver of NVIDIA here", DRIVER.format(required))
     if int(driver.partition(".")[0]) >= required:
-        return fine("driver", f"{driver}; CUDA {major} needs {required} or newer", NEEDED_BY)
+        return passed_check(
+            "driver", f"{driver}; CUDA {major} needs {required} or newer", NEEDED_BY
+        )
     older = max(
         (release for release, first_driver in DRIVERS.items() if first_driver <= _major(driver)),
         default=None,
@@ -144,9 +146,9 @@ def _gpu(gpu: ListedGpu) -> Iterator[Check]:
     name, state = f"GPU {gpu.number}", gpu_state(gpu.uuid)
     description = f"{gpu.name}, {gpu.arch}"
     if state is None:
-        yield fine(name, f"{description}; its clocks and limits are not known", NEEDED_BY)
+        yield passed_check(name, f"{description}; its clocks and limits are not known", NEEDED_BY)
         return
-    yield fine(name, ", ".join([description, *_facts(state)]), NEEDED_BY)
+    yield passed_check(name, ", ".join([description, *_facts(state)]), NEEDED_BY)
     if state.divided:
         detail = "divided into several (MIG): its parts share memory and power with each other"
         yield Check(name=f"{name} MIG", state="optional", found=detail, needed_by=NEEDED_BY)
@@ -190,7 +192,7 @@ def _use(name: str, state: GpuState) -> Check:
         return Check(name=name, state="optional", found=detail, needed_by=NEEDED_BY)
     other_pids = [pid for pid in state.processes if pid != os.getpid()]
     if not other_pids:
-        return fine(name, "no other process computes on it", NEEDED_BY)
+        return passed_check(name, "no other process computes on it", NEEDED_BY)
     numbers = ", ".join(map(str, other_pids))
     subject = "1 other process computes on it, and disturbs"
     if len(other_pids) > 1:
@@ -202,18 +204,18 @@ def _use(name: str, state: GpuState) -> Check:
 def _compiler(toolchain: Toolchain | PolicygenError, gpus: tuple[ListedGpu, ...]) -> Check:
     """Checks whether nvcc compiles for the GPUs present."""
     if isinstance(toolchain, PolicygenError):
-        return failed("nvcc", NEEDED_BY, toolchain, add("measure"))
+        return failed_check("nvcc", NEEDED_BY, toolchain, add("measure"))
     archs = f"{toolchain.archs[0]} to {toolchain.newest}"
     missing = sorted({gpu.arch for gpu in gpus} - set(toolchain.archs))
     if missing:
         detail = f"{toolchain.version} compiles for {archs}, and not for {', '.join(missing)}"
         return _problem("nvcc", "broken", detail, "CUDA_HOME with a toolkit that does")
-    return fine("nvcc", f"{toolchain.version}, compiles for {archs}", NEEDED_BY)
+    return passed_check("nvcc", f"{toolchain.version}, compiles for {archs}", NEEDED_BY)
 
 
 def _package(name: str, user: str) -> Check:
     try:
-        return fine(name, metadata.version(name), (user,))
+        return passed_check(name, metadata.version(name), (user,))
     except metadata.PackageNotFoundError:
         return Check(
             name=name,
@@ -231,7 +233,7 @@ def _permission() -> Check:
             "root may lock clocks (nvidia-smi --lock-gpu-clocks), where no container forbids it;"
             " policygen never does"
         )
-        return fine("clocks", detail, NEEDED_BY)
+        return passed_check("clocks", detail, NEEDED_BY)
     detail = (
         "this user may not lock clocks, which takes root: they follow temperature and power."
         " Base and variants run in turns, so that it weighs on both; and samples of a GPU that is"
@@ -251,7 +253,7 @@ def _noise(gpu: str) -> Check:
         for seconds, share in zip(TIMES, shares, strict=True)
     )
     detail = f"a run differs from the next by {deviations}, as known of: {prior.origin}"
-    return fine(f"noise of {gpu}", detail, NEEDED_BY)
+    return passed_check(f"noise of {gpu}", detail, NEEDED_BY)
 
 
 def _problem(name: str, state: CheckState, detail: str, remedy: str) -> Check:

@@ -19,7 +19,7 @@ from policygen.planning import legacy
 from policygen.planning.judge import judge
 from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
-from policygen.planning.saved import again, served
+from policygen.planning.saved import remake_plan, served
 from policygen.proof.oracle import Compiler
 from policygen.proof.outside_inputs import unprovable
 from policygen.report.plan_views import effect_summary
@@ -78,7 +78,7 @@ class Planned:
         return changed_headers(self.plan, self.data)
 
 
-def proven(planned: Planned) -> Effect:
+def prove_plan(planned: Planned) -> Effect:
     """Proves the effect of a plan. Raises an error if it differs from what was planned."""
     effect = effect_of(planned.plan, planned.tree, planned.compiler, planned.changed)
     if effect.wrong:
@@ -126,7 +126,7 @@ def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWor
     if mode == "update":
         return _update_families(planned, planner, scored)
     written = (action.benchmark for action in plan.actions if action.written)
-    remarks = legacy.left(legacy.headers_beside(written, plan.cub, headers))
+    remarks = legacy.report_unchanged_families(legacy.headers_beside(written, plan.cub, headers))
     if mode == "warn":
         remarks += unlike(plan, planned.tree, planned.compiler)
     return _with_remarks(plan, remarks)
@@ -139,7 +139,7 @@ def _update_families(planned: Planned, planner: Planner, scored: Sequence[Scored
     families = _older_planner(planned, planner, held).plan(results)
     plan = legacy.joined(plan_of_returns, families, held, planned.data)
     if planner.prove and plan_of_returns.edits and families.edits:
-        proven(replace(planned, plan=plan))
+        prove_plan(replace(planned, plan=plan))
     remarks = served(families, headers)
     shown_values = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
     remarks += legacy.unread(plan, headers)
@@ -152,7 +152,7 @@ def families_again(planned: Planned, planner: Planner, plan: Plan) -> Plan:
     """Recomputes the families of a saved plan; `planned` has the plan without them."""
     results, held = legacy.results_for(planned.plan, plan.results, planned.compiler.headers)
     older = _older_planner(planned, planner, held)
-    families = again(older, legacy.part(plan, legacy=True), results)
+    families = remake_plan(older, legacy.part(plan, legacy=True), results)
     return legacy.joined(planned.plan, families, held, planned.data)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from policygen import trees
-from policygen.app.change import judged_by_base
+from policygen.app.change import with_base_checks
 from policygen.app.databases import Ranked, ranked
 from policygen.app.filters import parse_target
 from policygen.app.inputs import ResultFiles
@@ -25,9 +25,9 @@ from policygen.model.results import Rules, ScoredWorkload
 from policygen.model.trees import Cub, numbers
 from policygen.model.tuning import Policies, Question
 from policygen.planning.emitter import Emitter, judge, questions
-from policygen.planning.measured import several
+from policygen.planning.measured import mixed_version_remarks
 from policygen.proof.ask import ask_policies
-from policygen.proof.probe import AskedTree
+from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.proof.units import overlay
 from policygen.results.cases import NOT_ASKED
@@ -62,7 +62,7 @@ def emit_selectors(
         emitter = _emitter(ranking, compiler, target, force=force)
         structs = emitter.structs
         selected = _selected_workloads(ranking.workloads(cub.version), algorithms, cub.version)
-        judged = judged_by_base(session, selected, target)
+        judged = with_base_checks(session, selected, target)
         tuned = emitter.emit([ranking.files.named(workload) for workload in judged])
     all_actions = [
         *(a for selector in tuned for p in selector.parts for a in p.actions),
@@ -121,7 +121,7 @@ class _Compiler:
     def __call__(
         self, questions: Sequence[Question], first: tuple[str, ...] = (), language: int = 17
     ) -> Policies:
-        tree = AskedTree(self.cub.version, (*first, *self.cub.include_folders), {})
+        tree = QueriedTree(self.cub.version, (*first, *self.cub.include_folders), {})
         return ask_policies(questions, tree, self.toolchain, std=language, progress=self.progress)
 
 
@@ -225,7 +225,7 @@ def _remarks(actions: Sequence[EmitAction], version: str) -> Iterator[str]:
             f"measured on CCCL {measured}, and the header is for CUB {version}, whose kernels and"
             " policies may be others: what was faster there can be slower here; measure it again"
         )
-    yield from several((action.name, action.cccl) for action in written)
+    yield from mixed_version_remarks((action.name, action.cccl) for action in written)
 
 
 def _nothing_to_emit(actions: Sequence[EmitAction]) -> InputError:

@@ -15,7 +15,7 @@ from policygen.model.results import Measured, PointRatio, Rules, ScoredVariant
 from policygen.model.reviews import Evidence
 from policygen.model.selection import Differing
 from policygen.model.workload import BASE, Point, parse_label
-from policygen.planning.measured import Measurement, arch_of, measurements, others
+from policygen.planning.measured import Measurement, arch_of, measurements, rejected_variants
 from policygen.planning.places import PlacedResult, find_places
 from policygen.proof.changes import Touched
 from policygen.results.ranking import Warnings, open_cases, rank, scored_variant
@@ -109,7 +109,7 @@ def find_evidence(
                 ctk=measurement.scored.ctk,
                 cccl=measurement.scored.cccl,
                 databases=inputs.named(measurement.scored).databases,
-                rejected=others(
+                rejected=rejected_variants(
                     measurement, proof[0].variant, written.instead.get(measurement.point)
                 ),
             )

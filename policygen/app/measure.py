@@ -16,7 +16,7 @@ from policygen.app.measured_workloads import (
     work_folder,
 )
 from policygen.app.session import Session, check_serves
-from policygen.bindings.own_kernels import taken_kernel
+from policygen.bindings.own_kernels import active_kernel
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.checkout_rounds import NvbenchSettings, controlling_nvbench, nvbench_options
 from policygen.gpu.compiling import CompiledWorkload, ObjectCompiler, runtime_of
@@ -373,7 +373,7 @@ PHASE = "profiling"
 
 def profiler() -> Path:
     """Finds ncu. Raises before anything is measured if the kernel cannot be profiled."""
-    if taken_kernel() is None:
+    if active_kernel() is None:
         raise InputError(
             "--ncu is for kernels of your own: a call of CUB's is several kernels",
             "Name the file of one: --workload FILE",
@@ -391,7 +391,7 @@ def keep_achieved(
     keeps: Keeps,
 ) -> None:
     """Records the achieved occupancy of each variant on each runtime workload."""
-    maker = taken_kernel()
+    maker = active_kernel()
     assert maker is not None
     targets = [
         (spot, unit)
@@ -450,7 +450,7 @@ def sanitized(
 
 def keep_kernel(rows: MeasuringSession) -> None:
     """Records what the numbers in labels stand for."""
-    maker = taken_kernel()
+    maker = active_kernel()
     if maker is None:
         return
     parameters = maker.given.every_parameter
@@ -462,5 +462,5 @@ def keep_kernel(rows: MeasuringSession) -> None:
 
 def keep_bandwidth(rows: MeasuringSession, controller: Controller) -> None:
     """Measures the memory copy bandwidth once, for comparison with kernel times."""
-    if taken_kernel() is not None and (bandwidth := controller.bandwidth()) is not None:
+    if active_kernel() is not None and (bandwidth := controller.bandwidth()) is not None:
         keep_peak(rows.writer, rows.number, bandwidth)

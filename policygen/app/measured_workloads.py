@@ -11,7 +11,7 @@ from policygen.app.inputs import benchmarks_of
 from policygen.app.reading import open_tree
 from policygen.app.session import Session, check_serves
 from policygen.bindings.load import bound
-from policygen.bindings.own_kernels import taken_kernel
+from policygen.bindings.own_kernels import active_kernel
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.compiling import (
     CompiledWorkload,
@@ -262,7 +262,7 @@ def _as_kernels(
     prepared: Mapping[Point, _PreparedWorkload], arch: str
 ) -> dict[Point, OpenedWorkload]:
     """Opens the workloads of a custom kernel, which need no compiler query."""
-    maker = taken_kernel()
+    maker = active_kernel()
     return {
         point: OpenedWorkload(
             KernelWorkload(maker, benchmark, point, arch), replace(space, only=maker.only), runs

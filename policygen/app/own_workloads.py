@@ -12,8 +12,8 @@ from policygen.app.emit import check_takes_selectors
 from policygen.app.filters import Filter
 from policygen.app.session import Session
 from policygen.bindings.load import bindings, bound, own_binding, types, units_of
-from policygen.bindings.own_kernels import KernelMaker, kept_as_kernel
-from policygen.bindings.own_workloads import OwnMaker, beside, call_named, kept_as_taken
+from policygen.bindings.own_kernels import KernelMaker, activate_kernel
+from policygen.bindings.own_workloads import OwnMaker, activate_workload, beside, call_named
 from policygen.errors import InputError
 from policygen.headers.benchmark_sources import read_kernel
 from policygen.model.own_workload import OwnWorkload
@@ -96,7 +96,7 @@ def is_kernel(path: Path) -> bool:
 def taking(path: Path) -> Iterator[OwnMaker]:
     """Reads a workload's file and adds it to the bindings for a block."""
     maker = OwnMaker(path, load_toml(path, OwnWorkload), types().types, types().spellings)
-    with kept_as_taken(maker):
+    with activate_workload(maker):
         _forget()
         try:
             yield maker
@@ -107,7 +107,7 @@ def taking(path: Path) -> Iterator[OwnMaker]:
 @contextmanager
 def taking_kernel(maker: KernelMaker) -> Iterator[KernelMaker]:
     """Adds a kernel to the bindings for a block."""
-    with kept_as_kernel(maker):
+    with activate_kernel(maker):
         _forget()
         try:
             yield maker

@@ -46,7 +46,7 @@ from policygen.model.tuning import Policies, Question
 from policygen.model.workload import Point, axis_name, in_words
 from policygen.opening import read_named
 from policygen.proof.ask import ask_policies
-from policygen.proof.probe import AskedTree
+from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import Workload, overlay
 from policygen.steps import Progress
@@ -285,7 +285,7 @@ def _header_policies(
 ) -> Policies:
     """Asks the compiler what the header's selectors return."""
     include = f"{shipped().tree.tunings}/{header.path.name}"
-    tree = AskedTree(
+    tree = QueriedTree(
         session.cub.version,
         (overlay(header.path.name, header.text), *session.cub.include_folders),
         {},

@@ -18,7 +18,7 @@ from policygen.app.databases import Ranked, ranked
 from policygen.app.effect import Planned, families_again, with_families
 from policygen.app.emit import taken_by_selectors
 from policygen.app.inputs import ResultFiles
-from policygen.app.reading import looked, open_tree
+from policygen.app.reading import open_tree, with_detected_bindings
 from policygen.app.session import Session
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, PolicygenError
@@ -30,14 +30,20 @@ from policygen.model.results import ScoredWorkload
 from policygen.model.trees import Cub, numbers
 from policygen.model.workload import Point, axes, axis_name, in_words, point_of
 from policygen.planning.legacy import part
-from policygen.planning.measured import RUN, base_remarks, measurements, related, several
+from policygen.planning.measured import (
+    RUN,
+    base_remarks,
+    measurements,
+    mixed_version_remarks,
+    related,
+)
 from policygen.planning.memory import check_tree, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
-from policygen.planning.saved import again, check_decisions, check_same, served
+from policygen.planning.saved import check_decisions, check_same, remake_plan, served
 from policygen.report.console import plural
 from policygen.results.cases import NOT_ASKED, split
-from policygen.results.choice import Can
+from policygen.results.choice import IsWritable
 from policygen.results.together import Together
 from policygen.trees.manifest import shipped
 
@@ -95,7 +101,7 @@ def plan_ranked(
     def choose_together(cases: Sequence[PlacedResult]) -> Together:
         return results.choose([case.measurement.scored for case in cases])
 
-    def next_best(cases: Sequence[PlacedResult], can: Can) -> Together:
+    def next_best(cases: Sequence[PlacedResult], can: IsWritable) -> Together:
         return results.next_best([case.measurement.scored for case in cases], can)
 
     sources, spaces = TuningTree(tree.cub, compiler.headers, data), results.files.spaces
@@ -103,7 +109,7 @@ def plan_ranked(
     plan = planner.plan(workloads)
     replaced_versions = {action.cccl for action in plan.actions if action.before is not None}
     remarks = base_remarks(plan, version, measured_trees(session, measured_on, replaced_versions))
-    remarks += several(
+    remarks += mixed_version_remarks(
         (in_words(action.benchmark, action.workload), action.cccl)
         for action in plan.actions
         if action.written
@@ -144,7 +150,7 @@ def read_plan(session: Session, path: Path) -> Planned:
     check_tree(plan, data)
     sources, joint = TuningTree(tree.cub, compiler.headers, data), remembered(plan.joint)
     planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
-    replanned = again(planner, part(plan, legacy=False), plan.results)
+    replanned = remake_plan(planner, part(plan, legacy=False), plan.results)
     draft = Planned(replanned, tree, data, compiler)
     if plan.options.legacy == "update" and tree.cub.has_selectors:
         replanned = families_again(draft, planner, plan)
@@ -344,7 +350,7 @@ def _takes_selectors(version: str) -> bool:
 def _fetched_tree(version: str) -> Cub | None:
     """Returns a version's tree if it was fetched."""
     with suppress(InputError):
-        return looked(trees.find(version, Path.cwd()))
+        return with_detected_bindings(trees.find(version, Path.cwd()))
     return None
 
 

@@ -28,7 +28,7 @@ from policygen.process import threads
 from policygen.proof.ask import compiler_of
 from policygen.proof.kernel_build import KernelTools, Tools
 from policygen.proof.oracle import Compiler
-from policygen.proof.probe import Asked
+from policygen.proof.probe import SiteQuery
 from policygen.proof.sites import marked_members, with_new_families
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.rocprim.assembly import HipTools
@@ -65,7 +65,7 @@ class ReadTree:
             for header in matching
         }
 
-    def marked_for(self, places: Iterable[Asked]) -> Mapping[str, Marked]:
+    def marked_for(self, places: Iterable[SiteQuery]) -> Mapping[str, Marked]:
         """Returns marked copies of headers, each in the dialect that decides its site."""
         if self.cub.has_selectors:
             return self.marked(self.cub.dialect)
@@ -155,7 +155,7 @@ _INCLUDED = re.compile(rb"#\s*include\s*<cub/device/dispatch/tuning/(\w+\.cuh)>"
 # Detecting the bindings for a tree's headers: one version of CUB covers many states of main.
 
 
-def looked(cub: Cub) -> Cub:
+def with_detected_bindings(cub: Cub) -> Cub:
     """Returns the tree with the bindings that fit its headers; its version is a first guess."""
     if cub.version == UNKNOWN:
         return cub

@@ -12,7 +12,7 @@ from policygen.model.selection import Comparison, Resolution
 from policygen.model.trees import Dialect
 from policygen.proof.ask import compiler_of
 from policygen.proof.changes import compare_resolutions
-from policygen.proof.probe import Asked
+from policygen.proof.probe import SiteQuery
 from policygen.proof.sites import places, remarks
 from policygen.proof.values import resolve
 from policygen.steps import Progress
@@ -73,14 +73,14 @@ def ask_values(
 
 def _selected_sites(
     tree: ReadTree, where: Filter, only: Dialect | None = None
-) -> tuple[Asked, ...]:
+) -> tuple[SiteQuery, ...]:
     """Returns the selected sites with their workloads."""
     header_names = frozenset(tree.paths)
     all_sites = places(tree.cub, tree.headers, where.pattern, where.values, header_names)
     return tuple(place for place in all_sites if only in {None, place.site.dialect})
 
 
-def _archs(tree: ReadTree, where: Filter, sites: Sequence[Asked]) -> tuple[str, ...]:
+def _archs(tree: ReadTree, where: Filter, sites: Sequence[SiteQuery]) -> tuple[str, ...]:
     names = {place.site.header for place in sites}
     headers = [header for header in tree.headers if header.name in names]
     return chosen_archs(where.archs, headers, tree.headers)

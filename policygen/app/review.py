@@ -30,7 +30,7 @@ from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.proof.ask import compiler_of
 from policygen.proof.changes import (
-    Known,
+    ReviewContext,
     compare_resolutions,
     inherited,
     reviewed,
@@ -107,7 +107,7 @@ def review_change(
     shown = archs.known | {row.arch for row in different}
     databases = find_databases(plan, files, remarks)
     written = Written(plan, change.after, different, named_variants(entries, different), progress)
-    facts = Known(
+    facts = ReviewContext(
         find_evidence(databases, written, parse_gpus(gpus)),
         change.findings(),
         _unreachable_entries(
@@ -159,7 +159,7 @@ def _without_compiler(
     """
     entries = touched(change.before.headers, change.after.headers)
     findings = change.findings() if entries else ()
-    reviewed_entries, _ = reviewed(entries, (), Known((), findings, ()))
+    reviewed_entries, _ = reviewed(entries, (), ReviewContext((), findings, ()))
     remark = "nobody asked the compiler" if change.contents else "no tuning header differs"
     remarks = (*change.remarks, remark)
     return Review(
@@ -233,7 +233,9 @@ def _family_remarks(
     if not after.cub.has_selectors:
         return []
     headers = {header.name: header for header in after.headers}
-    remarks = legacy.left(legacy.headers_beside(changed, after.cub, headers) - set(families))
+    remarks = legacy.report_unchanged_families(
+        legacy.headers_beside(changed, after.cub, headers) - set(families)
+    )
     if plan is not None and plan.options.legacy == "warn":
         remarks += unlike(plan, after, open_compiler(after, progress=progress)[1])
     return remarks

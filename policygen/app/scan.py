@@ -5,7 +5,7 @@ from pathlib import Path
 
 from policygen import trees
 from policygen.app.filters import EVERYTHING, Filter, parse_archs
-from policygen.app.session import Note, Session, open_session, tell_interrupted, unsaid
+from policygen.app.session import Note, Session, discard_note, open_session, tell_interrupted
 from policygen.errors import InputError, SourceError, anchored, listed
 from policygen.headers.scan import algorithm, matches, scan_headers, select_families
 from policygen.model.arch import arch_number
@@ -22,7 +22,7 @@ def scan_tunings(
     cached: bool = True,
     selectors: bool = False,
     library: Library | None = None,
-    note: Note = unsaid,
+    note: Note = discard_note,
 ) -> tuple[Scan, tuple[SourceError, ...]]:
     """Reads a tree, or some of its headers. Also returns the errors of unreadable headers."""
     tree, paths = tree_and_headers(where.headers, cub, note, library)
@@ -45,7 +45,7 @@ def chosen_families(
 
 
 def tree_and_headers(
-    names: Sequence[str], cub: str | None, note: Note = unsaid, library: Library | None = None
+    names: Sequence[str], cub: str | None, note: Note = discard_note, library: Library | None = None
 ) -> tuple[Cub, tuple[Path, ...]]:
     """Returns the tree with the named headers, or with all of them."""
     files = {name: Path(name) for name in names if Path(name).is_file()}

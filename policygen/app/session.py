@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import trees
-from policygen.app.reading import looked
+from policygen.app.reading import with_detected_bindings
 from policygen.errors import InputError
 from policygen.model.results import DataWarning
 from policygen.model.trees import CALLED, Cub, Headers, Library
@@ -28,7 +28,7 @@ Note = Callable[[str], None]
 """Receives messages that are not errors but worth knowing."""
 
 
-def unsaid(_text: str) -> None:
+def discard_note(_text: str) -> None:
     """Discards a note."""
 
 
@@ -40,7 +40,7 @@ class Session:
     named: Path | None = None
     """The named store; if None, the default store of the current folder."""
     progress: Progress | None = None
-    note: Note = unsaid
+    note: Note = discard_note
 
     @property
     def root(self) -> Path:
@@ -61,7 +61,7 @@ def open_session(
     bound: bool = True,
     library: Library | None = None,
     progress: Progress | None = None,
-    note: Note = unsaid,
+    note: Note = discard_note,
 ) -> Session:
     """Opens the named tree, or finds one. With `whole`, raises an error if a write was interrupted.
 
@@ -70,7 +70,7 @@ def open_session(
     """
     store_path = None if store is None else Path(store)
     tree = trees.find(cub, Path.cwd(), library)
-    session = Session(looked(tree) if bound else tree, store_path, progress, note)
+    session = Session(with_detected_bindings(tree) if bound else tree, store_path, progress, note)
     tell_interrupted(session, whole=whole)
     return session
 
@@ -100,7 +100,7 @@ def tell_interrupted(session: Session, *, whole: bool = False) -> None:
 def interruption(session: Session) -> InputError | None:
     """Returns an error if a write to the tree is in progress or was interrupted, else None."""
     leftover_files = [path for folder in tuning_folders(session.cub) for path in leftovers(folder)]
-    known_store = heard_store(session.named)
+    known_store = readable_store(session.named)
     if not (leftover_files or known_store):
         return None
     interruptions = interrupted(known_store, session.root) if known_store else ()
@@ -142,7 +142,7 @@ def own_store(path: str | Path | None = None) -> Path:
     return store
 
 
-def heard_store(path: Path | None) -> Path | None:
+def readable_store(path: Path | None) -> Path | None:
     """Returns the store if it exists and may be read; the store of another user is ignored."""
     store = path or Path(STORE)
     return store if store.is_file() and (path or is_own(store)) else None
@@ -206,7 +206,7 @@ def other_tree(session: Session, text: str) -> Cub:
     except InputError:
         if Path(text).exists():
             raise
-        return looked(open_revision(session.cub, text))
+        return with_detected_bindings(open_revision(session.cub, text))
 
 
 def list_trees(cub: str | None = None) -> Headers:

@@ -7,10 +7,10 @@ from pathlib import Path
 from policygen import trees
 from policygen.app.session import (
     Session,
-    heard_store,
     interruption,
     offers_code,
     open_session,
+    readable_store,
     store_option_of,
 )
 from policygen.errors import InputError
@@ -31,7 +31,7 @@ EFFECT, SASS = ("verify-effect", "apply"), ("verify-sass",)
 def tree_status(cub: str | None = None, store: str | Path | None = None) -> Status:
     """Inspects a tree and its store without changing anything."""
     session = open_session(cub, store, bound=False)
-    known_store = heard_store(session.named)
+    known_store = readable_store(session.named)
     applies, undone = _applies(known_store, session.root) if known_store else ((), 0)
     problem = interruption(session)
     proofs = _proofs(known_store, session)

@@ -20,8 +20,8 @@ from policygen.app.search import Observer, SearchWanted, search_variants
 from policygen.app.search_places import SearchMachines
 from policygen.app.session import Session, check_serves
 from policygen.bindings.load import own_binding
-from policygen.bindings.own_kernels import FAMILIES, KernelMaker, taken_kernel
-from policygen.bindings.own_workloads import taken, taken_header
+from policygen.bindings.own_kernels import FAMILIES, KernelMaker, active_kernel
+from policygen.bindings.own_workloads import active_workload, taken_header
 from policygen.errors import InputError
 from policygen.gpu.rungs import Asked
 from policygen.gpu.units import WorkloadRun, runs_of
@@ -67,7 +67,7 @@ def tune_program(
     header. The header of a custom kernel keeps its values for other GPUs.
     """
     check_serves("tune", session.cub)
-    kernel = taken_kernel()
+    kernel = active_kernel()
     if kernel is None:
         check_takes_selectors(session.cub)
     else:
@@ -101,7 +101,7 @@ def tune_program(
         )
     if emitted is None:
         return TunedProgram(searched=searched, emitted=None, header=None)
-    example = None if taken() is None else str(example_names(header.path)[0])
+    example = None if active_workload() is None else str(example_names(header.path)[0])
     return TunedProgram(
         searched=searched, emitted=emitted, header=str(header.path), example=example
     )
@@ -136,7 +136,7 @@ def example_names(header: Path) -> tuple[Path, Path]:
 
 def example_places(header: Path) -> tuple[Path, ...]:
     """Returns the files that are written beside a header; only custom workloads have any."""
-    return () if taken() is None else example_names(header)
+    return () if active_workload() is None else example_names(header)
 
 
 def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
@@ -285,7 +285,7 @@ def emitted_kernel(
     rules: Rules | None = None,
 ) -> KernelHeader | None:
     """Implements `policygen emit` for a custom kernel; None if no kernel is loaded."""
-    maker = taken_kernel()
+    maker = active_kernel()
     if maker is None:
         return None
     if header is None or len(archs) != 1:

@@ -53,7 +53,7 @@ class TreeText:
 def read_as(cub: Cub, bindings: Iterable[Binding], tree: TreeText) -> str:
     """Returns the version with which to read a tree's bindings, plus the rows that override it."""
     version = numbers(cub.version)
-    overrides: dict[str, Other] = {}
+    overrides: dict[str, RowOverride] = {}
     if cub.library != "cub":
         return as_read(cub.version, _declared(bindings, version, tree))
     if not tree.exists(CONFIG):
@@ -63,7 +63,7 @@ def read_as(cub: Cub, bindings: Iterable[Binding], tree: TreeText) -> str:
         overrides |= _overrides({group: row for group, (row, _) in sites.items()}, version)
         for group, (row, names) in sites.items():
             if row is not None and names:
-                overrides[group.name] = Other(group.rows.index(row), names)
+                overrides[group.name] = RowOverride(group.rows.index(row), names)
         read = [row for row, _ in sites.values() if row is not None]
         overrides |= _overrides(_families(binding, version, tree, read), version)
         overrides |= _overrides(_benchmarks(binding, version, tree, read), version)
@@ -71,7 +71,7 @@ def read_as(cub: Cub, bindings: Iterable[Binding], tree: TreeText) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class RowOverride:
     """A row that replaces the one for the version; no row if none holds."""
 
     row: int | None
@@ -86,9 +86,9 @@ class Other:
 
 def _declared(
     bindings: Iterable[Binding], version: tuple[int, ...], tree: TreeText
-) -> dict[str, Other]:
+) -> dict[str, RowOverride]:
     """Finds the sites whose header declares another hub than the one for its version."""
-    overrides: dict[str, Other] = {}
+    overrides: dict[str, RowOverride] = {}
     for binding in bindings:
         row_by_group: dict[Alternatives[Site], Site | None] = {}
         for group in groups(binding.algorithm, binding.sites):
@@ -117,10 +117,10 @@ class Alternatives(Generic[Row]):
 
 def _overrides(
     row_by_group: Mapping[Alternatives[Row], Row | None], version: tuple[int, ...]
-) -> dict[str, Other]:
+) -> dict[str, RowOverride]:
     """Returns the rows that differ from the version's own, as indices in their groups."""
     return {
-        group.name: Other(None if row is None else group.rows.index(row))
+        group.name: RowOverride(None if row is None else group.rows.index(row))
         for group, row in row_by_group.items()
         if row is not guess(group.rows, version)
     }
@@ -319,21 +319,23 @@ def nearest_first(rows: Sequence[Row], version: tuple[int, ...]) -> list[Row]:
     return [*current, *reversed(older), *newer]
 
 
-def as_read(version: str, overrides: Mapping[str, Other]) -> str:
+def as_read(version: str, overrides: Mapping[str, RowOverride]) -> str:
     """Returns a version followed by the rows that override its own."""
     parts = [f"{name}={row}" for name, row in sorted(overrides.items())]
     return f"{version}+{','.join(parts)}" if parts else version
 
 
 @lru_cache(maxsize=64)
-def read(version: str) -> dict[str, Other]:
+def read(version: str) -> dict[str, RowOverride]:
     """Parses the rows that override the version's own, by group."""
     rows = {}
     for part in filter(None, version.partition("+")[2].split(",")):
         name, _, row_text = part.partition("=")
         row, *names = row_text.split("|")
         pairs = (pair.partition(">") for pair in names)
-        rows[name] = Other(None if row == NONE else int(row), {old: new for old, _, new in pairs})
+        rows[name] = RowOverride(
+            None if row == NONE else int(row), {old: new for old, _, new in pairs}
+        )
     return rows
 
 
@@ -354,7 +356,7 @@ def chosen(
     return tuple(kept[id(row)] for row in rows if id(row) in kept)
 
 
-def _with_names(row: Row, override: Other) -> Row:
+def _with_names(row: Row, override: RowOverride) -> Row:
     if not isinstance(row, Site) or not override.renamed:
         return row
     return cast("Row", respelled(row, override.renamed))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from policygen.bindings.fit import chosen
-from policygen.bindings.own_kernels import KernelMaker, taken_kernel
-from policygen.bindings.own_workloads import OwnBinding, call_named, serving, taken
+from policygen.bindings.own_kernels import KernelMaker, active_kernel
+from policygen.bindings.own_workloads import OwnBinding, active_workload, call_named, serving
 from policygen.bindings.words import ladder
 from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import InputError
@@ -185,7 +185,7 @@ def bindings() -> tuple[Binding, ...]:
             if (first_path := path_by_name.setdefault(name, path)) != path:
                 raise InputError(f"{path}: {name} is bound already", f"by {first_path}; rename it")
         binding_by_algorithm[binding.algorithm] = (
-            binding if previous is None else joined(previous, binding)
+            binding if previous is None else merge_bindings(previous, binding)
         )
     return tuple(binding_by_algorithm.values())
 
@@ -193,9 +193,9 @@ def bindings() -> tuple[Binding, ...]:
 def identity() -> str:
     """Returns a digest of all binding files and of the active user workload or kernel."""
     paths = [*_files(), *_own_paths(), folder("schemas") / "words.toml"]
-    maker = taken()
+    maker = active_workload()
     own_text = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
-    if (kernel := taken_kernel()) is not None:
+    if (kernel := active_kernel()) is not None:
         own_text += f"{kernel.name} {kernel.given.model_dump_json()}"
     return digest(own_text, *(path.read_bytes() for path in paths))
 
@@ -256,7 +256,7 @@ def bound(version: str) -> tuple[Bound, ...]:
     A user workload joins its algorithm's benchmarks; a user kernel is an algorithm by itself.
     """
     algorithms = _bound_by_files(version)
-    if (kernel := taken_kernel()) is not None:
+    if (kernel := active_kernel()) is not None:
         return (*algorithms, _kernel_algorithm(kernel))
     workload = own_binding(version)
     return (
@@ -295,7 +295,7 @@ def _bound_by_files(version: str) -> tuple[Bound, ...]:
 @cache
 def own_binding(version: str) -> OwnBinding | None:
     """Returns the active user workload as a benchmark of a CUB version."""
-    maker = taken()
+    maker = active_workload()
     if maker is None or library_of(version) != "cub":
         return None
     algorithms = _bound_by_files(version)
@@ -367,7 +367,7 @@ def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
 @cache
 def units_of(benchmark: str) -> tuple[Unit, ...]:
     """Returns the units of a benchmark in any version, since results may come from all of them."""
-    if (maker := taken()) is not None and benchmark == maker.name:
+    if (maker := active_workload()) is not None and benchmark == maker.name:
         calls = [call for binding in bindings() for call in binding.own]
         return units_of(call_named(maker.given.algorithm, calls).like)
     return tuple(
@@ -417,7 +417,7 @@ def is_joined(binding: Binding) -> bool:
     return not (binding.sites or binding.families or binding.selectors or binding.hubs)
 
 
-def joined(binding: Binding, addition: Binding) -> Binding:
+def merge_bindings(binding: Binding, addition: Binding) -> Binding:
     """Returns an algorithm with another file's benchmarks, runs and types added."""
     return binding.model_copy(
         update={

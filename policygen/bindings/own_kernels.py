@@ -275,13 +275,13 @@ def _range(numbers: tuple[int, ...]) -> str:
 _TAKEN: list[KernelMaker] = []
 
 
-def taken_kernel() -> KernelMaker | None:
+def active_kernel() -> KernelMaker | None:
     """Returns the active user kernel, which `bound` adds to the bindings of the files."""
     return _TAKEN[-1] if _TAKEN else None
 
 
 @contextmanager
-def kept_as_kernel(maker: KernelMaker) -> Iterator[None]:
+def activate_kernel(maker: KernelMaker) -> Iterator[None]:
     """Activates a kernel for the duration of the block."""
     _TAKEN.append(maker)
     try:

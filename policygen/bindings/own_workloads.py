@@ -70,19 +70,19 @@ def serving(
 _TAKEN: "list[OwnMaker]" = []
 
 
-def taken() -> "OwnMaker | None":
+def active_workload() -> "OwnMaker | None":
     """Returns the active user workload, which `bound` adds to the bindings of the files."""
     return _TAKEN[-1] if _TAKEN else None
 
 
 def taken_header() -> str | None:
     """Returns the header of the active user workload, if it has one."""
-    maker = taken()
+    maker = active_workload()
     return None if maker is None else maker.given.header
 
 
 @contextmanager
-def kept_as_taken(maker: "OwnMaker") -> Iterator[None]:
+def activate_workload(maker: "OwnMaker") -> Iterator[None]:
     """Activates a workload for the duration of the block."""
     _TAKEN.append(maker)
     try:

@@ -63,7 +63,7 @@ def version_of(cccl: str) -> str:
     return match[1]
 
 
-def today(measured: Recorded, version: str) -> dict[str, str]:
+def translate_workload(measured: Recorded, version: str) -> dict[str, str]:
     """Translates a workload to another CUB version; raises if it cannot be expressed there."""
     benchmark = benchmark_of(measured.benchmark.name, version)
     workload = {}

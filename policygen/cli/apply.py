@@ -14,7 +14,7 @@ from policygen.app.session import check_named, store_option_of
 from policygen.cli.options import (
     Command,
     arch_option,
-    as_one,
+    combined_option,
     cub_option,
     out_option,
     output_options,
@@ -37,7 +37,7 @@ def patch_option(command: Command) -> Command:
     """`--patch`, for which `--force` counts as for `-o`."""
     words = "Write the change for `git apply`, not to the tree."
     named = click.option("--patch", "patch_file", metavar="FILE", help=words)
-    return named(as_one(command, "patch", _patch, "patch_file", shared="force"))
+    return named(combined_option(command, "patch", _patch, "patch_file", shared="force"))
 
 
 def _patch(patch_file: str | None, *, force: bool) -> Out:

@@ -7,7 +7,7 @@ import click
 
 from policygen.app.audits import audit_coverage, audit_lint, audit_reach, lint_rules, under
 from policygen.app.filters import Filter
-from policygen.cli.options import asked_options, gpu_option, out_option, output_options, start
+from policygen.cli.options import gpu_option, out_option, output_options, selection_options, start
 from policygen.cli.output import Out, Output, end
 from policygen.cli.progress import warn
 from policygen.report.coverage_views import print_coverage, render
@@ -15,7 +15,7 @@ from policygen.report.value_views import print_lint, print_reach
 
 
 @click.command()
-@asked_options
+@selection_options
 @click.option(
     "--fail-under",
     type=click.FloatRange(0, 100),
@@ -80,7 +80,7 @@ def coverage(
 
 
 @click.command()
-@partial(asked_options, arch="Only this arch.")
+@partial(selection_options, arch="Only this arch.")
 @click.option("--off", multiple=True, metavar="RULE", help="Without this rule. Repeatable.")
 @click.option("--only", multiple=True, metavar="RULE", help="Only this rule. Repeatable.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
@@ -113,7 +113,7 @@ def lint(
 
 
 @click.command()
-@partial(asked_options, arch="Only entries for this arch. Repeatable.")
+@partial(selection_options, arch="Only entries for this arch. Repeatable.")
 @output_options
 def reach(selection: Filter, cub: str | None, output: Output) -> int:
     """Finds entries that no workload can ever select, by asking the compiler.

@@ -31,8 +31,8 @@ from policygen.cli.options import (
     FORMS,
     Command,
     arch_option,
-    as_one,
     bench_option,
+    combined_option,
     config_option,
     confirm_option,
     database_options,
@@ -224,7 +224,7 @@ def facts_options(command: Command) -> Command:
     """What files do not say, as one `named`."""
     names = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
     return decorated(
-        as_one(command, "named", ImportedAs, *names),
+        combined_option(command, "named", ImportedAs, *names),
         click.option(
             "--warmup",
             type=click.IntRange(0, 1000),

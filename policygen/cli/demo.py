@@ -9,7 +9,7 @@ import click
 
 from policygen.app.demo import demo_steps
 from policygen.cli.options import cub_option
-from policygen.process import Stopped, said
+from policygen.process import Stopped, interrupt_messages
 
 FOLDER = "policygen-demo"
 MADE_UP = """\
@@ -38,7 +38,7 @@ def demo(context: click.Context, cub: str | None, folder: str) -> int:
         except click.Abort as error:
             folder_hint = f"The demo's files are in {folder}: policygen demo begins again."
             raise Stopped(
-                *said(error), folder_hint, *_undo_hint(arguments, Path(folder))
+                *interrupt_messages(error), folder_hint, *_undo_hint(arguments, Path(folder))
             ) from error
         if status:
             return int(status)

@@ -20,7 +20,7 @@ from policygen.cli.groups import COMMANDS
 from policygen.cli.progress import clear
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
-from policygen.process import said
+from policygen.process import interrupt_messages
 from policygen.report.sink import shown
 
 BUG = 70
@@ -48,7 +48,7 @@ def _main(argv: Sequence[str] | None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
         clear()
-        rows = said(error) or ("The same command begins again.",)
+        rows = interrupt_messages(error) or ("The same command begins again.",)
         sys.stderr.write("\n  ".join(["policygen: interrupted", *rows]) + "\n")
         return INTERRUPTED
     except click.ClickException as error:

@@ -101,9 +101,9 @@ def arch_option(
     )(command)
 
 
-def asked_options(command: Command, arch: str = "For this arch.") -> Command:
+def selection_options(command: Command, arch: str = "For this arch.") -> Command:
     """HEADER…, `-R`, `-a` and `--arch`, as one `selection`."""
-    command = as_one(command, "selection", Filter, "headers", "regex", "axes", "archs")
+    command = combined_option(command, "selection", Filter, "headers", "regex", "axes", "archs")
     command = arch_option(command, arch)
     headers = click.argument("headers", nargs=-1, metavar="[HEADER]...")
     return headers(cub_option(filter_options(command)))
@@ -132,7 +132,7 @@ def output_options(command: Command, *, own: bool = False) -> Command:
     if not own:
         command = out_option(_print_to_out(command), "Write what is printed to a file.")
     return decorated(
-        as_one(command, "output", Output, "as_json", "quiet", "verbose"),
+        combined_option(command, "output", Output, "as_json", "quiet", "verbose"),
         click.option("-v", "--verbose", is_flag=True, help="Say more."),
         click.option("-q", "--quiet", is_flag=True, help="Results and errors only."),
         click.option(
@@ -146,7 +146,7 @@ def out_option(
 ) -> Command:
     """`-o` and `--force`, as one `out`."""
     named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
-    return named(force_option(as_one(command, "out", Out.chosen, "name", "force")))
+    return named(force_option(combined_option(command, "out", Out.chosen, "name", "force")))
 
 
 def _print_to_out(command: Command) -> Command:
@@ -185,7 +185,7 @@ def decorated(command: Command, *options: Callable[[Command], Command]) -> Comma
     return command
 
 
-def as_one(
+def combined_option(
     command: Command, name: str, make: Callable[..., object], *names: str, shared: str = ""
 ) -> Command:
     """Combine options of a command into one value; `shared` is also passed on its own."""
@@ -270,7 +270,7 @@ confirm_option: Callable[[Command], Command] = click.option(
 def database_options(command: Command) -> Command:
     """DB…, `--bench`, `--base`, `-R` and `-a`, as one `given`."""
     names = ("files", "benches", "base", "regex", "axes")
-    command = filter_options(as_one(command, "given", given_results, *names))
+    command = filter_options(combined_option(command, "given", given_results, *names))
     return result_options(files_argument(command))
 
 
@@ -302,7 +302,7 @@ def rule_options(command: Command) -> Command:
     """When a variant is worth writing, as `rules`: what is not said is as it is configured."""
     names = ("least_score", "worst_allowed", "confidence", "without_samples")
     return decorated(
-        as_one(command, "rules", dict, *names),
+        combined_option(command, "rules", dict, *names),
         click.option(
             "--without-samples",
             is_flag=True,

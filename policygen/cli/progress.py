@@ -39,9 +39,9 @@ def compile_progress(*, quiet: bool) -> Progress | None:
     return _teller
 
 
-def teller(stream: TextIO, clock: Callable[[], float] = time.monotonic) -> "Teller":
+def teller(stream: TextIO, clock: Callable[[], float] = time.monotonic) -> "ProgressReporter":
     """Create a reporter for a stream."""
-    return Teller(raw(stream), stream.isatty(), clock)
+    return ProgressReporter(raw(stream), stream.isatty(), clock)
 
 
 def clear() -> None:
@@ -51,7 +51,7 @@ def clear() -> None:
 
 
 @dataclass(slots=True)
-class Teller:
+class ProgressReporter:
     """Reports progress; consecutive phases with the same name count as one."""
 
     stream: TextIO
@@ -147,4 +147,4 @@ class Teller:
         self.shown = bool(text)
 
 
-_teller: Teller | None = None
+_teller: ProgressReporter | None = None

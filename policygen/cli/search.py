@@ -36,7 +36,7 @@ from policygen.cli.search_options import (
     effort_of,
     gpu_options,
     machines_of,
-    stop_asked,
+    stop_on_interrupt,
 )
 from policygen.errors import InputError
 from policygen.report.progress import print_line, shown, telling
@@ -154,7 +154,7 @@ def search(output: Output, replays: tuple[str, ...], **given: Any) -> int:
         starts=tuple(label for label in given["starts"] if label != NOTHING),
         earlier=given["start_dbs"],
     )
-    with stop_asked() as stop_requests:
+    with stop_on_interrupt() as stop_requests:
         document = shown(
             teller,
             lambda: search_variants(

@@ -119,7 +119,7 @@ def machines_of(given: dict[str, Any]) -> SearchMachines:
 
 
 @contextmanager
-def stop_asked() -> Iterator[list[int]]:
+def stop_on_interrupt() -> Iterator[list[int]]:
     """Record the first Ctrl-C, so that running work is saved; interrupt on the second."""
     signals: list[int] = []
 

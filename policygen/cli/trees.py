@@ -15,17 +15,17 @@ from policygen.app.scan import scan_tunings
 from policygen.app.session import Library, fetch_trees, fetched_session, list_trees, used_tree
 from policygen.app.status import tree_status
 from policygen.cli.options import (
-    asked_options,
     cub_option,
     library_option,
     output_options,
+    selection_options,
     start,
     store_option,
 )
 from policygen.cli.output import Output, end
 from policygen.cli.progress import teller, warn
 from policygen.report.plan_views import print_doctor, print_status
-from policygen.report.tree_views import changes, name, print_scan, table
+from policygen.report.tree_views import changes, print_scan, table, tree_name
 from policygen.report.value_views import print_comparison, print_resolution
 
 
@@ -42,7 +42,7 @@ def list_(cub: str | None, output: Output) -> int:
     if output.verbose:
         click.echo(f"\nkept in {document.folder}", err=True)
     if not output.quiet:
-        used = name(document.used) if document.used else "none found"
+        used = tree_name(document.used) if document.used else "none found"
         click.echo(f"\nused here: {used}")
     click.echo(changes(document), err=True, nl=False)
     return 0
@@ -80,7 +80,7 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
     for tree in trees:
         click.echo(f"{tree.called} {tree.version}: {tree.root}")
         if output.verbose:
-            click.echo(f"{name(tree)}, dialect {tree.dialect}", err=True)
+            click.echo(f"{tree_name(tree)}, dialect {tree.dialect}", err=True)
     return 0
 
 
@@ -101,7 +101,7 @@ def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -
     else:
         click.echo(session.cub.root)
     if output.verbose and not output.quiet:
-        click.echo(f"{name(session.cub)}, dialect {session.cub.dialect}", err=True)
+        click.echo(f"{tree_name(session.cub)}, dialect {session.cub.dialect}", err=True)
     return 0
 
 
@@ -109,7 +109,7 @@ def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -
 
 
 @click.command()
-@partial(asked_options, arch="Only this arch.")
+@partial(selection_options, arch="Only this arch.")
 @library_option
 @click.option("--no-cache", is_flag=True, help="Read anew what is known from before.")
 @output_options
@@ -138,7 +138,7 @@ def scan(
 
 
 @click.command()
-@asked_options
+@selection_options
 @library_option
 @click.option(
     "--compare",

@@ -25,7 +25,7 @@ from policygen.cli.search_options import (
     effort_of,
     gpu_options,
     machines_of,
-    stop_asked,
+    stop_on_interrupt,
 )
 from policygen.errors import InputError
 from policygen.outputs import check_free, write_output
@@ -86,7 +86,7 @@ def tune(
         check_free(path, force=out.force)
     header = TunedHeader(out.named, given["namespace"])
     database = given["db"] or out.named.with_suffix(".db")
-    with stop_asked() as stop_requests:
+    with stop_on_interrupt() as stop_requests:
         document = shown(
             teller,
             lambda: tune_program(

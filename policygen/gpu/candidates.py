@@ -17,7 +17,7 @@ from policygen.gpu.rungs import (
     Asked,
     Functions,
     MeasuresRungs,
-    RungFound,
+    RungResult,
     RungTask,
     SearchTarget,
     measure_rung,
@@ -391,7 +391,7 @@ class SearchBench:
             for functions in functions_by_subbench
         ], failed
 
-    def measure(self, target: SearchTarget, task: RungTask) -> RungFound:
+    def measure(self, target: SearchTarget, task: RungTask) -> RungResult:
         """Measure one rung in a fresh process of each GPU."""
         return measure_rung(self.gpu, self.rows, target, task, self._fresh, self.asked)
 
@@ -440,7 +440,7 @@ class SearchBench:
 # Failures
 
 
-def failures(outcome: RungFound) -> dict[str, tuple[str, str]]:
+def failures(outcome: RungResult) -> dict[str, tuple[str, str]]:
     """Return the kind and reason of each failure."""
     return {
         label: (failure.kind, failure.reason)

@@ -12,7 +12,7 @@ from threading import Lock
 from policygen.bindings.load import axis_type, is_constant
 from policygen.cache import digest
 from policygen.errors import InputError, MissingToolError, Problems, ProcessError, SourceError
-from policygen.gpu.compiling import is_said_of_code, reason
+from policygen.gpu.compiling import is_code_error, reason
 from policygen.headers.benchmark_sources import (
     benchmarks_folder,
     checkout,
@@ -301,7 +301,7 @@ def build_programs(
         try:
             return compiler.make(benchmark, label, workload)
         except ProcessError as error:
-            is_machine_fault = isinstance(error, RefusedError) and not is_said_of_code(error)
+            is_machine_fault = isinstance(error, RefusedError) and not is_code_error(error)
             if label == BASE or is_machine_fault:
                 raise
             return reason(error)  # also if the compiler hangs or exhausts memory

@@ -17,7 +17,15 @@ from policygen.errors import InputError, ProcessError
 from policygen.gpu.checkout import BuiltPrograms, CheckoutBenchmark
 from policygen.gpu.control import Controller, controlling, failed_of, round_order
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import Failure, GpuFacts, Limits, Rounds, Told, VariantFunction, Watch
+from policygen.gpu.device import (
+    Failure,
+    GpuFacts,
+    Limits,
+    Rounds,
+    VariantFunction,
+    Watch,
+    WorkerMessage,
+)
 from policygen.gpu.machine import SESSION, gpu_lock
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import Findings
@@ -313,7 +321,7 @@ class NvbenchController(Controller):
         ]
         samples: dict[VariantFunction, list[float]] = {opened.base: []}
 
-        def take(function: VariantFunction, message: Told) -> None:
+        def take(function: VariantFunction, message: WorkerMessage) -> None:
             samples.setdefault(function, []).extend(map(float, message["samples"]))
 
         self._workers.work(opened, "nvbench", order, take)

@@ -22,16 +22,16 @@ from policygen.gpu.cluster_workers import (
     measure_point,
     see_gpu,
 )
-from policygen.gpu.compiling import ObjectSource, as_made, as_refused, is_said_of_code, object_in
+from policygen.gpu.compiling import ObjectSource, as_made, as_refused, is_code_error, object_in
 from policygen.gpu.device import GpuFacts, LostGpuError, RuntimeCase, VariantFunction
 from policygen.gpu.machine import BusyGpuError, ListedGpu
 from policygen.gpu.pool import GpuSource
 from policygen.gpu.rungs import (
     Asked,
     BaseCase,
-    LookedAt,
+    BaselineSamples,
     MeasuresRungs,
-    PointFound,
+    PointResult,
     RungPoint,
     StopAskedError,
     rung_of,
@@ -64,10 +64,10 @@ class ClusterGpu:
     owner: GpuAsk
     facts: GpuFacts
 
-    def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
+    def look(self, cases: Sequence[BaseCase], seed: int) -> list[BaselineSamples]:
         """Run only the baseline on runtime workloads, in a fresh process."""
         cluster_cases = [(self._case(case), self._function(base)) for case, base in cases]
-        looked: list[LookedAt] = self._call_gpu(look_at_base, cluster_cases, seed)
+        looked: list[BaselineSamples] = self._call_gpu(look_at_base, cluster_cases, seed)
         return looked
 
     def rung(
@@ -77,7 +77,7 @@ class ClusterGpu:
         stop_requested: Asked,
         *,
         together: bool = False,  # noqa: ARG002  one GPU measures all of them together
-    ) -> Iterator[PointFound]:
+    ) -> Iterator[PointResult]:
         """Check and measure variants in a fresh process, one runtime workload after another.
 
         Each runtime workload is a separate task, so a worker that ends loses only one.
@@ -88,14 +88,14 @@ class ClusterGpu:
         """Give the GPU back."""
         self.cluster.tell_gpu(self.worker, give_back, self.owner.owner, patience=LEAVING)
 
-    def _point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointFound:
+    def _point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointResult:
         cluster_point = RungPoint(
             self._case(point.case),
             self._function(point.base),
             {label: self._function(function) for label, function in point.functions.items()},
             point.rounds,
         )
-        result: PointFound = self._call_gpu(measure_point, cluster_point, seed, fresh)
+        result: PointResult = self._call_gpu(measure_point, cluster_point, seed, fresh)
         return result
 
     def _call_gpu(self, work: Work, *arguments: object) -> Any:
@@ -276,7 +276,7 @@ class ClusterCompiler:
         try:
             return as_made(self.cluster.ask(compile_unit, unit, near=self._free_workers()))
         except RefusedError as error:
-            if not is_said_of_code(error):
+            if not is_code_error(error):
                 raise
             return as_refused(error)
         except EndedWorkersError as error:

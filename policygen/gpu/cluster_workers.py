@@ -149,9 +149,9 @@ def answered(terms: Terms, work: Callable[[], object]) -> WorkerAnswer:
     except LackingError as error:
         return WorkerAnswer(worker, "lacks", error.digests)
     except PolicygenError as error:
-        return said_of(worker, error)
+        return error_answer(worker, error)
     except OSError as error:
-        return said_of(worker, cache_failure(error))
+        return error_answer(worker, cache_failure(error))
 
 
 def check_terms(terms: Terms) -> None:
@@ -170,9 +170,9 @@ def keep_part(name: str, sender: str, start: int, part: bytes, size: int) -> Wor
         store().keep(name, sender, start, part, size)
         return WorkerAnswer(here(), "done")
     except InputError as error:
-        return said_of(here(), error)
+        return error_answer(here(), error)
     except OSError as error:
-        return said_of(here(), cache_failure(error))
+        return error_answer(here(), cache_failure(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +389,7 @@ class SeenByWorker:
 # Answers to clients
 
 
-def said_of(worker: str, error: PolicygenError) -> WorkerAnswer:
+def error_answer(worker: str, error: PolicygenError) -> WorkerAnswer:
     """Convert an error into an answer."""
     if isinstance(error, ProcessError):
         kind: AnswerKind = "refused" if isinstance(error, RefusedError) else "killed"

@@ -439,7 +439,7 @@ class ObjectCompiler:
                 compile_file(command, unit, output, cache, key, "--keep", "--keep-dir", str(folder))
                 data = as_made(output.read_bytes())
             except RefusedError as error:
-                if not is_said_of_code(error):
+                if not is_code_error(error):
                     raise
                 data = as_refused(error)
             preprocessed = b"".join(path.read_bytes() for path in sorted(folder.glob("*.ii")))
@@ -447,7 +447,7 @@ class ObjectCompiler:
             return Made(data, preprocessed, unit)
 
 
-def is_said_of_code(error: RefusedError) -> bool:
+def is_code_error(error: RefusedError) -> bool:
     """Whether a compiler error is about the code, and not about memory or disk space."""
     lines = _PTXAS.findall(error.stderr)
     return any(_LIMIT in message for _, message in lines) or error.has_place

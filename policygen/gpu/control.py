@@ -28,10 +28,10 @@ from policygen.gpu.device import (
     LostGpuError,
     Rounds,
     RuntimeCase,
-    Told,
     VariantFunction,
     Watch,
     WorkerLine,
+    WorkerMessage,
 )
 from policygen.gpu.machine import SESSION, gpu_lock
 from policygen.process import module
@@ -96,7 +96,7 @@ class Opened:
         self.made = self.referenced = self.warm = False
 
 
-Take = Callable[[VariantFunction, Told], None]
+Take = Callable[[VariantFunction, WorkerMessage], None]
 """Callback that receives each answer."""
 
 
@@ -227,7 +227,7 @@ class Workers:
             else:
                 self._handle_answer(task, message)
 
-    def _handle_answer(self, task: _Task, message: Told) -> None:
+    def _handle_answer(self, task: _Task, message: WorkerMessage) -> None:
         failure, function = _message_failure(message), task.current
         if failure is not None:
             if function is None or message.get("sticky"):
@@ -428,7 +428,7 @@ class Controller:
             if function not in verdicts or (again and verdicts[function] is None)
         ]
 
-        def on_answer(function: VariantFunction, message: Told) -> None:
+        def on_answer(function: VariantFunction, message: WorkerMessage) -> None:
             verdicts[function] = (
                 Failure("wrong", str(message["words"])) if "wrong" in message else None
             )
@@ -453,7 +453,7 @@ class Controller:
             taken: list[tuple[VariantFunction, float]] = []
 
             def on_answer(
-                function: VariantFunction, message: Told, samples: list[Any] = taken
+                function: VariantFunction, message: WorkerMessage, samples: list[Any] = taken
             ) -> None:
                 samples.append((function, float(message["took"])))
 
@@ -497,7 +497,7 @@ def read_facts(line: WorkerLine, limits: Limits) -> GpuFacts:
     return GpuFacts(**message["facts"])
 
 
-def _message_failure(message: Told) -> Failure | None:
+def _message_failure(message: WorkerMessage) -> Failure | None:
     """Return the failure that a message reports, if any."""
     if "failed" in message:
         kind: Kind = "memory" if message["code"] == MEMORY else "error"
@@ -507,7 +507,7 @@ def _message_failure(message: Told) -> Failure | None:
     return None
 
 
-def nothing(function: VariantFunction, message: Told) -> None:
+def nothing(function: VariantFunction, message: WorkerMessage) -> None:
     """Ignore an answer."""
 
 

@@ -26,7 +26,7 @@ from policygen.results.merge import (
     create_subbenches,
     declare,
     declared_cell,
-    told,
+    translating_write_errors,
 )
 from policygen.results.own_tables import SESSIONS, VERSION, create_own, keep_weights, own_version
 from policygen.results.tables import GPUS, DeclaredAxes, check_regular, quote
@@ -49,12 +49,16 @@ class DatabaseWriter:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Run the block as one transaction."""
         begin = "BEGIN IMMEDIATE"
-        with self._guard, told(self.path), transaction(self._connection, begin) as connection:
+        with (
+            self._guard,
+            translating_write_errors(self.path),
+            transaction(self._connection, begin) as connection,
+        ):
             yield connection
 
     def rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
         """Return the rows of a query."""
-        with self._guard, told(self.path):
+        with self._guard, translating_write_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
 
@@ -63,12 +67,12 @@ def open_writer(path: Path) -> Iterator[DatabaseWriter]:
     """Open or create a database and lock out other writers."""
     path = path.resolve()
     with _lock(path):
-        with told(path):
+        with translating_write_errors(path):
             connection = sqlite3.connect(
                 path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
         try:
-            with told(path):
+            with translating_write_errors(path):
                 _prepare(path, connection)
             yield DatabaseWriter(path, connection)
         finally:
@@ -81,7 +85,7 @@ def open_writer(path: Path) -> Iterator[DatabaseWriter]:
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Lock the file itself, so that no lock file is left beside it."""
-    with told(path):
+    with translating_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         # SQLite uses other locks: byte ranges, owned by the process.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -281,7 +281,7 @@ _WORDS = 2_000
 _AT_ONCE = 1 << 16
 _OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
 """Signals that come from outside, not from a variant: from a user, or when memory runs out."""
-Told = Mapping[str, Any]
+WorkerMessage = Mapping[str, Any]
 
 
 class GoneError(Exception):
@@ -326,7 +326,7 @@ class WorkerLine:
             while data:
                 data = data[os.write(self._sink, data) :]
 
-    def receive(self, limit: float) -> Told:
+    def receive(self, limit: float) -> WorkerMessage:
         """Return the next message; kill a worker that sends none within `limit` seconds."""
         end = time.monotonic() + limit
         while not self._lines:
@@ -339,7 +339,7 @@ class WorkerLine:
             *complete_lines, self._pending = (self._pending + data).split(b"\n")
             self._lines = complete_lines[::-1]
         try:
-            message: Told = json.loads(self._lines.pop())
+            message: WorkerMessage = json.loads(self._lines.pop())
         except ValueError as error:
             self._child.kill()
             raise GoneError("it told what is no answer") from error

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from policygen.gpu.strategy import AskedVariant, Domain, Fresh, Values, shuffled, some, walk
+from policygen.gpu.strategy import AskedVariant, Domain, Fresh, Values, shuffled, take_next, walk
 from policygen.results.database import Floats, Integers
 
 
@@ -95,7 +95,7 @@ class LocalSearch:
 
     def ask(self, count: int) -> list[Values]:
         """Return the starts and their neighbors, random draws, then the forest's choices."""
-        variants = some(filter(self._fresh.take, self._starts), count)
+        variants = take_next(filter(self._fresh.take, self._starts), count)
         remaining = count - len(variants)
         early_count = (
             min(remaining, self._settings.first - self._asked_count - len(variants))
@@ -103,11 +103,13 @@ class LocalSearch:
             else remaining
         )
         near_starts = filter(self._fresh.take, self._beside_starts)
-        variants += (from_starts := some(near_starts, round(early_count * self._settings.beside)))
+        variants += (
+            from_starts := take_next(near_starts, round(early_count * self._settings.beside))
+        )
         variants += self._drawn(early_count - len(from_starts))
         if self._has_scores:
             variants += self._chosen(count - len(variants))
-        variants += some(self._remaining, count - len(variants))
+        variants += take_next(self._remaining, count - len(variants))
         self._asked_count += len(variants)
         return variants
 
@@ -139,7 +141,7 @@ class LocalSearch:
         if count > 0:
             for _ in range(4):
                 draws = self._first.lot(count)
-                variants += some(filter(self._fresh.take, draws), count - len(variants))
+                variants += take_next(filter(self._fresh.take, draws), count - len(variants))
         return variants
 
     def _chosen(self, count: int) -> list[Values]:

@@ -51,7 +51,7 @@ from policygen.planning.judge import differs
 from policygen.planning.plan import NotWritableError, Planner
 from policygen.process import threads
 from policygen.proof.ask import ask_policies
-from policygen.proof.probe import AskedTree
+from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import overlay as units_overlay
 from policygen.rendering import fill
@@ -490,7 +490,7 @@ def ask_public(
     version = cub.bindings
     selectors = [selector_for(benchmark, version) for benchmark in benchmarks]
     structs = policy_structs(tuning_headers(cub)[0].parent)
-    tree = AskedTree(version, cub.include_folders, {})
+    tree = QueriedTree(version, cub.include_folders, {})
     questions = [question(selector, structs) for selector in selectors]
     policies = ask_policies(questions, tree, toolchain, archs=(arch,), progress=progress)
     workloads: dict[Point, PublicWorkload] = {}

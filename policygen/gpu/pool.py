@@ -14,9 +14,9 @@ from policygen.gpu.device import LostGpuError
 from policygen.gpu.rungs import (
     Asked,
     BaseCase,
-    LookedAt,
+    BaselineSamples,
     MeasuresRungs,
-    PointFound,
+    PointResult,
     RungPoint,
     StopAskedError,
 )
@@ -24,7 +24,7 @@ from policygen.process import threads
 
 ATTEMPTS = 3
 """Number of GPUs that the same work may lose in a row before the work itself is blamed."""
-_Answer = tuple["RungShare", PointFound | BaseException | None]
+_Answer = tuple["RungShare", PointResult | BaseException | None]
 """Result of a GPU, or the end of its share with the error, if any."""
 
 
@@ -54,7 +54,7 @@ class GpuPool:
     _restarts: dict[MeasuresRungs, int] = field(default_factory=dict)
     """Number of processes of each GPU so far, including lost GPUs."""
 
-    def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
+    def look(self, cases: Sequence[BaseCase], seed: int) -> list[BaselineSamples]:
         """Run only the baseline on runtime workloads; skip what any GPU cannot open."""
         attempts = 0
         while True:
@@ -74,7 +74,7 @@ class GpuPool:
         stop_requested: Asked,
         *,
         together: bool = False,
-    ) -> Iterator[PointFound]:
+    ) -> Iterator[PointResult]:
         """Check and measure variants, divided among the GPUs unless `together` is set."""
         self._join()
         shares = divided(points, 1 if together else len(self.gpus))
@@ -98,7 +98,7 @@ class GpuPool:
             raise error
         self.note(f"{error.message}; another one measures on")
 
-    def counted(self, gpu: MeasuresRungs, result: PointFound) -> PointFound:
+    def counted(self, gpu: MeasuresRungs, result: PointResult) -> PointResult:
         """Return the result with the process count of all GPUs."""
         self._restarts[gpu] = result.restarts
         return replace(result, restarts=sum(self._restarts.values()))
@@ -108,7 +108,7 @@ class GpuPool:
 
     def _look_on_all(
         self, cases: Sequence[BaseCase], seed: int
-    ) -> tuple[list[list[LookedAt]], LostGpuError | None]:
+    ) -> tuple[list[list[BaselineSamples]], LostGpuError | None]:
         """Return the answers of all remaining GPUs and the error of the last lost one."""
         gpus, answers, last_error = list(self.gpus), [], None
         with threads(len(gpus)) as executor:
@@ -167,7 +167,7 @@ class RungShare:
             for point in self.points[self.done :]
         ]
 
-    def take(self, result: PointFound) -> PointFound:
+    def take(self, result: PointResult) -> PointResult:
         """Advance, and return the result as part of the whole rung."""
         result = replace(result, point=self.done, part=self.number)
         self.done += 1
@@ -191,14 +191,14 @@ class _PoolRun:
     problem: Exception | None = None
     """Reason for stopping early, raised after the running shares have ended."""
 
-    def all(self, executor: Executor) -> Iterator[PointFound]:
+    def all(self, executor: Executor) -> Iterator[PointResult]:
         """Yield results as they arrive."""
         while True:
             self._start(executor)
             if not self.running:
                 return
             share, answer = self.answers.get()
-            if isinstance(answer, PointFound):
+            if isinstance(answer, PointResult):
                 gpu = self.running[share.number]
                 yield self.pool.counted(gpu, share.take(answer))
             else:
@@ -254,7 +254,7 @@ class _PoolRun:
             self.pool.replace(error, self.stop_requested)
 
 
-def _first_skip(answers: Sequence[LookedAt]) -> LookedAt:
+def _first_skip(answers: Sequence[BaselineSamples]) -> BaselineSamples:
     """Return the first answer that was skipped on any GPU, else the first answer."""
     return next((looked_at for looked_at in answers if looked_at.skipped is not None), answers[0])
 

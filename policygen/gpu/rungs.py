@@ -33,7 +33,7 @@ class StopAskedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAt:
+class BaselineSamples:
     """Samples of the baseline on a runtime workload, or the reason why there are none."""
 
     samples: tuple[float, ...] = ()
@@ -52,7 +52,7 @@ class RungPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class PointFound:
+class PointResult:
     """Result of one runtime workload of a rung."""
 
     samples: Mapping[str, Sequence[float]]
@@ -72,7 +72,7 @@ class PointFound:
 class MeasuresRungs(Protocol):
     """A local or remote GPU."""
 
-    def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
+    def look(self, cases: Sequence[BaseCase], seed: int) -> list[BaselineSamples]:
         """Run only the baseline on runtime workloads, in a fresh process."""
 
     def rung(
@@ -82,7 +82,7 @@ class MeasuresRungs(Protocol):
         stop_requested: Asked,
         *,
         together: bool = False,
-    ) -> Iterator[PointFound]:
+    ) -> Iterator[PointResult]:
         """Check and measure variants in a fresh process, one runtime workload after another.
 
         A variant that fails on one workload is left out of the next. Several GPUs divide the
@@ -96,7 +96,7 @@ class LocalGpu:
 
     controller: Controller
 
-    def look(self, cases: Sequence[BaseCase], seed: int) -> list[LookedAt]:
+    def look(self, cases: Sequence[BaseCase], seed: int) -> list[BaselineSamples]:
         """Run only the baseline on runtime workloads, in a fresh process."""
         self.controller.restart()
         return [self._look(case, base, seed) for case, base in cases]
@@ -108,11 +108,11 @@ class LocalGpu:
         stop_requested: Asked,
         *,
         together: bool = False,  # noqa: ARG002  one GPU measures all of them together
-    ) -> Iterator[PointFound]:
+    ) -> Iterator[PointResult]:
         """Check and measure variants in a fresh process, one runtime workload after another."""
         return rung_of(self.point, points, seed, stop_requested)
 
-    def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointFound:
+    def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointResult:
         """Check and measure all variants on one runtime workload, optionally in a fresh process."""
         controller = self.controller
         if fresh:
@@ -120,13 +120,13 @@ class LocalGpu:
         variants = list(point.functions.values())
         problem = controller.open(point.case, point.base)
         if problem is not None:  # it could be opened before: the GPU has less memory now
-            return PointFound(
+            return PointResult(
                 {}, {function.variant: Failure("error", problem) for function in variants}, {}
             )
         checked = controller.check(variants)
         correct = [function for function in variants if function.variant not in checked.failed]
         rounds: Rounds = controller.rounds(correct, point.rounds, seed)
-        return PointFound(
+        return PointResult(
             samples=rounds.samples,
             failed={**checked.failed, **rounds.failed},
             elapsed={**checked.elapsed, **rounds.elapsed},
@@ -135,28 +135,28 @@ class LocalGpu:
             restarts=controller.restarts,
         )
 
-    def _look(self, case: RuntimeCase, base: VariantFunction, seed: int) -> LookedAt:
+    def _look(self, case: RuntimeCase, base: VariantFunction, seed: int) -> BaselineSamples:
         problem = self.controller.open(case, base)
         if problem is not None:
-            return LookedAt(skipped=problem)
+            return BaselineSamples(skipped=problem)
         failure = self.controller.check([base]).failed.get(base.variant)
         if failure is not None:
             reason = f"base differs from itself: {failure.reason}"
-            return LookedAt(skipped=reason if failure.kind == "wrong" else failure.reason)
+            return BaselineSamples(skipped=reason if failure.kind == "wrong" else failure.reason)
         rounds = self.controller.rounds([], math.ceil(LOOK / 2), seed)
-        return LookedAt(rounds.samples[base.variant])
+        return BaselineSamples(rounds.samples[base.variant])
 
 
 class MeasuresPoint(Protocol):
     """A function that measures one runtime workload."""
 
-    def __call__(self, point: RungPoint, seed: int, /, *, fresh: bool) -> PointFound:
+    def __call__(self, point: RungPoint, seed: int, /, *, fresh: bool) -> PointResult:
         """Measure all variants, in a fresh process or the current one."""
 
 
 def rung_of(
     measure: MeasuresPoint, points: Sequence[RungPoint], seed: int, stop_requested: Asked
-) -> Iterator[PointFound]:
+) -> Iterator[PointResult]:
     """Measure one runtime workload after another without failed variants, starting a fresh process.
 
     It can be stopped between two workloads.
@@ -280,7 +280,7 @@ class RungTask:
 
 
 @dataclass(frozen=True, slots=True)
-class RungFound:
+class RungResult:
     """Scores and failures of a rung."""
 
     scores: Mapping[str, float]
@@ -295,7 +295,7 @@ def measure_rung(
     task: RungTask,
     fresh: Callable[[], int],
     stop_requested: Asked,
-) -> RungFound:
+) -> RungResult:
     """Measure a rung, write each result as it arrives, and return the scores.
 
     `fresh` returns a new process number; each of several GPUs has its own process.
@@ -312,13 +312,13 @@ def measure_rung(
         failed |= result.failed
         for label, ratio in _write_point(rows, point, result, task, process).items():
             scores[label] = scores.get(label, 0.0) + point.weight * ratio
-    return RungFound(
+    return RungResult(
         {label: score for label, score in scores.items() if label not in failed}, failed
     )
 
 
 def _write_point(
-    rows: RungRows, point: TargetPoint, result: PointFound, task: RungTask, process: int
+    rows: RungRows, point: TargetPoint, result: PointResult, task: RungTask, process: int
 ) -> dict[str, float]:
     """Write a result; return the baseline's time over each variant's."""
     spot, base = point.spot, task.bases[point.index].variant

@@ -14,7 +14,7 @@ from policygen.gpu.strategy import (
     Values,
     Walker,
     shuffled,
-    some,
+    take_next,
     walk,
 )
 from policygen.installation import add
@@ -67,7 +67,7 @@ class TreeParzen:
 
     def ask(self, count: int) -> list[Values]:
         """Return the study's proposals, completed by random variants."""
-        variants = some(filter(self._fresh.take, self._starts), count)
+        variants = take_next(filter(self._fresh.take, self._starts), count)
         for _ in range(TRIES * (count - len(variants))):
             if len(variants) == count:
                 break
@@ -78,7 +78,7 @@ class TreeParzen:
                 variants.append(values)
             else:
                 self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
-        return variants + some(self._remaining, count - len(variants))
+        return variants + take_next(self._remaining, count - len(variants))
 
     def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """Tell the study all outcomes, also of variants that it has not proposed."""

@@ -92,8 +92,8 @@ class Walker:
 
     def ask(self, count: int) -> list[Values]:
         """Return the next variants."""
-        first = some(filter(self._fresh.take, self._starts), count)
-        return first + some(self._remaining, count - len(first))
+        first = take_next(filter(self._fresh.take, self._starts), count)
+        return first + take_next(self._remaining, count - len(first))
 
     def tell(self, outcomes: Sequence[AskedVariant]) -> None:
         """Exclude these variants from later proposals."""
@@ -140,7 +140,7 @@ def walk(fresh: Fresh, order: Order, misses: int | None = MISSES) -> Iterator[Va
             return
 
 
-def some(variants: Iterator[Values], count: int) -> list[Values]:
+def take_next(variants: Iterator[Values], count: int) -> list[Values]:
     """Take the next `count` variants."""
     return list(islice(variants, max(0, count)))
 

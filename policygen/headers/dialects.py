@@ -9,8 +9,8 @@ from policygen.headers.protocol import (
     EntryWrite,
     HeaderEdits,
     NotKeptError,
+    SelectionQuery,
     Spot,
-    Tell,
     TuningTree,
     site_of,
 )
@@ -26,7 +26,7 @@ from policygen.model.edits import Marked, mark
 from policygen.model.records import Span
 from policygen.model.selection import DeltaRow, Selected, Values
 from policygen.model.trees import Dialect as Name
-from policygen.model.tuning import Entry, Family, TuningHeader, own
+from policygen.model.tuning import Entry, Family, TuningHeader, has_own_returns
 from policygen.rocprim.dialect import Configs
 
 
@@ -52,7 +52,7 @@ class Selectors(Returns):
         """Writes new values and new returns; a new block has its own bounds."""
         return write_returns(self.sources.headers[name], self.sources.data[name], writes)
 
-    def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
+    def keep(self, changes: Sequence[DeltaRow[Values]], tell: SelectionQuery) -> list[EntryWrite]:
         """Refuses architectures with their own returns; all others take the written values."""
         del tell
         target, version = arch_number(self.arch), self.sources.cub.bindings
@@ -60,7 +60,7 @@ class Selectors(Returns):
         for change in changes:
             _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
             families = self.sources.headers[site.header].selectors
-            if own(arch_number(change.arch), families, target):
+            if has_own_returns(arch_number(change.arch), families, target):
                 reason = f"{change.name} on {change.arch} falls through to the same return"
                 owners.append((change, reason))
         if owners:
@@ -104,7 +104,7 @@ class Specializations:
         header, data = self.sources.headers[name], self.sources.data[name]
         return write_entries(header, data, writes, self.arch, self.below)
 
-    def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
+    def keep(self, changes: Sequence[DeltaRow[Values]], tell: SelectionQuery) -> list[EntryWrite]:
         """Writes entries in later families with the previous values."""
         return keep_later(changes, self.sources, self.arch, tell)
 

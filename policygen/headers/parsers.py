@@ -53,7 +53,7 @@ class Facts:
         return "::".join(name for span, name in self.namespaces if span.start <= offset < span.end)
 
 
-class Neighbours:
+class NeighborHeaders:
     """The other headers of a folder, by include path."""
 
     def __init__(self, headers: Mapping[str, bytes]) -> None:
@@ -97,7 +97,7 @@ def _target(include: re.Match[bytes]) -> str:
     return include[1].decode("latin-1")
 
 
-def parse(text: Text, neighbours: Neighbours, constants: Sequence[Span]) -> Facts:
+def parse(text: Text, neighbours: NeighborHeaders, constants: Sequence[Span]) -> Facts:
     """Parses a header; `constants` are the entries whose values clang must compute."""
     import clang.cindex as ci
 
@@ -263,7 +263,7 @@ class Counted:
 
 
 @lru_cache(maxsize=1)
-def look(data: bytes) -> Counted:
+def parse_with_tree_sitter(data: bytes) -> Counted:
     """Parses a header with tree-sitter; cached, as both checks need it."""
     from tree_sitter import QueryCursor
 

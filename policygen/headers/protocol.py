@@ -25,7 +25,7 @@ from policygen.model.trees import Dialect as trees_Dialect
 from policygen.model.tuning import Entry, Family, TuningHeader, Value, spell
 from policygen.model.workload import Point
 
-Tell = Callable[[Sequence[Point], str], Mapping[Point, Selected]]
+SelectionQuery = Callable[[Sequence[Point], str], Mapping[Point, Selected]]
 """Queries the compiler: the selection for each workload on an architecture."""
 TypeName = int | str
 """A type that distinguishes workloads: a template argument index, or the name of a type trait."""
@@ -199,7 +199,7 @@ class Dialect(Protocol):
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Turns entries into edits of a header; writes to one place form one edit."""
 
-    def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
+    def keep(self, changes: Sequence[DeltaRow[Values]], tell: SelectionQuery) -> list[EntryWrite]:
         """Builds entries that shield later architectures from a change; all or NotKeptError."""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from policygen.headers.comments import Comments, SourceFile, format_off_regions
-from policygen.headers.parsers import Neighbours
+from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.selectors.branches import holds_selectors, read_selectors
 from policygen.headers.selectors.functions import Struct, find_structs
 from policygen.headers.specializations.families import holds_tunings, read_families
@@ -14,7 +14,7 @@ from policygen.rocprim.structs import holds_configs, read_configs
 
 
 def read_header(
-    name: str, data: bytes, neighbours: Neighbours | None = None, path: str | None = None
+    name: str, data: bytes, neighbours: NeighborHeaders | None = None, path: str | None = None
 ) -> TuningHeader:
     """Reads a header; `neighbours` are the other headers of its folder."""
     text = Text(path or name, data)
@@ -22,7 +22,7 @@ def read_header(
     guards = Guards(text)
     check_brackets(text, guards)
     check_limits(text)
-    neighbours = neighbours or Neighbours({})
+    neighbours = neighbours or NeighborHeaders({})
     if holds_configs(data):
         return _read_config_header(text, guards, name, neighbours)
     tunings, returns = holds_tunings(data), holds_selectors(data)
@@ -43,7 +43,7 @@ def read_header(
 
 
 def _read_config_header(
-    text: Text, guards: Guards, name: str, neighbours: Neighbours
+    text: Text, guards: Guards, name: str, neighbours: NeighborHeaders
 ) -> TuningHeader:
     check_hidden(text, {})
     source = SourceFile(text, guards, Comments(text), format_off_regions(text))

@@ -14,7 +14,7 @@ from policygen import rendering
 from policygen.bindings.words import words
 from policygen.cache import digest, keep, kept
 from policygen.errors import SourceError
-from policygen.headers.parsers import Neighbours
+from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.specializations.families import holds_tunings
 from policygen.headers.text import FOLDER, Text, read_bytes, tree_around
 from policygen.headers.workers import Request, read_all
@@ -90,7 +90,7 @@ class Included:
 
 
 def _cached_or_request(
-    path: Path, neighbours: Neighbours, included: Included, *, cached: bool
+    path: Path, neighbours: NeighborHeaders, included: Included, *, cached: bool
 ) -> TuningHeader | SourceError | Request:
     """Returns a cached header, or the request to read it."""
     try:
@@ -102,7 +102,7 @@ def _cached_or_request(
     return (load(_key(request)) if cached else None) or request
 
 
-def _request(path: Path, data: bytes, neighbours: Neighbours) -> Request:
+def _request(path: Path, data: bytes, neighbours: NeighborHeaders) -> Request:
     readable = {**neighbours.reachable(data), **declaring(path)}
     return Request(path.name, str(path), data, readable)
 
@@ -119,7 +119,7 @@ def read_changed(path: Path, data: bytes) -> TuningHeader:
     return header
 
 
-def _neighbours(paths: Sequence[Path]) -> Neighbours:
+def _neighbours(paths: Sequence[Path]) -> NeighborHeaders:
     """Collects the headers beside the scanned ones that hold no tunings of their own."""
     folders = sorted({path.parent for path in paths})
     headers: dict[str, bytes] = {}
@@ -131,7 +131,7 @@ def _neighbours(paths: Sequence[Path]) -> Neighbours:
                 continue  # reported by its own scan; others do not need it
             if not holds_tunings(data):
                 headers[f"{FOLDER}/{path.name}"] = data
-    return Neighbours(headers)
+    return NeighborHeaders(headers)
 
 
 KIND = "scan"

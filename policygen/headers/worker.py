@@ -71,7 +71,7 @@ def _request(connection: socket) -> tuple[str, str, bytes, dict[str, bytes]] | N
 def answered(name: str, path: str, data: bytes, neighbours: Mapping[str, bytes]) -> bytes:
     """Reads a header and encodes the answer."""
     from policygen.errors import SourceError
-    from policygen.headers.parsers import Neighbours
+    from policygen.headers.parsers import NeighborHeaders as Neighbours
     from policygen.headers.reader import read_header
 
     try:

@@ -257,7 +257,7 @@ def steps(families: Iterable[Family]) -> set[str]:
     return {f"sm{number}" for number in {*end_by_start, *end_by_start.values()} if number != ALWAYS}
 
 
-def own(number: int, families: Iterable[Family], target: int) -> bool:
+def has_own_returns(number: int, families: Iterable[Family], target: int) -> bool:
     """Returns whether a later architecture has its own returns besides those of an earlier one."""
     return any(target < start <= number < end for start, end in ends(families).items())
 

@@ -14,7 +14,7 @@ from policygen.model.results import ScoredVariant
 from policygen.model.workload import Point
 from policygen.planning.measured import action, gpu_name, in_scores, numbers
 from policygen.planning.places import PlacedResult
-from policygen.results.choice import Can
+from policygen.results.choice import IsWritable
 from policygen.results.together import Together
 
 ChooseTogether = Callable[[Sequence[PlacedResult]], Together]
@@ -50,14 +50,14 @@ class SameValues:
     """The replacements for best variants that an entry cannot express."""
 
 
-ChooseNext = Callable[[Sequence[PlacedResult], Can], Together]
+ChooseNext = Callable[[Sequence[PlacedResult], IsWritable], Together]
 """Chooses the best variant, by the same rules, among those that an entry can express."""
 
 
 # The best variant that an entry can express, if it cannot express the overall best.
 
 
-def none_other(cases: Sequence[PlacedResult], can: Can) -> Together:
+def none_other(cases: Sequence[PlacedResult], can: IsWritable) -> Together:
     """Finds no alternative, for callers that have no results to search."""
     del cases, can
     return Together((), "no other variant is known")
@@ -136,7 +136,7 @@ def _variant_for_all(cases: Sequence[PlacedResult], choose: _Choose) -> SameValu
             return joint.reason
         chosen, reasons = joint.variants, (joint.reason,) * len(cases)
     try:
-        members = said(cases, [scored.variant for scored in chosen])
+        members = entry_members(cases, [scored.variant for scored in chosen])
     except InputError as error:
         return _next_best(cases, chosen, choose, error.in_line)
     return SameValues(tuple(cases), chosen, members, reasons)
@@ -149,7 +149,7 @@ def _next_best(
     joint = next_best(cases, best, choose.next_best)
     if joint is None:
         return reason
-    members = said(cases, [scored.variant for scored in joint.variants])
+    members = entry_members(cases, [scored.variant for scored in joint.variants])
     replacements = [in_place_of(*pair) for pair in zip(best, joint.variants, strict=True)]
     reasons = tuple(written(replacement, reason, joint.reason) for replacement in replacements)
     points = (case.measurement.point for case in cases)
@@ -306,8 +306,8 @@ def _rejected(case: PlacedResult, reason: str, alternative: Action | None) -> Ac
     if alternative is None:
         return case.rejected(reason)
     if alternative.next_best is None:
-        return case.rejected(then(reason, "--next-best takes it"))
-    rejection = case.rejected(then(reason, proposed(alternative.next_best)))
+        return case.rejected(append_reason(reason, "--next-best takes it"))
+    rejection = case.rejected(append_reason(reason, proposed(alternative.next_best)))
     return rejection.model_copy(update={"next_best": alternative.next_best})
 
 
@@ -370,7 +370,7 @@ def label(variant: ScoredVariant, case: PlacedResult, options: Options) -> str:
 Members = Mapping[str, str]
 
 
-def said(cases: Sequence[PlacedResult], labels: Sequence[str]) -> Members:
+def entry_members(cases: Sequence[PlacedResult], labels: Sequence[str]) -> Members:
     """Returns the members of the one entry that the variants give.
 
     Raises InputError if the entry cannot express them, or if they differ.
@@ -408,7 +408,7 @@ def next_best(
 def can_say(cases: Sequence[PlacedResult], label: str) -> bool:
     """Whether the entry can express a variant, with the same members for all workloads."""
     try:
-        said(cases, [label] * len(cases))
+        entry_members(cases, [label] * len(cases))
     except InputError:
         return False
     return True
@@ -424,7 +424,7 @@ def in_place_of(best: ScoredVariant, chosen: ScoredVariant) -> NextBest:
 def written(alternative: NextBest, reason: str, claim: str) -> str:
     """Says why the alternative is written; `claim` is the rules' reason for choosing it."""
     claim_text = claim.removeprefix("best ")
-    return then(reason, f"next best that can be said, {_cost(alternative)}; {claim_text}")
+    return append_reason(reason, f"next best that can be said, {_cost(alternative)}; {claim_text}")
 
 
 def proposed(alternative: NextBest) -> str:
@@ -435,7 +435,7 @@ def proposed(alternative: NextBest) -> str:
     )
 
 
-def then(reason: str, addition: str) -> str:
+def append_reason(reason: str, addition: str) -> str:
     """Appends to a reason."""
     return f"{reason.removesuffix('.')}; {addition}"
 

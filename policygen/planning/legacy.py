@@ -32,7 +32,7 @@ def unread(plan: Plan, headers: Headers) -> list[str]:
     return [f"{prefix} {', '.join(sorted(names))}: what they do cannot be proved, and they stay"]
 
 
-def left(names: Collection[str]) -> list[str]:
+def report_unchanged_families(names: Collection[str]) -> list[str]:
     """Reports the headers whose families are left unchanged."""
     prefix = "the struct families of the older dispatchers are left as they are"
     return [f"{prefix} ({', '.join(sorted(names))})"] if names else []

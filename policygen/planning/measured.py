@@ -7,7 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from policygen.bindings.load import bound
-from policygen.bindings.recorded import Recorded, benchmark_of, recorded, today, version_of
+from policygen.bindings.recorded import (
+    Recorded,
+    benchmark_of,
+    recorded,
+    translate_workload,
+    version_of,
+)
 from policygen.bindings.variants import variant_parameters
 from policygen.bindings.words import gpu_arch
 from policygen.errors import InputError, PolicygenError
@@ -166,7 +172,7 @@ def _sites(name: str, version: str) -> set[str]:
     }
 
 
-def others(
+def rejected_variants(
     measurement: Measurement, written: str, instead: NextBest | None = None
 ) -> tuple[RejectedVariant, ...]:
     """Returns the best variants that were not written, and why they were not."""
@@ -241,7 +247,9 @@ def _measurement(
 ) -> Measurement:
     as_recorded = recorded(scored.algorithm, scored.workload, scored.cccl)
     benchmark = benchmark_of(scored.algorithm, version)
-    return Measurement(scored, as_recorded, benchmark, today(as_recorded, version), space)
+    return Measurement(
+        scored, as_recorded, benchmark, translate_workload(as_recorded, version), space
+    )
 
 
 def _check_archs(scored: Sequence[ScoredWorkload], arch: str) -> None:
@@ -448,13 +456,15 @@ def _point(
     """Returns a workload under the measured version's name: complex<float> was `C64` once."""
     try:
         benchmark = benchmark_of(name, version)
-        measured_workload = today(Recorded(benchmark, version, dict(workload)), measured_version)
+        measured_workload = translate_workload(
+            Recorded(benchmark, version, dict(workload)), measured_version
+        )
     except InputError:
         return None
     return point_of(name, measured_workload)
 
 
-def several(written: Iterable[tuple[str, str]]) -> Iterator[str]:
+def mixed_version_remarks(written: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Reports that the written results come from several releases.
 
     Such a tuning was never measured as a whole. `written` has the name of each written workload and

@@ -11,7 +11,7 @@ from policygen.model.results import ScoredVariant, ScoredWorkload
 from policygen.model.workload import Point
 from policygen.planning.decide import ChooseNext, ChooseTogether
 from policygen.planning.places import PlacedResult
-from policygen.results.choice import Can
+from policygen.results.choice import IsWritable
 from policygen.results.together import Together
 
 Points = tuple[Point, ...]
@@ -33,7 +33,7 @@ class Memory:
             self._choices[points] = self._choose(cases)
         return self._choices[points]
 
-    def next_best(self, cases: Sequence[PlacedResult], can: Can) -> Together:
+    def next_best(self, cases: Sequence[PlacedResult], can: IsWritable) -> Together:
         """Returns the next best choice; chooses again if a remembered one cannot be expressed."""
         points = _points(cases)
         choice = self._next_choices.get(points)
@@ -60,7 +60,7 @@ def remembered_next(instead: Iterable[Instead]) -> ChooseNext:
         tuple(named.point for named in record.workloads): record for record in instead
     }
 
-    def choose(cases: Sequence[PlacedResult], can: Can) -> Together:
+    def choose(cases: Sequence[PlacedResult], can: IsWritable) -> Together:
         record = instead_by_points.get(_points(cases))
         if record is None or len(record.variants) != len(cases):
             return Together((), "the plan knows no other variant")

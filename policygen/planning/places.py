@@ -17,7 +17,7 @@ from policygen.planning.judge import Oracle, differs
 from policygen.planning.measured import Measurement
 
 
-class Left(NamedTuple):
+class FixedValues(NamedTuple):
     """Values of a policy that no entry can change."""
 
     shown: Values
@@ -30,7 +30,7 @@ class PlacedResult:
 
     spot: Spot
     measurement: Measurement
-    left: Left | None = None
+    left: FixedValues | None = None
     """Values that a usable variant must have, as reported by the compiler."""
 
     @property
@@ -192,7 +192,7 @@ def unsayable(
     compared: Delta[Values],
     unsaid_by_point: Mapping[Point, Values],
     arch: str,
-) -> dict[Point, Left]:
+) -> dict[Point, FixedValues]:
     """Returns the points whose other values are all right: only the policy is in the way."""
     after = {change.point: change.after for change in compared.changes if change.arch == arch}
     case_by_point = {case.measurement.point: case for case in cases}
@@ -209,11 +209,13 @@ def unsayable(
             if not differs(after.get(action.point, action.before or {}), expressible):
                 family = action.target.family if action.target else case.spot.header
                 reason = f"{family} cannot say what was measured"
-                constraints[action.point] = Left(unsaid_by_point[action.point], reason)
+                constraints[action.point] = FixedValues(unsaid_by_point[action.point], reason)
     return constraints
 
 
-def leaving(cases: Sequence[PlacedResult], constraints: Mapping[Point, Left]) -> list[PlacedResult]:
+def leaving(
+    cases: Sequence[PlacedResult], constraints: Mapping[Point, FixedValues]
+) -> list[PlacedResult]:
     """Adds the constraints to the cases that they concern."""
     return [
         replace(case, left=constraints[case.measurement.point])

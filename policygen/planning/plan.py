@@ -47,7 +47,7 @@ from policygen.planning.losses import (
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
 from policygen.planning.memory import Memory, chosen_alone, planned_file
 from policygen.planning.places import (
-    Left,
+    FixedValues,
     PlacedResult,
     bounded,
     by_entry,
@@ -80,7 +80,7 @@ class Settled:
     held: Mapping[Point, str] = field(default_factory=dict)
     bounded: Collection[Point] = ()
     said: Mapping[Point, Values] = field(default_factory=dict)
-    left: Mapping[Point, Left] = field(default_factory=dict)
+    left: Mapping[Point, FixedValues] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class Attempt:
     """Workloads whose entries end before the next architecture."""
     said: Mapping[Point, Values] = field(default_factory=dict)
     """Values that entries were extended by, so that they express what was measured."""
-    left: Mapping[Point, Left] = field(default_factory=dict)
+    left: Mapping[Point, FixedValues] = field(default_factory=dict)
     """Values of policies that no entry can change."""
 
     def reject(self, reasons: Mapping[Point, str]) -> "Attempt":
@@ -351,7 +351,7 @@ def refuse_unwritable(trial: Trial) -> Attempt | None:
         return None
     attempt, reasons = trial.attempt, trial.written.reasons
     extended = {
-        point: Left(attempt.said[point], reason)
+        point: FixedValues(attempt.said[point], reason)
         for point, reason in reasons.items()
         if point in attempt.said and point not in attempt.bounded
     }

@@ -15,7 +15,7 @@ from policygen.model.selection import DeltaRow, Values
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import in_words, parse_label
 from policygen.planning.memory import remembered_next
-from policygen.planning.places import Left, PlacedResult, bounded, leaving, said_in_full
+from policygen.planning.places import FixedValues, PlacedResult, bounded, leaving, said_in_full
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
 REMEDY = "The plan was changed, or is of another policygen; make it again."
@@ -23,7 +23,7 @@ _PROVENANCE_FIELDS = {"reason", "databases"}
 """Fields that tell how an action came about; they name files that are not available here."""
 
 
-def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
+def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
     """Remakes a plan from its decisions; the compiler is only asked what the tree selects now."""
     planner = replace(planner, next_best=remembered_next(plan.instead))
 
@@ -32,7 +32,7 @@ def again(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Pla
         placed, _ = bounded(cases, bounded_points, planner.dialect)
         shown_by_point = {row.point: row.shown for row in plan.said}
         placed, said_by_point = said_in_full(placed, shown_by_point)
-        constraints = {row.point: Left(row.shown, row.reason) for row in plan.unsaid}
+        constraints = {row.point: FixedValues(row.shown, row.reason) for row in plan.unsaid}
         placed = leaving(placed, constraints)
         held = {**planner.held, **{row.point: row.reason for row in plan.held}}
         outcome = planner.decided(placed, held)

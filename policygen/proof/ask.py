@@ -16,7 +16,7 @@ from policygen.model.trees import Cub, Library
 from policygen.model.tuning import Policies, Question, Value, Whole
 from policygen.proof import answers
 from policygen.proof.answers import spelled
-from policygen.proof.probe import Asked, AskedTree, Selection, probe, workloads
+from policygen.proof.probe import QueriedTree, Selection, SiteQuery, probe, workloads
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.proof.units import Workload, sized_roles
 from policygen.rocprim.host import HostCompiler, ask_host, find_host_compiler
@@ -26,8 +26,8 @@ Row = tuple[str, ...]
 
 
 def ask(
-    tree: AskedTree,
-    queries: Sequence[Asked],
+    tree: QueriedTree,
+    queries: Sequence[SiteQuery],
     toolchain: Toolchain | HostCompiler,
     *,
     progress: Progress | None = None,
@@ -55,7 +55,7 @@ def ask(
 
 
 def _selected(
-    query: Asked,
+    query: SiteQuery,
     workload: Workload,
     value_row: Row | None,
     mark_row: Row | None,
@@ -86,7 +86,7 @@ def _selected(
     return Selected(values, entry, keys, in_bytes, kinds, traits, number, since, fields)
 
 
-def _values(query: Asked, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
+def _values(query: SiteQuery, row: Sequence[str]) -> tuple[dict[str, Value], str | None]:
     """Reads the values of a policy, with CUB's type for a delay, and since which arch they hold."""
     site, since = query.site, None
     if row and query.since and site.is_selector:
@@ -116,7 +116,7 @@ def _delay(kind: str) -> DelayConstructor:
 
 def ask_policies(
     questions: Sequence[Question],
-    tree: AskedTree,
+    tree: QueriedTree,
     toolchain: Toolchain,
     *,
     archs: Sequence[str] | None = None,
@@ -126,7 +126,7 @@ def ask_policies(
     """Queries what selectors return for all workloads of their benchmarks."""
     ordered = tuple(sorted(archs or ladder(), key=arch_number))
     queries = [
-        Asked(_site_of_selector(question), workloads(question.benchmark, tree.version), ordered)
+        SiteQuery(_site_of_selector(question), workloads(question.benchmark, tree.version), ordered)
         for question in questions
     ]
     answered = probe(queries, tree, toolchain, progress=progress, std=std)
@@ -186,7 +186,9 @@ _COUNT = re.compile(r"(?<![\w)])\d+")
 # All fields of a policy, by the names in the headers.
 
 
-def policy_fields(query: Asked, answer: str, value_names: Collection[str]) -> PolicyFields | None:
+def policy_fields(
+    query: SiteQuery, answer: str, value_names: Collection[str]
+) -> PolicyFields | None:
     """Reads the fields of a whole policy; None if the compiler cannot take it apart.
 
     `value_names` are the values that are reported under their own names.

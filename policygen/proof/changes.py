@@ -49,7 +49,7 @@ class Touched:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ReviewContext:
     """Other facts about a tree, by the place of an entry."""
 
     evidence: Sequence[Evidence]
@@ -111,7 +111,7 @@ def inherited(headers: Sequence[TuningHeader]) -> dict[EntryPlace, list[EntryPla
 def reviewed(
     entries: Sequence[Touched],
     different: Sequence[Differing],
-    context: Known,
+    context: ReviewContext,
     undecided: Collection[EntryPlace] = (),
 ) -> tuple[tuple[ReviewedEntry, ...], tuple[Differing, ...]]:
     """Assigns the differing workloads to the entries that cause them.
@@ -150,7 +150,7 @@ def reviewed(
 
 
 def _reviewed(
-    change: Touched, rows: Sequence[Differing], context: Known, *, decides: bool
+    change: Touched, rows: Sequence[Differing], context: ReviewContext, *, decides: bool
 ) -> ReviewedEntry:
     place = change.place
     points = {row.point for row in rows}

@@ -100,7 +100,7 @@ class DeviceCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WorkloadFilters:
     """Selects workloads."""
 
     pattern: re.Pattern[str]
@@ -109,10 +109,10 @@ class Wanted:
     """Restricts to these tuning headers."""
 
 
-def calls(cub: Cub, includes: tuple[str, ...], filters: Wanted) -> dict[Point, DeviceCall]:
+def calls(cub: Cub, includes: tuple[str, ...], filters: WorkloadFilters) -> dict[Point, DeviceCall]:
     """Makes the calls of all selected workloads; benchmarks without a call are left out."""
     units = {}
-    for site, benchmark in wanted_benchmarks(cub, filters):
+    for site, benchmark in selected_benchmarks(cub, filters):
         if not _missing_call_reason(site, benchmark):
             for workload in workloads(benchmark, cub.bindings):
                 if matches(workload, filters.axes):
@@ -121,11 +121,11 @@ def calls(cub: Cub, includes: tuple[str, ...], filters: Wanted) -> dict[Point, D
     return units
 
 
-def without_call(cub: Cub, filters: Wanted) -> dict[str, str]:
+def without_call(cub: Cub, filters: WorkloadFilters) -> dict[str, str]:
     """Lists benchmarks that no unit can be made for, with the reasons."""
     reasons = (
         (benchmark.name, _missing_call_reason(site, benchmark))
-        for site, benchmark in wanted_benchmarks(cub, filters)
+        for site, benchmark in selected_benchmarks(cub, filters)
     )
     return {name: reason for name, reason in sorted(reasons) if reason}
 
@@ -136,7 +136,9 @@ def _missing_call_reason(site: Site, benchmark: BenchmarkBinding) -> str:
     return "" if benchmark.algorithm_call else "has no call in its binding"
 
 
-def wanted_benchmarks(cub: Cub, filters: Wanted) -> Iterator[tuple[Site, BenchmarkBinding]]:
+def selected_benchmarks(
+    cub: Cub, filters: WorkloadFilters
+) -> Iterator[tuple[Site, BenchmarkBinding]]:
     """Yields the selected benchmarks of a tree, with their sites."""
     for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
@@ -182,7 +184,7 @@ class BenchmarkSource:
 
 
 def sources(
-    cub: Cub, includes: tuple[str, ...], filters: Wanted, checkout: Checkout
+    cub: Cub, includes: tuple[str, ...], filters: WorkloadFilters, checkout: Checkout
 ) -> dict[Point, BenchmarkSource]:
     """Makes the sources of all selected workloads, without duplicates.
 
@@ -190,7 +192,7 @@ def sources(
     """
     units: dict[Point, BenchmarkSource] = {}
     folders = (*includes, str(checkout.folder), *checkout.includes)
-    for site, benchmark in wanted_benchmarks(cub, filters):
+    for site, benchmark in selected_benchmarks(cub, filters):
         path = checkout.files.get(benchmark.name)
         if path is None:
             continue
@@ -207,11 +209,11 @@ def sources(
     return units
 
 
-def absent(cub: Cub, filters: Wanted, checkout: Checkout) -> list[str]:
+def absent(cub: Cub, filters: WorkloadFilters, checkout: Checkout) -> list[str]:
     """Lists bound benchmarks that the checkout lacks."""
     return sorted(
         benchmark.name
-        for _, benchmark in wanted_benchmarks(cub, filters)
+        for _, benchmark in selected_benchmarks(cub, filters)
         if benchmark.name not in checkout.files
     )
 

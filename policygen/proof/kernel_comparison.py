@@ -54,15 +54,15 @@ class Verdicts:
         )
 
 
-Found = Mapping[Spot, Kernels]
+KernelsBySpot = Mapping[Spot, Kernels]
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
     """The kernels of both sides; `identical` workloads need not be compiled."""
 
-    before: Found
-    after: Found
+    before: KernelsBySpot
+    after: KernelsBySpot
     identical: frozenset[Spot] = frozenset()
 
     def refusal(self, spot: Spot) -> PolicygenError | None:
@@ -347,7 +347,7 @@ def _first_difference(before: Kernel, after: Kernel) -> int:
 
 def compile_side(
     calls: Mapping[Point, WorkloadUnit], spots: Iterable[Spot], compiler: KernelCompiler
-) -> Found:
+) -> KernelsBySpot:
     """Compiles one side, with all instructions, in the given order."""
     units = _units(calls, spots)
     return _compile_both([], units, compiler.contents(units), compiler, listed=True).after
@@ -428,7 +428,7 @@ def _keep_scope_kernels(
     return result
 
 
-def with_dumps(dumps: Dumps, after: Found) -> Sides:
+def with_dumps(dumps: Dumps, after: KernelsBySpot) -> Sides:
     """Takes dumps as the side before, for the workloads and archs of the side after."""
     return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
 

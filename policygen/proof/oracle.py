@@ -23,7 +23,7 @@ from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.ask import ask
-from policygen.proof.probe import Asked, AskedTree, Selection
+from policygen.proof.probe import QueriedTree, Selection, SiteQuery
 from policygen.proof.sites import (
     AskedArchs,
     asked_archs,
@@ -124,7 +124,7 @@ class Compiler:
         ]
         return self._ask(queries, changed, {}).checked().by_point[point, arch].values
 
-    def _without_cached(self, queries: Sequence[Asked]) -> list[Asked]:
+    def _without_cached(self, queries: Sequence[SiteQuery]) -> list[SiteQuery]:
         """Drops the architectures for which the values of the whole site are cached."""
         remaining = [
             replace(
@@ -139,15 +139,15 @@ class Compiler:
         ]
         return [query for query in remaining if query.archs]
 
-    def _cache_values(self, queries: Sequence[Asked], selection: Selection) -> None:
+    def _cache_values(self, queries: Sequence[SiteQuery], selection: Selection) -> None:
         for query in queries:
             for point, arch in query.spots:
                 if row := selection.rows.get((point, arch)):
                     self.current[point.point, arch] = row
 
     def _keys(
-        self, query: Asked, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
-    ) -> Asked:
+        self, query: SiteQuery, arch: str, copy: Marked, families: tuple[BoundFamily, ...]
+    ) -> SiteQuery:
         """Asks where the keys of workloads lead, or which return decides them."""
         if query.site.is_selector:
             scaled = scaled_families(self.cub.bindings, query)
@@ -175,7 +175,7 @@ class Compiler:
             between = self._archs(changed).between
             self.comparisons[tuple(sorted(changed.items()))] = _delta(old, new, between)
 
-    def _questions(self, changed: Mapping[str, bytes]) -> list[Asked]:
+    def _questions(self, changed: Mapping[str, bytes]) -> list[SiteQuery]:
         marked = self.mark(changed)
         queries = [self._question(query, marked, changed) for query in self._site_queries(changed)]
         # A header may declare families that no remaining policy selects.
@@ -220,7 +220,7 @@ class Compiler:
                 return explain(site.copy.header, family, entry, key.number, site.seen).reason
         return "the compiler takes other values"
 
-    def _site(self, query: Asked, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
+    def _site(self, query: SiteQuery, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
         """Queries all workloads of a site: keys that lead elsewhere explain a policy's choices."""
         name, scope = query.site.header, query.site.scope
         content = changed.get(name, self.data[name])
@@ -243,7 +243,7 @@ class Compiler:
         self.sites[cache_key] = SelectedSite(copy, rows, read, seen)
         return self.sites[cache_key]
 
-    def _whole_site(self, query: Asked) -> Asked:
+    def _whole_site(self, query: SiteQuery) -> SiteQuery:
         """Returns the query for all workloads of a site."""
         (whole_site,) = (
             candidate
@@ -254,26 +254,26 @@ class Compiler:
 
     def _ask(
         self,
-        queries: Sequence[Asked],
+        queries: Sequence[SiteQuery],
         changed: Mapping[str, bytes],
         marked: Mapping[str, Marked],
     ) -> Selection:
         tree = self._tree({**self.replaced, **changed}, marked)
         return ask(tree, queries, self.nvcc, progress=self.progress)
 
-    def _tree(self, changed: Mapping[str, bytes], marked: Mapping[str, Marked]) -> AskedTree:
+    def _tree(self, changed: Mapping[str, bytes], marked: Mapping[str, Marked]) -> QueriedTree:
         """The tree with changed headers: as overlay folders, or as replaced files."""
         folders = self.cub.include_folders
         if self.nvcc.replaces_files:
             paths = {path.name: str(path) for path in tuning_headers(self.cub)}
             contents = {paths[name]: data for name, data in sorted(changed.items())}
-            return AskedTree(self.cub.bindings, folders, marked, contents)
+            return QueriedTree(self.cub.bindings, folders, marked, contents)
         overlays = (overlay(name, data) for name, data in sorted(changed.items()))
-        return AskedTree(self.cub.bindings, (*overlays, *folders), marked)
+        return QueriedTree(self.cub.bindings, (*overlays, *folders), marked)
 
     def _question(
-        self, query: Asked, marked: Mapping[str, Marked], changed: Mapping[str, bytes]
-    ) -> Asked:
+        self, query: SiteQuery, marked: Mapping[str, Marked], changed: Mapping[str, bytes]
+    ) -> SiteQuery:
         """Makes a query for a site on each architecture that has its own policy there.
 
         All other architectures get what the next older one gets. A policy selector, however, can
@@ -301,12 +301,12 @@ class Compiler:
         }
         return replace(query, archs=tuple(sorted(archs, key=arch_number)), families=())
 
-    def _site_queries(self, header_names: Iterable[str] = ()) -> tuple[Asked, ...]:
+    def _site_queries(self, header_names: Iterable[str] = ()) -> tuple[SiteQuery, ...]:
         headers = list(self.headers.values())
         queries = places(self.cub, headers, ALL, {}, frozenset(header_names))
         return tuple(query for query in queries if self.only in {None, query.site.dialect})
 
-    def _queries_for(self, points: Sequence[Point]) -> tuple[Asked, ...]:
+    def _queries_for(self, points: Sequence[Point]) -> tuple[SiteQuery, ...]:
         """Makes queries for only these workloads."""
         if not points:
             return ()

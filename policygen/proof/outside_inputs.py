@@ -184,7 +184,7 @@ class Folders:
         return None
 
 
-def asks(names: Sequence[str], tree: Folders) -> tuple[Dependence, ...]:
+def find_dependences(names: Sequence[str], tree: Folders) -> tuple[Dependence, ...]:
     """Finds the outside dependences that tuning headers reach, sorted by file and position."""
     finder = _OutsideFinder(tree, whole=tree.find(CONFIG) is not None)
     for name in names:
@@ -432,13 +432,13 @@ _CONTENTS = TypeAdapter(dict[str, str | None])
 # Caches the headers that have no outside dependences, by the content of all that they include.
 
 
-def asked(names: Sequence[str], folders: Sequence[Path]) -> tuple[Dependence, ...]:
+def cached_dependences(names: Sequence[str], folders: Sequence[Path]) -> tuple[Dependence, ...]:
     """Finds the outside dependences of headers; if there are none, that result is cached."""
     tree = _folders(names, folders)
     key = _key(names, tree)
     if (data := kept(KIND, key)) is not None and _is_unchanged(data, _folders(names, folders)):
         return ()
-    dependences = asks(names, tree)
+    dependences = find_dependences(names, tree)
     if not dependences:
         contents = {name: _content(tree, name) for name in sorted(tree.known)}
         with suppress(OSError):  # an unwritable cache only costs speed
@@ -495,7 +495,7 @@ def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) 
             inside = path.parent
             folders.append(inside)
         names.append(path.relative_to(inside).as_posix())
-    return [_finding(dependence, named) for dependence in asked(names, folders)]
+    return [_finding(dependence, named) for dependence in cached_dependences(names, folders)]
 
 
 def _finding(dependence: Dependence, named: Callable[[Path], str]) -> Finding:

@@ -39,7 +39,7 @@ RowKey = tuple[Workload, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTree:
+class QueriedTree:
     """The queried tree: include folders, a version, and marked copies of headers by name."""
 
     version: str
@@ -50,7 +50,7 @@ class AskedTree:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SiteQuery:
     """A query: workloads at one site of a tree, and what to ask about them."""
 
     site: Site
@@ -126,8 +126,8 @@ def workloads(call: Call, version: str) -> tuple[Workload, ...]:
 
 
 def probe(
-    queries: Sequence[Asked],
-    tree: AskedTree,
+    queries: Sequence[SiteQuery],
+    tree: QueriedTree,
     toolchain: Toolchain,
     *,
     progress: Progress | None = None,
@@ -192,7 +192,7 @@ def _takes_policies_apart(batch: Batch) -> bool:
     )
 
 
-def _batches(queries: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
+def _batches(queries: Sequence[SiteQuery], toolchain: Toolchain) -> list[Batch]:
     """Divides the queries into compiles, each for one architecture.
 
     For policy chains, CUB itself must report the active policy on that architecture, because the
@@ -212,7 +212,7 @@ def _batches(queries: Sequence[Asked], toolchain: Toolchain) -> list[Batch]:
     ]
 
 
-def _oldest_arch(queries: Sequence[Asked], toolchain: Toolchain, *, marked: bool) -> str:
+def _oldest_arch(queries: Sequence[SiteQuery], toolchain: Toolchain, *, marked: bool) -> str:
     """Returns the oldest queried architecture that the toolchain supports.
 
     Queries of a marked tree share one compile, whatever values are asked for as well.
@@ -226,7 +226,7 @@ def _oldest_arch(queries: Sequence[Asked], toolchain: Toolchain, *, marked: bool
     return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
 
 
-def _chunks(query: Asked, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
+def _chunks(query: SiteQuery, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
     for start in range(0, len(query.points), WORKLOADS):
         points = query.points[start : start + WORKLOADS]
         traits = query.traits if families is not None else ()
@@ -249,7 +249,7 @@ def filled(items: Iterable[_T], weigh: Callable[[_T], int], most: int) -> Iterat
         yield group
 
 
-def _translation_unit(batch: Batch, tree: AskedTree, std: int) -> TranslationUnit:
+def _translation_unit(batch: Batch, tree: QueriedTree, std: int) -> TranslationUnit:
     headers = dict.fromkeys(section.site.header for section in batch.sections)
     folders = [overlay(name, tree.marked[name].data) for name in headers] if batch.marked else []
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)

@@ -14,7 +14,7 @@ from policygen.model.selection import Differing
 from policygen.model.trees import Cub, Dialect, side_by_side
 from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
-from policygen.proof.probe import Asked, workloads
+from policygen.proof.probe import SiteQuery, workloads
 from policygen.proof.units import BoundFamily, Workload
 
 BENCH = "/benchmark/"
@@ -26,7 +26,7 @@ def places(
     pattern: re.Pattern[str],
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str] = frozenset(),
-) -> tuple[Asked, ...]:
+) -> tuple[SiteQuery, ...]:
     """Makes the queries for these headers and matching benchmarks; finding none is an error."""
     queries = []
     aggregates = {header.name: header.aggregates for header in headers}
@@ -43,7 +43,7 @@ def places(
             ]
             if points:
                 tuned = any(binding.site == site.name for binding in algorithm.families)
-                query = Asked(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
+                query = SiteQuery(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
                 query = replace(query, aggregates=aggregates.get(site.header, {}))
                 queries.append(_with_families(query, algorithm, headers))
     if not queries:
@@ -51,7 +51,9 @@ def places(
     return tuple(queries)
 
 
-def _with_families(query: Asked, algorithm: Bound, headers: Sequence[TuningHeader]) -> Asked:
+def _with_families(
+    query: SiteQuery, algorithm: Bound, headers: Sequence[TuningHeader]
+) -> SiteQuery:
     """Adds the families; if they do not fit their bindings, the query records the problem."""
     try:
         return replace(query, families=bound_families(algorithm, query.site, headers))
@@ -69,7 +71,7 @@ def bound_families(
     return tuple((binding, _kinds(binding, family)) for binding, family in family_pairs)
 
 
-def scaled_families(version: str, query: Asked) -> tuple[BoundFamily, ...]:
+def scaled_families(version: str, query: SiteQuery) -> tuple[BoundFamily, ...]:
     """Finds the families that tell by which type sizes the counts of a site are scaled."""
     return tuple(
         (binding, ())

@@ -16,7 +16,7 @@ from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader, ste
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
 from policygen.proof.lint_subject import normal, parameter_names, split_template
-from policygen.proof.probe import Asked, AskedTree, workloads
+from policygen.proof.probe import QueriedTree, SiteQuery, workloads
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import BoundFamily, Workload
@@ -88,7 +88,7 @@ def reach_all(
 
 
 def reach(
-    cub: Cub, queries: Sequence[Asked], marked: Mapping[str, Marked], toolchain: Toolchain
+    cub: Cub, queries: Sequence[SiteQuery], marked: Mapping[str, Marked], toolchain: Toolchain
 ) -> Reachability:
     """Finds the entries that some workloads never select."""
     result = Reachability()
@@ -96,7 +96,9 @@ def reach(
     return result
 
 
-def tried_sites(cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect) -> tuple[Asked, ...]:
+def tried_sites(
+    cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect
+) -> tuple[SiteQuery, ...]:
     """Makes the queries for a dialect's sites with entries, on the archs that differ there."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     selectors = {header.name: header.selectors for header in headers if header.selectors}
@@ -123,13 +125,13 @@ def tried_sites(cub: Cub, headers: Sequence[TuningHeader], dialect: Dialect) -> 
                 continue
             points = _tried_points(algorithm, site, cub.bindings)
             ordered = tuple(sorted(archs, key=arch_number))
-            query = Asked(site, points, ordered, families, values=False, problem=problem)
+            query = SiteQuery(site, points, ordered, families, values=False, problem=problem)
             declared = aggregates.get(site.header, {})
             queries.append(replace(query, branches=site.is_selector, aggregates=declared))
     return tuple(queries)
 
 
-def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[str, ...]:
+def unasked(headers: Sequence[TuningHeader], tried: Sequence[SiteQuery]) -> tuple[str, ...]:
     """Lists families with specializations but no binding, about which nothing is known."""
     bound_names = {
         (query.site.scope, binding.name) for query in tried for binding, _ in query.families
@@ -147,13 +149,13 @@ def unasked(headers: Sequence[TuningHeader], tried: Sequence[Asked]) -> tuple[st
 def _add_reachability(
     result: Reachability,
     cub: Cub,
-    queries: Sequence[Asked],
+    queries: Sequence[SiteQuery],
     marked: Mapping[str, Marked],
     toolchain: Toolchain | HostCompiler,
     progress: Progress | None,
 ) -> None:
     """Asks which entry each workload selects, and explains the entries that none selects."""
-    tree = AskedTree(cub.bindings, cub.include_folders, marked)
+    tree = QueriedTree(cub.bindings, cub.include_folders, marked)
     queries = [
         query for query in queries if any(starmap(result.wants, marked[query.site.header].entries))
     ]
@@ -170,9 +172,9 @@ def _add_reachability(
     result.call_only = tuple(sorted(result.call_only, key=_order))
 
 
-def _group_by_entries(queries: Sequence[Asked]) -> Iterator[list[Asked]]:
+def _group_by_entries(queries: Sequence[SiteQuery]) -> Iterator[list[SiteQuery]]:
     """Groups sites that share entries: those of one header, if its entries are returns."""
-    by_header: dict[str, list[Asked]] = {}
+    by_header: dict[str, list[SiteQuery]] = {}
     for query in queries:
         if query.site.is_selector:
             by_header.setdefault(query.site.header, []).append(query)
@@ -183,7 +185,7 @@ def _group_by_entries(queries: Sequence[Asked]) -> Iterator[list[Asked]]:
 
 def _count_entries(
     result: Reachability,
-    queries: Sequence[Asked],
+    queries: Sequence[SiteQuery],
     copy: Marked,
     rows: Mapping[tuple[Workload, str], Selected],
 ) -> None:
@@ -246,7 +248,7 @@ class KeysSeen:
 
 
 def _sightings(
-    queries: Sequence[Asked], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
+    queries: Sequence[SiteQuery], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
 ) -> tuple[Sightings, KeysSeen]:
     """Records the selected entry of each workload, and where its keys lead."""
     lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
@@ -265,7 +267,7 @@ def _sightings(
     return sightings, seen
 
 
-def _candidate_numbers(queries: Sequence[Asked], copy: Marked) -> list[int]:
+def _candidate_numbers(queries: Sequence[SiteQuery], copy: Marked) -> list[int]:
     """Returns the entries that some sites may select: specializations, or returns for keys."""
     names = {(query.site.scope, binding.name) for query in queries for binding, _ in query.families}
     return [

@@ -20,7 +20,7 @@ from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, PolicyChain
 from policygen.proof.ask import ask
 from policygen.proof.compile import RefusedError
-from policygen.proof.probe import Asked, AskedTree
+from policygen.proof.probe import QueriedTree, SiteQuery
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import Workload
 from policygen.rocprim.host import HostCompiler
@@ -41,7 +41,7 @@ class Resolved:
 
 def resolve(
     cub: Cub,
-    queries: Sequence[Asked],
+    queries: Sequence[SiteQuery],
     marked: Mapping[str, Marked],
     archs: Sequence[str],
     toolchain: Toolchain | HostCompiler,
@@ -57,7 +57,7 @@ def resolve(
     """
     selectors = {query.site.header for query in queries if query.site.is_selector}
     marked_queries = [_with_marks(query, tuple(archs), cub, selectors, marked) for query in queries]
-    tree = AskedTree(cub.bindings, cub.include_folders, marked, replaced or {})
+    tree = QueriedTree(cub.bindings, cub.include_folders, marked, replaced or {})
     selection = ask(tree, marked_queries, toolchain, progress=progress)
     disabled, remarks = _find_commented_out(cub, marked_queries, enabled or {}, toolchain, progress)
     rows, refused = [], {}
@@ -108,7 +108,7 @@ DisabledFor = tuple[str, DisabledEntry]
 
 def _find_commented_out(
     cub: Cub,
-    queries: Sequence[Asked],
+    queries: Sequence[SiteQuery],
     enabled: Mapping[str, Marked],
     toolchain: Toolchain | HostCompiler,
     progress: Progress | None,
@@ -122,7 +122,7 @@ def _find_commented_out(
     if not selector_queries:
         return {}, ()
     selection = ask(
-        AskedTree(cub.bindings, cub.include_folders, enabled),
+        QueriedTree(cub.bindings, cub.include_folders, enabled),
         selector_queries,
         toolchain,
         progress=progress,
@@ -148,12 +148,12 @@ def _is_newer(disabled: DisabledFor, since: str | None) -> bool:
 
 
 def _with_marks(
-    query: Asked,
+    query: SiteQuery,
     archs: tuple[str, ...],
     cub: Cub,
     selectors: Collection[str],
     marked: Mapping[str, Marked],
-) -> Asked:
+) -> SiteQuery:
     """Asks for entries, too, if the site belongs to the header's own dialect and is marked."""
     own_dialect = cub.has_selectors or query.site.header in selectors
     is_marked = query.site.is_selector == own_dialect and query.site.header in marked
@@ -167,7 +167,7 @@ def _with_marks(
 
 
 def _resolved_row(
-    query: Asked,
+    query: SiteQuery,
     point: Workload,
     arch: str,
     selected: Selected,

@@ -54,7 +54,7 @@ AGREED: Mapping[Agreement | None, str] = {
 }
 MORE = 1.5
 """Measured noise above this multiple of the expected noise is more than chance."""
-SAID = {"contradicts": "contradicts", "not confirmed": "does not confirm"}
+ASSESSMENT_VERBS = {"contradicts": "contradicts", "not confirmed": "does not confirm"}
 MEANING = (
     "order: Spearman's rank correlation of the scores; best: how many of A's best ones are among"
     " B's; shift and spread: mean and standard deviation of what B's score is above A's; by noise:"
@@ -258,8 +258,8 @@ def _reasons(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
     for workload in workloads:
         for name, other, side in (("A", "B", workload.a), ("B", "A", workload.b)):
             winner = side.winner
-            if winner is not None and winner.says in SAID:
-                claim = f"{other} {SAID[winner.says]} {name}'s {winner.variant}"
+            if winner is not None and winner.says in ASSESSMENT_VERBS:
+                claim = f"{other} {ASSESSMENT_VERBS[winner.says]} {name}'s {winner.variant}"
                 yield f"{_name(workload)}: {claim}: {winner.reason}"
 
 

@@ -109,7 +109,7 @@ def frame(panel: Panel, y_name: str, x_name: str) -> Iterator[Mark]:
     yield Mark("text", "axis", {"x": panel.left - 30, "y": panel.top - 7}, y_name)
 
 
-def up_axis(panel: Panel, most: int = 5) -> Iterator[Mark]:
+def y_axis(panel: Panel, most: int = 5) -> Iterator[Mark]:
     """Numbers beside a panel, with grid lines across it."""
     values = steps(*panel.y, most)
     for value, text in zip(values, spelled_steps(values), strict=True):
@@ -118,7 +118,7 @@ def up_axis(panel: Panel, most: int = 5) -> Iterator[Mark]:
         yield Mark("text", "tick end", {"x": panel.left - 5, "y": y + 4}, text)
 
 
-def across_axis(
+def x_axis(
     panel: Panel, most: int = 6, scale: float = 1.0, *, whole: bool = False
 ) -> Iterator[Mark]:
     """Numbers below a panel."""
@@ -366,7 +366,7 @@ def ratios(name: str, workload: WorkloadPerformance) -> Drawing:
         label = point_name(row.subbench, row.point, several=several)
         marks += _row(panel, panel.top + ROW * position, label, row)
     marks += [
-        *across_axis(panel, 6),
+        *x_axis(panel, 6),
         Mark("path", "edge", {"d": f"M{panel.left:.1f} {panel.bottom:.1f}h{panel.width:.1f}"}),
         Mark("text", "axis mid", {"x": WIDTH / 2, "y": panel.bottom + 31}, f"{RATIO}: 1 is equal"),
     ]
@@ -506,8 +506,8 @@ def quantile_panel(
 ) -> Drawing:
     """Draw the quantiles of one runtime workload."""
     panel = Panel(46, 34, SMALL - 56, 130, (0, 100), ends)
-    marks = [head(cut(name, SMALL, 7.2)), *up_axis(panel, 4)]
-    marks += [*across_axis(panel, 4), *unit(panel, what.partition(" ")[0])]
+    marks = [head(cut(name, SMALL, 7.2)), *y_axis(panel, 4)]
+    marks += [*x_axis(panel, 4), *unit(panel, what.partition(" ")[0])]
     descriptions = []
     for series in lines:
         points = [

@@ -211,7 +211,7 @@ def _parameter(
     marks = [
         charts.head(title),
         *charts.legend(names, 2, 32),
-        *charts.up_axis(panel),
+        *charts.y_axis(panel),
         *_ticks(panel, bins),
         *charts.unit(panel),
         *charts.dots(_score_dots(panel, space, bins), "dots"),

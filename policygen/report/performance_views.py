@@ -269,7 +269,7 @@ ROWS = 500
 """Maximum number of rows on a page."""
 DRAWN = 12
 """Maximum number of workloads with figures."""
-REVIEW_WORST = ("slower", "undecided", "faster", "equal", "same-code")
+VERDICT_ORDER = ("slower", "undecided", "faster", "equal", "same-code")
 REVIEW_MICRO = 1e6
 LOOKS = {"slower": "warn", "undecided": "warn", "faster": "good"}
 MEANING = "The ratio is the time before over the time after: over 1 is faster"
@@ -365,7 +365,7 @@ def _worst_first(workloads: Iterator[WorkloadPerformance]) -> list[WorkloadPerfo
         workloads,
         key=lambda workload: (
             not is_slower(workload),
-            REVIEW_WORST.index(workload.verdict),
+            VERDICT_ORDER.index(workload.verdict),
             workload.ratio,
             workload.name,
         ),
@@ -454,7 +454,7 @@ def _slow_runtime(measured: Sequence[WorkloadPerformance], limit: int) -> Iterat
         if any(workload.runtime for workload in measured):
             yield Note("No runtime workload is slower, and none is not decided.")
         return
-    rows_of_workloads.sort(key=lambda pair: (REVIEW_WORST.index(pair[0].verdict), pair[0].ratio))
+    rows_of_workloads.sort(key=lambda pair: (VERDICT_ORDER.index(pair[0].verdict), pair[0].ratio))
     columns: list[str | Column] = [
         *("runtime workload", "workload", "verdict"),
         *(Column(title, "n") for title in ("µs before", "after", "ratio", "between", "noise")),

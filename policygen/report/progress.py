@@ -24,7 +24,7 @@ WORDS = {"begun": "base runs", "batch": "batch", "rung": "rung", "ended": "ended
 
 
 @dataclass(slots=True)
-class SearchTeller:
+class SearchProgress:
     """Reports events of a search as they arrive."""
 
     stream: TextIO
@@ -72,17 +72,17 @@ class SearchTeller:
         return Group(table, Text(f"{time_left}{visible(self.step)}", "dim"))
 
 
-def telling(*, as_json: bool, quiet: bool) -> SearchTeller:
+def telling(*, as_json: bool, quiet: bool) -> SearchProgress:
     """Create a reporter, with a live table on a terminal; the caller passes it to `shown`."""
     stream = raw(sys.stderr)
-    teller = SearchTeller(stream, as_json, quiet)
+    teller = SearchProgress(stream, as_json, quiet)
     if sys.stderr.isatty() and not quiet:
         console = Console(file=stream)
         teller.live = Live(console=console, refresh_per_second=4, transient=True)
     return teller
 
 
-def shown(teller: SearchTeller, work: Callable[[], T]) -> T:
+def shown(teller: SearchProgress, work: Callable[[], T]) -> T:
     """Run the work while the table is displayed."""
     with teller.live or nullcontext():
         return work()

@@ -215,7 +215,7 @@ def counted(document: Review, listed_count: int) -> Iterator[str]:
         yield f"{between:,} more change on what may come between known architectures"
 
 
-def unfound(document: Review) -> str:
+def not_measured_reason(document: Review) -> str:
     """State that no database has the written values, and which databases were searched."""
     if not document.databases:
         return "no database is at hand (--db names one)"

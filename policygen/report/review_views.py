@@ -55,9 +55,9 @@ from policygen.report.review_facts import (
     facts,
     measured,
     named,
+    not_measured_reason,
     other_anchor,
     runtime_point,
-    unfound,
     versions,
 )
 from policygen.report.value_views import alike
@@ -209,7 +209,7 @@ def _without_evidence(entry: ReviewedEntry, document: Review) -> Iterator[Block]
             f"{plural(measured_count, 'workload')}{of_all} measured before and after, shown below"
         )
     else:
-        yield Note(f"Not measured: {unfound(document)}.", "warn")
+        yield Note(f"Not measured: {not_measured_reason(document)}.", "warn")
 
 
 def _no_change_words(entry: ReviewedEntry, document: Review) -> str:
@@ -409,7 +409,7 @@ def _what_changed(document: Review) -> tuple[tuple[str, str], list[str]]:
 def _why_changed(document: Review) -> tuple[tuple[str, str], list[str]]:
     evidence = measured(document)
     if not evidence:
-        return ("0", "workloads measured"), [unfound(document)]
+        return ("0", "workloads measured"), [not_measured_reason(document)]
     scores = sorted(row.scored.score for row in evidence)
     span = f"{scores[0]:.3f}" if len(scores) == 1 else f"{scores[0]:.3f} to {scores[-1]:.3f}"
     gpus = dict.fromkeys(row.gpu.partition("(")[0].strip() for row in evidence)
@@ -531,7 +531,7 @@ def annotations(document: Review) -> str:
                 annotation("error", "never selected", unreachable.reason, path, unreachable.line)
             )
         if entry.reached and not entry.evidence and not measured_as_merged(entry, document):
-            message, line = unfound(document), entry.place.line
+            message, line = not_measured_reason(document), entry.place.line
             rows.append(annotation("notice", "not measured", message, path, line))
     unprovable = document.unprovable
     rows += [

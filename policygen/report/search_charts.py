@@ -58,8 +58,8 @@ def by_rank(workload: ReportedWorkload) -> Drawing:
     faster = sum(score > 1 for score in scores)
     marks = [
         charts.head("All scores, the best first"),
-        *charts.up_axis(panel),
-        *charts.across_axis(panel, whole=True),
+        *charts.y_axis(panel),
+        *charts.x_axis(panel, whole=True),
         *charts.unit(panel),
         *charts.dots(
             ((panel.across(rank), panel.up(score)) for rank, score in enumerate(shown, 1)),
@@ -96,8 +96,8 @@ def _convergence_over(
     marks = [
         charts.head(title),
         *charts.legend(_legend(finals), 2, 32),
-        *charts.up_axis(panel),
-        *charts.across_axis(panel, scale=scale, whole=unit_name == "evaluations"),
+        *charts.y_axis(panel),
+        *charts.x_axis(panel, scale=scale, whole=unit_name == "evaluations"),
         *_rung_strips(panel, curve, unit_name),
         *charts.unit(panel),
         *charts.dots(((panel.across(x), panel.up(variant.score)) for x, variant in points), "dots"),
@@ -203,7 +203,7 @@ def intervals(workload: ReportedWorkload) -> Drawing | None:
     for rank, final in enumerate(shown):
         marks += _row(panel, final, panel.top + ROW * rank, first=rank == 0)
     marks += [
-        *charts.across_axis(panel, 7),
+        *charts.x_axis(panel, 7),
         Mark("path", "edge", {"d": f"M{panel.left:.1f} {panel.bottom:.1f}h{panel.width:.1f}"}),
         Mark(
             "text",

@@ -173,7 +173,7 @@ def _finalists(
     if workload.other_finalists and workload.rung == "last":
         yield Note(f"and {workload.other_finalists:,} more", "soft")
     if workload.control:
-        control = search_words.found(workload.control)
+        control = search_words.score_with_interval(workload.control)
         yield Note(f"Base beside itself, measured as they are: {control}.", "soft")
     table_of_points = _runtime(workload)
     if page:
@@ -363,7 +363,7 @@ def _winner_card(workload: ReportedWorkload) -> Card:
     if winner is None:
         lines = []
         for finalist in workload.finalists[:1]:
-            lines = [f"the best: {finalist.variant}", search_words.found(finalist)]
+            lines = [f"the best: {finalist.variant}", search_words.score_with_interval(finalist)]
             lines += [search_words.luck(finalist)] if finalist.screened is not None else []
         subtitle = "is not beaten beyond noise" if workload.rung in {None, "last"} else "for now"
         return Card("Winner", "base", lines, subtitle, "plain")

@@ -33,7 +33,7 @@ def name(workload: ReportedWorkload) -> str:
     )
 
 
-def found(finalist: ReportedFinalist) -> str:
+def score_with_interval(finalist: ReportedFinalist) -> str:
     """Write a score and its interval."""
     if finalist.interval is None:
         return f"{finalist.score:.3f}"
@@ -57,15 +57,17 @@ def result(workload: ReportedWorkload) -> str:
     if winner is None:
         return (
             f"Nothing is faster than base beyond noise: the best, {best.variant}, has"
-            f" {found(best)} in {processes} of the last rung."
+            f" {score_with_interval(best)} in {processes} of the last rung."
         )
-    return f"{winner.variant} is faster than base: {found(winner)} in {processes} of the last rung."
+    score = score_with_interval(winner)
+    return f"{winner.variant} is faster than base: {score} in {processes} of the last rung."
 
 
 def _of_rows(workload: ReportedWorkload, best: ReportedFinalist) -> str:
     choice = workload.choice
     if choice is None:
-        return f"The best is {best.variant} with {found(best)}; nothing is chosen by a part."
+        score = score_with_interval(best)
+        return f"The best is {best.variant} with {score}; nothing is chosen by a part."
     if choice.decision == "use":
         return f"db choose takes {choice.variant}: {choice.reason}."
     return f"db choose keeps base: {choice.reason}."

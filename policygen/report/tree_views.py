@@ -225,7 +225,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def name(cub: Cub) -> str:
+def tree_name(cub: Cub) -> str:
     """Name a tree: `CUB 3.0.1 in FOLDER (found by: cub_headers)`."""
     changed = ", changed since it was fetched" if cub.changed else ""
     return f"{cub.called} {cub.version} in {cub.root} (found by: {cub.found}{changed})"

@@ -21,15 +21,15 @@ from policygen.results.noise import (
     FINALISTS,
     MOST,
     SEARCH,
+    combine_runs,
     confirmed_threshold,
     kept_share,
     runs_to_find,
-    together,
 )
 from policygen.results.score import Scores, deviation, half_width, luck, score_case
 from policygen.results.tables import DeclaredAxes
 
-Can = Callable[[str], bool]
+IsWritable = Callable[[str], bool]
 """Returns whether a variant can be expressed in the source that would be written."""
 
 
@@ -382,7 +382,7 @@ def _confirm_worst(
         _by_point(confirming_scores, confirming_variant),
     )
     return min(
-        float(together(search_ratios[point], confirming_ratios[point], runs))
+        float(combine_runs(search_ratios[point], confirming_ratios[point], runs))
         for point in search_ratios
     )
 
@@ -417,7 +417,7 @@ def _refusal(evidence: _Evidence, worst: float, rules: Rules) -> str | None:
     if worst < rules.worst_allowed:
         return f"not confirmed: a runtime workload at {worst:.4f} in the search and {runs_text}"
     joint_score = float(
-        together(np.array(evidence.search), np.array(evidence.later), evidence.runs)
+        combine_runs(np.array(evidence.search), np.array(evidence.later), evidence.runs)
     )
     limit = max(evidence.luck, rules.least_score)
     if joint_score < limit:

@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 from policygen.errors import InputError
 from policygen.model.records import Record
 from policygen.model.results import Decision, RunKey
-from policygen.store_schema import open_store, stamp, told, transaction
+from policygen.store_schema import open_store, stamp, store_errors, transaction
 
 State = Literal["chosen", "planned", "applied", "verified", "undone"]
 PATIENCE = 30.0
@@ -95,7 +95,7 @@ class Store:
     def history(self, algorithm: str | None = None) -> tuple[StoredChoice, ...]:
         """Returns all decisions in the order they were stored, or those about one benchmark."""
         query = "SELECT * FROM choices WHERE ?1 IS NULL OR algorithm = ?1 ORDER BY id"
-        with told(self.path), transaction(self._connection, "BEGIN") as connection:
+        with store_errors(self.path), transaction(self._connection, "BEGIN") as connection:
             rows = list(_rows(connection, query, algorithm))
             sources = _by_choice(
                 connection, "SELECT choice, path, sha256 FROM sources ORDER BY rowid"
@@ -113,7 +113,10 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         # IMMEDIATE waits for another writer here, not in the middle of the transaction.
-        with told(self.path), transaction(self._connection, "BEGIN IMMEDIATE") as connection:
+        with (
+            store_errors(self.path),
+            transaction(self._connection, "BEGIN IMMEDIATE") as connection,
+        ):
             yield connection
 
 

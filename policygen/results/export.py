@@ -17,7 +17,7 @@ from policygen.outputs import MAKER
 from policygen.portable import portable_name
 from policygen.results.cases import Case, Part
 from policygen.results.database import Database, Point, open_database
-from policygen.results.merge import remove, told
+from policygen.results.merge import remove, translating_write_errors
 from policygen.results.samples import Samples, count_samples
 from policygen.results.score import SampleReader, Scores
 from policygen.results.tables import ResultTable, quote
@@ -44,10 +44,10 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
     axes = _all_axes(paths)
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
     write = _write_csv if kind == "csv" else _write_parquet
-    with told(out):
+    with translating_write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with told(out):
+        with translating_write_errors(out):
             rows = write(temporary, _frames(paths, axes), [*COLUMNS, *axes.values()])
             temporary.replace(out)
     finally:

@@ -64,9 +64,9 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
         for path in paths:
             with open_database(path) as database:
                 _add_database(progress, database)
-                with told(out):
+                with translating_write_errors(out):
                     keep_imports(database, connection)
-        with told(out):
+        with translating_write_errors(out):
             declare(connection, progress.declared)
             write_gpus(connection, progress.gpus)
     tables = (
@@ -111,7 +111,7 @@ def _add_log(progress: _MergeProgress, database: Database, log: str) -> None:
     query = f"SELECT {', '.join(columns_to_copy)} FROM {quote(log)}"  # noqa: S608
     rows = Counter(source.execute(query).fetchall())
     counts = progress.counts.setdefault(log, Counter())
-    with told(progress.out):
+    with translating_write_errors(progress.out):
         create_log(progress.connection, log)
         existing = Counter(
             progress.connection.execute(
@@ -143,7 +143,7 @@ def _check_axes(progress: _MergeProgress, path: Path, table: ResultTable) -> Non
 def _prepare(progress: _MergeProgress, table: ResultTable) -> tuple[tuple[str, ...], str, str]:
     """Returns the axes as the output has them, and the statements that add and look up a row."""
     axes = progress.axes[table.name][1]
-    with told(progress.out):
+    with translating_write_errors(progress.out):
         table_name = create_results(progress.connection, table.algorithm, table.subbench, axes)
     return axes, *_statements(table_name, axes)
 
@@ -154,7 +154,7 @@ def _add_table(
     axes, insert, look = _prepare(progress, table)
     counts = progress.counts.setdefault(table.name, Counter())
     for batch in _batches(database, table, axes):
-        with told(progress.out):
+        with translating_write_errors(progress.out):
             for cells in batch:
                 if not _is_usable(cells):
                     counts["unusable"] += 1
@@ -192,7 +192,7 @@ def _other_runs(progress: _MergeProgress, database: Database, table: ResultTable
     foreign: dict[Cells, None] = {}
     for batch in _batches(database, table, axes, where=f" WHERE variant = '{BASE}'"):
         for cells in batch:
-            with told(progress.out):
+            with translating_write_errors(progress.out):
                 row = progress.connection.execute(look, cells).fetchone()
             if row is not None and row[0] != cells[5]:
                 foreign.setdefault(_workload(cells, axes))
@@ -300,10 +300,10 @@ def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connecti
     out = out.resolve()
     _check_free(out, force=force)
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
-    with told(out):
+    with translating_write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with told(out):
+        with translating_write_errors(out):
             # Until it is renamed nobody else sees it: no journal, no syncing to disk.
             connection = sqlite3.connect(temporary, isolation_level=None)
             try:
@@ -339,7 +339,7 @@ def _check_free(out: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def told(out: Path) -> Iterator[None]:
+def translating_write_errors(out: Path) -> Iterator[None]:
     """Translates write errors into InputErrors with the file."""
     try:
         yield

@@ -16,8 +16,14 @@ from policygen.model.records import Record
 from policygen.rendering import folder
 from policygen.results.cases import Case, Part
 from policygen.results.database import Floats, Point
-from policygen.results.own_tables import NoiseKey, Spread, noise_key, spread_at, spread_of_scores
-from policygen.results.own_tables import together as pool_spreads
+from policygen.results.own_tables import (
+    NoiseKey,
+    Spread,
+    noise_key,
+    pool_spreads,
+    spread_at,
+    spread_of_scores,
+)
 from policygen.results.samples import Samples
 from policygen.settings import load_toml
 
@@ -233,7 +239,7 @@ def confirmed_threshold(variants: int, finalists: int, runs: int, share: float) 
     """
     return float(
         np.quantile(
-            together(*_simulated_searches(variants, finalists, runs), runs)[:, 1:].max(axis=1),
+            combine_runs(*_simulated_searches(variants, finalists, runs), runs)[:, 1:].max(axis=1),
             1 - share,
         )
     )
@@ -243,7 +249,7 @@ def power(variants: int, finalists: int, runs: int, gain: float, limit: float) -
     """Returns how often the only variant with a gain is found above a limit; both in deviations."""
     search, later = _simulated_searches(variants - 1, min(finalists, variants - 1), runs)
     winner_scores, other_scores = search[:, 0] + gain, search[:, 1:]
-    joint_scores = together(search, later, runs)
+    joint_scores = combine_runs(search, later, runs)
     is_found = (joint_scores[:, 0] + gain > limit) & (
         joint_scores[:, 0] + gain > joint_scores[:, 1:finalists].max(axis=1, initial=-np.inf)
     )
@@ -266,7 +272,7 @@ def runs_to_find(variants: int, noise: float, share: float, least: float) -> int
     return None
 
 
-def together(search: Floats, later: Floats, runs: int) -> Floats:
+def combine_runs(search: Floats, later: Floats, runs: int) -> Floats:
     """Combines the scores of a search and of later runs; the lucky search has less weight."""
     return np.asarray((SEARCH * search + runs * later) / (SEARCH + runs))
 

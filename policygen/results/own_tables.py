@@ -163,7 +163,7 @@ def spread_of(centers: Sequence[float]) -> Spread | None:
     return Spread(deviation, len(centers)) if 0 < deviation <= MOST else None
 
 
-def together(spreads: Iterable[Spread]) -> Spread | None:
+def pool_spreads(spreads: Iterable[Spread]) -> Spread | None:
     """Pools the spreads of several databases for one runtime workload."""
     all_spreads = list(spreads)
     if not all_spreads:

@@ -33,8 +33,8 @@ from policygen.results.cases import (
 )
 from policygen.results.choice import (
     Basis,
-    Can,
     Confirmed,
+    IsWritable,
     choose,
     confirm,
     confirming,
@@ -117,7 +117,7 @@ def rank(
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),
     explain: bool = False,
-    can: Can | None = None,
+    can: IsWritable | None = None,
 ) -> DbTop:
     """Scores all workloads; decodes samples only for variants that are shown or may be chosen.
 
@@ -234,7 +234,7 @@ def leading(
     rules: Rules,
     reader: SampleReader | None,
     final: Sequence[int] = (),
-    can: Can | None = None,
+    can: IsWritable | None = None,
 ) -> list[ScoredVariant]:
     """Returns the variants to show, and more until one is found that the rules allow."""
     names = [scores.case.variants[int(index)] for index in scores.index]

@@ -10,7 +10,7 @@ from policygen.model.results import Measured, Rules, ScoredVariant, ScoredWorklo
 from policygen.model.workload import BASE, axes, axis_name, parse_label
 from policygen.results.cases import Case, in_words, missing_of_base
 from policygen.results.choice import (
-    Can,
+    IsWritable,
     confirm,
     confirming,
     disagreements,
@@ -50,7 +50,7 @@ def choose_together(
     rules: Rules,
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),
-    can: Can | None = None,
+    can: IsWritable | None = None,
 ) -> Together:
     """Chooses, among the variants measured for all workloads, the one with the best worst score.
 
@@ -279,7 +279,7 @@ def places(scores: Scores) -> Mapping[Parameters, int]:
 def choose_next(
     paths: Sequence[Path],
     workloads: Sequence[Measured],
-    can: Can,
+    can: IsWritable,
     rules: Rules,
     declared: DeclaredAxes | None = None,
     confirm_with: Sequence[Path] = (),

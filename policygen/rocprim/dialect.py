@@ -9,8 +9,8 @@ from policygen.headers.protocol import (
     EntryWrite,
     HeaderEdits,
     NotKeptError,
+    SelectionQuery,
     Spot,
-    Tell,
     TuningTree,
     site_of,
 )
@@ -68,7 +68,7 @@ class Configs:
         written = _WRITERS[type(writes[0].spots[0])]
         return written(self.sources.headers[name], self.sources.data[name], writes, self.arch)
 
-    def keep(self, changes: Sequence[DeltaRow[Values]], tell: Tell) -> list[EntryWrite]:
+    def keep(self, changes: Sequence[DeltaRow[Values]], tell: SelectionQuery) -> list[EntryWrite]:
         """Keeps nothing: devices share targets on purpose; handwritten configs are copied."""
         del tell
         shared_changes = [

@@ -31,7 +31,7 @@ from policygen.proof.compile import (
     attempt,
     remembered,
 )
-from policygen.proof.probe import Asked, AskedTree, Selection, filled
+from policygen.proof.probe import QueriedTree, Selection, SiteQuery, filled
 from policygen.proof.units import Workload, axis_headers
 from policygen.rendering import fill
 from policygen.steps import Progress, follow
@@ -122,8 +122,8 @@ class HostCompiler:
 
 
 def ask_host(
-    tree: AskedTree,
-    questions: Sequence[Asked],
+    tree: QueriedTree,
+    questions: Sequence[SiteQuery],
     compiler: HostCompiler,
     *,
     progress: Progress | None = None,
@@ -149,7 +149,7 @@ def ask_host(
             }
             follow(futures, PHASE, progress)
             results = [future.result() for future in futures]
-        retries: list[list[Asked]] = []
+        retries: list[list[SiteQuery]] = []
         for batch, result in zip(batches, results, strict=True):
             if not isinstance(result, PolicygenError):
                 rows |= result
@@ -176,7 +176,7 @@ def _check_needs(includes: Sequence[str]) -> None:
 
 
 def _ask_batch(
-    batch: Sequence[Asked], tree: AskedTree, compiler: HostCompiler
+    batch: Sequence[SiteQuery], tree: QueriedTree, compiler: HostCompiler
 ) -> dict[Spot, Selected]:
     text = host_unit(batch, tree.version)
     answer = compiler.told(text, SCOPES, tree.includes, tree.changed)
@@ -212,7 +212,9 @@ def _missing_answer(workload: Workload, arch: str) -> InputError:
     return InputError(f"libclang tells nothing of {workload.name} on {arch}", "Please report this.")
 
 
-def _numbers(batch: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) -> dict[int, int]:
+def _numbers(
+    batch: Sequence[SiteQuery], tree: QueriedTree, compiler: HostCompiler
+) -> dict[int, int]:
     """Returns the entry number of each picker or table, using marked copies of their headers."""
     copies = {
         _header_path(question, tree): tree.marked[question.site.header].data
@@ -235,7 +237,7 @@ def _numbers(batch: Sequence[Asked], tree: AskedTree, compiler: HostCompiler) ->
     return numbers
 
 
-def _is_numbered(question: Asked, tree: AskedTree) -> bool:
+def _is_numbered(question: SiteQuery, tree: QueriedTree) -> bool:
     return (
         bool(question.site.targets) or question.site.table
     ) and question.site.header in tree.marked
@@ -254,13 +256,13 @@ def _of_arch(number: int, arch: str, marked_copy: Marked) -> int | None:
     return numbers_by_arch.get(arch, numbers_by_arch.get(UNKNOWN))
 
 
-def _header_path(question: Asked, tree: AskedTree) -> str:
+def _header_path(question: SiteQuery, tree: QueriedTree) -> str:
     """Returns the path of a site's header, which its copy overlays."""
     paths = (Path(folder, name) for folder in tree.includes for name in question.site.includes)
     return str(next(path for path in paths if path.name == question.site.header and path.is_file()))
 
 
-def _check_fields(batch: Sequence[Asked], fields_by_key: Mapping[str, Sequence[str]]) -> None:
+def _check_fields(batch: Sequence[SiteQuery], fields_by_key: Mapping[str, Sequence[str]]) -> None:
     """Checks that libclang knows the same fields of structs as were parsed."""
     for number, shape in enumerate(shapes_of(batch)):
         fields = tuple(fields_by_key.get(f"fields_{number}", ()))
@@ -272,7 +274,7 @@ def _check_fields(batch: Sequence[Asked], fields_by_key: Mapping[str, Sequence[s
             )
 
 
-def _picker_fields(config: Sequence[Any], question: Asked) -> Iterator[tuple[str, Value]]:
+def _picker_fields(config: Sequence[Any], question: SiteQuery) -> Iterator[tuple[str, Value]]:
     """Yields the fields of a picker's result, with their values."""
     return zip(shape_of(question).paths, config[1:], strict=True)
 
@@ -304,7 +306,7 @@ def _values(config: Any, aggregates: Aggregates, prefix: str) -> Iterator[tuple[
             yield f"{prefix}{parameter_name}", arg
 
 
-def _entry(question: Asked, location: Sequence[Any], marked_copy: Marked) -> int | None:
+def _entry(question: SiteQuery, location: Sequence[Any], marked_copy: Marked) -> int | None:
     """Returns the entry at the location where the compiler found the selected template."""
     file, offset, _ = location
     # Other headers may have the same name.
@@ -336,25 +338,25 @@ class Shape:
 # Units that ask libclang what rocPRIM selects: from templates and from pickers.
 
 
-def spots_of(batch: Sequence[Asked]) -> Iterator[tuple[int, Asked, Workload, str]]:
+def spots_of(batch: Sequence[SiteQuery]) -> Iterator[tuple[int, SiteQuery, Workload, str]]:
     """Yields the questions of a unit, each with the number of its answer."""
     all_spots = ((question, *spot) for question in batch for spot in question.spots)
     for number, (question, workload, arch) in enumerate(all_spots):
         yield number, question, workload, arch
 
 
-def shapes_of(batch: Sequence[Asked]) -> list[Shape]:
+def shapes_of(batch: Sequence[SiteQuery]) -> list[Shape]:
     """Returns the structs that the pickers of a unit return, in the order of the questions."""
     return list(dict.fromkeys(shape_of(question) for question in batch if question.site.targets))
 
 
-def shape_of(question: Asked) -> Shape:
+def shape_of(question: SiteQuery) -> Shape:
     """Returns the struct that the picker of a site returns."""
     ((name, _),) = _declared(question)
     return Shape(name, tuple(_paths(name, question.aggregates, "")))
 
 
-def host_unit(batch: Sequence[Asked], version: str, *, numbered: bool = False) -> str:
+def host_unit(batch: Sequence[SiteQuery], version: str, *, numbered: bool = False) -> str:
     """Renders a unit; if `numbered`, pickers and tables give entry numbers."""
     site_headers = (name for question in batch for name in question.site.includes)
     type_headers = {
@@ -401,12 +403,12 @@ def host_unit(batch: Sequence[Asked], version: str, *, numbered: bool = False) -
     return fill(TEMPLATE, context)
 
 
-def _arch_of(question: Asked, arch: str) -> str:
+def _arch_of(question: SiteQuery, arch: str) -> str:
     """Returns an architecture as a template of configs takes it."""
     return f"{table_number(arch)}u" if question.site.table else ARCH.format(arch_and_gpu(arch)[0])
 
 
-def _configs(batch: Sequence[Asked], *, numbered: bool) -> Iterator[tuple[str, Parts]]:
+def _configs(batch: Sequence[SiteQuery], *, numbered: bool) -> Iterator[tuple[str, Parts]]:
     """Yields the templates that the configs of a unit may be."""
     for question in batch:
         if numbered and question.site.table:
@@ -415,7 +417,7 @@ def _configs(batch: Sequence[Asked], *, numbered: bool) -> Iterator[tuple[str, P
             yield from _declared(question)
 
 
-def _targets(batch: Sequence[Asked]) -> dict[tuple[str, str], int]:
+def _targets(batch: Sequence[SiteQuery]) -> dict[tuple[str, str], int]:
     """Numbers the pairs of a target list and a device in a unit."""
     pairs = (
         (question.site.targets, arch)
@@ -442,7 +444,7 @@ def _paths(name: str, aggregates: Aggregates, prefix: str) -> Iterator[str]:
             yield f"{prefix}{field}"
 
 
-def _declared(question: Asked) -> tuple[tuple[str, Parts], ...]:
+def _declared(question: SiteQuery) -> tuple[tuple[str, Parts], ...]:
     """Returns the templates that a config may be, with their parameters."""
     declared = {name: question.aggregates.get(name) for name in question.site.configs}
     known_templates = tuple((name, parts) for name, parts in declared.items() if parts)

@@ -10,9 +10,17 @@ from typing import Literal
 from policygen.errors import InputError, together
 from policygen.outputs import opened
 from policygen.store.journal import AppliedRecord, Journal, Write, WrittenFile
-from policygen.store.replacement import Change, described, finish, mended, put_back, replace, told
+from policygen.store.replacement import (
+    Change,
+    described,
+    finish,
+    kept_files_note,
+    mended,
+    put_back,
+    replace,
+)
 from policygen.store.targets import content, inside, is_locked, present, real, tree_lock
-from policygen.store_schema import told as store_schema_told
+from policygen.store_schema import store_errors as store_schema_told
 
 __all__ = ["Recovered", "apply", "recover"]
 
@@ -101,7 +109,7 @@ def settle(journal: Journal, root: Path) -> tuple[Recovered, ...]:
             names = ", ".join(map(str, recovered.edited))
             clauses = [f"{names}: edited after an interrupted {recovered.kind}, and left as it is"]
             clauses += [f"the {recovered.kind} is {recovered.outcome} in all other files"]
-            clauses += [told(recovered.kept)] if recovered.kept else []
+            clauses += [kept_files_note(recovered.kept)] if recovered.kept else []
             raise InputError(
                 "; ".join(clauses if recovered.edited else clauses[1:]),
                 "Look whether the edit still fits, then run the command again.",

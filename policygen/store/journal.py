@@ -15,7 +15,7 @@ from pydantic import AwareDatetime
 
 from policygen.model.records import Record
 from policygen.store.targets import real, staged_name, target_of
-from policygen.store_schema import open_store, stamp, told, transaction
+from policygen.store_schema import open_store, stamp, store_errors, transaction
 
 PATIENCE = 30.0
 """Seconds to wait for another writer."""
@@ -190,12 +190,15 @@ class Journal:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with told(self.path), transaction(self._connection, "BEGIN IMMEDIATE") as connection:
+        with (
+            store_errors(self.path),
+            transaction(self._connection, "BEGIN IMMEDIATE") as connection,
+        ):
             yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with told(self.path), transaction(self._connection, "BEGIN") as connection:
+        with store_errors(self.path), transaction(self._connection, "BEGIN") as connection:
             yield connection
 
 
@@ -322,7 +325,7 @@ def keep_proof(store: Path, root: Path, proof: ProofRecord) -> None:
         " VALUES (:root, :content, :command, :passed, :whole, :words, :proved_at)"
     )
     with (
-        told(store),
+        store_errors(store),
         closing(open_store(store, PATIENCE)) as connection,
         transaction(connection, "BEGIN IMMEDIATE"),
     ):
@@ -331,7 +334,7 @@ def keep_proof(store: Path, root: Path, proof: ProofRecord) -> None:
 
 def proofs_of(store: Path, root: Path, content: str) -> tuple[ProofRecord, ...]:
     """Returns the proofs about a tree, or about the same content elsewhere, newest first."""
-    with told(store), closing(open_store(store, PATIENCE)) as connection:
+    with store_errors(store), closing(open_store(store, PATIENCE)) as connection:
         connection.row_factory = sqlite3.Row
         rows = connection.execute(
             "SELECT * FROM proofs WHERE root = ? OR content = ? ORDER BY id DESC",

@@ -11,13 +11,13 @@ from policygen.errors import InputError
 from policygen.store import files
 from policygen.store.journal import Journal, Write, WrittenFile
 from policygen.store.targets import (
-    LEFT,
+    STAGED_SUFFIX,
     attributes,
     check_replaceable,
     content,
     inside,
     mode_and_owner,
-    place,
+    os_errors,
     target_of,
 )
 
@@ -70,7 +70,7 @@ def replace(journal: Journal, write: Write) -> None:
             # Without this mark the files would be restored once more, which changes nothing.
             journal.mark(write, "failed")
         if kept and isinstance(error, InputError):
-            raise InputError(f"{error.message}; {told(kept)}", error.remedy) from error
+            raise InputError(f"{error.message}; {kept_files_note(kept)}", error.remedy) from error
         raise
     with suppress(InputError):
         tidy(write)
@@ -112,7 +112,7 @@ def tidy(write: Write) -> tuple[Path, ...]:
     kept = []
     for file in write.files:
         target, waiting = write.target(file), write.waiting(file)
-        with place(write.path(file)):
+        with os_errors(write.path(file)):
             files.unlink(write.half(file))
             if content(waiting) in {None, file.before, file.after}:
                 files.unlink(waiting)
@@ -122,7 +122,7 @@ def tidy(write: Write) -> tuple[Path, ...]:
     return tuple(kept)
 
 
-def told(kept: Sequence[Path]) -> str:
+def kept_files_note(kept: Sequence[Path]) -> str:
     """Describes where concurrent edits are kept."""
     return f"what else was written meanwhile is kept: {', '.join(map(str, kept))}"
 
@@ -146,7 +146,7 @@ def _stage(write: Write, file: WrittenFile, data: bytes) -> None:
     """Stages contents so that the `waiting` file is complete at all times."""
     target, half, waiting = write.target(file), write.half(file), write.waiting(file)
     _, owner = mode_and_owner(target)
-    with place(target):
+    with os_errors(target):
         files.unlink(half)
         files.write(half, data, file.mode, owner, attributes(target))
         files.fsync(half)
@@ -179,7 +179,7 @@ def _changed(write: Write, file: WrittenFile) -> InputError:
 
 def _sync_folders(write: Write) -> None:
     for folder in sorted({write.target(file).parent for file in write.files}):
-        with place(folder):
+        with os_errors(folder):
             files.fsync_folder(folder)
 
 
@@ -197,7 +197,7 @@ def swap(waiting: Path, target: Path) -> None:
 
     Without an atomic exchange, the target is missing for a moment; `mend` repairs an interruption.
     """
-    with place(target):
+    with os_errors(target):
         try:
             files.exchange(waiting, target)
         except OSError as error:
@@ -211,7 +211,7 @@ def mend(waiting: Path, target: Path) -> None:
     taken = _taken_path(waiting)
     if content(taken) is None:
         return
-    with place(target):
+    with os_errors(target):
         if content(target) is None:
             _move_to_free_name(taken, target)
         elif taken.samefile(target):
@@ -263,4 +263,4 @@ def _move_to_free_name(source: Path, target: Path) -> None:
 
 def _taken_path(waiting: Path) -> Path:
     """Returns the path of the old contents during an exchange in steps."""
-    return waiting.with_name(f"{waiting.name.removesuffix(LEFT)}.out{LEFT}")
+    return waiting.with_name(f"{waiting.name.removesuffix(STAGED_SUFFIX)}.out{STAGED_SUFFIX}")

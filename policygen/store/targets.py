@@ -25,7 +25,7 @@ _REMEDIES = {
     errno.ENOSPC: "Free some space, then run the command again.",
     errno.EDQUOT: "Free some space, then run the command again.",
 }
-LEFT = ".policygen"
+STAGED_SUFFIX = ".policygen"
 """Suffix of staged files, and of files taken out of the tree during an exchange."""
 
 
@@ -48,7 +48,7 @@ def inside(path: Path, root: Path) -> str:
 
 
 @contextmanager
-def place(path: Path, action: str = "write") -> Iterator[None]:
+def os_errors(path: Path, action: str = "write") -> Iterator[None]:
     """Turns an `OSError` into an `InputError` with the path and a remedy."""
     try:
         yield
@@ -59,7 +59,7 @@ def place(path: Path, action: str = "write") -> Iterator[None]:
 
 def target_of(path: Path, root: Path) -> Path:
     """Resolves a path's links; raises for a link that leads out of the tree."""
-    with place(path, "read"):
+    with os_errors(path, "read"):
         try:
             return contained(root, path)
         except NotOpenedError as error:
@@ -68,7 +68,7 @@ def target_of(path: Path, root: Path) -> Path:
 
 def content(path: Path) -> bytes | None:
     """Returns a file's contents; `None` if it is not a regular file."""
-    with place(path, "read"):
+    with os_errors(path, "read"):
         try:
             regular = stat.S_ISREG(path.stat().st_mode)
         except (FileNotFoundError, NotADirectoryError):
@@ -87,14 +87,14 @@ def present(path: Path, root: Path) -> bytes:
 
 def mode_and_owner(path: Path) -> tuple[int, tuple[int, int]]:
     """Returns the mode and owner that a file's replacement must have."""
-    with place(path, "read"):
+    with os_errors(path, "read"):
         status = path.stat()
     return stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)
 
 
 def attributes(path: Path) -> dict[str, bytes]:
     """Returns a file's extended attributes, including ACLs; empty if the file system has none."""
-    with place(path, "read"):
+    with os_errors(path, "read"):
         try:
             return {name: os.getxattr(path, name) for name in sorted(os.listxattr(path))}
         except OSError as error:
@@ -105,7 +105,7 @@ def attributes(path: Path) -> dict[str, bytes]:
 
 def staged_name(target: Path, mark: str) -> Path:
     """Returns the path for a file's next contents, beside it."""
-    return target.with_name(f".{target.name}.{mark}{LEFT}")
+    return target.with_name(f".{target.name}.{mark}{STAGED_SUFFIX}")
 
 
 def leftovers(folder: Path, name: str = "*") -> list[Path]:

@@ -5,7 +5,7 @@ import pytest
 from policygen.app.databases import ranked
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles, choose_rules
-from policygen.app.session import unsaid
+from policygen.app.session import discard_note
 from policygen.errors import InputError
 from policygen.results.cases import NOT_ASKED
 from tests.results.build import Builder
@@ -23,13 +23,13 @@ def made(path, **speeds):
 
 
 def choices(*files, confirm=(), **rules):
-    with ranked(ResultFiles(files, confirm=confirm), choose_rules(**rules), unsaid) as found:
+    with ranked(ResultFiles(files, confirm=confirm), choose_rules(**rules), discard_note) as found:
         return [one.choice for one in found.top.workloads]
 
 
 def test_a_filter_limits_what_is_written_and_never_what_is_known():
     asked = ResultFiles([REDUCE], where=Filter(axes=("T{ct}=F32",)))
-    with ranked(asked, choose_rules(), unsaid) as found:
+    with ranked(asked, choose_rules(), discard_note) as found:
         assert [one.workload["T{ct}"] for one in found.top.workloads] == ["F32"]
         both = found.workloads("3.0.1")
         assert [one.workload["T{ct}"] for one in both] == ["F32", "I32"]
@@ -45,7 +45,11 @@ def test_a_filter_limits_what_is_written_and_never_what_is_known():
 def test_a_filter_that_leaves_nothing_is_an_error():
     with (
         pytest.raises(InputError, match="nothing matches"),
-        ranked(ResultFiles([REDUCE], where=Filter(regex="cub.bench.scan")), choose_rules(), unsaid),
+        ranked(
+            ResultFiles([REDUCE], where=Filter(regex="cub.bench.scan")),
+            choose_rules(),
+            discard_note,
+        ),
     ):
         pass
 

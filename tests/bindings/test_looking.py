@@ -5,9 +5,9 @@ import re
 import pytest
 
 from policygen import trees
-from policygen.app.reading import looked
+from policygen.app.reading import with_detected_bindings
 from policygen.bindings.fit import (
-    Other,
+    RowOverride,
     as_read,
     nearest_first,
     parameters,
@@ -21,7 +21,7 @@ from policygen.bindings.load import bound
 from policygen.model.bindings import FamilyBinding, Site
 from policygen.model.trees import numbers
 from policygen.proof.ask import _values as values_of
-from policygen.proof.probe import Asked
+from policygen.proof.probe import SiteQuery
 from policygen.proof.sites import remarks
 from policygen.trees.manifest import shipped
 from tests.cli.tuned import run
@@ -48,7 +48,7 @@ def site(read_as, algorithm, name, dialect="selectors"):
 @pytest.mark.trees
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_release_is_read_as_its_version_says(version):
-    cub = looked(trees.open_tree(fetched(version)))
+    cub = with_detected_bindings(trees.open_tree(fetched(version)))
     assert (cub.read_as, cub.bindings) == ("", version)
 
 
@@ -57,7 +57,7 @@ def test_a_site_whose_policy_a_header_does_not_name_is_not_asked_and_told(tmp_pa
     """Main between 3.1 and 3.2 has a hub of sums, and nothing nondeterministic in it."""
     name = "tuning_reduce.cuh"
     data = header("3.2.0", name).replace(b"ReduceNondeterministicPolicy", b"AnotherPolicy")
-    cub = looked(trees.open_tree(changed_tree(tmp_path, "3.2.0", {name: data})))
+    cub = with_detected_bindings(trees.open_tree(changed_tree(tmp_path, "3.2.0", {name: data})))
     assert site(cub.bindings, "reduce", "nondeterministic", "specializations") is None
     assert site(cub.bindings, "reduce", "reduce", "specializations") is not None
     assert remarks(cub)[-1] == (
@@ -73,7 +73,7 @@ def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_p
     data = file.read_text()
     file.unlink()
     file.write_text(data.replace("CUB_VERSION 300500", "CUB_VERSION 300600"))
-    cub = looked(trees.open_tree(made))
+    cub = with_detected_bindings(trees.open_tree(made))
     assert cub.version == "3.6.0"
     for algorithm, name in (("topk", "topk"), ("run_length_encode", "encode")):
         assert site(cub.bindings, algorithm, name) == site("3.5.0", algorithm, name)
@@ -104,12 +104,17 @@ def test_members_with_older_names_are_answered(capsys, named_otherwise):
 def test_a_member_of_another_name_is_no_guess(tmp_path):
     data = header("3.6.0", THREE).decode()
     data = re.sub(r"\bthreads_per_block\b", "team_size", data)
-    cub = looked(trees.open_tree(changed_tree(tmp_path, "3.6.0", {THREE: data.encode()})))
+    cub = with_detected_bindings(
+        trees.open_tree(changed_tree(tmp_path, "3.6.0", {THREE: data.encode()}))
+    )
     assert cub.bindings == "3.6.0"  # the compiler tells what is wrong
 
 
 def test_a_version_carries_the_rows_that_hold_instead():
-    others = {"scan/site/scan/selectors": Other(1, {"a.b": "c", "d": ""}), "x": Other(None)}
+    others = {
+        "scan/site/scan/selectors": RowOverride(1, {"a.b": "c", "d": ""}),
+        "x": RowOverride(None),
+    }
     told = as_read("3.4.0", others)
     assert told == "3.4.0+scan/site/scan/selectors=1|a.b>c|d>,x=none"
     assert read(told) == others
@@ -234,7 +239,9 @@ def test_values_of_an_algorithm_that_is_not_known_are_all_told(algorithm, kept):
     """What is left out is compared with nothing."""
     values = {"algorithm": "selected.algorithm", "threads": "a", "items": "b"}
     used = {"lookback": ("threads",), "lookahead": ("items",)}
-    place = Asked(SITE.model_copy(update={"values": values, "used_by": used, "delay": None}), ())
+    place = SiteQuery(
+        SITE.model_copy(update={"values": values, "used_by": used, "delay": None}), ()
+    )
     row = (f"value<cub::detail::{algorithm}>", "value<128>", "value<7>")
     found, _ = values_of(place, row)
     assert found.keys() == {"algorithm", *kept}

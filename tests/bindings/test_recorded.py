@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.bindings.recorded import recorded, today
+from policygen.bindings.recorded import recorded, translate_workload
 from policygen.errors import InputError
 
 SUM = "cub.bench.reduce.sum"
@@ -65,7 +65,7 @@ def test_axes_have_their_names_of_today():
     ],
 )
 def test_a_workload_is_what_another_version_calls_it(name, workload, cccl, version, expected):
-    assert today(recorded(name, workload, cccl), version) == expected
+    assert translate_workload(recorded(name, workload, cccl), version) == expected
 
 
 @pytest.mark.parametrize(
@@ -100,5 +100,5 @@ def test_a_workload_is_what_another_version_calls_it(name, workload, cccl, versi
 )
 def test_what_cannot_be_meant_is_refused(name, workload, cccl, version, message):
     with pytest.raises(InputError) as raised:
-        today(recorded(name, workload, cccl), version)
+        translate_workload(recorded(name, workload, cccl), version)
     assert str(raised.value) == message

@@ -13,8 +13,8 @@ from policygen.app.apply import UNTOUCHED
 from policygen.cli import demo, progress
 from policygen.cli.groups import COMMANDS
 from policygen.cli.main import main
-from policygen.cli.progress import EVERY, Teller, spelled
-from policygen.process import Stopped, said, stopping
+from policygen.cli.progress import EVERY, ProgressReporter, spelled
+from policygen.process import Stopped, interrupt_messages, stopping
 from policygen.report.sink import shown
 from policygen.steps import HowFar, follow
 from policygen.store.replacement import Change
@@ -41,7 +41,7 @@ def clock(monkeypatch):
 
 
 def teller(clock, *, live):
-    return Teller(io.StringIO(), live, clock)
+    return ProgressReporter(io.StringIO(), live, clock)
 
 
 def test_a_terminal_has_one_line_with_what_runs_and_how_long_it_takes(clock):
@@ -202,15 +202,17 @@ def test_an_interrupt_says_what_is_done_and_kept():
 
     with pytest.raises(Stopped) as caught:
         follow(futures(3, 4), "compiling kernels", stop)
-    assert said(caught.value) == (
+    assert interrupt_messages(caught.value) == (
         "3 of 7 are done and kept (compiling kernels): the same command goes on there.",
     )
     with pytest.raises(Stopped) as caught:
         follow(futures(0, 2), "x", stop_at_once)
-    assert said(caught.value) == ("Nothing is done yet (x): the same command begins again.",)
+    assert interrupt_messages(caught.value) == (
+        "Nothing is done yet (x): the same command begins again.",
+    )
     with pytest.raises(Stopped) as caught:
         follow(futures(1, 2), "x", stop)
-    assert said(caught.value)[0].startswith("1 of 3 is done and kept (x): ")
+    assert interrupt_messages(caught.value)[0].startswith("1 of 3 is done and kept (x): ")
 
 
 def test_who_is_interrupted_inside_is_heard_first():
@@ -220,11 +222,11 @@ def test_who_is_interrupted_inside_is_heard_first():
 
     with pytest.raises(Stopped) as caught:
         work()
-    assert said(caught.value) == ("inner", "outer")
+    assert interrupt_messages(caught.value) == ("inner", "outer")
     abort = click.Abort()
     abort.__cause__ = caught.value
-    assert said(abort) == ("inner", "outer")
-    assert said(KeyboardInterrupt()) == ()
+    assert interrupt_messages(abort) == ("inner", "outer")
+    assert interrupt_messages(KeyboardInterrupt()) == ()
 
 
 def test_what_an_interrupted_apply_leaves_is_looked_at(tmp_path):
@@ -257,7 +259,7 @@ def test_trees_that_were_fetched_before_an_interrupt_are_counted(tmp_path, monke
     ):
         with pytest.raises(Stopped) as caught:
             fetched.fetch_all(versions, tmp_path, print)
-        assert said(caught.value) == (told,)
+        assert interrupt_messages(caught.value) == (told,)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from policygen.app.filters import parse_archs, parse_target, typed_archs
 from policygen.app.inputs import choose_rules
 from policygen.demo.database import demo_database
 from policygen.errors import InputError
-from policygen.planning.measured import several
+from policygen.planning.measured import mixed_version_remarks
 from policygen.proof import toolchain
 from tests.cli.tuned import run
 from tests.real_trees import tree
@@ -173,8 +173,8 @@ def test_that_a_regex_is_anchored_is_told(capsys, monkeypatch, command, names):
 
 
 def test_results_of_several_releases_are_told():
-    assert list(several([("a", "v3.0.3"), ("b", "v3.0.3")])) == []
-    assert list(several([("a", "v3.6.0"), ("b", "v3.0.3"), ("c", "v3.0.3")])) == [
+    assert list(mixed_version_remarks([("a", "v3.0.3"), ("b", "v3.0.3")])) == []
+    assert list(mixed_version_remarks([("a", "v3.6.0"), ("b", "v3.0.3"), ("c", "v3.0.3")])) == [
         "results of several versions of CCCL are written, by workloads: 3.0.3 (2), 3.6.0 (1)"
     ]
 

@@ -12,7 +12,7 @@ from policygen.headers.user.selectors import TunedSelector
 from policygen.model.emitted import EmitSelector
 from policygen.planning.emitter import Emitter, judge, questions
 from policygen.proof.ask import ask_policies
-from policygen.proof.probe import AskedTree
+from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import overlay
 from policygen.results.together import Together
@@ -107,7 +107,7 @@ def ask(version, std=17, first=()):
 
     def answer(wanted):
         wanted = [replace(one, benchmark=fewer(one.benchmark, version)) for one in wanted]
-        found = AskedTree(version, (*first, *opened(version).include_folders), {})
+        found = QueriedTree(version, (*first, *opened(version).include_folders), {})
         return ask_policies(wanted, found, find_toolchain(), archs=ARCHS, std=std)
 
     return answer

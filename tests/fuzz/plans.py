@@ -19,7 +19,7 @@ from policygen.model.edits import Edit
 from policygen.model.plans import Plan
 from policygen.model.records import Span
 from policygen.planning.memory import changed_headers, check_tree, remembered
-from policygen.planning.saved import again, check_decisions, check_same
+from policygen.planning.saved import check_decisions, check_same, remake_plan
 from tests.fuzz import command
 from tests.planning.pretend import (
     KEYED,
@@ -169,7 +169,7 @@ def _attempt(oracle, maker, data):
         check_decisions(plan)
         check_tree(plan, headers)
         unasked = replace(maker, together=remembered(plan.joint), prove=False, options=plan.options)
-        made = again(unasked, plan, plan.results)
+        made = remake_plan(unasked, plan, plan.results)
         check_same(plan, made)
     except PolicygenError:
         return "refused"

@@ -12,7 +12,7 @@ import pytest
 from policygen import trees
 from policygen.errors import SourceError
 from policygen.headers.expressions import evaluate
-from policygen.headers.parsers import Neighbours
+from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 from policygen.headers.text import FOLDER
 from tests.fuzz.rewrites import REWRITES
@@ -32,7 +32,9 @@ def originals(version):
     paths = trees.tuning_headers(trees.open_tree(cub_tree(version)))
     data = {path.name: path.read_bytes() for path in paths}
     common = {f"{FOLDER}/{n}": d for n, d in data.items() if b"struct sm" not in d}
-    return {n: d for n, d in data.items() if entries(n, d, Neighbours(common))}, Neighbours(common)
+    return {
+        n: d for n, d in data.items() if entries(n, d, NeighborHeaders(common))
+    }, NeighborHeaders(common)
 
 
 def entries(name, data, neighbours):

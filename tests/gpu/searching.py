@@ -17,7 +17,7 @@ from policygen.gpu.driver import Budget, SearchDriver
 from policygen.gpu.measured_rows import open_measurements
 from policygen.gpu.rounds import RuntimeSpot
 from policygen.gpu.rung_rows import RungRows
-from policygen.gpu.rungs import LookedAt, PointFound, StopAskedError
+from policygen.gpu.rungs import BaselineSamples, PointResult, StopAskedError
 from policygen.gpu.space import Classifier
 from policygen.gpu.strategies import make_strategy
 from policygen.model.workload import parse_label
@@ -68,7 +68,7 @@ class PretendedGpu:
         for one, _ in cases:
             (size,) = one.axes
             skipped = "the benchmark skips it" if size in self.skips else None
-            found.append(LookedAt(() if skipped else self._samples(size, 1.0, 12), skipped))
+            found.append(BaselineSamples(() if skipped else self._samples(size, 1.0, 12), skipped))
         return found
 
     def rung(self, points, seed, asked, *, together=False):
@@ -85,7 +85,7 @@ class PretendedGpu:
             for label in left:
                 if label not in bad:
                     samples[label] = self._samples(size, self.worth(label), point.rounds)
-            yield PointFound(samples, bad, dict.fromkeys(left, 0.01), restarts=1, point=number)
+            yield PointResult(samples, bad, dict.fromkeys(left, 0.01), restarts=1, point=number)
 
 
 def compiling(refused=(), problem=None):

@@ -8,7 +8,7 @@ import pytest
 
 from policygen.app.search import FEWEST_PER_SLOT, PER_SLOT, _batch_per_slot
 from policygen.gpu.rung_rows import SCREENING, SHARPER
-from policygen.gpu.rungs import LookedAt, StopAskedError
+from policygen.gpu.rungs import BaselineSamples, StopAskedError
 from policygen.results.own_tables import LAST
 from tests.gpu.measuring import ALGORITHM, SIZES
 from tests.gpu.searching import (
@@ -265,7 +265,7 @@ class SlowGpu(PretendedGpu):
         slow = [one.axes[0] == max(SIZES) for one, _ in cases]
         looked = super().look(cases, seed)
         pairs = zip(looked, slow, strict=True)
-        return [LookedAt((0.5,) * 12, None) if held else one for one, held in pairs]
+        return [BaselineSamples((0.5,) * 12, None) if held else one for one, held in pairs]
 
 
 def test_of_a_batch_only_that_is_measured_for_which_there_is_time(db):

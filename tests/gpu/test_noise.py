@@ -13,7 +13,7 @@ from policygen.gpu.statistics import PHASE, measure_noise
 from policygen.results.cases import build_cases, weights
 from policygen.results.database import open_database, read_rows
 from policygen.results.noise import noise_of, prior_of
-from policygen.results.own_tables import Spread, spread_of, together
+from policygen.results.own_tables import Spread, pool_spreads, spread_of
 from policygen.results.ranking import rank
 from tests.gpu.measuring import (
     ALGORITHM,
@@ -123,9 +123,9 @@ def test_too_little_tells_nothing(centers):
 
 
 def test_databases_are_taken_together():
-    assert together([]) is None
-    assert together([Spread(0.01, 5)]) == Spread(0.01, 5)
-    both = together([Spread(0.01, 5), Spread(0.02, 13)])
+    assert pool_spreads([]) is None
+    assert pool_spreads([Spread(0.01, 5)]) == Spread(0.01, 5)
+    both = pool_spreads([Spread(0.01, 5), Spread(0.02, 13)])
     assert both == Spread(math.sqrt((4 * 0.01**2 + 12 * 0.02**2) / 16), 18)
 
 

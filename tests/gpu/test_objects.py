@@ -11,7 +11,7 @@ from policygen.errors import ProcessError
 from policygen.gpu.compiling import (
     ObjectCompiler,
     ObjectSource,
-    is_said_of_code,
+    is_code_error,
     named_culprits,
     reason,
     runtime_flags,
@@ -140,7 +140,7 @@ def refused(words):
     ],
 )
 def test_what_is_kept_is_said_of_code(words, said):
-    assert is_said_of_code(refused(words)) is said
+    assert is_code_error(refused(words)) is said
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from policygen.gpu.driver import PROCESS, Budget, RungRule, shares, survivors
 from policygen.gpu.driver import RUNGS_SURE as SURE
 from policygen.gpu.rounds import RuntimeSpot
 from policygen.gpu.rung_rows import KeptRung, WeighedSpot, rung_least, rung_scores, rung_times
-from policygen.gpu.rungs import FEWEST, MOST, LookedAt, look, rounds_for
+from policygen.gpu.rungs import FEWEST, MOST, BaselineSamples, look, rounds_for
 from tests.gpu.measuring import DECLARED, SIZES, spot
 from tests.gpu.searching import BASE
 from tests.gpu.simulated import case
@@ -43,7 +43,9 @@ class Gpu:
         found = []
         for one, _ in cases:
             spread = self.spreads[one.axes[0]]
-            found.append(LookedAt(tuple(1e-5 * (1 + spread * n / 1.4826) for n in range(-6, 7))))
+            found.append(
+                BaselineSamples(tuple(1e-5 * (1 + spread * n / 1.4826) for n in range(-6, 7)))
+            )
         return found
 
 

@@ -219,7 +219,7 @@ def test_a_member_behind_a_macro_is_refused():
 
 def test_a_family_that_only_tree_sitter_sees_is_refused():
     text = Text("x.cuh", b"template <> struct detail :: sm90_tuning<int> { };")
-    seen = parsers.look(text.data)
+    seen = parsers.parse_with_tree_sitter(text.data)
     check_families(text, seen, {29})
     with pytest.raises(SourceError) as raised:
         check_families(text, seen, set())
@@ -231,12 +231,12 @@ def test_a_family_that_only_tree_sitter_sees_is_refused():
 
 def test_names_of_no_family_and_uses_of_one_are_not_counted():
     data = b"template <class T> struct policy_hub { friend struct sm90_x<T>; sm90_x<T> y; };"
-    assert parsers.look(data) == Counted((), ())
+    assert parsers.parse_with_tree_sitter(data) == Counted((), ())
 
 
 def test_returns_are_counted_by_the_functions_around_them():
     text = Text("x.cuh", b"int f() { return 1; } int g() { return 2; }")
-    seen = parsers.look(text.data)
+    seen = parsers.parse_with_tree_sitter(text.data)
     assert seen.returns == (10, 32)
     check_returns(text, seen, [Span(9, 20), Span(31, 42)])
     for bodies in ([], [Span(9, 20)], [Span(31, 42)]):

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.parsers import Neighbours
+from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 from policygen.headers.scan import scan_headers
 from policygen.headers.specializations.new_arch import new_arch
@@ -338,7 +338,7 @@ def small(*lines, entry=ENTRY, head=HEAD):
 
 
 def added_to(data, arch="sm100", keep=None):
-    header = read_header("tuning_demo.cuh", data, Neighbours({}))
+    header = read_header("tuning_demo.cuh", data, NeighborHeaders({}))
     return header, new_arch(header, data, "cub::detail::demo", arch, keep)
 
 

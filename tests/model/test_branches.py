@@ -1,7 +1,7 @@
 """For which architectures returns are."""
 
 from policygen.headers.reader import read_header
-from policygen.model.tuning import ALWAYS, ends, own, steps
+from policygen.model.tuning import ALWAYS, ends, has_own_returns, steps
 
 HEADER = """
 struct policy { int threads; };
@@ -33,6 +33,6 @@ def test_a_bound_ends_what_is_for_an_architecture():
 
 
 def test_later_architectures_have_their_own_or_get_what_comes_before():
-    later = {number: own(number, FAMILIES, 100) for number in (103, 107, 109, 110, 120)}
+    later = {number: has_own_returns(number, FAMILIES, 100) for number in (103, 107, 109, 110, 120)}
     assert later == {103: False, 107: True, 109: True, 110: False, 120: False}
-    assert own(120, FAMILIES, 90)
+    assert has_own_returns(120, FAMILIES, 90)

@@ -5,7 +5,7 @@ import pytest
 from policygen.app.own_workloads import is_kernel, taking_kernel
 from policygen.bindings import load
 from policygen.bindings.load import bound
-from policygen.bindings.own_kernels import taken_kernel
+from policygen.bindings.own_kernels import active_kernel
 from policygen.errors import InputError, PolicygenError
 from policygen.headers.benchmark_sources import read_kernel
 from tests.own.kernels import ADD, EXAMPLES, write_saxpy, write_small
@@ -29,7 +29,7 @@ def test_it_is_an_algorithm_as_long_as_it_is_taken(tmp_path):
     before, known = bound(VERSION), load.identity()
     path = write_small(tmp_path)
     with taking_kernel(read_kernel(path)) as maker:
-        assert taken_kernel() is maker
+        assert active_kernel() is maker
         assert load.identity() != known
         *others, own = bound(VERSION)
         assert tuple(others) == before
@@ -43,7 +43,7 @@ def test_it_is_an_algorithm_as_long_as_it_is_taken(tmp_path):
         assert maker.start == {"ipt": 4, "tpb": 128}
         assert maker.only == {"ipt": (1, 4, 16), "tpb": (128, 256, 384, 512)}
         assert maker.pattern == r"(own\.small\.short|own\.small\.long)$"
-    assert taken_kernel() is None
+    assert active_kernel() is None
     assert bound(VERSION) == before
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from policygen.app.benchmarks import new_benchmark
 from policygen.app.own_workloads import taking
-from policygen.app.reading import looked
+from policygen.app.reading import with_detected_bindings
 from policygen.bindings.load import own_binding
 from policygen.gpu.opened import ask_public
 from policygen.model.workload import parse_label
@@ -37,7 +37,7 @@ def checkout(tmp_path_factory):
 
 def measured(checkout, workload, variant):
     """Every field of the policy that `policygen measure` gives a variant."""
-    cub = looked(open_tree(checkout))
+    cub = with_detected_bindings(open_tree(checkout))
     folders = (*cub.include_folders, str(workload.parent))
     cub = cub.model_copy(update={"includes": folders})
     with taking(workload):

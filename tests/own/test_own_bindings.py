@@ -5,7 +5,7 @@ import pytest
 from policygen.app.own_workloads import taking
 from policygen.bindings import load
 from policygen.bindings.load import axis_type, bound, own_binding, units_of
-from policygen.bindings.own_workloads import call_named, taken
+from policygen.bindings.own_workloads import active_workload, call_named
 from policygen.errors import InputError
 from tests.own.written import write_particles
 
@@ -49,7 +49,7 @@ def test_it_is_a_benchmark_as_long_as_it_is_taken(tmp_path):
         assert (found.cpp, found.header) == ("::sim::Particle", "particle.cuh")
         assert units_of(own.name) == units_of(own.like)
         assert load.identity()
-    assert taken() is None
+    assert active_workload() is None
     assert bound(VERSION) == before
     with pytest.raises(InputError):
         axis_type("sim::Particle", VERSION)

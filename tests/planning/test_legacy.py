@@ -53,7 +53,7 @@ def test_a_header_without_specializations_has_nothing_beside(made):
     known = headers(SUMS + CHAIN)
     assert legacy.headers_beside([SUM, "cub.bench.find.if"], made.cub, known) == set()
     assert legacy.unread(made, known) == []
-    assert legacy.left(set()) == []
+    assert legacy.report_unchanged_families(set()) == []
 
 
 def test_what_families_say_is_compared_by_the_names_that_both_have(made):

@@ -7,7 +7,7 @@ import pytest
 from policygen.errors import InputError
 from policygen.model.plans import NextBest
 from policygen.model.results import RejectedVariant
-from policygen.planning.measured import measurements, others
+from policygen.planning.measured import measurements, rejected_variants
 from tests.planning.pretend import BY_KEY, SUM, summed, want
 from tests.planning.wanted import GPUS
 
@@ -242,11 +242,11 @@ def test_the_variants_that_were_not_taken_are_told_with_the_best_one_alone_first
     choice = one.choice.model_copy(update={"rejected": (refused,)})
     scored = one.scored.model_copy(update={"choice": choice})
     one = dataclasses.replace(one, scored=scored)
-    assert others(one, "ipt_20.tpb_256.ipv_2") == (refused,)
-    (first,) = others(one, refused.variant)
+    assert rejected_variants(one, "ipt_20.tpb_256.ipv_2") == (refused,)
+    (first,) = rejected_variants(one, refused.variant)
     assert (first.variant, first.reason) == (
         "ipt_20.tpb_256.ipv_2", "best for this workload alone",
     )  # fmt: skip
     instead = NextBest(variant=refused.variant, scores=(1.01,), best=first.variant, best_score=1.2)
-    (first,) = others(one, refused.variant, instead)
+    (first,) = rejected_variants(one, refused.variant, instead)
     assert first.reason == "the entry cannot say it"

@@ -9,7 +9,7 @@ from policygen.errors import EffectError, InputError
 from policygen.headers.protocol import NotKeptError
 from policygen.model.selection import Delta, DeltaRow
 from policygen.planning import plan
-from policygen.planning.places import Left
+from policygen.planning.places import FixedValues
 from policygen.planning.plan import Attempt, Draft, NotWritableError
 
 A, B = ("cub.bench.a", (("T{ct}", "I8"),)), ("cub.bench.b", (("T{ct}", "I8"),))
@@ -71,7 +71,7 @@ def test_an_extension_that_has_no_place_is_taken_back_and_its_result_stays(monke
     revised = plan.refuse_unwritable(trial(attempt, written=error, placed=placed))
     assert revised.cases == [placed[0], extended[1], A]
     assert revised.said == {B: {"load": "ldg"}}
-    assert revised.left == {A: Left({"load": "ldg"}, "no place")}
+    assert revised.left == {A: FixedValues({"load": "ldg"}, "no place")}
     assert revised.rejected == {}
 
 
@@ -101,7 +101,7 @@ def test_an_entry_is_extended_by_what_it_does_not_express(attempt, monkeypatch):
 
 
 def test_another_variant_is_looked_for_where_no_entry_can_express_it(attempt, monkeypatch):
-    left = {A: Left({"load": "ldg"}, "the family cannot say it")}
+    left = {A: FixedValues({"load": "ldg"}, "the family cannot say it")}
     monkeypatch.setattr(plan, "unsaid", lambda *_: {})
     monkeypatch.setattr(plan, "unsayable", lambda *_: left)
     monkeypatch.setattr(plan, "leaving", lambda cases, values: [*cases, *values])

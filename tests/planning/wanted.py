@@ -19,7 +19,7 @@ from policygen.planning.judge import judge
 from policygen.planning.memory import changed_headers, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
-from policygen.planning.saved import again, check_decisions, check_same
+from policygen.planning.saved import check_decisions, check_same, remake_plan
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads
 from policygen.results.together import Together
@@ -130,7 +130,7 @@ def made(maker, results):
     kept = Plan.model_validate_json(found.model_dump_json())
     check_decisions(kept)
     unasked = replace(maker, together=remembered(kept.joint), prove=False)
-    again_made = again(unasked, kept, kept.results)
+    again_made = remake_plan(unasked, kept, kept.results)
     check_same(kept, again_made)
     assert again_made.model_copy(update={"joint": kept.joint, "instead": kept.instead}) == kept
     return found

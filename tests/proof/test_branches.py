@@ -5,7 +5,7 @@ import re
 import pytest
 
 from policygen.headers.scan import read_changed
-from policygen.headers.selectors.marks import mark_returns, told_traits
+from policygen.headers.selectors.marks import expose_traits, mark_returns
 from policygen.model.edits import STEP, mark
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
@@ -87,7 +87,7 @@ def test_a_mark_changes_no_more_than_a_return_and_its_type():
     assert text.count("int policygen_entry = -1;}") == 1
     assert first.values["threads_per_block"] == 928
     plain = re.sub(r", \d{4,}\)(?=;)", "", text.replace("::policygen_marks::marked(", ""))
-    told, traits = told_traits(data)
+    told, traits = expose_traits(data)
     assert traits == marked.traits
     assert traits[:2] == ("sample_is_primitive", "sample_size")
     for _, edit in told:

@@ -11,7 +11,7 @@ from policygen.bindings.load import bound
 from policygen.errors import PolicygenError
 from policygen.paths import cache_folder
 from policygen.proof.kernel_build import Tools
-from policygen.proof.kernel_calls import Wanted, calls
+from policygen.proof.kernel_calls import WorkloadFilters, calls
 from policygen.proof.kernel_units import KernelCompiler, workers
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
@@ -179,7 +179,7 @@ EACH = [(version, share) for version in VERSIONS for share in range(SHARES)]
 def test_every_benchmark_compiles_to_machine_code(version, share):
     """One workload of each, the architectures in turns; the benchmarks in six shares."""
     cub = open_tree(tree(version))
-    found = calls(cub, cub.include_folders, Wanted(re.compile(""), {}))
+    found = calls(cub, cub.include_folders, WorkloadFilters(re.compile(""), {}))
     names = {benchmark.name for a in bound(version) for benchmark in a.benchmarks}
     without = {name for name in names if name.startswith("cub.bench.transform.tile.")}
     assert {benchmark for benchmark, _ in found} == names - without

@@ -7,7 +7,7 @@ import pytest
 
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
-from policygen.proof.probe import AskedTree, probe
+from policygen.proof.probe import QueriedTree, probe
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from tests.probing import changed_tree, header, read, replaced, root
@@ -38,7 +38,7 @@ def asked(path, pattern, axes=None, archs=ARCHS, *headers):
     known = places(found.cub, found.headers, re.compile(f"cub.bench.{pattern}$"), wanted)
     questions = [replace(place, archs=archs) for place in known]
     marked = found.marked("specializations")
-    return questions, AskedTree(found.cub.version, (str(path),), marked)
+    return questions, QueriedTree(found.cub.version, (str(path),), marked)
 
 
 def rows(told, questions):

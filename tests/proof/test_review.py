@@ -2,7 +2,7 @@
 
 from policygen.headers.reader import read_header
 from policygen.model.selection import Differing, EntryPlace
-from policygen.proof.changes import Known, inherited, reviewed, touched
+from policygen.proof.changes import ReviewContext, inherited, reviewed, touched
 from tests.headers.headers import wrap
 
 HEAD = """
@@ -96,10 +96,12 @@ def test_a_return_under_another_condition_is_changed_and_not_gone_and_new():
     before = header(FUNCTION % 7, CALL)
     after = header((FUNCTION % 7).replace("key_size == 4", "key_size <= 4"), CALL)
     assert named(before, after) == [("get_sm90_tuning: key_size <= 4", True, True)]
-    (one,), _ = reviewed(touched([before], [after]), (), Known((), (), ()))
+    (one,), _ = reviewed(touched([before], [after]), (), ReviewContext((), (), ()))
     assert one.change == "changed"
     assert one.asks == ("get_sm90_tuning: key_size == 4", "get_sm90_tuning: key_size <= 4")
-    (one,), _ = reviewed(touched([before], [header(FUNCTION % 8, CALL)]), (), Known((), (), ()))
+    (one,), _ = reviewed(
+        touched([before], [header(FUNCTION % 8, CALL)]), (), ReviewContext((), (), ())
+    )
     assert one.asks is None
 
 
@@ -136,7 +138,7 @@ def test_what_an_entry_inherits_shows_by_the_entry_that_says_it():
     )
     entries, bases = touched([before], [after]), inherited([after])
     assert bases == {places[-1]: [places[-2]]}
-    (one,), others = reviewed(entries, [row], Known((), (), (), bases))
+    (one,), others = reviewed(entries, [row], ReviewContext((), (), (), bases))
     assert (one.place, one.reached, others) == (places[-2], (row,), ())
 
 
@@ -155,7 +157,7 @@ def test_an_entry_that_took_workloads_from_others_without_being_selected_is_what
         entry_after=EntryPlace.of(family, family.entries[-2]),
         passed=(EntryPlace.of(family, family.entries[-1]),),
     )
-    found, others = reviewed(touched([before], [after]), [row], Known((), (), ()))
+    found, others = reviewed(touched([before], [after]), [row], ReviewContext((), (), ()))
     assert [(one.place.args, one.reached) for one in found if one.reached] == [
         (family.entries[-1].args, (row,))
     ]

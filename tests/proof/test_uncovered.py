@@ -6,7 +6,7 @@ from policygen.headers.reader import read_header
 from policygen.model.selection import EntryPlace, Resolution, ResolvedRow
 from policygen.model.trees import Cub
 from policygen.proof.changes import (
-    Known,
+    ReviewContext,
     Touched,
     inherited,
     reviewed,
@@ -74,7 +74,7 @@ def changed() -> Touched:
 
 def told(entries, sides):
     left = undecided(entries, sides)
-    found, _ = reviewed(entries, (), Known((), (), ()), left)
+    found, _ = reviewed(entries, (), ReviewContext((), (), ()), left)
     return [one.decides for one in found], [one.where for one in uncovered_entries(found)]
 
 

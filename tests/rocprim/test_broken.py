@@ -5,7 +5,7 @@ import random
 import pytest
 
 from policygen.errors import SourceError
-from policygen.headers.parsers import Neighbours
+from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 from policygen.headers.scan import scan_headers
 from tests.real_trees import rocprim_tree
@@ -68,7 +68,7 @@ def read_or_refused(data, beside):
     """Whether it was read; what is refused has a place in it, what is read has spans of it."""
     refused = None
     try:
-        header = read_header("device_x_config.hpp", data, Neighbours(beside))
+        header = read_header("device_x_config.hpp", data, NeighborHeaders(beside))
     except SourceError as error:
         refused = error
     if refused:

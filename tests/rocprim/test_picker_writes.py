@@ -8,7 +8,7 @@ import pytest
 from policygen.bindings.load import bound
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.headers.parsers import Neighbours
+from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.protocol import EntryWrite, TuningTree
 from policygen.headers.reader import read_header
 from policygen.headers.spelling import splice
@@ -302,7 +302,7 @@ def test_lines_end_as_those_of_the_header(capsys, tmp_path):
 
 def read_toy_header(text):
     beside = {"config_types.hpp": TYPES.encode(), "device_config_helper.hpp": HELPER.encode()}
-    return read_header("device_reduce.hpp", text.encode(), Neighbours(beside))
+    return read_header("device_reduce.hpp", text.encode(), NeighborHeaders(beside))
 
 
 def spot_of(text, target, told=None, arch=None, found=None):

@@ -9,7 +9,7 @@ from policygen.bindings.load import bound
 from policygen.bindings.words import table_number
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.headers.parsers import Neighbours
+from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.protocol import EntryWrite, TuningTree
 from policygen.headers.reader import read_header
 from policygen.model.edits import Content
@@ -232,7 +232,7 @@ def spot_of(text, arch, found=None, workload=("int", "int")):
     """Where values of a pair of types go, and the tree."""
     data = text.encode()
     read = read_header(
-        "device_merge_config.hpp", data, Neighbours({"config_types.hpp": TYPES.encode()})
+        "device_merge_config.hpp", data, NeighborHeaders({"config_types.hpp": TYPES.encode()})
     )
     cub = Cub(root=".", version="2.10.9", dialect="configs", found="--cub")
     tree = TuningTree(cub, {read.name: read}, {read.name: data})
@@ -272,7 +272,7 @@ def test_what_is_no_config_of_the_table_is_refused():
 
 def _bare(texts):
     cub = Cub(root=".", version="2.10.9", dialect="configs", found="--cub")
-    beside = Neighbours({"config_types.hpp": TYPES.encode()})
+    beside = NeighborHeaders({"config_types.hpp": TYPES.encode()})
     read = {name: read_header(name, text.encode(), beside) for name, text in texts.items()}
     tree = TuningTree(cub, read, {name: text.encode() for name, text in texts.items()})
     every = (one for algorithm in bound(cub.bindings) for one in algorithm.benchmarks)

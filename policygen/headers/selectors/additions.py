@@ -9,7 +9,7 @@ from policygen.errors import InputError
 from policygen.headers.comments import Comments
 from policygen.headers.selectors.branches import COMMENTED, facts_of, simplest
 from policygen.headers.selectors.functions import arguments
-from policygen.headers.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, KnownReturn
+from policygen.headers.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, HeaderReturn
 from policygen.headers.selectors.statements import Clause
 from policygen.headers.spelling import (
     edit_at,
@@ -238,7 +238,7 @@ def _is_format_off(text: Text, offset: int) -> bool:
 
 def _block(
     text: Text,
-    model: KnownReturn,
+    model: HeaderReturn,
     conditions: Sequence[str],
     returned_values: Returned,
     indent: str,

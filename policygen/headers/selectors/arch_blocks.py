@@ -34,7 +34,7 @@ from policygen.headers.selectors.branches import (
     simplest,
 )
 from policygen.headers.selectors.functions import Function
-from policygen.headers.selectors.nearest import Bodies, KnownReturn, asked, own_condition
+from policygen.headers.selectors.nearest import Bodies, HeaderReturn, conditions_like, own_condition
 from policygen.headers.selectors.statements import Body, Clause, Clauses
 from policygen.headers.spelling import indent_of
 from policygen.headers.text import Text
@@ -68,7 +68,7 @@ class Step:
 class ArchBlock:
     """A new return in a block for its architecture alone."""
 
-    beside: KnownReturn
+    beside: HeaderReturn
     """The model return."""
     block: Clause
     """The architecture block in front of which the new one goes."""
@@ -85,11 +85,11 @@ class ArchBlock:
 
 def in_front(
     text: Text,
-    returns: Sequence[KnownReturn],
+    returns: Sequence[HeaderReturn],
     bodies: Bodies,
     truth: Truth,
     below: str | None,
-    decides: KnownReturn | None,
+    decides: HeaderReturn | None,
 ) -> ArchBlock | None:
     """Finds the place of the block and the conditions of the workload's return in it.
 
@@ -120,7 +120,7 @@ class _CallPath:
     around: tuple[str, str]
 
 
-def _call_paths(text: Text, known_return: KnownReturn, bodies: Bodies) -> Iterator[_CallPath]:
+def _call_paths(text: Text, known_return: HeaderReturn, bodies: Bodies) -> Iterator[_CallPath]:
     """Yields direct paths, or paths by a call from the function that tests the architecture."""
     index = _capability(known_return.clauses)
     if index is not None:
@@ -153,7 +153,7 @@ def _call_paths(text: Text, known_return: KnownReturn, bodies: Bodies) -> Iterat
 
 def _caller_wrapper(
     text: Text,
-    known_return: KnownReturn,
+    known_return: HeaderReturn,
     call: re.Pattern[str],
     caller_value: tuple[str, str],
     *,
@@ -192,15 +192,15 @@ def besides_arch(block: Clause) -> list[str]:
 
 def _candidates(
     text: Text,
-    model: KnownReturn,
+    model: HeaderReturn,
     call_path: _CallPath,
     truth: Truth,
     flags: set[str],
     below: str | None,
-    decides: KnownReturn | None,
+    decides: HeaderReturn | None,
 ) -> Iterator[tuple[tuple[int, ...], ArchBlock]]:
     facts = [*besides_arch(call_path.block), *facts_of(call_path.inner)]
-    conditions_and_changes = asked(model, facts, truth, flags, as_it_is=model is decides)
+    conditions_and_changes = conditions_like(model, facts, truth, flags, as_it_is=model is decides)
     if conditions_and_changes is None:
         return
     number = arch_number(truth.arch)
@@ -227,7 +227,7 @@ def _candidates(
     )
 
 
-def _locals(text: Text, known_return: KnownReturn) -> set[str]:
+def _locals(text: Text, known_return: HeaderReturn) -> set[str]:
     """Returns the local constants and parameters that a return's value uses."""
     span = known_return.entry.body_span
     assert span is not None, "it has values"

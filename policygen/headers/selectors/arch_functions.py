@@ -33,7 +33,7 @@ from policygen.headers.selectors.arch_blocks import (
 )
 from policygen.headers.selectors.branches import Truth, facts_of, simplest
 from policygen.headers.selectors.functions import Function, Struct, arguments, find_functions
-from policygen.headers.selectors.nearest import Bodies, KnownReturn, asked, own_condition
+from policygen.headers.selectors.nearest import Bodies, HeaderReturn, conditions_like, own_condition
 from policygen.headers.selectors.statements import Clause, read_body
 from policygen.headers.spelling import (
     Change,
@@ -56,7 +56,7 @@ from policygen.model.tuning import Entry
 class ArchFunction:
     """A return in a new function that is modeled on an existing one."""
 
-    beside: KnownReturn
+    beside: HeaderReturn
     """The model return, in the model function."""
     asked: int
     """The offset of the call of the model function."""
@@ -82,7 +82,7 @@ class ArchFunction:
 
 
 def arch_function(
-    text: Text, returns: Sequence[KnownReturn], bodies: Bodies, truth: Truth, below: str | None
+    text: Text, returns: Sequence[HeaderReturn], bodies: Bodies, truth: Truth, below: str | None
 ) -> ArchFunction | None:
     """Models it on the newest function of an earlier architecture that has the arch in its name."""
     flags = {fact for model in returns for fact in model.entry.args}
@@ -91,7 +91,7 @@ def arch_function(
         name = model.function.name.replace(model.family.arch, truth.arch)
         if not model.function.optional or name in {function.name for function, _ in bodies}:
             continue
-        conditions_and_changes = asked(model, facts_of(model.clauses), truth, flags)
+        conditions_and_changes = conditions_like(model, facts_of(model.clauses), truth, flags)
         if conditions_and_changes is None:
             continue
         conditions, changed_count = conditions_and_changes

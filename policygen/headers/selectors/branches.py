@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from policygen.bindings.words import ladder
 from policygen.headers.comments import Comments, Line, SourceFile, comment_lines, read_notes
 from policygen.headers.expressions import evaluate
-from policygen.headers.parsers import check_returns, look
+from policygen.headers.parsers import check_returns, parse_with_tree_sitter
 from policygen.headers.selectors.functions import (
     NAMED,
     Function,
@@ -68,7 +68,7 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
     structs = structs_of(code, blocks)
     functions = list(functions_of(code, blocks, structs))
     bodies = [block.body for block in blocks if block.kind == "function"]
-    check_returns(source.text, look(source.text.data), bodies)
+    check_returns(source.text, parse_with_tree_sitter(source.text.data), bodies)
     _check_results(source.text, blocks, functions)
     namespaces = find_namespaces(code)
     branches = _Branches(source, structs, {candidate.name: candidate for candidate in functions})

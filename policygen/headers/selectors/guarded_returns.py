@@ -17,8 +17,8 @@ from policygen.headers.selectors.nearest import (
     BeforeReturn,
     BesideReturn,
     EmptyCase,
+    HeaderReturn,
     HeaderReturns,
-    KnownReturn,
     empty_case,
     gone_before,
     nearest,
@@ -106,7 +106,7 @@ class GuardedReturn(FamilySpot):
     """Value → the return's name for it."""
     new: NewReturn | None = None
     """The return to add, if any."""
-    now: KnownReturn | None = None
+    now: HeaderReturn | None = None
     """The return that currently serves the workload, if it changes."""
     truth: Truth | None = None
     """The known facts of the workload."""
@@ -294,7 +294,7 @@ class Returns:
 
     def _usable_returns(
         self, benchmark: BenchmarkBinding, selected: Selected
-    ) -> tuple[HeaderReturns, Truth, list[KnownReturn]]:
+    ) -> tuple[HeaderReturns, Truth, list[HeaderReturn]]:
         """Returns the header, the workload's facts, and the returns with all tuned values."""
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         header_returns = self._read(site.header)
@@ -328,7 +328,7 @@ class Returns:
         benchmark: BenchmarkBinding,
         selected: Selected,
         header_returns: HeaderReturns,
-        returns: Sequence[KnownReturn],
+        returns: Sequence[HeaderReturn],
         truth: Truth,
     ) -> GuardedReturn:
         deciding_span = selected.entry[1].body_span if selected.entry else None
@@ -367,7 +367,7 @@ class Returns:
         self,
         benchmark: BenchmarkBinding,
         selected: Selected,
-        model: KnownReturn,
+        model: HeaderReturn,
         new_return: NewReturn,
     ) -> GuardedReturn:
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")

@@ -28,7 +28,7 @@ def mark_returns(header: TuningHeader, data: bytes) -> Marked:
         if entry.members and not entry.disabled
     )
     edits = _marks(data, [entry for _, entry in entries])
-    trait_edits, traits = told_traits(data)
+    trait_edits, traits = expose_traits(data)
     return Marked(header, replaced(data, [*edits, *trait_edits]), entries, traits)
 
 
@@ -56,7 +56,7 @@ def _marks(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
         yield Span(value.end, value.end), f", {mark(number)})"
 
 
-def told_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
+def expose_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
     """Makes a selector return its own members instead of a policy, and returns their names.
 
     A selector on types constructs one on traits and calls it: that call gets an overload, too.

@@ -43,7 +43,7 @@ Bodies = list[tuple[Function, Body]]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownReturn:
+class HeaderReturn:
     """A return of a header and the conditions on the way to it."""
 
     family: Family
@@ -59,7 +59,7 @@ class KnownReturn:
 class BeforeReturn:
     """A return for one type, placed before the return for all other types of that size."""
 
-    beside: KnownReturn
+    beside: HeaderReturn
     condition: str
 
 
@@ -67,7 +67,7 @@ class BeforeReturn:
 class BesideReturn:
     """A new return and the existing return that it stands beside."""
 
-    beside: KnownReturn
+    beside: HeaderReturn
     clause: Clause
     """The clause of the existing return; the new one goes in the same block."""
     around: tuple[str, ...]
@@ -85,7 +85,7 @@ def read_bodies(text: Text) -> Bodies:
     return [(function, read_body(code, function.body)) for function in functions]
 
 
-def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownReturn]:
+def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[HeaderReturn]:
     """Yields the live returns with values, in header order."""
     entries = {
         entry.body_span.start: (family, entry)
@@ -96,12 +96,12 @@ def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[KnownR
     for function, body in bodies:
         for returned in body.returns:
             if family_entry := entries.get(returned.value.start):
-                yield KnownReturn(
+                yield HeaderReturn(
                     *family_entry, function, body, returned.clauses, returned.span.start
                 )
 
 
-def nearest(returns: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None:
+def nearest(returns: Sequence[HeaderReturn], truth: Truth) -> BesideReturn | None:
     """Picks the best return to stand beside, or None if no return is close enough."""
     flags = {fact for known_return in returns for fact in known_return.entry.args}
     candidates = [
@@ -128,7 +128,7 @@ def nearest(returns: Sequence[KnownReturn], truth: Truth) -> BesideReturn | None
     return replace(best, conditions=tuple(simplest(best.conditions)), instead=instead)
 
 
-def _beside(model: KnownReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
+def _beside(model: HeaderReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
     facts_by_level = [facts_of((clause,)) for clause in model.clauses]
     failing_levels = [
         level
@@ -169,8 +169,8 @@ def _has_case(body: Body, clause: Clause, conditions: Sequence[str]) -> bool:
     )
 
 
-def asked(
-    known_return: KnownReturn,
+def conditions_like(
+    known_return: HeaderReturn,
     facts: Sequence[str],
     truth: Truth,
     flags: set[str],
@@ -245,13 +245,13 @@ def _number(fact: str) -> int:
 class EmptyCase:
     """A place where a workload leaves its `case` without a return."""
 
-    beside: KnownReturn
+    beside: HeaderReturn
     span: Span
     """The `break;` or the empty return."""
     around: tuple[str, ...]
 
 
-def empty_case(returns: Sequence[KnownReturn], truth: Truth, arch: str) -> EmptyCase | None:
+def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> EmptyCase | None:
     """Finds the statement that ends a workload's `case` without values, and a model return."""
     for function, body in {
         id(known_return.body): (known_return.function, known_return.body)
@@ -304,7 +304,7 @@ def gone_before(place: BesideReturn, truth: Truth) -> Return | None:
 
 
 def passed_by(
-    known_return: KnownReturn, conditions: Sequence[str], truth: Truth
+    known_return: HeaderReturn, conditions: Sequence[str], truth: Truth
 ) -> list[str] | None:
     """Returns the extra conditions that keep earlier returns from matching.
 
@@ -360,7 +360,7 @@ class HeaderReturns:
     structs: Mapping[str, Struct]
     bodies: Bodies
     constants: Mapping[str, str]
-    returns: tuple[KnownReturn, ...]
+    returns: tuple[HeaderReturn, ...]
     enumerations: Mapping[str, str]
     """Members of the policy selector that name a type → the enumeration of the names."""
     calls: Mapping[str, Sequence[Sequence[str]]]
@@ -368,7 +368,7 @@ class HeaderReturns:
     deciding: frozenset[str]
     """Functions that return values for every workload."""
 
-    def asks(self, known_return: KnownReturn, truth: Truth, selected: Selected) -> bool:
+    def asks(self, known_return: HeaderReturn, truth: Truth, selected: Selected) -> bool:
         """Tells whether a return's function may be called for a workload."""
         if selected.entry is None and known_return.function.label in self.deciding:
             return False  # the compiler reports other values
@@ -414,7 +414,7 @@ def _call_conditions(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ..
 
 
 def _exhaustive_functions(
-    text: Text, bodies: Bodies, returns: Sequence[KnownReturn]
+    text: Text, bodies: Bodies, returns: Sequence[HeaderReturn]
 ) -> frozenset[str]:
     """Finds the functions that return values for every workload.
 

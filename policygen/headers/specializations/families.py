@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from policygen.headers import parsers
 from policygen.headers.comments import Line, Notes, SourceFile, comment_lines, read_notes
-from policygen.headers.parsers import check_families, look
+from policygen.headers.parsers import check_families, parse_with_tree_sitter
 from policygen.headers.specializations.chains import find_chains
 from policygen.headers.syntax import (
     Guard,
@@ -40,7 +40,7 @@ _ARCH = re.compile(r"sm(\d+)_")
 
 
 def read_families(
-    source: SourceFile, header: str, neighbours: parsers.Neighbours
+    source: SourceFile, header: str, neighbours: parsers.NeighborHeaders
 ) -> tuple[tuple[Family, ...], tuple[PolicyChain, ...]]:
     """Returns the entries by family, and the chains whose policies read them."""
     text = source.text
@@ -103,7 +103,7 @@ def _cross_check(text: Text, live: list[FoundEntry], facts: parsers.Facts) -> No
     an error.
     """
     names = {found_entry.declaration.name_span.start for found_entry in live}
-    check_families(text, look(text.data), names | facts.aggregates)
+    check_families(text, parse_with_tree_sitter(text.data), names | facts.aggregates)
     spans = [Span(offset, offset + len(name)) for offset, name in facts.templates.items()]
     for span in sorted([*spans, *find_names(text.code)]):
         if span.start not in names and span.start not in facts.aggregates:

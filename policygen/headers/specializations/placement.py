@@ -12,8 +12,8 @@ from policygen.headers.protocol import (
     EntryWrite,
     FamilySpot,
     NotKeptError,
+    SelectionQuery,
     Spot,
-    Tell,
     TuningTree,
     TypeName,
     can_name,
@@ -376,7 +376,7 @@ def _guard(arg: str) -> str | None:
 
 
 def keep_later(
-    changes: Sequence[DeltaRow[Values]], sources: TuningTree, arch: str, tell: Tell
+    changes: Sequence[DeltaRow[Values]], sources: TuningTree, arch: str, tell: SelectionQuery
 ) -> list[EntryWrite]:
     """Writes one entry in a later family for each key that would change, with its old values."""
     writes: list[EntryWrite] = []

@@ -288,7 +288,7 @@ def _kernel(files_of_workload: _Workload, facts: SuiteFacts) -> tuple[TunedKerne
     if {point.label for point in points} == {BASE}:
         raise InputError("nothing but default_config ran")
     entry = facts.current(files_of_workload.algorithm, files_of_workload.axes, facts.arch)
-    base = find_base(points, files_of_workload.space, AskedBase(entry, facts.base))
+    base = find_base(points, files_of_workload.space, BaseOptions(entry, facts.base))
     named_points = [
         replace(point, label=base.renamed(point.label))
         for point in points
@@ -373,7 +373,7 @@ class FoundBase:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBase:
+class BaseOptions:
     """What is known about base besides the files."""
 
     entry: Mapping[str, str] | None
@@ -381,7 +381,9 @@ class AskedBase:
     option: str
 
 
-def find_base(points: Sequence[TunedPoint], space: NumberedSpace, options: AskedBase) -> FoundBase:
+def find_base(
+    points: Sequence[TunedPoint], space: NumberedSpace, options: BaseOptions
+) -> FoundBase:
     """Finds the base of a workload; raises InputError with the reasons if there is none."""
     reasons: list[str] = []
     entry = _label_of(options.entry, space) if options.entry is not None else None

@@ -5,7 +5,7 @@ import pytest
 from policygen.cache import keep
 from policygen.errors import InputError
 from policygen.proof import outside_inputs as asking
-from policygen.proof.outside_inputs import Folders, asked, asks
+from policygen.proof.outside_inputs import Folders, cached_dependences, find_dependences
 from policygen.trees.manifest import shipped
 from tests.real_trees import tree
 from tests.tiers import sampled
@@ -25,7 +25,7 @@ def found(folder, files):
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return [
         (one.header.name, one.header.data[slice(*one.span)].decode(), one.message)
-        for one in asks([DEMO], Folders((folder,)))
+        for one in find_dependences([DEMO], Folders((folder,)))
     ]
 
 
@@ -302,7 +302,7 @@ def test_headers_that_include_each_other_are_read_once(tmp_path):
 def test_a_header_with_other_content_is_asked_about_that(tmp_path):
     assert found(tmp_path, {DEMO: USE % "19"}) == []
     changed = {DEMO: (USE % "__COUNTER__").encode()}
-    assert [one.message for one in asks([DEMO], Folders((tmp_path,), changed))] == [
+    assert [one.message for one in find_dependences([DEMO], Folders((tmp_path,), changed))] == [
         "asks for how often it was asked before"
     ]
 
@@ -310,12 +310,12 @@ def test_a_header_with_other_content_is_asked_about_that(tmp_path):
 def test_a_header_by_itself_may_test_what_a_tree_would_define(tmp_path):
     path = tmp_path / "tuning_demo.cuh"
     path.write_text("#if CUB_MYSTERY && _CCCL_HAS_INT128()\n#elif NDEBUG\n#endif\n")
-    (one,) = asks([path.name], Folders((tmp_path,)))
+    (one,) = find_dependences([path.name], Folders((tmp_path,)))
     assert one.message == "tests NDEBUG, which nothing that the header reads defines before"
 
 
 def test_a_header_that_is_not_there_asks_nothing(tmp_path):
-    assert asks([DEMO, "/etc/passwd", "../a.cuh"], Folders((tmp_path,))) == ()
+    assert find_dependences([DEMO, "/etc/passwd", "../a.cuh"], Folders((tmp_path,))) == ()
 
 
 @pytest.mark.trees
@@ -324,7 +324,7 @@ def test_real_trees_ask_for_nothing(version):
     root = tree(version)
     names = sorted(path.name for path in (root / TUNINGS).glob(shipped().tree.headers))
     assert len(names) > 15
-    assert asks([f"{TUNINGS}/{name}" for name in names], Folders((root,))) == ()
+    assert find_dependences([f"{TUNINGS}/{name}" for name in names], Folders((root,))) == ()
 
 
 @pytest.fixture
@@ -332,20 +332,22 @@ def looked(tmp_path, monkeypatch):
     """A tree with a header that asks for nothing, in which it is looked once; counts the looks."""
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
     looks = []
-    monkeypatch.setattr(asking, "asks", lambda *given: looks.append(given) or asks(*given))
+    monkeypatch.setattr(
+        asking, "find_dependences", lambda *given: looks.append(given) or find_dependences(*given)
+    )
     tree = tmp_path / "tree"
     files = {DEMO: "#include <cub/a.cuh>\n#include <cub/b.cuh>\n", "cub/a.cuh": "int a;\n"}
     assert found(tree, files) == []
-    assert asked([DEMO], [tree]) == ()
+    assert cached_dependences([DEMO], [tree]) == ()
     assert len(looks) == 1
     return tree, looks
 
 
 def test_what_asks_for_nothing_is_not_looked_through_again(looked):
     tree, looks = looked
-    assert asked([DEMO], [tree]) == ()
+    assert cached_dependences([DEMO], [tree]) == ()
     copy = tree.rename(tree.with_name("copy"))
-    assert asked([DEMO], [copy]) == ()
+    assert cached_dependences([DEMO], [copy]) == ()
     assert len(looks) == 1
 
 
@@ -354,18 +356,18 @@ def test_a_file_that_changed_or_came_is_looked_through(looked, name):
     tree, _ = looked
     quoted = '#include "cub/a.cuh"\n'
     assert found(tree, {DEMO: quoted}) == []
-    assert asked([DEMO], [tree]) == ()
+    assert cached_dependences([DEMO], [tree]) == ()
     (tree / name).parent.mkdir(exist_ok=True)
     (tree / name).write_text(f"{quoted if name == DEMO else ''}int a = __COUNTER__;\n")
     expected = [] if name == "cub/b.cuh" else ["asks for how often it was asked before"]
-    assert [one.message for one in asked([DEMO], [tree])] == expected
+    assert [one.message for one in cached_dependences([DEMO], [tree])] == expected
 
 
 def test_a_file_that_was_missing_is_looked_through(looked):
     tree, looks = looked
     (tree / "cub/b.cuh").write_text("int b = __COUNTER__;\n")
-    assert len(asked([DEMO], [tree])) == 1
-    assert len(asked([DEMO], [tree])) == 1
+    assert len(cached_dependences([DEMO], [tree])) == 1
+    assert len(cached_dependences([DEMO], [tree])) == 1
     assert len(looks) == 3
 
 
@@ -374,14 +376,14 @@ def test_a_link_out_of_the_tree_is_refused_though_its_content_is_the_same(looked
     (tree / "cub/a.cuh").rename(tmp_path / "a.cuh")
     (tree / "cub/a.cuh").symlink_to(tmp_path / "a.cuh")
     with pytest.raises(InputError, match="a link leads out of the tree"):
-        asked([DEMO], [tree])
+        cached_dependences([DEMO], [tree])
 
 
 def test_without_a_place_to_remember_it_is_looked_each_time(looked, monkeypatch, tmp_path):
     tree, looks = looked
     (tmp_path / "file").touch()
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file"))
-    assert asked([DEMO], [tree]) == asked([DEMO], [tree]) == ()
+    assert cached_dependences([DEMO], [tree]) == cached_dependences([DEMO], [tree]) == ()
     assert len(looks) == 3
 
 
@@ -391,5 +393,5 @@ def test_what_is_remembered_in_another_shape_is_looked_through(looked, tmp_path,
     tree, looks = looked
     (entry,) = (tmp_path / "cache" / "outside").iterdir()
     keep("outside", entry.name, data)
-    assert asked([DEMO], [tree]) == ()
+    assert cached_dependences([DEMO], [tree]) == ()
     assert len(looks) == 2

@@ -10,7 +10,7 @@ from policygen.errors import PolicygenError
 from policygen.model.machine_code import Kernel
 from policygen.proof import kernel_units as module
 from policygen.proof.kernel_build import Tools
-from policygen.proof.kernel_calls import Wanted, calls
+from policygen.proof.kernel_calls import WorkloadFilters, calls
 from policygen.proof.kernel_comparison import Sides, compile_sides, verdicts
 from policygen.proof.kernel_units import KernelCompiler, workers
 from policygen.proof.toolchain import find_toolchain
@@ -34,7 +34,7 @@ def tools():
 def four():
     """Four workloads of two units: no key depends on the type of offsets."""
     cub = open_tree(root("3.0.1"))
-    wanted = Wanted(re.compile("cub.bench.merge.keys$"), ONE)
+    wanted = WorkloadFilters(re.compile("cub.bench.merge.keys$"), ONE)
     found = calls(cub, cub.include_folders, wanted)
     return [((point, "sm90"), called) for point, called in found.items()]
 
