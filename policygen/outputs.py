@@ -1,6 +1,7 @@
 """Decides which files may be replaced: those whose contents show that policygen made them."""
 
 import re
+import shlex
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -67,6 +68,16 @@ def check_free(path: Path, *, force: bool = False, ours: bool = True) -> None:
         raise InputError(
             f"{path}: exists already, and is no file that policygen made",
             "Choose another name, or use --force.",
+        )
+
+
+def check_folder(path: Path) -> None:
+    """Raises if the folder of a file to write is missing: no folder is made by a typing error."""
+    folder = path.absolute().parent
+    if not folder.exists():
+        raise InputError(
+            f"cannot write {path}: there is no folder {folder}",
+            f"Make it first: mkdir -p {shlex.quote(str(folder))}",
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from policygen.errors import InputError, SourceError
 from policygen.model.records import Record
@@ -21,6 +22,15 @@ _MAX_LINE, _MAX_FAULTS = 1000, 20
 """Maximum length of a quoted line, and maximum number of faults, in a message."""
 # Invalid value (at line 3, column 5)
 _POSITION = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
+_PYDANTIC_WORDS = {
+    "^Value error, ": "",
+    "^(?:Input|String|Tuple|Dictionary) should ": "it should ",
+    "^Field required$": "it is missing",
+    "valid dictionary(?: or .*)?$": "table",
+    "valid tuple$": "list",
+    " after validation": "",
+}
+"""Pydantic's own words, and what is said instead."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -89,14 +99,24 @@ def _invalid(path: Path, model: type[BaseModel], error: ValidationError) -> Inpu
     for detail in error.errors(include_url=False)[:_MAX_FAULTS]:
         key = _key(detail["loc"])
         is_unknown = detail["type"] == "extra_forbidden"
-        rows.append(f"unknown key {key}" if is_unknown else f"{key}: {detail['msg']}")
+        rows.append(f"unknown key {key}" if is_unknown else f"{key}: {fault(detail)}")
     keys = ", ".join(field.alias or name for name, field in model.model_fields.items())
     return InputError(f"{path}: {'; '.join(rows)}", f"its keys are: {keys}")
 
 
+def fault(detail: ErrorDetails) -> str:
+    """Says what is wrong with a value without the words that Pydantic puts around it."""
+    message = detail["msg"]
+    for pattern, words in _PYDANTIC_WORDS.items():
+        message = re.sub(pattern, words, message)
+    return message
+
+
 def _key(location: Sequence[int | str]) -> str:
     """Formats a key such as `wheels[2].sha256`."""
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    parts = [
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "[key]"
+    ]
     return "".join(parts).removeprefix(".")
 
 

@@ -74,6 +74,26 @@ def test_a_folder_is_never_replaced(tmp_path):
         write_output(tmp_path, b"new", force=True)
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("bench", "x.cu", "-o"),
+        ("db", "merge", "a.db", "-o"),
+        ("db", "export", "a.db", "-o"),
+        ("apply", "--patch"),
+    ],
+)
+def test_a_missing_folder_is_told_and_not_made(tmp_path, monkeypatch, capsys, argv):
+    monkeypatch.chdir(tmp_path)
+    demo_database(tmp_path / "a.db")
+    assert main([*argv, "no pe/x.csv"]) == 2
+    folder = tmp_path / "no pe"
+    assert f"there is no folder {folder}\n  Make it first: mkdir -p '{folder}'" in (
+        capsys.readouterr().err
+    )
+    assert not folder.exists()
+
+
 def test_a_pipe_is_written_to_and_stays(tmp_path):
     path, found = tmp_path / "pipe", []
     os.mkfifo(path)

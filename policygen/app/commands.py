@@ -8,6 +8,7 @@ from policygen.app.inputs import ResultFiles, choose_rules
 from policygen.app.session import STORE, Session
 from policygen.model.plans import Given, Options, Plan
 from policygen.model.results import Rules
+from policygen.model.trees import FOUND_BY_STORE
 
 Words = list[str]
 _NUMBERS = {
@@ -34,9 +35,10 @@ class Typed:
     def __call__(self, *words: str, store: bool = False, writes: bool = False) -> str:
         """Returns a command line with the named tree. Commands that write must name the tree."""
         cub, store_path = self.session.cub, self.session.store
-        options = ["--cub", cub.root] if cub.found == "--cub" else []
+        origin = cub.found
+        options = ["--cub", cub.root] if origin in {"--cub", FOUND_BY_STORE} else []
         if writes and not cub.is_named:
-            options = ["--cub", cub.version if cub.found == "cub_headers" else cub.root]
+            options = ["--cub", cub.version if origin == "cub_headers" else cub.root]
         options += ["--store", str(store_path)] if store and str(store_path) != STORE else []
         return shlex.join(["policygen", *words, *options])
 

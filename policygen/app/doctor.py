@@ -114,6 +114,8 @@ COMPILING = (
     *("verify-effect", "verify-sass"),
 )
 """Commands that run the compiler."""
+MEASURING = ("measure", "search", "tune", "verify-performance")
+"""Commands that run kernels on a GPU."""
 READING = ("scan", "headers path", *COMPILING)
 CACHING = (*READING, "headers fetch")
 WRITING = ("apply", "undo", "db choose --record")
@@ -280,7 +282,7 @@ ISA = ("verify-sass of rocPRIM",)
 HIP_REMEDY = "apt-get install hipcc"
 GIT = ("--base REVISION", "--compare REVISION")
 GPU = ("nvidia-smi", "--query-gpu=name,compute_cap,memory.total,driver_version")
-NO_GPU = "no GPU here; no command needs one"
+NO_GPU = "no GPU here"
 SECONDS = 20.0
 """Timeout for a program to print its version."""
 _MIB_PER_GIB = 1024
@@ -401,7 +403,7 @@ def _program_version(program: str) -> str:
 def _gpu() -> Check:
     """Lists the GPUs. Neither a missing GPU nor an unresponsive driver is a failure."""
     program, query = GPU
-    absent = Check(name="GPU", state="optional", found=NO_GPU)
+    absent = Check(name="GPU", state="optional", found=NO_GPU, needed_by=MEASURING)
     if which(program) is None:
         return absent
     try:
@@ -410,7 +412,7 @@ def _gpu() -> Check:
         message = _first_line(error.stderr) if isinstance(error, ProcessError) else str(error)
         return absent.model_copy(update={"found": f"nvidia-smi does not answer: {message}"})
     rows = [row for row in output.splitlines() if row.strip()]
-    return passed_check("GPU", "; ".join(map(_describe_gpu, rows))) if rows else absent
+    return passed_check("GPU", "; ".join(map(_describe_gpu, rows)), MEASURING) if rows else absent
 
 
 def _describe_gpu(row: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from policygen import trees
 from policygen.app.change import with_base_checks
 from policygen.app.databases import Ranked, ranked
-from policygen.app.filters import parse_target
+from policygen.app.filters import check_archs, parse_target
 from policygen.app.inputs import ResultFiles
 from policygen.app.session import Session, check_serves
 from policygen.bindings.load import bound
@@ -55,6 +55,7 @@ def emit_selectors(
     """Generates the text of a header and proves what it does. `out` is the name of the header."""
     check_serves("emit", session.cub)
     target, cub = parse_target([] if arch is None else [arch]), session.cub
+    check_archs(cub, [target])
     namespace_name = _namespace(namespace, out)
     check_takes_selectors(cub)
     compiler = _Compiler(cub, session.progress)

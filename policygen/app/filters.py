@@ -4,11 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from policygen.bindings.words import amd_archs, ladder, older
 from policygen.errors import InputError, PolicygenError
-from policygen.model.arch import arch_and_gpu, arch_number, is_amd, parse_arch
+from policygen.model.arch import UNKNOWN, arch_and_gpu, arch_number, is_amd, parse_arch
+from policygen.model.trees import Cub
 from policygen.proof.toolchain import find_toolchain
+from policygen.rocprim.structs import enumerated_archs
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,22 @@ def parse_target(texts: Sequence[str]) -> str:
             "Name the one that was measured.",
         )
     return archs[0]
+
+
+def check_archs(cub: Cub, texts: Sequence[str]) -> None:
+    """Raises an error for architectures that a tree does not have, before a compiler does."""
+    archs = sorted(parse_archs(texts), key=arch_number)
+    if cub.library == "cub":
+        available, absent = ladder(), [arch for arch in archs if is_amd(arch)]
+    else:
+        enumerated = enumerated_archs(Path(cub.root))
+        available = (*enumerated, UNKNOWN) if enumerated else amd_archs()
+        absent = [arch for arch in archs if arch_and_gpu(arch)[0] not in available]
+    if absent:
+        raise InputError(
+            f"{cub.title} has no architecture {', '.join(absent)}",
+            f"It has: {', '.join(available)}.",
+        )
 
 
 def _typed_arch(text: str, *, amd: bool) -> str:

@@ -11,8 +11,10 @@ from policygen.app.session import Note
 from policygen.errors import InputError
 from policygen.model.plans import Action, Applied, Plan
 from policygen.model.trees import Cub
+from policygen.paths import nearby
 from policygen.results.contents import file_sha256
 from policygen.results.decisions import ChosenFrom, ChosenRow, State, Store
+from policygen.store.applies import changed_roots
 from policygen.store.journal import AppliedRecord, Journal, ProofCommand, ProofRecord, keep_proof
 from policygen.trees.layout import tree_content
 
@@ -22,8 +24,12 @@ def last_apply(store: Path, root: Path, archs: Collection[str]) -> tuple[Plan, d
     if applied := find_apply(store, root, archs):
         return applied
     target = f" for {' or '.join(archs)}" if archs else ""
+    others = [nearby(other) for other in changed_roots(store) if other != root.resolve()]
     raise InputError(
-        f"{store}: nothing was applied to {root}{target}", "Name the store: --store FILE"
+        f"{store}: nothing was applied to {root}{target}",
+        f"It has changed {', '.join(others)}: name the tree that you mean, --cub PATH"
+        if others
+        else "Name the store: --store FILE",
     )
 
 

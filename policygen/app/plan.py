@@ -17,6 +17,7 @@ from policygen.app.commands import Typed, choosing, given_of, planning
 from policygen.app.databases import Ranked, ranked
 from policygen.app.effect import Planned, families_again, with_families
 from policygen.app.emit import taken_by_selectors
+from policygen.app.filters import check_archs
 from policygen.app.inputs import ResultFiles
 from policygen.app.reading import open_tree, with_detected_bindings
 from policygen.app.session import Session
@@ -63,6 +64,7 @@ def plan_tunings(
 
     With `ways`, the compiler is also asked what would accept the rejected results.
     """
+    check_archs(session.cub, [options.arch])
     given = given_of(results, measured_on)
     with ranked(results, options.rules, session.note) as ranking:
         planned = plan_ranked(
@@ -126,13 +128,16 @@ def plan_ranked(
         plan = plan.model_copy(update={"ways": alternatives})
         remarks += more_remarks
     update = {
-        "actions": tuple(
-            results.files.named(action) for action in plan.actions if action.reason != NOT_ASKED
-        ),
+        "actions": tuple(map(results.files.named, _asked_actions(plan))),
         "results": tuple(map(results.files.named, plan.results)),
         "remarks": (*remarks, *plan.remarks),
     }
     return replace(draft, plan=plan.model_copy(update=update))
+
+
+def _asked_actions(plan: Plan) -> tuple[Action, ...]:
+    """Returns the actions that a plan tells: those on results that no filter left out."""
+    return tuple(action for action in plan.actions if action.reason != NOT_ASKED)
 
 
 def read_plan(session: Session, path: Path) -> Planned:
@@ -154,6 +159,7 @@ def read_plan(session: Session, path: Path) -> Planned:
     draft = Planned(replanned, tree, data, compiler)
     if plan.options.legacy == "update" and tree.cub.has_selectors:
         replanned = families_again(draft, planner, plan)
+    replanned = replanned.model_copy(update={"actions": _asked_actions(replanned)})
     check_same(plan, replanned)
     # File names and reasons stay as they were where the plan was made.
     saved_fields = {name: getattr(plan, name) for name in ("actions", "remarks", "given", "ways")}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from policygen.app.filters import Filter
+from policygen.app.filters import Filter, check_archs
 from policygen.app.reading import ReadTree, chosen_archs, read_tree
 from policygen.app.session import Session, other_tree
 from policygen.errors import PolicygenError
@@ -23,13 +23,17 @@ Errors = tuple[PolicygenError, ...]
 
 def resolve_workloads(session: Session, where: Filter) -> tuple[Resolution, Errors]:
     """Resolves the values of a tree's workloads, and the entries that they come from."""
+    check_archs(session.cub, where.archs)
     tree = read_tree(session.cub, where.headers)
     return ask_values(tree, where, progress=session.progress)
 
 
 def compare_trees(session: Session, other: str, where: Filter) -> tuple[Comparison, Errors]:
     """Finds workloads that get different values than in another tree."""
-    sides = [read_tree(cub, where.headers) for cub in (other_tree(session, other), session.cub)]
+    trees = (other_tree(session, other), session.cub)
+    for cub in trees:
+        check_archs(cub, where.archs)
+    sides = [read_tree(cub, where.headers) for cub in trees]
     # Architectures that either tree has tunings for are resolved for both.
     archs = {arch for side in sides for arch in _archs(side, where, _selected_sites(side, where))}
     same_archs = replace(where, archs=tuple(archs))

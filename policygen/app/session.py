@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,13 +10,13 @@ from policygen import trees
 from policygen.app.reading import with_detected_bindings
 from policygen.errors import InputError
 from policygen.model.results import DataWarning
-from policygen.model.trees import CALLED, Cub, Headers, Library
+from policygen.model.trees import CALLED, FOUND_BY_STORE, Cub, Headers, Library
 from policygen.outputs import is_own
 from policygen.paths import nearby
 from policygen.steps import Progress
-from policygen.store.applies import being_written, interrupted
+from policygen.store.applies import being_written, changed_roots, interrupted
 from policygen.store.targets import leftovers
-from policygen.trees import find_any, headers_folder
+from policygen.trees import find_any, headers_folder, open_tree
 from policygen.trees.fetched import all_versions, fetch_all, fetched_name, open_fetched, overview
 from policygen.trees.layout import tuning_folders
 from policygen.trees.revisions import open_revision
@@ -59,20 +60,54 @@ def open_session(
     *,
     whole: bool = False,
     bound: bool = True,
+    by_store: bool = False,
     library: Library | None = None,
     progress: Progress | None = None,
     note: Note = discard_note,
 ) -> Session:
     """Opens the named tree, or finds one. With `whole`, raises an error if a write was interrupted.
 
-    `bound=False` skips detecting the bindings that the tree fits. `library` restricts which library
-    the tree must be of.
+    `bound=False` skips detecting the bindings that the tree fits. With `by_store`, the tree that
+    the store has changed comes before trees that belong to other programs. `library` restricts
+    which library the tree must be of.
     """
     store_path = None if store is None else Path(store)
-    tree = trees.find(cub, Path.cwd(), library)
+    tree = _find_by_store(store_path, note) if by_store and cub is None else None
+    tree = tree or trees.find(cub, Path.cwd(), library)
     session = Session(with_detected_bindings(tree) if bound else tree, store_path, progress, note)
     tell_interrupted(session, whole=whole)
     return session
+
+
+def _find_by_store(named: Path | None, note: Note) -> Cub | None:
+    """Returns the only tree that the store has changed, unless the user named or is in a tree.
+
+    Raises an error if the store has changed several.
+    """
+    store, default = readable_store(named), find_any(None, Path.cwd())
+    if store is None or (default and default.is_named):
+        return None
+    changed = _changed_trees(store)
+    if len(changed) > 1:
+        rows = "".join(f"\n    {nearby(Path(tree.root))}" for tree in changed)
+        raise InputError(
+            f"no tree is named, and {store} has changed {len(changed)}:{rows}",
+            "Name one of them: --cub PATH",
+        )
+    if not changed or (default and Path(default.root).samefile(changed[0].root)):
+        return None
+    root = nearby(Path(changed[0].root))
+    note(f"no tree is named: {root} is used, the only one that {store} has changed")
+    return changed[0]
+
+
+def _changed_trees(store: Path) -> tuple[Cub, ...]:
+    """Returns the trees that the store has changed and that are still there."""
+    changed: list[Cub] = []
+    for root in changed_roots(store):
+        with suppress(InputError):
+            changed.append(open_tree(root, FOUND_BY_STORE))
+    return tuple(changed)
 
 
 def check_named(cub: Cub) -> None:

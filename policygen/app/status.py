@@ -30,7 +30,7 @@ EFFECT, SASS = ("verify-effect", "apply"), ("verify-sass",)
 
 def tree_status(cub: str | None = None, store: str | Path | None = None) -> Status:
     """Inspects a tree and its store without changing anything."""
-    session = open_session(cub, store, bound=False)
+    session = open_session(cub, store, bound=False, by_store=True)
     known_store = readable_store(session.named)
     applies, undone = _applies(known_store, session.root) if known_store else ((), 0)
     problem = interruption(session)

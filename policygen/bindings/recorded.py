@@ -14,8 +14,7 @@ from policygen.bindings.load import (
 from policygen.bindings.own_workloads import PREFIX
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.trees import OTHERS, library_of
-from policygen.model.trees import plain as plain_version
+from policygen.model.trees import OTHERS, library_of, release_title
 from policygen.model.workload import axis_name, shortened
 
 LIBRARIES = frozenset(OTHERS.values())
@@ -43,7 +42,7 @@ def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
     values = {current_name.get(axis, axis): value for axis, value in value_by_name.items()}
     if unknown := sorted(values.keys() - benchmark.axes.keys()):
         raise InputError(
-            f"{name} of CUB {plain_version(version)} has no axis {', '.join(unknown)}",
+            f"{name} of {release_title(version)} has no axis {', '.join(unknown)}",
             f"Its compile-time axes: {', '.join(benchmark.axes) or 'none'}",
         )
     return Recorded(benchmark, version, values)
@@ -71,13 +70,13 @@ def translate_workload(measured: Recorded, version: str) -> dict[str, str]:
         if axis not in benchmark.axes:
             if axis in measured.benchmark.ignored:
                 continue  # no tuning key depended on it
-            raise InputError(f"{benchmark.name} of CUB {plain_version(version)} has no axis {axis}")
+            raise InputError(f"{benchmark.name} of {release_title(version)} has no axis {axis}")
         workload[axis] = _value_name(benchmark, axis, value, measured, version)
     for axis in (axis for axis in benchmark.axes if axis not in workload):
         values = axis_values(benchmark, axis, version)
         if len(values) > 1 and axis not in benchmark.ignored:
             raise InputError(
-                f"{benchmark.name} of CUB {plain_version(version)} has the axis {axis},"
+                f"{benchmark.name} of {release_title(version)} has the axis {axis},"
                 " and the database has none",
                 f"It is one of {', '.join(values)}.",
             )
@@ -103,7 +102,7 @@ def _value_name(
         if original_type.cpp == "void" and value == name:
             return name
     raise InputError(
-        f"{axis} of {benchmark.name} has no value {value} in CUB {plain_version(version)}",
+        f"{axis} of {benchmark.name} has no value {value} in {release_title(version)}",
         f"It has: {', '.join(names)}",
     )
 
@@ -116,6 +115,6 @@ def benchmark_of(name: str, version: str) -> BenchmarkBinding:
                 return benchmark
     remedy = "It is a workload of one's own: name its file with --workload FILE."
     raise InputError(
-        f"{name} is not bound for CUB {plain_version(version)}",
+        f"{name} is not bound for {release_title(version)}",
         remedy if name.startswith(PREFIX) else None,
     )

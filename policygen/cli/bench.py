@@ -68,7 +68,12 @@ def bench(
 @click.argument(
     "workload", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", required=True
 )
-@partial(out_option, text="The source: cub/benchmarks/bench/FOLDER/NAME.cu.", required=True)
+@partial(
+    out_option,
+    text="The source: cub/benchmarks/bench/FOLDER/NAME.cu.",
+    required=True,
+    chosen=Out.chosen_with_folder,
+)
 @cub_option
 @partial(output_options, own=True)
 def new(workload: Path, out: Out, cub: str | None, output: Output) -> int:

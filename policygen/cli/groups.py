@@ -1,7 +1,10 @@
 """Command groups; commands are imported on demand, so that help is fast."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -34,6 +37,29 @@ class LazyGroup(click.Group):
                     self.add_command(member)
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest a command for an unknown name."""
+        if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
+            self.suggest(ctx, args[0], "No such command")
+        return super().resolve_command(ctx, args)
+
+    def suggest(self, ctx: click.Context, name: str, problem: str) -> None:
+        """Fail with the commands that have a similar name, if there are any."""
+        if similar := get_close_matches(name, self.list_commands(ctx)):
+            ctx.fail(f"{problem} {name!r}. (Did you mean {' or '.join(map(repr, similar))}?)")
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; for an option without its argument, say what the argument is."""
+        try:
+            return super().invoke(ctx)
+        except click.BadOptionUsage as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if error.ctx is not None or command is None:
+                raise
+            raise _with_argument(error, click.Context(command, ctx, command.name)) from error
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete names and options without importing the commands."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -52,6 +78,15 @@ class LazyGroup(click.Group):
         return command.get_short_help_str(limit)
 
 
+def _with_argument(error: click.BadOptionUsage, ctx: click.Context) -> click.BadOptionUsage:
+    options = [option for option in ctx.command.params if isinstance(option, click.Option)]
+    message = error.message
+    for option in options:
+        if error.option_name in option.opts and not option.is_flag:
+            message = f"{message.rstrip('.')}: {option.make_metavar(ctx)}\n  {option.help}"
+    return click.BadOptionUsage(error.option_name, message, ctx)
+
+
 class DefaultGroup(LazyGroup):
     """Group with a default command."""
 
@@ -63,6 +98,8 @@ class DefaultGroup(LazyGroup):
         """Insert the default command's name, unless a shell is completing this position."""
         is_named = args[:1] in [[name] for name in (*self.known, *self.get_help_option_names(ctx))]
         if not is_named and (args or not ctx.resilient_parsing):
+            if args and not ctx.resilient_parsing and not Path(args[0]).exists():
+                self.suggest(ctx, args[0], "No such command or path")
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 

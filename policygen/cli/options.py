@@ -142,11 +142,15 @@ def output_options(command: Command, *, own: bool = False) -> Command:
 
 
 def out_option(
-    command: Command, text: str = "Write it to a file.", *, required: bool = False
+    command: Command,
+    text: str = "Write it to a file.",
+    *,
+    required: bool = False,
+    chosen: Callable[..., Out] = Out.chosen,
 ) -> Command:
     """`-o` and `--force`, as one `out`."""
     named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
-    return named(force_option(combined_option(command, "out", Out.chosen, "name", "force")))
+    return named(force_option(combined_option(command, "out", chosen, "name", "force")))
 
 
 def _print_to_out(command: Command) -> Command:
@@ -212,7 +216,9 @@ def start(
 ) -> Session:
     """Open a tree, with progress reported on standard error."""
     progress = compile_progress(quiet=quiet)
-    return open_session(cub, store, whole=whole, library=library, progress=progress, note=warn)
+    return open_session(
+        cub, store, whole=whole, by_store=whole, library=library, progress=progress, note=warn
+    )
 
 
 workload_option = click.option(

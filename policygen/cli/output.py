@@ -11,7 +11,7 @@ from typing import Protocol, Self, TextIO, cast
 import click
 
 from policygen.errors import PolicygenError, Problems
-from policygen.outputs import check_free, write_output
+from policygen.outputs import check_folder, check_free, write_output
 from policygen.report.sink import ShownStream
 
 
@@ -54,7 +54,15 @@ class Out:
 
     @classmethod
     def chosen(cls, name: str | None, *, force: bool) -> Self:
-        """Reject a file that must not be overwritten, before any long computation."""
+        """Reject a file that cannot or must not be written, before any long computation."""
+        out = cls.chosen_with_folder(name, force=force)
+        if out.path is not None:
+            check_folder(out.path)
+        return out
+
+    @classmethod
+    def chosen_with_folder(cls, name: str | None, *, force: bool) -> Self:
+        """Like `chosen`, for commands that make the file's folder, too."""
         path = None if name is None else Path(name)
         if path is not None:
             check_free(path, force=force)

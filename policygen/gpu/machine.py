@@ -23,8 +23,8 @@ PROGRAM = "nvidia-smi"
 _QUERY = "--query-gpu=name,uuid,compute_cap,driver_version"
 _SECONDS = 20.0
 _REMEDY = (
-    "A GPU of NVIDIA and its driver are needed; without them --compile-only compiles variants, and"
-    " policygen measure --doctor says what is missing."
+    "A GPU of NVIDIA and its driver are needed; policygen measure --doctor says what is missing."
+    " Without them, policygen measure --compile-only compiles variants."
 )
 # NVIDIA H200, GPU-0fc714b2-91ef-0806-7d53-e5d74e5359b4, 9.0, 580.159.04
 VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -72,24 +72,23 @@ class Expression:
     @cached_property
     def tree(self) -> ast.expr:
         """The syntax tree; raises for anything but arithmetic."""
-        # C's `/` divides integers; Python has words for `&&` and `||`.
-        source = re.sub(r"(?<![/])/(?![/])", "//", self.text)
-        source = source.replace("&&", " and ").replace("||", " or ")
-        # `~` has the precedence of C's `!`, unlike `not`, and has no other meaning here.
-        source = re.sub(r"!(?!=)", "~", source).strip()
+        source = _in_python(self.text)
+        if invalid := _INVALID.search(self.text):
+            raise self._refused(f"{invalid[0]} means nothing in it")
         try:
-            if invalid := _INVALID.search(self.text):
-                raise ValueError(f"{invalid[0]} means nothing in it")  # noqa: TRY301
             tree = ast.parse(source, mode="eval").body
-            _check_node(tree, DEPTH)
         except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-            reason = error.args[0] if error.args else "it cannot be read"
-            raise InputError(
-                f"{self.text!r} is no expression: {reason}",
-                "It has whole numbers, names, + - * / % << >>, comparisons, && || !, and"
-                f" {', '.join(_FUNCTIONS)}.",
-            ) from error
+            raise self._refused("something in it is missing or out of place") from error
+        if problem := _problem(tree, DEPTH, source):
+            raise self._refused(problem)
         return tree
+
+    def _refused(self, reason: str) -> InputError:
+        return InputError(
+            f"{self.text!r} is no expression: {reason}",
+            "It has whole numbers, names, + - * / % << >>, comparisons, && || !, and"
+            f" {', '.join(_FUNCTIONS)} of two numbers.",
+        )
 
     @property
     def names(self) -> frozenset[str]:
@@ -114,30 +113,42 @@ class Expression:
         return _cpp(self.tree)
 
 
-def _check_node(node: ast.AST, depth: int) -> None:
+def _in_python(text: str) -> str:
+    # C's `/` divides integers; Python has words for `&&` and `||`.
+    text = re.sub(r"(?<![/])/(?![/])", "//", text).replace("&&", " and ").replace("||", " or ")
+    # `~` has the precedence of C's `!`, unlike `not`, and has no other meaning here.
+    return re.sub(r"!(?!=)", "~", text).strip()
+
+
+def _in_c(source: str) -> str:
+    text = source.replace("//", "/").replace(" and ", "&&").replace(" or ", "||")
+    return text.replace("~", "!")
+
+
+def _problem(node: ast.expr, depth: int, source: str) -> str | None:
+    """Says what in a node is no arithmetic of whole numbers, in the words of the source."""
     if depth == 0:
-        raise ValueError("it is nested too deeply")
+        return "it is nested too deeply"
+    operands: list[ast.expr] = []
     match node:
-        case ast.BinOp(op=op) if type(op) in _BINARY:
-            pass
-        case ast.UnaryOp(op=ast.USub() | ast.Invert()) | ast.BoolOp():
-            pass
-        case ast.Compare(ops=[op]) if type(op) in _COMPARISONS:
-            pass
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            operands = [left, right]
+        case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=inner):
+            operands = [inner]
+        case ast.BoolOp(values=values):
+            operands = values
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
+            operands = [left, right]
         case ast.Call(func=ast.Name(id=name), args=[_, _], keywords=[]) if name in _FUNCTIONS:
-            _check_node(node.args[0], depth - 1)
-            _check_node(node.args[1], depth - 1)
-            return
+            operands = node.args
         case ast.Name(id=name) if name.isascii():
-            return
-        case ast.Constant(value=int(value)) if not isinstance(value, bool) and value < LIMIT:
-            return
-        case ast.operator() | ast.unaryop() | ast.boolop() | ast.cmpop():
-            return
+            pass
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return None if value < LIMIT else f"{value} is too large"
         case _:
-            raise ValueError(f"{type(node).__name__} is more than arithmetic of whole numbers")
-    for child in ast.iter_child_nodes(node):
-        _check_node(child, depth - 1)
+            part = _in_c(ast.get_source_segment(source, node) or "it")
+            return f"{part} is more than arithmetic of whole numbers"
+    return next(filter(None, (_problem(part, depth - 1, source) for part in operands)), None)
 
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> int:

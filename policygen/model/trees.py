@@ -25,8 +25,10 @@ COMPILED: frozenset[Library] = frozenset({"cub"})
 CALLED: Mapping[Library, str] = {"cub": "CUB", "rocprim": "rocPRIM"}
 UNKNOWN = "unknown"
 """The version of a tree that does not state it."""
-FOUND_BY_ITSELF = frozenset({"cub_headers", "wheel", "toolkit"})
-"""Places that are searched if no tree is named; trees there belong to other programs."""
+FOUND_BY_STORE = "store"
+"""How a tree was found that is used because the store has changed no other."""
+FOUND_BY_ITSELF = frozenset({FOUND_BY_STORE, "cub_headers", "wheel", "toolkit"})
+"""Places that are searched if no tree is named; nothing is written to trees found there."""
 
 
 def side_by_side(dialect: Dialect) -> tuple[Dialect, ...]:
@@ -46,7 +48,10 @@ class Cub(Record):
     version: str
     dialect: Dialect
     found: str
-    """`--cub`, `policygen.toml`, `checkout`, `cub_headers`, `wheel`, `toolkit` or `header`."""
+    """How it was found.
+
+    `--cub`, `policygen.toml`, `checkout`, `store`, `cub_headers`, `wheel`, `toolkit` or `header`.
+    """
     includes: tuple[str, ...] = ()
     """Folders that a compiler needs with `-I`, `root` first."""
     changed: bool = False
@@ -148,6 +153,12 @@ def plain(version: str) -> str:
 def library_of(version: str) -> str:
     """Returns the library of a version, CUB by default."""
     return version.partition("@")[0] if "@" in version else "cub"
+
+
+def release_title(version: str) -> str:
+    """Returns the usual name of a version's library, and the plain version: `rocPRIM 4.2.0`."""
+    names: dict[str, str] = dict(CALLED.items())
+    return f"{names[library_of(version)]} {plain(version)}"
 
 
 # Available and fetched trees

@@ -11,6 +11,7 @@ from policygen.model.emitted import Emitted, KernelHeader, TunedProgram
 from policygen.model.machine import AppliedState, Check, Doctor, ProofState, Status, Undo
 from policygen.model.plans import Action, Plan, Reached, Target
 from policygen.model.selection import Effect
+from policygen.model.trees import FOUND_BY_STORE
 from policygen.model.tuning import entry_name
 from policygen.model.workload import axes, in_words
 from policygen.paths import nearby
@@ -272,6 +273,9 @@ def _row(name: str, words: str, style: str = "") -> Block:
 def _write_access(document: Status) -> str:
     if document.named:
         return "apply writes to it"
+    if document.cub.found == FOUND_BY_STORE:
+        reason = f"no tree is named, and {document.store} has changed no other"
+        return f"it is used as {reason}; apply writes to it only with --cub"
     return "apply does not write to it: it was found, and is not named with --cub"
 
 
@@ -467,7 +471,7 @@ def _check(check: Check, name_width: int, *, verbose: bool) -> Iterator[Block]:
 
 def _doctor_summary(document: Doctor) -> Block:
     if not document.problems:
-        return Note("everything is here that commands need", "green")
+        return Note("everything required is here; lines with - are optional", "green")
     count, names = len(document.problems), ", ".join(problem.name for problem in document.problems)
     return Words(f"{plural(count, 'thing')} to mend: {names}", "red")
 

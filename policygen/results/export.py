@@ -44,8 +44,6 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
     axes = _all_axes(paths)
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
     write = _write_csv if kind == "csv" else _write_parquet
-    with translating_write_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with translating_write_errors(out):
             rows = write(temporary, _frames(paths, axes), [*COLUMNS, *axes.values()])

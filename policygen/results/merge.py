@@ -14,7 +14,7 @@ from typing import Any
 from policygen.errors import InputError
 from policygen.model.results import MergeConflict, MergedTable, MergeReport
 from policygen.model.workload import BASE, is_label
-from policygen.outputs import check_free
+from policygen.outputs import check_folder, check_free
 from policygen.results.database import VERSION_COLUMNS, Database, open_all, open_database
 from policygen.results.imported import check_alike, keep_imports
 from policygen.results.tables import DeclaredAxes, ResultTable, quote, write_gpus
@@ -300,8 +300,6 @@ def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connecti
     out = out.resolve()
     _check_free(out, force=force)
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
-    with translating_write_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with translating_write_errors(out):
             # Until it is renamed nobody else sees it: no journal, no syncing to disk.
@@ -328,6 +326,7 @@ def remove(temporary: Path) -> None:
 
 
 def _check_free(out: Path, *, force: bool) -> None:
+    check_folder(out)
     check_free(out, force=force, ours=False)
     for suffix in ("-journal", "-wal"):
         # SQLite would replay it into the new file.

@@ -366,6 +366,12 @@ def declaring(path: Path) -> dict[str, bytes]:
     return {}
 
 
+def enumerated_archs(root: Path) -> tuple[str, ...]:
+    """Returns the architectures that a tree enumerates; older trees enumerate none."""
+    headers = [data for _, data in _readable_headers(root / "rocprim" / "device")]
+    return tuple(name for name, _ in struct_fields(headers).get(ARCHS, ()))
+
+
 def _readable_headers(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in (folder / _TYPES_HEADER, folder / _HELPER, *sorted(folder.glob(_CONFIGS))):
         try:

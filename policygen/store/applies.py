@@ -1,11 +1,11 @@
 """Writes changed files to a tree atomically and records how to undo it."""
 
 import sqlite3
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from policygen.errors import InputError, together
 from policygen.outputs import opened
@@ -235,8 +235,14 @@ class Interrupted:
 
 def interrupted(store: Path, root: Path) -> tuple[Interrupted, ...]:
     """Returns the interrupted writes to a tree; none if the store is missing or unreadable."""
+    root = real(root)
+
+    def read(journal: Journal) -> tuple[Interrupted, ...]:
+        writes = (write for write in journal.interrupted() if write.root == root)
+        return tuple(_interrupted_write(journal, write) for write in writes)
+
     try:
-        return _read_store(store, real(root))
+        return _read_store(store, read)
     except (InputError, OSError):
         return ()
 
@@ -246,26 +252,38 @@ def being_written(root: Path) -> bool:
     return is_locked(real(root))
 
 
-def _read_store(store: Path, root: Path) -> tuple[Interrupted, ...]:
+def changed_roots(store: Path) -> tuple[Path, ...]:
+    """Returns the trees with applies that are not undone; none if the store is unreadable."""
+
+    def read(journal: Journal) -> tuple[Path, ...]:
+        states = {"prepared", "committing", "applied"}
+        standing = (applied.root for applied in journal.applies() if applied.state in states)
+        return tuple(dict.fromkeys(standing))
+
+    try:
+        return _read_store(store, read)
+    except (InputError, OSError):
+        return ()
+
+
+Read = TypeVar("Read")
+
+
+def _read_store(store: Path, read: Callable[[Journal], tuple[Read, ...]]) -> tuple[Read, ...]:
     if not store.is_file():
         return ()
     try:
-        return _read(store, root, "ro")
+        return _read(store, read, "ro")
     except InputError:
         # After a killed commit, only a connection that can write sees the committed state.
-        return _read(store, root, "rw")
+        return _read(store, read, "rw")
 
 
-def _read(store: Path, root: Path, mode: str) -> tuple[Interrupted, ...]:
+def _read(store: Path, read: Callable[[Journal], Read], mode: str) -> Read:
     with store_schema_told(store), opened(store, mode) as connection:
         connection.isolation_level = None
         connection.row_factory = sqlite3.Row
-        journal = Journal(store, connection)
-        return tuple(
-            _interrupted_write(journal, write)
-            for write in journal.interrupted()
-            if write.root == root
-        )
+        return read(Journal(store, connection))
 
 
 def _interrupted_write(journal: Journal, write: Write) -> Interrupted:

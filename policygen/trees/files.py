@@ -18,6 +18,8 @@ _REMEDIES = {
     errno.EROFS: "set POLICYGEN_CUB_HEADERS to a folder that can be written",
 }
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_GIT = ".git"
+"""The name of git's own folder or file, which no commit can contain."""
 
 
 def failure(action: str, path: Path, error: OSError) -> InputError:
@@ -83,7 +85,10 @@ def _mode(path: Path) -> int:
 
 
 def changed_files(before: Cub, after: Cub) -> tuple[Path, ...]:
-    """Lists files and folders that differ or that one tree lacks, as paths in `after`."""
+    """Lists files and folders that differ or that one tree lacks, as paths in `after`.
+
+    The `.git` of a checkout or a submodule is no file of its tree.
+    """
     pairs = zip(before.include_folders, after.include_folders, strict=False)
     try:
         changed = {path for old, new in pairs for path in _changed(Path(old), Path(new))}
@@ -93,7 +98,7 @@ def changed_files(before: Cub, after: Cub) -> tuple[Path, ...]:
 
 
 def _changed(old: Path, new: Path) -> Iterator[Path]:
-    if old.resolve() == new.resolve():
+    if new.name == _GIT or old.resolve() == new.resolve():
         return
     if old.is_dir() and new.is_dir():
         for name in {path.name for folder in (old, new) for path in folder.iterdir()}:

@@ -44,8 +44,8 @@ def tried(monkeypatch):
         named = tuple(Named(benchmark=a.benchmark, workload=a.workload) for a in lost)
         yield Way(kind="emit", workloads=named, what="a selector", command="policygen emit")
 
-    monkeypatch.setattr(plan_module, "_split", lambda *_: ())
-    monkeypatch.setattr(plan_module, "_emit", way)
+    monkeypatch.setattr(plan_module, "_split_alternatives", lambda *_: ())
+    monkeypatch.setattr(plan_module, "_emit_alternatives", way)
     return found
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_asked_is_not_said(tried, monkeypatch):
     def refused(*_):
         raise InputError("no compiler")
 
-    monkeypatch.setattr(plan_module, "_split", refused)
+    monkeypatch.setattr(plan_module, "_split_alternatives", refused)
     found, _ = plan_module.find_ways(asked(action("scan")))
     assert [one.kind for one in found] == ["emit"]
 

@@ -246,11 +246,11 @@ BINDING_KEYS = (
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('algorithm = "merge"', "algorithm = 3", "algorithm: Input should be a valid string"),
+        ('algorithm = "merge"', "algorithm = 3", "algorithm: it should be a valid string"),
         ('algorithm = "merge"', 'algorithm = "merge"\nspeed = 1', "unknown key speed"),
-        ("dialect = ", "accent = ", "site[0].dialect: Field required; unknown key site[0].accent"),
-        ('dialect = "specializations"', 'dialect = "English"', "site[0].dialect: Input should be 'specializations', 'selectors' or 'configs'"),
-        ("edit = ", "# edit = ", "benchmark[0]: Value error, a benchmark that is not writable says what would have to be edited"),
+        ("dialect = ", "accent = ", "site[0].dialect: it is missing; unknown key site[0].accent"),
+        ('dialect = "specializations"', 'dialect = "English"', "site[0].dialect: it should be 'specializations', 'selectors' or 'configs'"),
+        ("edit = ", "# edit = ", "benchmark[0]: a benchmark that is not writable says what would have to be edited"),
     ],
 )  # fmt: skip
 def test_a_broken_file_names_itself_and_the_key(
@@ -282,7 +282,7 @@ def test_a_rule_has_one_form(copied: Path, rule: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
         load.bindings()
     assert str(raised.value) == (
-        f"{copied}/zoom.toml: family[0].members.items: Value error, {message}\n  {BINDING_KEYS}"
+        f"{copied}/zoom.toml: family[0].members.items: {message}\n  {BINDING_KEYS}"
     )
 
 

@@ -73,6 +73,7 @@ def test_a_workload_is_what_another_version_calls_it(name, workload, cccl, versi
     [
         (SUM, {}, "main", "3.0.1", "'main' is no CCCL version\n  It looks like v3.0.3."),
         ("cub.bench.other", {}, "v3.0.3", "3.0.1", "cub.bench.other is not bound for CUB 3.0.3"),
+        (SUM, {}, "rocprim@2.13.1", "3.0.1", f"{SUM} is not bound for rocPRIM 2.13.1"),
         (
             SUM,
             {"KeyT{ct}": "I8"},

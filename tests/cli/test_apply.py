@@ -117,6 +117,15 @@ def test_a_plan_gives_what_its_database_gives(capsys, tree, three):
     assert tuned(tree).read_bytes() == written()
 
 
+@pytest.mark.parametrize("asked", ["I8", "I32"])
+def test_a_plan_of_some_workloads_gives_what_it_says(capsys, tree, three, asked):
+    plan = planned(capsys, tree, three, "-a", f"T{{ct}}={asked}")
+    assert [a["workload"]["T"] for a in json.loads(plan.read_text())["actions"]] == [asked]
+    status, out, _ = apply_plan(capsys, tree, plan, "--json")
+    assert (status, out) == (0, plan.read_text())
+    assert (tuned(tree).read_bytes() == written()) == (asked == "I32")
+
+
 @pytest.mark.parametrize("repository", [True, False])
 def test_the_diff_is_what_git_applies(capsys, tree, three, workplace, monkeypatch, repository):
     top = workplace if repository else tree

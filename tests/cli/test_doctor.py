@@ -126,7 +126,8 @@ def test_a_driver_that_does_not_answer_is_no_failure(places, capsys):
     assert gpu.state == "optional"
     assert gpu.found.startswith("nvidia-smi does not answer")
     program(places, "nvidia-smi", "")
-    assert checks(capsys, status=1)["GPU"].found == doctor.NO_GPU
+    gpu = checks(capsys, status=1)["GPU"]
+    assert (gpu.found, gpu.needed_by) == ("no GPU here", doctor.MEASURING)
     program(places, "nvidia-smi", "a GPU of [N/A] kind")
     assert checks(capsys, status=1)["GPU"].found == "a GPU of [N/A] kind"
 

@@ -61,6 +61,37 @@ def test_bad_usage_is_2(capsys):
     assert "No such option" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["aply"], "No such command 'aply'. (Did you mean 'apply'?)"),
+        (["headers", "fetsh"], "No such command 'fetsh'. (Did you mean 'fetch'?)"),
+        (["bench", "lst"], "No such command or path 'lst'. (Did you mean 'list'?)"),
+        (["zzzz"], "No such command 'zzzz'.\n"),
+    ],
+)
+def test_an_unknown_command_is_2_with_the_one_that_may_be_meant(capsys, argv, told):
+    assert main(argv) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (
+            ["db", "choose", "--why"],
+            "Error: Option '--why' requires an argument: WORKLOAD\n"
+            "  The whole reasoning for one workload: cub.bench.reduce.sum T=I32.\n",
+        ),
+        (["resolve", "-R"], "Error: Option '-R' requires an argument: REGEX\n  Only algorithms"),
+        (["db", "choose", "--prefer-simple=3"], "'--prefer-simple' does not take a value.\n"),
+    ],
+)
+def test_an_option_without_its_argument_says_which_it_needs(capsys, argv, told):
+    assert main(argv) == 2
+    assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("outcome", [0, 1])
 def test_a_command_tells_its_status(command, outcome):
     command(lambda: outcome)

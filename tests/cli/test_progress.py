@@ -298,7 +298,7 @@ def test_a_demo_that_is_interrupted_tells_what_takes_it_back(interrupted, capsys
         "  inside",
         "  The demo's files are in a demo: policygen demo begins again.",
     ]
-    assert demo._written(["plan"], folder) == ()
-    assert demo._written(["verify-sass", "-q"], folder) == (
+    assert demo._undo_hint(["plan"], folder) == ()
+    assert demo._undo_hint(["verify-sass", "-q"], folder) == (
         "To take back what it wrote: policygen undo --store 'a demo/policygen.db'",
     )

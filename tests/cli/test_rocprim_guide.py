@@ -52,5 +52,11 @@ def test_the_guide_prints_what_it_shows(tmp_path, capsys, monkeypatch):
     assert count == 8
 
 
+def test_the_documents_name_gpus_with_their_own_architecture():
+    texts = [path.read_text("utf-8") for path in PAGE.parent.glob("*.md")]
+    named = {pair for text in texts for pair in re.findall(r"Instinct (\w+).* · (gfx\w+)", text)}
+    assert named == {("MI210", "gfx90a"), ("MI300X", "gfx942")}
+
+
 def test_the_guide_is_short():
     assert len(PAGE.read_text("utf-8").splitlines()) <= 120

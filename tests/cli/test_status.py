@@ -164,6 +164,63 @@ def test_a_tree_that_was_found_is_only_read(tmp_path, monkeypatch, capsys):
     assert "applied      nothing is recorded here: there is no store\n" in out
 
 
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A folder whose store has changed a tree, on a machine with an installed CUB."""
+    places = empty_machine(tmp_path, monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    make_root(places.site / "nvidia/cu13/include/cccl")
+    tree = Tree(places.work)
+    make_root(tree.root)
+    tree.apply()
+    return tree
+
+
+def test_the_only_tree_that_the_store_has_changed_is_used_without_its_name(elsewhere, capsys):
+    _, out, err = run(capsys, "status")
+    assert (out.splitlines()[0], err) == (
+        "tree         CUB 3.0.1 (specializations), tree [store]",
+        "",
+    )
+    assert "no tree is named, and policygen.db has changed no other; apply writes" in " ".join(
+        out.split()
+    )
+    assert [one.title for one in status(capsys).applies] == ["scan on sm100"]
+    _, _, err = run(capsys, "verify-effect")
+    assert err.startswith(
+        "policygen: warning: no tree is named: tree is used, the only one that policygen.db has"
+        " changed\n"
+    )
+    given = ("--db", database(Path("three.db")), "--arch", "sm90")
+    _, _, err = run(capsys, "apply", *given)
+    assert "it was found, not named (found by: store)\n" in err
+    assert run(capsys, "undo", "-q")[0] == 0
+    assert status(capsys).cub.found == "wheel"
+
+
+@pytest.mark.parametrize("command", ["status", "verify-effect"])
+def test_several_trees_that_the_store_has_changed_are_listed(elsewhere, capsys, command):
+    another = Tree(elsewhere.root.parent / "b")
+    make_root(another.root)
+    another.apply(store=elsewhere.store)
+    assert run(capsys, command) == (
+        2,
+        "",
+        "policygen: error: no tree is named, and policygen.db has changed 2:\n"
+        "    tree\n"
+        "    b/tree\n"
+        "  Name one of them: --cub PATH\n",
+    )
+    untouched = make_root(elsewhere.root.parent / "c")
+    _, _, err = run(capsys, "verify-effect", "--cub", untouched)
+    assert err == (
+        f"policygen: error: policygen.db: nothing was applied to {untouched}\n"
+        "  It has changed tree, b/tree: name the tree that you mean, --cub PATH\n"
+    )
+    elsewhere.root.rename(elsewhere.root.parent / "gone")
+    assert run(capsys, "status")[1].startswith("tree         CUB 3.0.1 (specializations), b/tree")
+
+
 @pytest.mark.parametrize("command", ["status", "doctor"])
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_what_was_written_to_a_file_is_written_again(tree, capsys, command, more):

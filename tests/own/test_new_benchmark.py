@@ -318,7 +318,7 @@ def test_a_place_where_none_can_stand_is_refused(capsys, checkout, tmp_path, nam
 @pytest.mark.parametrize(
     ("old", "new_text", "words"),
     [
-        ('"I32"\nOff', '"int; system"\nOff', "types.T: Value error, 'int; system' is no name of a"),
+        ('"I32"\nOff', '"int; system"\nOff', "types.T: 'int; system' is no name of a"),
         (
             'T = "I32"\nOff',
             'T = "I32"\nU = "I32"\nOff',

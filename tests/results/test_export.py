@@ -36,7 +36,7 @@ def database(tmp_path):
 
 
 def test_each_row_stands_in_one_line_with_its_place(database, tmp_path):
-    out = tmp_path / "new/out.csv"
+    out = tmp_path / "out.csv"
     assert export([database], out, kind="csv") == 64
     found = rows(out)
     assert len(found) == 64

@@ -57,6 +57,7 @@ def pair(tmp_path):
 
 def test_all_rows_of_all_files_are_there_and_the_files_are_untouched(pair, tmp_path):
     before = [state(path) for path in pair]
+    (tmp_path / "out").mkdir()
     report = merge(pair, tmp_path / "out/merged.db")
     assert [state(path) for path in pair] == before
     assert names_in(tmp_path) == ["a.db", "b.db", "out"]

@@ -10,6 +10,12 @@ from tests.results.rocprim_files import CONTEXT, name_of, row, text_of
 from tests.rocprim.places import resolved
 
 REPETITIONS = 6
+MI210 = {
+    "hdp_name": "AMD Instinct MI210",
+    "hdp_memory_bus_width": "4096",
+    "hdp_multi_processor_count": "104",
+}
+DEVICES = {"gfx90a": MI210}
 
 
 def rules(benchmark, values):
@@ -43,7 +49,8 @@ def measured(runs, arch, seed=1):
             row(name, time * rng.gauss(1, 0.001), repetition=at, repetitions=REPETITIONS)
             for at in range(REPETITIONS)
         ]
-    return {"context": {**CONTEXT, "hdp_gcn_arch_name": arch}, "benchmarks": rows}
+    context = {**CONTEXT, **DEVICES.get(arch, {}), "hdp_gcn_arch_name": arch}
+    return {"context": context, "benchmarks": rows}
 
 
 def imported(capsys, tree, runs, arch, file="results.json", db="run.db"):

@@ -42,6 +42,15 @@ def test_a_file_of_the_same_size_is_read(two):
     assert changed(before, after) == ["cub/a.cuh"]
 
 
+def test_what_belongs_to_git_is_no_file_of_a_tree(two):
+    before, after = two
+    (after / "cub/.git").mkdir()
+    (after / "cub/.git/HEAD").write_text("ref: refs/heads/main\n")
+    (before / "cub/cub/.git").write_text("gitdir: ../../.git/modules/cub\n")
+    (after / "cub/.gitignore").write_text("build\n")
+    assert changed(before, after) == ["cub/.gitignore"]
+
+
 def test_what_is_a_link_to_the_same_is_the_same(two):
     before, after = two
     shutil.rmtree(after / "cub" / "cub" / "device")

@@ -78,11 +78,11 @@ def test_a_folder_that_may_not_be_entered_is_passed_by(
         ('cubs = "x"', "FILE: unknown key cubs\n  its keys are: cub, bindings, choose"),
         (
             "cub = 3",
-            "FILE: cub: Input should be a valid string\n  its keys are: cub, bindings, choose",
+            "FILE: cub: it should be a valid string\n  its keys are: cub, bindings, choose",
         ),
         (
             "[cub]\na = 1",
-            "FILE: cub: Input should be a valid string\n  its keys are: cub, bindings, choose",
+            "FILE: cub: it should be a valid string\n  its keys are: cub, bindings, choose",
         ),
         (
             "a = 1\nb = 2",

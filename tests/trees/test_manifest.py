@@ -40,7 +40,7 @@ def test_a_manifest_with_a_bad_value_is_an_error_that_names_file_and_key(tmp_pat
     with pytest.raises(InputError) as raised:
         load(path)
     assert raised.value.message.startswith(
-        f"{path}: format: Input should be 'policygen/manifest/2'; libraries: Field"
+        f"{path}: format: it should be 'policygen/manifest/2'; libraries: it is"
     )
 
 
@@ -48,7 +48,7 @@ def test_a_manifest_with_a_bad_value_is_an_error_that_names_file_and_key(tmp_pat
 def test_a_wheel_file_that_leaves_the_cache_is_refused(tmp_path: Path, file: str) -> None:
     path = tmp_path / "manifest.toml"
     path.write_text(f'[[wheels]]\nfile = "{file}"\n')
-    with pytest.raises(InputError, match=r"wheels\[0\]\.file: String should match pattern"):
+    with pytest.raises(InputError, match=r"wheels\[0\]\.file: it should match pattern"):
         load(path)
 
 
