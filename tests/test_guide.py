@@ -45,8 +45,8 @@ def test_the_messages_that_are_explained_are_those_of_the_program():
     )
     # Long messages are several literals; names in them are fields of an f-string.
     plain = re.sub(r'"\s*\n\s*f?"', "", source)
-    plain = re.sub(r"\{(wanted|called)\}", "policygen/review/1", plain)
-    plain = plain.replace("{CALLED[wanted]}", "CUB").replace("{part.suite}", "sid")
+    plain = re.sub(r"\{(wanted|called|description)\}", "policygen/review/1", plain)
+    plain = plain.replace("{CALLED[searched_library]}", "CUB").replace("{part.suite}", "sid")
     plain = plain.replace("{part.package} {part.version}", "librocprim-dev ...")
     for name in ("nvcc", "NVBench", "cuRAND"):
         plain = re.sub(rf'MissingToolError\(\s*"{name}"', f"{name} is missing ", plain)

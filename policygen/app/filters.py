@@ -1,7 +1,7 @@
 """Filters: headers, and the values of `-R`, `-a`, and `--arch` as typed."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 from policygen.bindings.words import amd_archs, ladder, older
 from policygen.errors import InputError, PolicygenError
 from policygen.model.arch import UNKNOWN, arch_and_gpu, arch_number, is_amd, parse_arch
-from policygen.model.trees import Cub
+from policygen.model.trees import Cub, Library
 from policygen.proof.toolchain import find_toolchain
 from policygen.rocprim.structs import enumerated_archs
 
@@ -84,17 +84,31 @@ def parse_target(texts: Sequence[str]) -> str:
 def check_archs(cub: Cub, texts: Sequence[str]) -> None:
     """Raises an error for architectures that a tree does not have, before a compiler does."""
     archs = sorted(parse_archs(texts), key=arch_number)
-    if cub.library == "cub":
-        available, absent = ladder(), [arch for arch in archs if is_amd(arch)]
-    else:
-        enumerated = enumerated_archs(Path(cub.root))
-        available = (*enumerated, UNKNOWN) if enumerated else amd_archs()
-        absent = [arch for arch in archs if arch_and_gpu(arch)[0] not in available]
+    available, absent = _SPLIT_ARCHS[cub.library](cub, archs)
     if absent:
         raise InputError(
             f"{cub.title} has no architecture {', '.join(absent)}",
             f"It has: {', '.join(available)}.",
         )
+
+
+def _split_nvidia_archs(cub: Cub, archs: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """Returns the architectures that there are, and the given ones that there are not."""
+    del cub  # any tree can be compiled for a later architecture
+    return ladder(), [arch for arch in archs if is_amd(arch)]
+
+
+def _split_amd_archs(cub: Cub, archs: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """The same for a tree that enumerates its architectures."""
+    enumerated = enumerated_archs(Path(cub.root))
+    available = (*enumerated, UNKNOWN) if enumerated else amd_archs()
+    return available, [arch for arch in archs if arch_and_gpu(arch)[0] not in available]
+
+
+_SPLIT_ARCHS: Mapping[Library, Callable[[Cub, Sequence[str]], tuple[Sequence[str], list[str]]]] = {
+    "cub": _split_nvidia_archs,
+    "rocprim": _split_amd_archs,
+}
 
 
 def _typed_arch(text: str, *, amd: bool) -> str:
