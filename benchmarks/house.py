@@ -24,7 +24,7 @@ PUZZLES = re.compile(r"\b(?:told|(?:is|are|was|were) asked|of which)\b")
 """Phrases of sentences that one reads twice; docs/style.md says what to write instead."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (85_609, 55_000),
+    "lines": (85_607, 55_000),
     "modules": (311, 300),
     "modules that policygen.cli.apply reaches": (188, 150),
     "longest import chain": (28, 16),

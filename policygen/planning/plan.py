@@ -299,6 +299,11 @@ class Trial:
         return [row for row in changes if row.arch == self.arch and row.point not in written]
 
     @cached_property
+    def unsaid(self) -> dict[Point, Values]:
+        """Measured values that no entry expresses, as the policy has them."""
+        return unsaid(self.attempt.cases, self.outcome.actions, self.compared, self.arch)
+
+    @cached_property
     def kept(self) -> tuple[Decided, Draft, list[Reached]] | NotKeptError:
         """What else the change reaches, with entries that preserve later architectures."""
         try:
@@ -380,14 +385,14 @@ def refuse_uncompiled(trial: Trial) -> Attempt | None:
 def say_in_full(trial: Trial) -> Attempt | None:
     """Extends entries that do not express all of what was measured."""
     attempt = trial.attempt
-    cases, said = said_in_full(attempt.cases, _unsaid(trial))
+    cases, said = said_in_full(attempt.cases, trial.unsaid)
     return replace(attempt, cases=cases, said={**attempt.said, **said}) if said else None
 
 
 def leave_unsayable(trial: Trial) -> Attempt | None:
     """Looks for another variant where only values that no entry can change are in the way."""
     attempt, actions = trial.attempt, trial.outcome.actions
-    constraints = unsayable(attempt.cases, actions, trial.compared, _unsaid(trial), trial.arch)
+    constraints = unsayable(attempt.cases, actions, trial.compared, trial.unsaid, trial.arch)
     if not constraints:
         return None
     return replace(
@@ -442,11 +447,6 @@ EFFECT_RULES: tuple[Rule, ...] = (
     bound_to_arch,
 )
 """Each takes for granted that those before it have nothing to revise."""
-
-
-def _unsaid(trial: Trial) -> dict[Point, Values]:
-    actions = trial.outcome.actions
-    return unsaid(trial.attempt.cases, actions, trial.compared, trial.arch)
 
 
 def _not_kept(outcome: Decided, error: NotKeptError) -> dict[Point, str]:

@@ -14,8 +14,6 @@ from policygen.model.arch import arch_number
 from policygen.model.machine_code import Kernel
 from policygen.process import run
 from policygen.proof import kernel_code, lexemes
-from policygen.proof import kernel_code as cubin_reader
-from policygen.proof import kernel_code as listings
 from policygen.proof.compile import (
     Made,
     attempt,
@@ -96,7 +94,7 @@ class Tools:
     @property
     def readers(self) -> tuple[ModuleType, ...]:
         """The modules that read cubins and listings."""
-        return cubin_reader, listings
+        return (kernel_code,)
 
     @property
     def install(self) -> str:

@@ -102,7 +102,10 @@ def frame(panel: Panel, y_name: str, x_name: str) -> Iterator[Mark]:
     yield Mark(
         "path",
         "edge",
-        {"d": f"M{_n(panel.left)} {_n(panel.top)}V{_n(panel.bottom)}h{_n(panel.width)}"},
+        {
+            "d": f"M{number(panel.left)} {number(panel.top)}"
+            f"V{number(panel.bottom)}h{number(panel.width)}"
+        },
     )
     middle = panel.left + panel.width / 2
     yield Mark("text", "axis mid", {"x": middle, "y": panel.bottom + 31}, x_name)
@@ -114,7 +117,9 @@ def y_axis(panel: Panel, most: int = 5) -> Iterator[Mark]:
     values = steps(*panel.y, most)
     for value, text in zip(values, spelled_steps(values), strict=True):
         y = panel.up(value)
-        yield Mark("path", "grid", {"d": f"M{_n(panel.left)} {_n(y)}h{_n(panel.width)}"})
+        yield Mark(
+            "path", "grid", {"d": f"M{number(panel.left)} {number(y)}h{number(panel.width)}"}
+        )
         yield Mark("text", "tick end", {"x": panel.left - 5, "y": y + 4}, text)
 
 
@@ -128,7 +133,7 @@ def x_axis(
         values = [value for value in values if value == round(value)]
     for value, text in zip(values, spelled_steps(values), strict=True):
         x = panel.across(value * scale)
-        yield Mark("path", "edge", {"d": f"M{_n(x)} {_n(panel.bottom)}v4"})
+        yield Mark("path", "edge", {"d": f"M{number(x)} {number(panel.bottom)}v4"})
         yield Mark("text", "tick mid", {"x": x, "y": panel.bottom + 16}, text)
 
 
@@ -136,13 +141,13 @@ def unit(panel: Panel, title: str = "base") -> Iterator[Mark]:
     """Line where a ratio is 1, which means as fast as base."""
     low, high = panel.y
     if low < 1 < high:
-        path = f"M{_n(panel.left)} {_n(panel.up(1))}h{_n(panel.width)}"
+        path = f"M{number(panel.left)} {number(panel.up(1))}h{number(panel.width)}"
         yield Mark("path", "unit", {"d": path}, title=title)
 
 
 def dots(places: Iterable[Place], look: str) -> Iterator[Mark]:
     """Points; coinciding points are drawn once."""
-    distinct = dict.fromkeys(f"M{_n(x)} {_n(y)}h0" for x, y in places)
+    distinct = dict.fromkeys(f"M{number(x)} {number(y)}h0" for x, y in places)
     if distinct:
         yield Mark("path", look, {"d": "".join(distinct)})
 
@@ -150,7 +155,7 @@ def dots(places: Iterable[Place], look: str) -> Iterator[Mark]:
 def line(places: Sequence[Place], look: str, title: str = "") -> Iterator[Mark]:
     """Line through several points."""
     if places:
-        path = "L".join(f"{_n(x)} {_n(y)}" for x, y in places)
+        path = "L".join(f"{number(x)} {number(y)}" for x, y in places)
         yield Mark("path", look, {"d": f"M{path}"}, title=title)
 
 
@@ -166,8 +171,8 @@ def stairs(places: Sequence[Place]) -> list[Place]:
 
 def diamond(x: float, y: float, look: str, title: str = "", size: float = 5.0) -> Mark:
     """Diamond-shaped mark."""
-    s = _n(size)
-    path = f"M{_n(x)} {_n(y - size)}l{s} {s}l-{s} {s}l-{s} -{s}z"
+    s = number(size)
+    path = f"M{number(x)} {number(y - size)}l{s} {s}l-{s} {s}l-{s} -{s}z"
     return Mark("path", look, {"d": path}, title=title)
 
 
@@ -176,7 +181,7 @@ def legend(entries: Sequence[tuple[str, str]], left: float, y: float) -> Iterato
     x = left
     for look, text in entries:
         if look.startswith("dots"):
-            yield Mark("path", look, {"d": f"M{_n(x + 4)} {_n(y - 4)}h0"})
+            yield Mark("path", look, {"d": f"M{number(x + 4)} {number(y - 4)}h0"})
             room = 11.0
         elif look.startswith("last"):
             yield diamond(x + 6, y - 4, look)
@@ -185,14 +190,10 @@ def legend(entries: Sequence[tuple[str, str]], left: float, y: float) -> Iterato
             yield Mark("circle", look, {"cx": x + 5, "cy": y - 4, "r": 4.5})
             room = 15.0
         else:
-            yield Mark("path", look, {"d": f"M{_n(x)} {_n(y - 4)}h16"})
+            yield Mark("path", look, {"d": f"M{number(x)} {number(y - 4)}h16"})
             room = 20.0
         yield Mark("text", "tick", {"x": x + room, "y": y}, text)
         x += room + len(text) * LETTER + 12
-
-
-def _n(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
 
 
 def cut(text: str, room: float, letter: float = LETTER) -> str:

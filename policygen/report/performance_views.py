@@ -270,7 +270,6 @@ ROWS = 500
 DRAWN = 12
 """Maximum number of workloads with figures."""
 VERDICT_ORDER = ("slower", "undecided", "faster", "equal", "same-code")
-REVIEW_MICRO = 1e6
 LOOKS = {"slower": "warn", "undecided": "warn", "faster": "good"}
 MEANING = "The ratio is the time before over the time after: over 1 is faster"
 
@@ -475,8 +474,8 @@ def _slow_runtime(measured: Sequence[WorkloadPerformance], limit: int) -> Iterat
 
 
 def _microseconds(seconds: float) -> str:
-    microseconds = seconds * REVIEW_MICRO
-    return f"{microseconds:,.2f}" if microseconds < REVIEW_MICRO**2 else f"{microseconds:.0e}"
+    microseconds = seconds * MICRO
+    return f"{microseconds:,.2f}" if microseconds < MICRO**2 else f"{microseconds:.0e}"
 
 
 def _more(count: int, noun: str, suffix: str = "") -> Iterator[Block]:

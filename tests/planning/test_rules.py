@@ -92,23 +92,23 @@ def test_a_header_that_does_not_compile_without_an_added_entry_is_an_error(attem
 
 
 def test_an_entry_is_extended_by_what_it_does_not_express(attempt, monkeypatch):
-    monkeypatch.setattr(plan, "unsaid", lambda *_: {A: {"load": "ldg"}})
+    tried = trial(attempt, unsaid={A: {"load": "ldg"}})
     monkeypatch.setattr(plan, "said_in_full", lambda cases, values: ([case(A)], values))
-    revised = plan.say_in_full(trial(attempt))
+    revised = plan.say_in_full(tried)
     assert (len(revised.cases), revised.said) == (1, {A: {"load": "ldg"}})
     monkeypatch.setattr(plan, "said_in_full", lambda cases, values: (cases, {}))
-    assert plan.say_in_full(trial(attempt)) is None
+    assert plan.say_in_full(tried) is None
 
 
 def test_another_variant_is_looked_for_where_no_entry_can_express_it(attempt, monkeypatch):
     left = {A: FixedValues({"load": "ldg"}, "the family cannot say it")}
-    monkeypatch.setattr(plan, "unsaid", lambda *_: {})
+    tried = trial(attempt, unsaid={})
     monkeypatch.setattr(plan, "unsayable", lambda *_: left)
     monkeypatch.setattr(plan, "leaving", lambda cases, values: [*cases, *values])
-    revised = plan.leave_unsayable(trial(attempt))
+    revised = plan.leave_unsayable(tried)
     assert (revised.cases, revised.left) == ([*attempt.cases, A], left)
     monkeypatch.setattr(plan, "unsayable", lambda *_: {})
-    assert plan.leave_unsayable(trial(attempt)) is None
+    assert plan.leave_unsayable(tried) is None
 
 
 @pytest.mark.parametrize("finder", ["not_as_written", "harmed", "strayed"])
