@@ -28,7 +28,7 @@ from policygen.results.cases import Case, Part
 from policygen.results.choice import Basis, choose, confirm, finalists, runs_needed, shrunken
 from policygen.results.database import Database, Floats
 from policygen.results.noise import FINALISTS, MOST
-from policygen.results.own_tables import NoiseKey, noise_key
+from policygen.results.own_tables import NoiseKey, workload_text
 from policygen.results.score import Scores, deviation, luck, score_case
 from policygen.results.tables import ResultTable
 
@@ -162,7 +162,8 @@ class Simulation:
         if ratios.shape[1] > 1:
             for number, point in enumerate(self._benchmark.points):
                 workload = dict(zip(self._table.rt_axes, point, strict=True))
-                key = noise_key(KEY, self._benchmark.name, "base", workload)
+                run = (KEY.gpu, KEY.ctk, KEY.cccl)
+                key = (*run, self._benchmark.name, "base", workload_text(workload))
                 own = enumerate(names[1:], 1)
                 pairs[key] = {(1, name): ratios[at, :, number].tolist() for at, name in own}
         return Database(Path(f"run{index}.db"), _NOWHERE, (), {}, (), pairs=pairs)

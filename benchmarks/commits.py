@@ -28,7 +28,6 @@ from benchmarks.replaying import (
     written,
 )
 from policygen import PolicygenError, open_session, trees
-from policygen.app.reading import read_tree
 from policygen.app.session import Session
 from policygen.errors import ProcessError
 from policygen.git import ENVIRONMENT, INSTALL
@@ -38,6 +37,7 @@ from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point, in_words
 from policygen.planning.judge import differs
 from policygen.process import output
+from policygen.proof.reading import read_tree
 from policygen.trees.manifest import shipped
 
 # "// ipt_20.tpb_256.ns_0": two parameters at least, or their number would be part of any name
@@ -47,7 +47,7 @@ _LABELS = re.compile(rb"//\s*((?:[a-z]+[0-9a-z]*_-?[0-9]+\.)+[a-z]+[0-9a-z]*_-?[
 _WHO = re.compile(r": (?:cub\.bench\.\S+ )?\w+=\S+ .*$", re.DOTALL)
 NOTHING_NEW = "no entry of its headers says what the parent's does not say"
 UNREAD = "no entry or return that is read has"
-NOTHING_TUNED = "no workload gets other values under a label"
+NOTHING_TUNED = "no workload changes under a label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,10 @@ class History:
         lines = (line for text in told for line in text.decode("utf-8", "replace").splitlines())
         return [Commit(*line.split(" ", 2)) for line in lines]
 
+    def fork(self, revision: str) -> str:
+        """The commit of main at which a branch began."""
+        return self._ask("merge-base", "HEAD", revision).decode().strip()
+
     def take_out(self, revision: str, folder: Path) -> Path:
         """The tree of a revision, as far as a compiler needs it."""
         layouts = shipped().layouts
@@ -134,12 +138,13 @@ def replayed(history: History, commit: Commit) -> Iterator[Replay]:
             lost = len(unread(before, after, headers))
             yield Replay(commit, note=f"new labels that {UNREAD}: {lost}" if lost else NOTHING_NEW)
         for arch in archs:
-            yield _on(commit, arch, (before, after), headers, work / arch)
+            yield replayed_on(commit, arch, (before, after), headers, work / arch)
 
 
-def _on(
+def replayed_on(
     commit: Commit, arch: str, sides: tuple[Session, Session], headers: Sequence[str], work: Path
 ) -> Replay:
+    """The labels of the later tree on an architecture, given to the earlier one."""
     _, after = sides
     try:
         had, upstream = (ask(side, arch, headers) for side in sides)
@@ -302,7 +307,7 @@ def reasons(replays: Iterable[Replay]) -> Iterator[str]:
         if not one.left and not any(found.reason for found in one.found):
             continue
         yield f"{one.commit.short} {one.arch}: {one.commit.subject}"
-        yield from (f"  not asked: {text.partition(' [with')[0]}" for text in one.left)
+        yield from (f"  not checked: {text.partition(' [with')[0]}" for text in one.left)
         same: dict[tuple[str, str], list[Replayed]] = {}
         for found in one.found:
             if found.reason:

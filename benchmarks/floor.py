@@ -1,34 +1,19 @@
-"""The least that any reader with libclang needs: parse each header once, follow no include.
+"""The least that any reader with tree-sitter needs: parse each header once, follow no include.
 
-A program of its own, without policygen: `python floor.py FOLDER PRELUDE`.
+A program of its own, without policygen: `python floor.py FOLDER`.
 """
 
-import re
 import sys
 from pathlib import Path
 
-import clang.cindex as ci
+import tree_sitter
+import tree_sitter_cpp
 
 
-def main(folder: str, prelude: str) -> None:
-    names = Path(prelude).read_bytes()
+def main(folder: str) -> None:
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_cpp.language()))
     for path in sorted(Path(folder).glob("*.cuh")):
-        data = re.sub(
-            rb"(?m)^[ \t]*#[ \t]*include.*", lambda m: b" " * len(m[0]), path.read_bytes()
-        )
-        arguments = [
-            "-x",
-            "c++",
-            "-std=c++17",
-            "-nostdinc",
-            "-nostdinc++",
-            "-w",
-            "-include",
-            "/p.h",
-        ]
-        files = [("/h.cuh", data), ("/p.h", names)]
-        skip = ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES
-        ci.Index.create().parse("/h.cuh", arguments, files, skip)
+        parser.parse(path.read_bytes())
 
 
 if __name__ == "__main__":

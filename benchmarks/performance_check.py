@@ -14,13 +14,11 @@ from pathlib import Path
 
 from policygen import PolicygenError, VariantsWanted, measure_variants, open_session
 from policygen.app.filters import Filter
-from policygen.app.measure import Effort
-from policygen.app.measured_workloads import chosen_workloads, open_workloads
+from policygen.app.measured_workloads import Effort, chosen_workloads, open_workloads
 from policygen.app.performance import PerformanceEffort, measure_change
-from policygen.app.performance_trees import PreparedChange, Runs
 from policygen.app.session import Session
 from policygen.errors import InputError
-from policygen.gpu.changes import AFTER
+from policygen.gpu.changes import AFTER, PreparedChange, Runs
 from policygen.gpu.compiling import Candidate, WorkloadToCompile
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.opened import OpenedWorkload, PublicWorkload

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
 from policygen.bindings.load import bound
+from policygen.model.trees import BoundVersion
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import Section, context, render
@@ -68,11 +69,13 @@ def found(command: list[str], cache: Path) -> None:
 def sections() -> list[Section]:
     """One section a site: all its workloads on sm90."""
     made = []
-    for algorithm in bound(VERSION):
+    for algorithm in bound(BoundVersion(VERSION)):
         for site in algorithm.sites:
             if site.dialect == "specializations":
                 calls = [b for b in algorithm.benchmarks if b.site == site.name]
-                points = [point for call in calls for point in workloads(call, VERSION)]
+                points = [
+                    point for call in calls for point in workloads(call, BoundVersion(VERSION))
+                ]
                 if points:
                     made.append(Section(site, tuple(points), ("sm90",)))
     return made
@@ -83,7 +86,7 @@ def sources(work: Path) -> list[Path]:
     paths = []
     for number, section in enumerate(sections()):
         path = work / f"unit_{number}.cu"
-        path.write_text(render(context([section], VERSION)))
+        path.write_text(render(context([section], BoundVersion(VERSION))))
         paths.append(path)
     return paths
 
@@ -110,7 +113,7 @@ def main(root: str) -> None:
 
     made = []
     for section in sections():
-        source = context([section], VERSION)
+        source = context([section], BoundVersion(VERSION))
         made.append(TranslationUnit("", identity(source), partial(render, source), (root,), "sm90"))
     results = compile_all(made, find_toolchain(), pack)
     assert all(isinstance(result, str) for result in results), results

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fixtures.databases.every import GPUS, Workload, benchmark_database, benchmark_of, is_variant
 from policygen import Filter, Options, Planned, ResultFiles, plan_tunings, resolve_workloads
-from policygen.app.reading import read_tree
 from policygen.app.session import Session
 from policygen.bindings.variants import value_name
 from policygen.bindings.words import archs
@@ -16,6 +15,7 @@ from policygen.model.selection import ResolvedRow, Values
 from policygen.model.tuning import Entry, Family, TuningHeader, Value
 from policygen.model.workload import Point
 from policygen.planning.judge import differs
+from policygen.proof.reading import read_tree
 from policygen.trees.manifest import shipped
 
 SAME, SAID_OTHERWISE = "same", "label says otherwise"
@@ -41,7 +41,7 @@ class Told:
 
     rows: Rows
     left: tuple[str, ...] = ()
-    """Benchmarks of which it says nothing, each with the reason."""
+    """Benchmarks on which it reports nothing, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def labels(
         entry = _entry(by_name, row, arch)
         kept = (one.variant for one in entry.labels if not one.rejected) if entry else iter(())
         label = next(kept, None)
-        if label and is_variant(benchmark_of(point[0], session.cub.bindings), label):
+        if label and is_variant(benchmark_of(point[0], session.cub.bindings.text), label):
             yield point, label
 
 
@@ -109,8 +109,8 @@ def planned(
     prove: bool = True,
 ) -> Planned:
     """The plan for results in which each workload's label wins, or base where it has none."""
-    files = list(_databases(folder, session.cub.bindings, arch, winners))
-    options = Options(arch=arch, narrow=True)
+    files = list(_databases(folder, session.cub.bindings.text, arch, winners))
+    options = Options(arch=arch)
     return plan_tunings(session, ResultFiles([*map(str, files)]), options, prove=prove)
 
 
@@ -153,7 +153,9 @@ def label_means(
 def said(session: Session, benchmark: str) -> frozenset[str]:
     """The values that labels of a benchmark say, as the policies of a tree call them."""
     algorithm, site = site_of(
-        benchmark_of(benchmark, session.cub.bindings), session.cub.bindings, session.cub.dialect
+        benchmark_of(benchmark, session.cub.bindings.text),
+        session.cub.bindings,
+        session.cub.dialect,
     )
     rules = (
         rule
@@ -176,7 +178,7 @@ def ending(
     if action.decision == "reject":
         return Replayed(point, label, REJECTED, action.reason)
     if action.decision == "fallback":
-        return Replayed(point, label, WRONG, f"its winner is not taken: {action.reason}")
+        return Replayed(point, label, WRONG, f"its winner is rejected: {action.reason}")
     if action.variant != label:
         return Replayed(point, label, WRONG, f"{action.variant} is written, and not its label")
     other = {name: value for name, value in upstream.items() if after.get(name) != value}

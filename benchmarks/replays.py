@@ -2,28 +2,49 @@
 
 python -m benchmarks.replays deleted TREE --arch sm100
 python -m benchmarks.replays commits CHECKOUT [REVISION...]
+python -m benchmarks.replays campaign BEFORE AFTER --arch sm107
+python -m benchmarks.replays reviews CHECKOUT REVISION...
+python -m benchmarks.replays all CHECKOUT --page docs/findings.md
 
 `deleted` takes all entries of an architecture out of a copy of a tree, gives their labels as the
-winners of the workloads that select them, and tells which of those have their values again.
+winners of the workloads that select them, and counts which of those have their values again.
 `commits` gives the labels of a commit to its parent, for each of some commits of a git repository
-with CCCL (by default all that change a label), and tells which workloads get the commit's values.
+with CCCL (by default all that change a label), and counts which workloads get the commit's values.
+`campaign` does the same between two trees, for one architecture. `reviews` reviews what commits
+change since they left main, and prints the exit status with the findings. `all` runs everything and
+writes the tables into a page, between two marks.
 """
 
 import argparse
+import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.commits import History, heading, line, reasons, replayed
+from benchmarks.commits import (
+    Commit,
+    History,
+    Replay,
+    changed,
+    heading,
+    line,
+    reasons,
+    replayed,
+    replayed_on,
+)
 from benchmarks.replaying import (
+    REJECTED,
+    SAID_OTHERWISE,
+    SAME,
     WRONG,
     Replayed,
     Wanted,
     ask,
     ending,
+    families,
     label_means,
     labels,
     planned,
@@ -32,11 +53,14 @@ from benchmarks.replaying import (
     written,
 )
 from policygen import open_session
-from policygen.app.reading import read_tree
+from policygen.app.review import review_change
 from policygen.app.session import Session
 from policygen.errors import InputError, PolicygenError
 from policygen.headers.spelling import edit_at, splice
 from policygen.model.records import Span
+from policygen.model.reviews import Review
+from policygen.model.tuning import Entry
+from policygen.proof.reading import read_tree
 
 
 def deleted(tree: Path, arch: str) -> list[Replayed]:
@@ -44,8 +68,6 @@ def deleted(tree: Path, arch: str) -> list[Replayed]:
     with TemporaryDirectory() as folder:
         work = Path(folder)
         session = open_session(str(tree))
-        if session.cub.has_selectors:
-            raise InputError(f"CUB {session.cub.version} has returns, which are not taken out")
         before = ask(session, arch).rows
         labelled = dict(labels(session, before, arch))
         copy = work / "tree"
@@ -69,22 +91,56 @@ def deleted(tree: Path, arch: str) -> list[Replayed]:
 
 
 def _take_out(session: Session, copy: Path, arch: str) -> None:
-    """Takes the specializations of an architecture out of all headers, with their comments."""
+    """Takes the labeled entries of an architecture out of all headers, with their comments.
+
+    A specialization and an `if` with its return go as they are; a bare return becomes what lets the
+    code after it decide.
+    """
     for header in read_tree(session.cub, ()).headers:
         path = copy / tunings() / header.name
         data = path.read_bytes()
-        spans = [
-            Span(
-                entry.comment_span.start if entry.comment_span else entry.span.start, entry.span.end
-            )
-            for family in header.families
+        edits = [
+            edit_at(data, span, text, "taken out")
+            for family in families(header)
             if family.arch == arch
             for entry in family.specializations
+            for span, text in _removal(data, entry)
         ]
-        if spans:
-            edits = [edit_at(data, span, "", "taken out") for span in spans]
+        if edits:
             path.unlink()
             path.write_bytes(splice(header.name, data, edits))
+
+
+# "case 4: // ipt_20.tpb_224" before a return
+_CASE = re.compile(rb"(?:\bcase\b[^;{}:]*|\bdefault\s*):(?!:)(?:\s|//[^\n]*\n)*\Z")
+
+
+def _removal(data: bytes, entry: Entry) -> Iterator[tuple[Span, str]]:
+    start = entry.comment_span.start if entry.comment_span else entry.span.start
+    if entry.kind != "branch":
+        yield Span(start, entry.span.end), ""
+    elif any(not label.rejected for label in entry.labels):
+        bare = data[entry.span.start :].startswith(b"return")
+        last = "break;" if _CASE.search(data[: entry.span.start]) else ""
+        yield Span(start, entry.span.end), last if bare else ""
+
+
+def campaign(before: Session, after: Session, arch: str) -> Replay:
+    """The labels that one tree has for an architecture, given to another tree."""
+    with TemporaryDirectory() as folder:
+        name = Commit(after.cub.version, "", f"{before.cub.version} to {after.cub.version}")
+        headers = changed(before, after)
+        return replayed_on(name, arch, (before, after), headers, Path(folder))
+
+
+def reviewed(history: History, revision: str) -> Review:
+    """The review of what a branch changed since it left main."""
+    with TemporaryDirectory() as folder:
+        base, head = (
+            history.take_out(commit, Path(folder) / name)
+            for name, commit in (("base", history.fork(revision)), ("head", revision))
+        )
+        return review_change(open_session(str(head)), str(base))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,49 +149,141 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     kinds = parser.add_subparsers(dest="kind", required=True)
-    one = kinds.add_parser("deleted")
-    one.add_argument("tree", type=Path)
-    one.add_argument("--arch", default="sm100")
-    many = kinds.add_parser("commits")
-    many.add_argument("checkout", type=Path)
-    many.add_argument("revisions", nargs="*")
-    asked = parser.parse_args(arguments)
+    by_kind = {name: kinds.add_parser(name) for name in COMMANDS}
+    by_kind["deleted"].add_argument("tree", type=Path)
+    by_kind["deleted"].add_argument("--arch", default="sm100")
+    by_kind["commits"].add_argument("checkout", type=Path)
+    by_kind["commits"].add_argument("revisions", nargs="*")
+    by_kind["campaign"].add_argument("before")
+    by_kind["campaign"].add_argument("after")
+    by_kind["campaign"].add_argument("--arch", default="sm107")
+    by_kind["reviews"].add_argument("checkout", type=Path)
+    by_kind["reviews"].add_argument("revisions", nargs="+")
+    by_kind["all"].add_argument("checkout", type=Path)
+    by_kind["all"].add_argument("--page", type=Path)
+    options = parser.parse_args(arguments)
     try:
-        if asked.kind == "commits":
-            return _show_commits(asked.checkout, asked.revisions)
-        return _show_deleted(asked.tree, asked.arch)
+        return COMMANDS[options.kind](options)
     except PolicygenError as error:
         print(error, file=sys.stderr)
         return error.exit_code
 
 
-def _show_deleted(tree: Path, arch: str) -> int:
+def _show_deleted(options: argparse.Namespace) -> int:
     """Prints what became of each benchmark's workloads."""
-    found = deleted(tree, arch)
-    for name in dict.fromkeys(one.point[0] for one in found):
-        mine = [one for one in found if one.point[0] == name]
-        counted = Counter(one.ending for one in mine)
-        print(f"{name}: {', '.join(f'{n} {kind}' for kind, n in counted.items())}")
-        for (kind, reason), n in Counter((o.ending, o.reason) for o in mine if o.reason).items():
+    endings = deleted(options.tree, options.arch)
+    for name in dict.fromkeys(replay.point[0] for replay in endings):
+        of_name = [replay for replay in endings if replay.point[0] == name]
+        counts = Counter(replay.ending for replay in of_name)
+        print(f"{name}: {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
+        by_reason = Counter((row.ending, row.reason) for row in of_name if row.reason)
+        for (kind, reason), n in by_reason.items():
             print(f"  {n} {kind}: {reason}")
-    counted = Counter(one.ending for one in found)
-    print(f"{len(found)} workloads: {', '.join(f'{n} {e}' for e, n in counted.items())}")
+    counts = Counter(replay.ending for replay in endings)
+    print(f"{len(endings)} workloads: {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
+    return 1 if counts[WRONG] else 0
+
+
+def _show_commits(options: argparse.Namespace) -> int:
+    """Prints the table as it grows, and the reasons below it; 1 where the tool was wrong."""
+    history = History(options.checkout)
+    replays = (
+        replay
+        for commit in history.commits(options.revisions)
+        for replay in replayed(history, commit)
+    )
+    return _show(replays)
+
+
+def _show(replays: Iterable[Replay]) -> int:
+    print(heading(), flush=True)
+    shown = []
+    for replay in replays:
+        print(line(replay), flush=True)
+        shown.append(replay)
+    for text in ("", *reasons(shown)):
+        print(text)
+    return 1 if any(replay.count(WRONG) for replay in shown) else 0
+
+
+def _show_campaign(options: argparse.Namespace) -> int:
+    sides = (open_session(options.before), open_session(options.after))
+    return _show([campaign(*sides, options.arch)])
+
+
+def _show_reviews(options: argparse.Namespace) -> int:
+    history = History(options.checkout)
+    for revision in options.revisions:
+        failures = reviewed(history, revision).failures
+        print(f"{revision}: exit status {1 if failures else 0}", flush=True)
+        for failure in failures:
+            print(f"  {failure}")
     return 0
 
 
-def _show_commits(checkout: Path, revisions: Sequence[str]) -> int:
-    """Prints the table as it grows, and the reasons below it; 1 where the tool was wrong."""
-    history = History(checkout)
-    print(heading(), flush=True)
-    found = []
-    for commit in history.commits(revisions):
-        for one in replayed(history, commit):
-            print(line(one), flush=True)
-            found.append(one)
-    for text in ("", *reasons(found)):
-        print(text)
-    return 1 if any(one.count(WRONG) for one in found) else 0
+BEGIN, END = "<!-- made by `make replays` -->", "<!-- end -->"
+CAMPAIGN = ("HEAD", "3.6.0", "sm107")
+"""NVIDIA's tunings for R200, which came between a checkout of August 2026 and the release."""
+DELETED = (("3.0.1", "sm100"), ("3.2.0", "sm100"), ("3.6.0", "sm100"))
+REVIEWS = ("pull-request/10751", "pull-request/10752")
 
+
+def _show_all(options: argparse.Namespace) -> int:
+    """Runs everything; the tables go to the terminal, or between the marks of a page."""
+    history = History(options.checkout)
+    rows: list[str] = []
+
+    def add(text: str) -> None:
+        print(text, flush=True)
+        rows.append(text)
+
+    wrong = 0
+    add("| replay | workloads | same | otherwise | rejected | wrong |\n| --- |" + " --- |" * 5)
+
+    def count(name: str, endings: Sequence[Replayed]) -> None:
+        nonlocal wrong
+        counts = Counter(replay.ending for replay in endings)
+        wrong += counts[WRONG]
+        cells = [counts[kind] for kind in (SAME, SAID_OTHERWISE, REJECTED, WRONG)]
+        add(f"| {name} | {' | '.join(map(str, (len(endings), *cells)))} |")
+
+    replays = [replay for commit in history.commits(()) for replay in replayed(history, commit)]
+    count("commits", [ending for replay in replays for ending in replay.found])
+    revision, release, arch = CAMPAIGN
+    with TemporaryDirectory() as folder:
+        before = open_session(str(history.take_out(revision, Path(folder) / "before")))
+        replays.append(campaign(before, open_session(release), arch))
+        count(f"{arch} of {release}, given to a checkout", replays[-1].found)
+    for release, arch in DELETED:
+        endings = deleted(open_session(release).root, arch)
+        count(f"{arch} taken out of {release}", endings)
+        replays.append(Replay(Commit(release, "", "taken out"), arch, tuple(endings)))
+    add("\n| review of | exit status | not to be merged |\n| --- | --- | --- |")
+    for revision in REVIEWS:
+        failures = reviewed(history, revision).failures
+        words = "<br>".join(failure.replace("|", "\\|") for failure in failures)
+        add(f"| {revision} | {1 if failures else 0} | {words} |")
+    add("\n```text")
+    for text in reasons(replays):
+        add(text)
+    add("```")
+    if options.page:
+        page = options.page.read_text(encoding="utf-8")
+        before_mark, _, rest = page.partition(BEGIN)
+        if not rest:
+            raise InputError(f"{options.page} has no line {BEGIN}")
+        text = "\n".join((BEGIN, "", *rows, "", END))
+        options.page.write_text(before_mark + text + rest.partition(END)[2], encoding="utf-8")
+    return 1 if wrong else 0
+
+
+COMMANDS = {
+    "deleted": _show_deleted,
+    "commits": _show_commits,
+    "campaign": _show_campaign,
+    "reviews": _show_reviews,
+    "all": _show_all,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

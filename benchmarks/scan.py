@@ -1,11 +1,10 @@
-"""Reading tuning headers, against what libclang alone needs for them."""
+"""Reading tuning headers, against what tree-sitter alone needs for them."""
 
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Commands, run
-from policygen import rendering
 
 VERSION = "3.6.0"
 FLOOR = Path(__file__).with_name("floor.py")
@@ -16,10 +15,9 @@ def commands(root: Path, work: Path) -> Commands:
     policygen = [sys.executable, "-m", "policygen"]
     scan = [*policygen, "scan", "--json", "--cub", str(root)]
     tuning = root / "cub/device/dispatch/tuning"
-    prelude = rendering.folder("templates") / "scan/prelude.h"
-    floor = [sys.executable, str(FLOOR), str(tuning), str(prelude)]
+    floor = [sys.executable, str(FLOOR), str(tuning)]
     return {
-        f"floor: libclang parses the headers of {VERSION}": (lambda: run(floor, work), None),
+        f"floor: tree-sitter parses the headers of {VERSION}": (lambda: run(floor, work), None),
         f"policygen scan --json, {VERSION}, cold": (lambda: run(scan, fresh(work)), 1.0),
         f"policygen scan --json, {VERSION}, warm": (lambda: run(scan, work / "warm"), 0.4),
         "policygen scan --json, one header, cold": (lambda: run([*scan, "scan"], fresh(work)), 0.3),

@@ -1,30 +1,34 @@
 """How soon strategies find the best of whole spaces that were measured on an H200.
 
-    python -m benchmarks.strategies [--seeds 50] [--figure docs/images/strategies.svg]
-    python -m benchmarks.strategies --settings
+    python -m benchmarks.strategies [--seeds 50] [--figure FILE.svg]
 
-Settings of the default strategy are chosen on two spaces, and reported on the third: `--settings`
-shows what was tried, and what each two choose for the one that is left. A strategy is told the
-median of ten samples of each runtime workload, drawn by the seed; what counts is the score by all
-samples. What is "from the header" begins with what CUB 3.6.0 has there for sm90.
+A strategy sees the median of ten samples of each runtime workload, drawn by the seed; what counts
+is the score by all samples. What is "from the header" begins with what CUB 3.6.0 has there for
+sm90.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
-from math import ceil, inf, prod
+from math import ceil, inf
 from pathlib import Path
 
 from policygen.app.inputs import ResultFiles, open_inputs
-from policygen.app.search_replay import BATCH, SAMPLES, recorded_spaces
-from policygen.gpu.local_search import LocalSearch, LocalSettings
-from policygen.gpu.replay import Curve, RecordedSpace, best_after, curve_of, reached, replay
-from policygen.gpu.strategies import make_strategy
-from policygen.gpu.strategy import Strategy
+from policygen.gpu.replay import (
+    BATCH,
+    SAMPLES,
+    Curve,
+    RecordedSpace,
+    curve_of,
+    reached,
+    recorded_spaces,
+    replay,
+)
+from policygen.gpu.strategies import Strategy, make_strategy
 from policygen.results.ranking import Warnings
 
 SPACES = Path(__file__).parents[1] / "fixtures/spaces"
@@ -36,10 +40,14 @@ MOST = 250
 """Evaluations of what is no baseline."""
 COLOURS = {
     "random": "#d55e00",
-    "optuna": "#009e73",
     "local": "#0072b2",
     "local, from the header": "#cc79a7",
 }
+
+
+def best_after(curve: Curve, count: int) -> float | None:
+    """The best score after so many evaluations; None if there were none."""
+    return max((best for evaluations, best in curve if evaluations <= count), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,6 @@ class Trial:
     late: int = 0
     seeded: bool = False
     """Whether it begins with what the header has."""
-    settings: LocalSettings | None = None
 
     @property
     def name(self) -> str:
@@ -89,7 +96,9 @@ def space_of(name: str) -> RecordedSpace:
     """A whole space with its samples."""
     given = ResultFiles([str(SPACES / f"{name}.db")])
     with open_inputs(given) as files:
-        (found,) = recorded_spaces(given, files, Warnings(), sampled=True)
+        (found,) = recorded_spaces(
+            files.databases, Warnings(), re.compile(""), {}, files.declared, sampled=True
+        )
     return found
 
 
@@ -101,7 +110,7 @@ def run(trial: Trial) -> Tried:
     make = made(trial, space)
     curves = []
     for seed in range(1, trial.seeds + 1):
-        told = space.told(SAMPLES, seed)
+        told = space.sampled_scores(SAMPLES, seed)
         found = replay(make(seed), told, most=most, batch=trial.batch, late=trial.late)
         curves.append(curve_of([score[values] for values in found.evaluated]))
     return Tried(trial, max(score.values()), tuple(curves))
@@ -110,8 +119,6 @@ def run(trial: Trial) -> Tried:
 def made(trial: Trial, space: RecordedSpace) -> Callable[[int], Strategy]:
     """How the strategy is made for a seed."""
     starts = space.starts if trial.seeded else ()
-    if trial.settings is not None:
-        return lambda seed: LocalSearch(space.domain, seed, starts, trial.settings)
     return lambda seed: make_strategy(trial.strategy, space.domain, seed, starts)
 
 
@@ -124,37 +131,12 @@ def together(trials: Sequence[Trial], jobs: int) -> list[Tried]:
 def compared(seeds: int) -> Iterator[Trial]:
     """All strategies on all spaces; the default in other batches, and told late."""
     for space in (*CHOSEN_BY, REPORTED):
-        for strategy in ("random", "optuna", "local"):
-            yield Trial(space, strategy, seeds)
         for strategy in ("random", "local"):
+            yield Trial(space, strategy, seeds)
             yield Trial(space, strategy, seeds, seeded=True)
         local = Trial(space, "local", seeds, seeded=True)
         yield replace(local, late=1)
         yield replace(local, batch=64)
-
-
-def varied(seeds: int) -> Iterator[Trial]:
-    """The settings that the default was chosen among, without anything to begin with."""
-    for rounded, near in product((0.0, 0.5, 1.0), (0.2, 0.4, 0.6)):
-        chosen = replace(LocalSettings(), rounded=rounded, near=near)
-        name = f"rounded {rounded:g}, near {near:g}"
-        for space in (*CHOSEN_BY, REPORTED):
-            yield Trial(space, name, seeds, settings=chosen)
-
-
-def left_out(found: Sequence[Tried]) -> Iterator[str]:
-    """For each space the settings that the others choose: those with the least evaluations."""
-    needs = {(one.trial.strategy, one.trial.space): one.soon(SHARES[0])[1] for one in found}
-    names = dict.fromkeys(name for name, _ in needs)
-    yield "| setting | " + " | ".join((*CHOSEN_BY, REPORTED)) + " |"
-    yield "| --- |" + " ---: |" * 3
-    for name in names:
-        cells = " | ".join(_count(needs[name, one]) for one in (*CHOSEN_BY, REPORTED))
-        yield f"| {name} | {cells} |"
-    for third in (*CHOSEN_BY, REPORTED):
-        two = [one for one in (*CHOSEN_BY, REPORTED) if one != third]
-        best = min(names, key=lambda name: (prod(needs[name, one] for one in two), name))
-        yield f"{' and '.join(two)} choose {best}: {_count(needs[best, third])} on {third}"
 
 
 def rows(found: Sequence[Tried]) -> Iterator[str]:
@@ -210,12 +192,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--settings", action="store_true")
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args(argv)
-    trials = list((varied if given.settings else compared)(given.seeds))
-    found = together(trials, given.jobs)
-    print("\n".join((left_out if given.settings else rows)(found)))
+    found = together(list(compared(given.seeds)), given.jobs)
+    print("\n".join(rows(found)))
     if given.figure:
         draw(found, given.figure)
     return 0

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from policygen.app.audits import audit_reach as audit_reach
     from policygen.app.benchmarks import new_benchmark as new_benchmark
     from policygen.app.benchmarks import read_tunables as read_tunables
+    from policygen.app.calls import list_calls as list_calls
     from policygen.app.databases import compare_databases as compare_databases
     from policygen.app.databases import cover_spaces as cover_spaces
     from policygen.app.databases import describe_databases as describe_databases
     from policygen.app.databases import merge_databases as merge_databases
-    from policygen.app.databases import plot_comparison as plot_comparison
-    from policygen.app.databases import plot_workload as plot_workload
     from policygen.app.databases import rank_variants as rank_variants
+    from policygen.app.databases import report_search as report_search
+    from policygen.app.databases import strategy_matrix as strategy_matrix
     from policygen.app.db_import import ImportedAs as ImportedAs
     from policygen.app.db_import import import_results as import_results
     from policygen.app.doctor import examine as examine
@@ -31,15 +32,17 @@ if TYPE_CHECKING:
     from policygen.app.filters import Filter as Filter
     from policygen.app.inputs import ResultFiles as ResultFiles
     from policygen.app.inputs import choose_rules as choose_rules
-    from policygen.app.kernel_matrix import strategy_matrix as strategy_matrix
-    from policygen.app.measure import Effort as Effort
     from policygen.app.measure import measure_variants as measure_variants
+    from policygen.app.measured_workloads import Effort as Effort
     from policygen.app.measured_workloads import VariantsWanted as VariantsWanted
     from policygen.app.measured_workloads import compile_variants as compile_variants
+    from policygen.app.overlay import check_overlay as check_overlay
+    from policygen.app.overlay import make_overlay as make_overlay
+    from policygen.app.overlay import prove_overlay as prove_overlay
     from policygen.app.performance import PerformanceEffort as PerformanceEffort
+    from policygen.app.performance import compare_performance as compare_performance
+    from policygen.app.performance import narrow_plan as narrow_plan
     from policygen.app.performance import verify_performance as verify_performance
-    from policygen.app.performance_files import compare_performance as compare_performance
-    from policygen.app.performance_narrow import narrow_plan as narrow_plan
     from policygen.app.plan import Options as Options
     from policygen.app.plan import plan_tunings as plan_tunings
     from policygen.app.plan import read_plan as read_plan
@@ -48,108 +51,63 @@ if TYPE_CHECKING:
     from policygen.app.review import review_change as review_change
     from policygen.app.sass import verify_sass as verify_sass
     from policygen.app.scan import scan_tunings as scan_tunings
+    from policygen.app.search import Replaying as Replaying
     from policygen.app.search import SearchWanted as SearchWanted
+    from policygen.app.search import replay_search as replay_search
     from policygen.app.search import search_variants as search_variants
-    from policygen.app.search_replay import Replaying as Replaying
-    from policygen.app.search_replay import replay_search as replay_search
-    from policygen.app.search_report import report_search as report_search
     from policygen.app.session import Session as Session
     from policygen.app.session import open_session as open_session
     from policygen.app.status import tree_status as tree_status
     from policygen.app.tune import TunedHeader as TunedHeader
     from policygen.app.tune import tune_program as tune_program
     from policygen.errors import PolicygenError as PolicygenError
-    from policygen.report.documents import render_page as render_page
+    from policygen.plots import plot_comparison as plot_comparison
+    from policygen.plots import plot_workload as plot_workload
+    from policygen.report.pages import render_page as render_page
     from policygen.steps import HowFar as HowFar
 
 # Modules load on first use, because the command line imports this package, too.
 _EXPORTS = {
-    "app.apply": (
-        "AppliedChange",
-        "apply_plan",
-        "finish_applies",
-        "undo_applies",
-    ),
-    "app.audits": (
-        "audit_coverage",
-        "audit_lint",
-        "audit_reach",
-    ),
-    "app.benchmarks": (
-        "new_benchmark",
-        "read_tunables",
-    ),
+    "app.apply": ("AppliedChange", "apply_plan", "finish_applies", "undo_applies"),
+    "app.audits": ("audit_coverage", "audit_lint", "audit_reach"),
+    "app.benchmarks": ("new_benchmark", "read_tunables"),
+    "app.calls": ("list_calls",),
     "app.databases": (
         "compare_databases",
         "cover_spaces",
         "describe_databases",
         "merge_databases",
-        "plot_comparison",
-        "plot_workload",
         "rank_variants",
+        "report_search",
+        "strategy_matrix",
     ),
-    "app.db_import": (
-        "ImportedAs",
-        "import_results",
-    ),
+    "app.db_import": ("ImportedAs", "import_results"),
     "app.doctor": ("examine",),
-    "app.effect": (
-        "Planned",
-        "verify_effect",
-    ),
+    "app.effect": ("Planned", "verify_effect"),
     "app.emit": ("emit_selectors",),
     "app.filters": ("Filter",),
-    "app.inputs": (
-        "ResultFiles",
-        "choose_rules",
-    ),
-    "app.kernel_matrix": ("strategy_matrix",),
-    "app.measure": (
-        "Effort",
-        "measure_variants",
-    ),
-    "app.measured_workloads": (
-        "VariantsWanted",
-        "compile_variants",
-    ),
+    "app.inputs": ("ResultFiles", "choose_rules"),
+    "app.measure": ("measure_variants",),
+    "app.measured_workloads": ("Effort", "VariantsWanted", "compile_variants"),
+    "app.overlay": ("check_overlay", "make_overlay", "prove_overlay"),
     "app.performance": (
         "PerformanceEffort",
+        "compare_performance",
+        "narrow_plan",
         "verify_performance",
     ),
-    "app.performance_files": ("compare_performance",),
-    "app.performance_narrow": ("narrow_plan",),
-    "app.plan": (
-        "Options",
-        "plan_tunings",
-        "read_plan",
-    ),
-    "app.resolve": (
-        "compare_trees",
-        "resolve_workloads",
-    ),
+    "app.plan": ("Options", "plan_tunings", "read_plan"),
+    "app.resolve": ("compare_trees", "resolve_workloads"),
     "app.review": ("review_change",),
     "app.sass": ("verify_sass",),
     "app.scan": ("scan_tunings",),
-    "app.search": (
-        "SearchWanted",
-        "search_variants",
-    ),
-    "app.search_replay": (
-        "Replaying",
-        "replay_search",
-    ),
-    "app.search_report": ("report_search",),
-    "app.session": (
-        "Session",
-        "open_session",
-    ),
+    "app.search": ("Replaying", "SearchWanted", "replay_search", "search_variants"),
+    "app.session": ("Session", "open_session"),
     "app.status": ("tree_status",),
-    "app.tune": (
-        "TunedHeader",
-        "tune_program",
-    ),
+    "app.tune": ("TunedHeader", "tune_program"),
     "errors": ("PolicygenError",),
-    "report.documents": ("render_page",),
+    "plots": ("plot_comparison", "plot_workload"),
+    "report.pages": ("render_page",),
     "steps": ("HowFar",),
 }
 _MODULE_BY_NAME = {name: module for module, names in _EXPORTS.items() for name in names}

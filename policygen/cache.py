@@ -27,6 +27,12 @@ def digest(*parts: str | bytes) -> str:
     return hasher.hexdigest()
 
 
+def file_sha256(path: Path) -> str:
+    """Returns the SHA-256 of a file's content."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @once
 def written_by(*modules: ModuleType) -> str:
     """Returns a digest of modules' sources: when they change, what they cached becomes invalid."""

@@ -185,7 +185,7 @@ class EffectError(PolicygenError):
         rows = [_indented(f"  {text}") for text in self.wrong[:20]]
         if len(self.wrong) > len(rows):
             rows.append(f"  and {len(self.wrong) - len(rows)} more")
-        title = "the change has another effect than planned; nothing was written"
+        title = "the effect of the change differs from the plan; nothing was written"
         return "\n".join([title, *rows])
 
 
@@ -200,9 +200,7 @@ def anchored(pattern: re.Pattern[str], names: Iterable[str]) -> str | None:
     """Explains that -R matches from the beginning if the pattern matches later in a name."""
     if not pattern.pattern or not (hits := [name for name in names if pattern.search(name)]):
         return None
-    return (
-        f"-R matches from the beginning of a name: -R '.*{pattern.pattern}' matches {listed(hits)}"
-    )
+    return f"-R matches from the start of a name: -R '.*{pattern.pattern}' matches {listed(hits)}"
 
 
 def listed(names: Iterable[str]) -> str:
@@ -210,3 +208,13 @@ def listed(names: Iterable[str]) -> str:
     distinct = list(dict.fromkeys(names))
     suffix = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
     return ", ".join(distinct[:SHOWN]) + suffix
+
+
+def noun(count: int, singular: str, plural_form: str | None = None) -> str:
+    """Returns `entry` for a count of one, else `entries`."""
+    return singular if count == 1 else plural_form or f"{singular}s"
+
+
+def plural(count: int, singular: str, plural_form: str | None = None) -> str:
+    """Counts `1 entry`, `7 entries`."""
+    return f"{count:,} {noun(count, singular, plural_form)}"

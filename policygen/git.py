@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import Self
 
 from policygen.errors import InputError, PolicygenError, ProcessError
 from policygen.process import PIPE, Child, output
@@ -97,7 +97,8 @@ def find_repository(folder: Path) -> Repository | None:
         if owner not in (os.geteuid(), folder.stat().st_uid):
             raise InputError(
                 f"{candidate / '.git'} belongs to another user than {folder}",
-                "policygen reads no such repository: compare with a folder.",
+                "policygen does not read repositories of other users; compare with a folder"
+                " (--base FOLDER).",
             )
         return Repository(candidate)
     return None
@@ -107,7 +108,7 @@ def find_commit(folder: Path, revision: str) -> tuple[Repository, str]:
     """Returns the repository around a folder and the id of a commit in it."""
     repository = find_repository(folder)
     if repository is None:
-        raise _unknown(revision, folder, "it is not a git repository, and none is above it")
+        raise _unknown(revision, folder, "it is not in a git repository")
     try:
         return repository, repository.commit(revision)
     except ProcessError as error:
@@ -116,7 +117,7 @@ def find_commit(folder: Path, revision: str) -> tuple[Repository, str]:
 
 def _unknown(revision: str, folder: Path, reason: str | None) -> InputError:
     return InputError(
-        f"{revision!r} is no folder, no fetched version of CUB, and no revision of a git"
+        f"{revision!r} is neither a folder, a fetched version of CUB, nor a revision of a git"
         f" repository around {folder}",
         reason,
     )
@@ -169,6 +170,10 @@ class Objects:
         self._bytes_left = MOST_BYTES
         command = repository.command("cat-file", "--batch")
         self._git = Child(command, install=INSTALL, more=ENVIRONMENT, stdin=PIPE, stdout=PIPE)
+        sink, source = self._git.process.stdin, self._git.process.stdout
+        assert sink is not None
+        assert source is not None
+        self._sink, self._source = sink, source
 
     def __enter__(self) -> Self:
         return self
@@ -275,19 +280,9 @@ class Objects:
 
     def _damaged(self, kind: str, name: str) -> InputError:
         return InputError(
-            f"{self._top}: git does not have {kind} {name}, or not whole",
-            "git fsck tells more; git fetch --refetch gets what was not fetched.",
+            f"{self._top}: git lacks {kind} {name}, or it is damaged",
+            "Run git fsck, or git fetch --refetch.",
         )
-
-    @property
-    def _sink(self) -> IO[bytes]:
-        assert self._git.process.stdin is not None
-        return self._git.process.stdin
-
-    @property
-    def _source(self) -> IO[bytes]:
-        assert self._git.process.stdout is not None
-        return self._git.process.stdout
 
 
 # Objects, each verified against its id

@@ -5,7 +5,7 @@ import shlex
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +16,9 @@ from policygen.process import which
 
 NAME = "policygen"
 _PACKAGE = Path(__file__).resolve().parent
-# matplotlib>=3.8, nvidia-cuda-nvcc==13.2.*, libclang==18.1.1, pandas-stubs
-_REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:(>=|==)\s*(\d+(?:\.\d+)*)(\.\*)?)?")
+# matplotlib>=3.8, nvidia-cuda-nvcc>=13.2,<13.6, libclang==18.1.1, pandas-stubs
+_REQUIREMENT = re.compile(r"([\w.-]+)\s*((?:(?:>=|==|<)\s*\d+(?:\.\d+)*(?:\.\*)?,?\s*)*)")
+_BOUND = re.compile(r"(>=|==|<)\s*([\d.]*\d)(\.\*)?")
 # extra == 'cuda'
 _EXTRA = re.compile(r"""\bextra\s*==\s*['"]([\w-]+)['"]""")
 
@@ -42,6 +43,11 @@ def add(extra: str) -> str:
     if (folder := clone()) is None:
         return f"{pip()} install {shlex.quote(f'{NAME}[{extra}]')}"
     return f"{pip()} install --editable {shlex.quote(f'{nearby(folder)}[{extra}]')}"
+
+
+def of_release(names: Iterable[str], release: str) -> str:
+    """Returns the command that installs packages of one release: `13.5`."""
+    return f"{pip()} install {' '.join(shlex.quote(f'{name}=={release}.*') for name in names)}"
 
 
 def again() -> str:
@@ -98,24 +104,22 @@ def _parse_all(texts: list[str]) -> tuple[Requirement, ...]:
 def _parse(text: str) -> Requirement:
     match = _REQUIREMENT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no requirement that can be read")
-    name, comparison, required, prefix = match.groups()
+        raise ValueError(f"{text!r} is not a readable requirement")
+    name, bounds = match.groups()
     try:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         return Requirement(text, name, None, fits=False)
-    return Requirement(text, name, version, fits=_fits(version, comparison, required, prefix))
-
-
-def _fits(version: str, comparison: str | None, required: str | None, prefix: str | None) -> bool:
-    if comparison is None or required is None:
-        return True
-    installed, minimum = _numbers(version), _numbers(required)
-    if comparison == ">=":
-        return installed >= minimum
-    return installed[: len(minimum)] == minimum and (
-        bool(prefix) or not any(installed[len(minimum) :])
+    return Requirement(
+        text, name, version, fits=all(_fits(version, *bound) for bound in _BOUND.findall(bounds))
     )
+
+
+def _fits(version: str, comparison: str, required: str, prefix: str) -> bool:
+    installed, given = _numbers(version), _numbers(required)
+    if comparison != "==":
+        return installed >= given if comparison == ">=" else installed < given
+    return installed[: len(given)] == given and (bool(prefix) or not any(installed[len(given) :]))
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -18,6 +18,13 @@ from policygen.model.emitted import Emitted, TunedProgram
 from policygen.model.machine import Doctor, Status, Undo
 from policygen.model.machine_code import Dump, DumpIndex, SassCompiles, VerifySass
 from policygen.model.measured import MeasureCompile, MeasuredVariants, StrategyMatrix
+from policygen.model.overlays import (
+    Overlay,
+    OverlayCheck,
+    OverlayMade,
+    OverlayProof,
+    ProgramCalls,
+)
 from policygen.model.own_workload import OwnKernel, OwnWorkload
 from policygen.model.plans import Plan
 from policygen.model.records import Document
@@ -55,7 +62,12 @@ DOCUMENTS: tuple[type[Document], ...] = (
     SearchEvent,
     TunedProgram,
     MergeReport,
+    Overlay,
+    OverlayCheck,
+    OverlayMade,
+    OverlayProof,
     Plan,
+    ProgramCalls,
     Reach,
     Resolution,
     Review,

@@ -43,14 +43,14 @@ class NotOpenedError(Exception):
 
 def read_inside(root: Path, path: Path, limit: int | None = None) -> bytes:
     """Reads a file of the tree at `root`; both paths may lead through the user's links."""
-    remedy = "It is no source file of CUB." if limit is None else None
+    remedy = "It is not a CUB source file." if limit is None else None
     return _read_bounded(_open(root, path), MAX_BYTES if limit is None else limit, remedy)
 
 
 def read_named(path: Path, limit: int = DOCUMENT) -> bytes:
     """Reads a file that the user names; follows links, rejects pipes and devices."""
     try:
-        _check_kind(path.stat().st_mode, "Name a file: pipes and devices are none.")
+        _check_kind(path.stat().st_mode, "Name a file: pipes and devices are not accepted.")
         return _read_bounded(os.open(path, _READ), limit)
     except NotOpenedError as error:
         raise InputError(f"{path}: {error.reason}", error.remedy) from error
@@ -74,7 +74,7 @@ def plain_file(folder: Path, name: str) -> Path | None:
     for part in Path(name).parts:
         path /= part
         if path.is_symlink():
-            raise NotOpenedError(f"{name} is a symbolic link", "Put the file itself there.")
+            raise NotOpenedError(f"{name} is a symbolic link", "Replace the link with the file.")
     return path if path.is_file() else None
 
 
@@ -102,7 +102,7 @@ def _read_bounded(descriptor: int, limit: int, remedy: str | None = None) -> byt
 
 
 def contained(root: Path, path: Path) -> Path:
-    """Resolves a file of a tree; raises if a link leads out of the tree."""
+    """Resolves a file of a tree; raises if a link points outside of the tree."""
     top = os.path.realpath(root)
     try:
         resolved = Path(os.path.realpath(path, strict=True))
@@ -112,9 +112,9 @@ def contained(root: Path, path: Path) -> Path:
         return resolved
     unresolved = Path(os.path.abspath(path))  # noqa: PTH100  does not resolve links
     linked = any(unresolved.is_relative_to(base) for base in (top, os.path.abspath(root)))  # noqa: PTH100
-    problem = "a link leads out of the tree" if linked else "it lies outside of the tree"
+    problem = "a link points outside of the tree" if linked else "it lies outside of the tree"
     raise NotOpenedError(
-        f"{problem} {top}", "Put the file itself there, or name the tree that it belongs to."
+        f"{problem} {top}", "Replace the link with the file, or name the tree that it belongs to."
     )
 
 

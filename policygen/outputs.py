@@ -22,7 +22,7 @@ _MARKS = tuple(
         # {"format": "policygen/plan/2", indented or not
         rb'\s*\{\s*"format": ?"policygen/[a-z-]+/\d+"',
         # // Made by policygen 0.9; make it again rather than edit it.
-        rb"// Made by policygen ",
+        rb"(?://|#|<!--) Made by policygen ",
         # # 2 tuning entries in 1 header
         #
         # tree: CUB 3.0.1 (specializations), …; compiler: nvcc 13.2
@@ -55,18 +55,20 @@ def is_ours(path: Path) -> bool:
 def check_free(path: Path, *, force: bool = False, ours: bool = True) -> None:
     """Raises if a file would be lost; with `ours`, generated files may be replaced."""
     if path.is_dir():
-        raise InputError(f"{path}: a folder stands there")
+        raise InputError(f"{path}: this is a folder")
     if not path.exists() or is_stream(path):
         return
     if ours and _ends(path).startswith(SQLITE):
-        raise InputError(f"{path}: is a database, which no text replaces", "Name another file.")
+        raise InputError(
+            f"{path}: is a database and is not overwritten with text", "Name another file."
+        )
     if force:
         return
     if not ours:
         raise InputError(f"{path}: exists already", "Choose another name, or use --force.")
     if not is_ours(path):
         raise InputError(
-            f"{path}: exists already, and is no file that policygen made",
+            f"{path}: exists already and was not written by policygen",
             "Choose another name, or use --force.",
         )
 

@@ -44,7 +44,7 @@ def _home() -> Path:
         home = Path()
     if not home.is_absolute():
         raise InputError(
-            "there is no home folder to keep a cache in",
+            "there is no home folder for the cache",
             "Set POLICYGEN_CACHE to a folder that can be written.",
         )
     return home

@@ -44,7 +44,7 @@ def portable_name(path: str, cwd: Path | None = None) -> str:
 
 
 class _Files:
-    """Collects a document's absolute file names, some of which may end in the same name."""
+    """Collects a document's absolute file names, even if several end in the same name."""
 
     def __init__(self) -> None:
         self.absolute: set[str] = set()

@@ -23,7 +23,7 @@ from typing import IO, Any, TypedDict, Unpack
 from policygen.errors import InputError, MissingToolError, ProcessError
 
 PIPE = subprocess.PIPE
-ENDLESS = "it did not end"
+ENDLESS = "it did not finish"
 GRACE = 3.0
 """Seconds that a program has to end after SIGTERM before it is killed."""
 LIMIT = 600.0
@@ -275,7 +275,7 @@ def _file(data: bytes = b"") -> Iterator[IO[bytes]]:
 
 def _no_temporary_folder(error: OSError) -> InputError:
     return InputError(
-        f"cannot make a folder for other programs: {error.strerror or error}",
+        f"cannot create a folder for other programs: {error.strerror or error}",
         "Set TMPDIR to a folder that can be written.",
     )
 
@@ -335,7 +335,9 @@ def named_folder(name: str, environment: Mapping[str, str] | None = None) -> Pat
         return None
     path = Path(value)
     if not path.is_absolute():
-        raise InputError(f"{name}={value!r} is no absolute path", f"Unset {name} or correct it.")
+        raise InputError(
+            f"{name}={value!r} is not an absolute path", f"Unset {name} or correct it."
+        )
     return path
 
 

@@ -30,7 +30,7 @@ _PYDANTIC_WORDS = {
     "valid tuple$": "list",
     " after validation": "",
 }
-"""Pydantic's own words, and what is said instead."""
+"""Pydantic's own words, and their replacements."""
 Model = TypeVar("Model", bound=BaseModel)
 
 

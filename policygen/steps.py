@@ -20,12 +20,19 @@ class HowFar:
     """A description of the work."""
     done: int
     total: int
+    """The number of parts of this phase; another phase of the same name may follow."""
     running: tuple[str, ...] = ()
     """The names of the running parts."""
 
 
 Progress = Callable[[HowFar], None]
 """Called when a phase begins, when a part of it finishes, and every second."""
+Note = Callable[[str], None]
+"""Receives messages that are not errors but worth knowing."""
+
+
+def discard_note(_text: str) -> None:
+    """Discards a note."""
 
 
 def follow(futures: Mapping["Future[Any]", str], phase: str, progress: Progress | None) -> None:
@@ -38,7 +45,7 @@ def follow(futures: Mapping["Future[Any]", str], phase: str, progress: Progress 
     def tell() -> None:
         if progress:
             # Executors start futures in the order of submission.
-            running = takewhile(lambda future: not _is_pending(future), remaining)
+            running = takewhile(lambda future: future.running() or future.done(), remaining)
             progress(
                 HowFar(
                     phase,
@@ -58,16 +65,12 @@ def follow(futures: Mapping["Future[Any]", str], phase: str, progress: Progress 
             tell()
 
 
-def _is_pending(future: "Future[Any]") -> bool:
-    return not (future.running() or future.done())
-
-
 def _stop_note(futures: Collection["Future[Any]"], phase: str) -> str:
     done = sum(future.done() and not future.cancelled() for future in futures)
     if not done:
-        return f"Nothing is done yet ({phase}): the same command begins again."
+        return f"Nothing is done yet ({phase}); run the same command again."
     verb = "is done and" if done == 1 else "are done and"
-    return f"{done:,} of {len(futures):,} {verb} kept ({phase}): the same command goes on there."
+    return f"{done:,} of {len(futures):,} {verb} kept ({phase}); the same command resumes there."
 
 
 def spelled(seconds: float) -> str:

@@ -3,16 +3,19 @@
 import secrets
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
 from policygen.errors import InputError
 from policygen.outputs import remember
 
 APPLICATION_ID = 0x70676462
 """SQLite's application id for the file: `pgdb`."""
-_REMEDY = "Move it away; policygen makes a new one."
+PATIENCE = 30.0
+"""Seconds that a writer waits for another writer."""
+_REMEDY = "Move it away; policygen will create a new one."
 
 # Each migration leads from its index in this list to the next version; they must never change.
 MIGRATIONS = (
@@ -94,6 +97,39 @@ MIGRATIONS = (
 )
 
 
+class OpenStore:
+    """An open `policygen.db`; several processes may have it open."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Opens the store, creates it if it does not exist, and migrates an old one."""
+        return cls(path, open_store(path, PATIENCE))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    @contextmanager
+    def reading(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
+        """Runs the block as a transaction; database errors name the file."""
+        with store_errors(self.path), transaction(self._connection, begin) as connection:
+            yield connection
+
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Like `reading`, but waits for another writer here, not in the middle of the block."""
+        return self.reading("BEGIN IMMEDIATE")
+
+
 def open_store(path: Path, patience: float) -> sqlite3.Connection:
     """Opens a store, creates it if necessary, and migrates an old one."""
     with store_errors(path):
@@ -103,6 +139,10 @@ def open_store(path: Path, patience: float) -> sqlite3.Connection:
     try:
         with store_errors(path):
             connection.execute("PRAGMA foreign_keys = ON")
+            # EXTRA also syncs the folder after a transaction, so that a power failure cannot
+            # undo it.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.row_factory = sqlite3.Row
             if token := migrate(path, connection):
                 remember(path, token)
     except BaseException:
@@ -156,12 +196,12 @@ def migrate(path: Path, connection: sqlite3.Connection) -> str | None:
         if version:
             _check(path, connection)
         elif connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise InputError(f"{path}: a database of something else, no policygen store")
+            raise InputError(f"{path}: not a policygen store")
         if version > len(MIGRATIONS):
             raise InputError(
-                f"{path}: the store is of version {version}, this policygen knows"
+                f"{path}: the store has version {version}, but this policygen supports"
                 f" {len(MIGRATIONS)}",
-                "Use the policygen that wrote it, or a newer one.",
+                "Use the version of policygen that wrote it, or a newer one.",
             )
         for text in MIGRATIONS[version:]:
             # executescript() would commit first.
@@ -179,7 +219,7 @@ def migrate(path: Path, connection: sqlite3.Connection) -> str | None:
 def _check(path: Path, connection: sqlite3.Connection) -> None:
     """Checks that a file is an intact policygen store."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise InputError(f"{path}: a database of something else, no policygen store")
+        raise InputError(f"{path}: not a policygen store")
     problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if problem != "ok":
         raise InputError(f"{path}: the store is damaged: {problem}", _REMEDY)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.model.bindings import Site
+from policygen.model.trees import BoundVersion
 from policygen.model.workload import Point
 from policygen.proof.probe import SiteQuery
 from policygen.proof.toolchain import find_toolchain
@@ -59,7 +60,7 @@ class Printer:
 
 
 def program(
-    name: str, cub: str, asked: Sequence[SiteQuery], printer: Printer
+    name: str, version: BoundVersion, asked: Sequence[SiteQuery], printer: Printer
 ) -> tuple[str, list[Point]]:
     """A program that prints the policies of all workloads, each behind its number."""
     includes: set[str] = set()
@@ -71,8 +72,8 @@ def program(
         for workload in place.points:
             index = len(points)
             points.append(workload.point)
-            includes |= set(axis_headers(workload, cub))
-            structs.append(_struct(index, workload, site, cub))
+            includes |= set(axis_headers(workload, version))
+            structs.append(_struct(index, workload, site, version))
             prints.append(printer.workload(site, index))
         spaces = site.namespace.split("::")
         opens = "".join(f"namespace {space} {{ " for space in spaces)
@@ -91,8 +92,8 @@ def program(
     return text, points
 
 
-def _struct(index: int, workload: Workload, site: Site, cub: str) -> str:
-    axes = " ".join(axis_declaration(a, v, cub) for a, v in workload.values.items())
+def _struct(index: int, workload: Workload, site: Site, version: BoundVersion) -> str:
+    axes = " ".join(axis_declaration(a, v, version) for a, v in workload.values.items())
     roles = "".join(f"using {r} = {t};" for r, t in workload.call.roles.items())
     values = workload.call.constants.items()
     roles += "".join(f"static constexpr auto {r} = {t};" for r, t in values)

@@ -14,7 +14,7 @@ from policygen.paths import cache_folder
 from policygen.results import samples
 from policygen.results.samples import framed, read_part
 from tests.left_out import TIERS, counted, sentences, unwanted
-from tests.thirds import chosen
+from tests.thirds import chosen, further
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has its environment from the first process
     os.environ["POLICYGEN_CACHE"] = str(cache_folder() / "tests")
@@ -57,7 +57,7 @@ def _answers(process):
     try:
         process.stdin.write(framed(b"junk"))
         process.stdin.flush()
-        return read_part(process.stdout) == b"-no fpzip blob"
+        return read_part(process.stdout) == b"-not an fpzip blob"
     except (BrokenPipeError, ValueError):
         return False
 
@@ -88,9 +88,15 @@ def markers(item):
     return {marker.name for marker in item.iter_markers()}
 
 
-@pytest.hookimpl(trylast=True)  # behind `-m`
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    """Leaves to other runs what is not in the third that THIRD asks for."""
+    """Leaves to other runs further cases, and what is not in the third that THIRD asks for."""
+    cases = [item for item in items if markers(item) & {"slow", "thorough"} == {"slow"}]
+    thorough = further(item.nodeid for item in cases)
+    for item in cases:
+        if item.nodeid in thorough:
+            item.add_marker("thorough")
+    yield  # `-m` takes its part
     slow = {item.nodeid for item in items if item.get_closest_marker("slow")}
     left = slow - chosen(slow, os.environ.get("THIRD", ""), config.rootpath)
     if left:

@@ -38,7 +38,7 @@ from policygen.errors import (
         ),
         (
             EffectError(["a\nb"]),
-            "the change has another effect than planned; nothing was written\n  a\n  b",
+            "the effect of the change differs from the plan; nothing was written\n  a\n  b",
         ),
         (MissingToolError("nvcc", "Install it."), "nvcc is missing\n  Install it."),
         (

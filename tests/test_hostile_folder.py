@@ -13,6 +13,7 @@ from policygen.process import for_child, module, python, run, which
 from policygen.proof.toolchain import find_toolchain
 from policygen.results.samples import Decoder, encode
 from tests.results.build import Builder, simple
+from tests.tiers import sampled
 
 SITE = Path(policygen.__file__).parent.parent
 MODULES = ("policygen", "pip", "numpy", "fpzip", "json", "runpy", "contextlib", "sitecustomize")
@@ -66,6 +67,7 @@ def test_the_folder_would_be_run(canary):
         canary.unlink()
 
 
+@pytest.mark.slow
 def test_a_database_with_samples_is_read(canary, tmp_path):
     Builder(database(tmp_path / "run.db"))
     done = command_line("db", "top", "run.db")
@@ -167,7 +169,7 @@ def test_a_relative_cuda_home_is_refused(canary):
     with pytest.raises(InputError) as caught:
         find_toolchain({"CUDA_HOME": "."})
     assert str(caught.value) == (
-        "CUDA_HOME='.' is no absolute path\n  Unset CUDA_HOME or correct it."
+        "CUDA_HOME='.' is not an absolute path\n  Unset CUDA_HOME or correct it."
     )
     assert not canary.exists()
 
@@ -218,7 +220,8 @@ def test_a_host_compiler_is_a_name_or_an_absolute_path(tmp_path, monkeypatch, co
     assert ("NVCC_CCBIN" in for_child(tmp_path)) == told
 
 
-@pytest.mark.parametrize("fifo", [False, True])
+@pytest.mark.slow
+@pytest.mark.parametrize("fifo", sampled([False, True], True))
 def test_a_plot_is_not_made_with_the_settings_of_the_folder(canary, tmp_path, fifo):
     """A bad one was told on standard error, and a pipe was waited for."""
     if fifo:

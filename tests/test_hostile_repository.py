@@ -162,8 +162,8 @@ def test_an_object_that_is_missing_is_not_fetched(tree, canary):
     with pytest.raises(InputError) as raised:
         open_revision(open_tree(tree), "honest")
     assert str(raised.value) == (
-        f"{tree.parent}: git does not have blob {blob}, or not whole\n"
-        "  git fsck tells more; git fetch --refetch gets what was not fetched."
+        f"{tree.parent}: git lacks blob {blob}, or it is damaged\n"
+        "  Run git fsck, or git fetch --refetch."
     )
     assert not canary.exists()
 
@@ -272,7 +272,7 @@ def loose(folder, name, kind, data, size=None):
 def test_an_object_under_the_name_of_another_is_refused(tree, kind, what, data):
     name = run(tree, "rev-parse", what)
     loose(tree.parent, name, kind, data)
-    with pytest.raises(InputError, match=f"git does not have {kind} {name}|is no folder"):
+    with pytest.raises(InputError, match=f"git lacks {kind} {name}|is neither a folder"):
         open_revision(open_tree(tree), "honest")
 
 
@@ -282,10 +282,10 @@ def test_an_object_under_the_name_of_another_is_refused(tree, kind, what, data):
         (b"100644 ..\0", "has a bad name: '..'"),
         (b"100644 .GIT\0", "has a bad name: '.GIT'"),
         (b"100644 a\0%b100644 a\0", "has a bad name: 'a'"),
-        (b"100644 a/b\0", "or not whole"),
-        (b"100644 \0", "or not whole"),
-        (b"x a\0", "or not whole"),
-        (b"100644 a", "or not whole"),
+        (b"100644 a/b\0", "or it is damaged"),
+        (b"100644 \0", "or it is damaged"),
+        (b"x a\0", "or it is damaged"),
+        (b"100644 a", "or it is damaged"),
     ],
 )
 def test_names_that_lead_elsewhere_are_refused(tree, entries, message):
@@ -311,7 +311,7 @@ def test_a_commit_without_a_tree_is_refused(tree):
     loose(tree.parent, name, "commit", data)
     with Objects(Repository(tree.parent)) as objects, pytest.raises(InputError) as raised:
         objects.files(name, ["."])
-    assert str(raised.value).startswith(f"{tree.parent}: git does not have commit {name}")
+    assert str(raised.value).startswith(f"{tree.parent}: git lacks commit {name}")
 
 
 def test_a_tree_that_holds_itself_too_often_is_refused(tree):
@@ -342,7 +342,7 @@ def test_a_pipe_in_a_repository_is_not_waited_for_for_ever(tree, monkeypatch, na
     monkeypatch.setattr(git, "LIMIT", 0.5)
     (tree.parent / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(tree.parent / ".git" / name)
-    with pytest.raises(InputError, match="'x' is no folder"):
+    with pytest.raises(InputError, match="'x' is neither a folder"):
         open_revision(open_tree(tree), "x")
     assert uncommitted([tree / HEADER]) in {(), (tree / HEADER,)}
 
@@ -355,14 +355,14 @@ def test_a_git_that_does_not_answer_is_ended(tree, monkeypatch):
     os.mkfifo(path)
     with Objects(Repository(tree.parent)) as objects, pytest.raises(InputError) as raised:
         objects.files(commit_id, ["."])
-    assert str(raised.value).startswith(f"{tree.parent}: git does not have commit {commit_id}")
+    assert str(raised.value).startswith(f"{tree.parent}: git lacks commit {commit_id}")
 
 
 def test_a_git_that_died_is_told(tree):
     name = run(tree, "rev-parse", "honest")
     with Objects(Repository(tree.parent)) as objects:
         objects._git.kill()
-        with pytest.raises(InputError, match=f"git does not have commit {name}, or not whole"):
+        with pytest.raises(InputError, match=f"git lacks commit {name}, or it is damaged"):
             objects.files(name, ["."])
 
 
@@ -384,7 +384,8 @@ def test_a_repository_of_another_user_is_not_asked(tree, monkeypatch):
         open_revision(open_tree(tree), "honest")
     assert str(raised.value) == (
         f"{stranger} belongs to another user than {tree}"
-        "\n  policygen reads no such repository: compare with a folder."
+        "\n  policygen does not read repositories of other users; compare with a folder (--base"
+        " FOLDER)."
     )
     assert uncommitted([tree / HEADER]) == ()
     assert paths_in_repository([tree / HEADER], tree) == (HEADER,)
@@ -406,7 +407,7 @@ def test_a_linked_work_tree_a_submodule_and_a_shared_clone_have_their_revisions(
         assert uncommitted([root / HEADER]) == ()
         (root / HEADER).write_text("// changed\n")
         assert uncommitted([root / HEADER]) == (root / HEADER,)
-    # From the outside, a submodule is no file.
+    # From the outside, a submodule is not a file.
     with Objects(Repository(tmp_path / "super")) as objects:
         head = find_repository(tmp_path / "super").commit("HEAD")
         assert list(objects.files(head, ["."])) == [".gitmodules"]
@@ -437,7 +438,10 @@ def test_a_link_that_leads_out_of_a_base_is_refused(tmp_path, links):
     with pytest.raises(InputError) as raised:
         open_revision(open_tree(root), "HEAD")
     out = next(path for path in links if path.endswith("out"))
-    assert str(raised.value) == f"cannot unpack revision {name}: {out} is a link out of it"
+    assert (
+        str(raised.value)
+        == f"cannot unpack revision {name}: {out} is a link that points outside of it"
+    )
 
 
 def test_line_endings_are_no_change(tree):

@@ -17,7 +17,7 @@ from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.opening import DEPTH, NotOpenedError, plain_file, read_document, read_inside
 
-REMEDY = "Put the file itself there, or name the tree that it belongs to."
+REMEDY = "Replace the link with the file, or name the tree that it belongs to."
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_link_that_leaves_the_tree_is_refused(tree: Path, target: str) -> None
     link = tree / "cub/device/link"
     link.symlink_to(target)
     path = link / "secret" if target.endswith("..") else link
-    assert refused(tree, path) == f"a link leads out of the tree {tree}"
+    assert refused(tree, path) == f"a link points outside of the tree {tree}"
 
 
 def test_a_path_that_leaves_the_tree_is_refused(tree: Path) -> None:

@@ -51,7 +51,7 @@ def test_what_others_made_stays(data, tmp_path):
     with pytest.raises(InputError) as error:
         write_output(path, b"new")
     assert str(error.value) == (
-        f"{path}: exists already, and is no file that policygen made\n"
+        f"{path}: exists already and was not written by policygen\n"
         "  Choose another name, or use --force."
     )
     assert path.read_bytes() == data
@@ -70,7 +70,7 @@ def test_a_database_is_replaced_by_force_only(tmp_path):
 
 
 def test_a_folder_is_never_replaced(tmp_path):
-    with pytest.raises(InputError, match="a folder stands there"):
+    with pytest.raises(InputError, match="this is a folder"):
         write_output(tmp_path, b"new", force=True)
 
 
@@ -123,7 +123,8 @@ def test_a_database_is_never_replaced_by_what_is_printed(tmp_path, capsys, force
     forced = ["--force"] if force else []
     assert main(["db", "top", str(path), "-o", str(path), *forced]) == 2
     told = (
-        f"policygen: error: {path}: is a database, which no text replaces\n  Name another file.\n"
+        f"policygen: error: {path}: is a database and is not overwritten with text\n "
+        f" Name another file.\n"
     )
     assert capsys.readouterr().err == told
     assert path.read_bytes() == before

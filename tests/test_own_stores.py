@@ -64,7 +64,7 @@ def test_a_strangers_store_is_refused_until_it_is_named(tmp_path, monkeypatch, c
     before = (tmp_path / "policygen.db").read_bytes()
     assert main(command) == 2
     error = capsys.readouterr().err
-    assert "is not known to be your store" in error
+    assert "may not be your store" in error
     assert "name it: --store policygen.db" in error
     assert (tmp_path / "policygen.db").read_bytes() == before
     main([*command, "--store", "policygen.db"])

@@ -122,6 +122,7 @@ def test_the_wheel_installs_with_all_that_it_needs(built, tmp_path):
     assert made.run("pip", "check", "--disable-pip-version-check").startswith("No broken")
 
 
+@pytest.mark.slow
 def test_an_index_would_take_both(built):
     pytest.importorskip("twine", reason="the extra dev has it")
     command = [sys.executable, "-m", "twine", "--no-color", "check", "--strict", *built]

@@ -68,7 +68,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys, tmp_path
     monkeypatch.setattr(Path, "home", home)
     assert main(["headers", "fetch", "3.0.1"]) == 2
     assert capsys.readouterr().err == (
-        "policygen: error: there is no home folder to keep a cache in\n"
+        "policygen: error: there is no home folder for the cache\n"
         "  Set POLICYGEN_CACHE to a folder that can be written.\n"
     )
 

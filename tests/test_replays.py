@@ -30,10 +30,10 @@ from benchmarks.replaying import (
     ending,
 )
 from benchmarks.replays import deleted
-from policygen.app.reading import read_tree
 from policygen.headers.spelling import edit_at, splice
 from policygen.model.plans import Action
 from policygen.model.selection import ResolvedRow
+from policygen.proof.reading import read_tree
 from policygen.trees import open_tree
 from tests.headers.headers import MINI
 from tests.probing import TUNINGS, root
@@ -150,10 +150,10 @@ def action(decision: str, variant: str | None = LABEL) -> Action:
     [
         (20, action("add"), (SAME, "")),
         (20, action("keep"), (SAME, "")),
-        (22, action("update"), (SAID_OTHERWISE, "items 22 and not 20")),
-        (21, action("update"), (WRONG, "neither label nor upstream: items 21 and not 22")),
+        (22, action("update"), (SAID_OTHERWISE, "items 22, not 20")),
+        (21, action("update"), (WRONG, "neither label nor upstream: items 21, not 22")),
         (16, action("reject"), (REJECTED, "it is why")),
-        (16, action("fallback"), (WRONG, "its winner is not taken: it is why")),
+        (16, action("fallback"), (WRONG, "its winner is rejected: it is why")),
         (
             20,
             action("add", "ipt_1.tpb_256.ipv_2"),
@@ -175,7 +175,7 @@ def test_a_workload_ends_as_upstream_or_its_label_have_it(
 def test_what_no_label_says_is_the_commits_policy_and_no_fault():
     wanted = Wanted(POINT, LABEL, {"items": 20, "vec": 4}, frozenset({"items"}))
     found = ending(wanted, row(20, vec=4).values, row(20, vec=1).values, action("add"))
-    assert (found.ending, found.reason) == (SAID_OTHERWISE, "vec 1 and not 4")
+    assert (found.ending, found.reason) == (SAID_OTHERWISE, "vec 1, not 4")
 
 
 def test_a_commit_tunes_what_gets_other_values_under_a_label():
@@ -187,7 +187,7 @@ def test_a_commit_tunes_what_gets_other_values_under_a_label():
     (wrong,) = unasked(labelled, had, upstream, {POINT: row(20), OTHER: row(20)})
     assert (wrong.ending, wrong.reason) == (
         WRONG,
-        "changed, and was not tuned: items 20 and not 16",
+        "changed, and was not tuned: items 20, not 16",
     )
     (gone,) = unasked(labelled, had, upstream, {POINT: row(20)})
     assert gone.reason == "changed, and was not tuned: it is gone"
@@ -205,7 +205,7 @@ def test_the_table_has_counts_and_below_it_the_reasons():
     assert line(replay) == "| 0123456789 | 2025-01-30 | sm100 | 3 | 1 | 0 | 2 | 1 |  |"
     assert list(reasons([replay, Replay(one, note=NOTHING_NEW)])) == [
         "0123456789 sm100: Tune",
-        "  not asked: cub.bench.x: it does not compile: a",
+        "  not checked: cub.bench.x: it does not compile: a",
         f"  2 rejected: it is why (cub.bench.reduce.sum T=I16 {LABEL})",
         "  1 tool wrong: changed (cub.bench.reduce.sum T=I16)",
     ]

@@ -32,7 +32,7 @@ def test_a_wheel_has_them_inside_and_works_without_the_checkout(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert "policygen/templates/scan/prelude.h" in names
+    assert "policygen/templates/edit/block.h.j2" in names
     assert "policygen/cub_headers/manifest.toml" in names
     assert "policygen/schemas/json/scan-1.schema.json" in names
     assert "policygen/demo/database.py" in names

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from tests.left_out import counted, sentences, tier, unwanted
-from tests.thirds import MORE, chosen, for_commit, package_of, third_of
+from tests.thirds import CASES, MORE, chosen, for_commit, further, package_of, third_of
 
 NAMES = [
     f"tests/{package}/test_{package}.py::test_it[{number}]"
@@ -13,6 +13,14 @@ NAMES = [
     for number in range(300)
 ] + ["tests/test_docs.py::test_it"]
 TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+
+def test_some_cases_of_a_test_stay_slow_and_its_further_ones_are_thorough():
+    thorough = further(NAMES)
+    for package in ("planning", "proof"):
+        assert sum(f"/{package}/" in name for name in set(NAMES) - thorough) == CASES
+    assert NAMES[-1] not in thorough
+    assert further(reversed(NAMES)) == thorough
 
 
 def test_each_test_is_in_exactly_one_third_and_thirds_are_of_a_size(tmp_path):

@@ -221,6 +221,7 @@ def test_whatever_is_written_into_a_comment_elsewhere_is_the_label_of_a_content(
         ("entry_edits.py", "heading"),  # as another one of the header
         ("header.py", "label"),  # its width alone; the template writes it
         ("tree_views.py", "remark"),  # on a terminal
+        ("selector_code.py", "row"),  # of PTX, which is read and neither written nor compiled
     }
     assert Content("empty", label="a\n#define b\\").label == "a #define b"
 

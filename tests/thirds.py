@@ -1,15 +1,26 @@
-"""The slow tier in thirds: which tests are in which, and which of them CI runs for a commit."""
+"""The slow tier: which cases are in it, in which third, and which of them CI runs for a commit."""
 
 import hashlib
 import subprocess
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+CASES = 4
+"""As many cases of one test are in the slow tier; further ones are thorough."""
 COUNT = 3
-MORE = 60
+MORE = 20
 """So many slow tests CI adds to its third, at most, from the packages that were touched."""
 COMMITS = 10
 """So many commits back CI looks for packages that were touched."""
+
+
+def further(names: Iterable[str]) -> set[str]:
+    """Of slow tests the further cases, picked by name alone: the mechanism is that of the first."""
+    cases = defaultdict(list)
+    for name in names:
+        cases[name.partition("[")[0]].append(name)
+    return {name for each in cases.values() for name in sorted(each, key=_number)[CASES:]}
 
 
 def third_of(name: str) -> int:

@@ -8,15 +8,16 @@ from pathlib import Path
 from policygen import trees
 from policygen.app.effect import Planned, prove_plan
 from policygen.app.journal import document_of, keep_choices, record_proof, tell_outcome
-from policygen.app.session import Note, Session, check_named, discard_note
-from policygen.errors import InputError
+from policygen.app.session import Session, check_named
+from policygen.errors import EffectError, InputError
 from policygen.headers.text import read_bytes
 from policygen.model.machine import Undo, UndoneApply
 from policygen.model.plans import Applied, Plan
 from policygen.model.selection import Effect
 from policygen.paths import nearby
+from policygen.planning.saved import served
 from policygen.process import stopping
-from policygen.report.plan_views import effect_summary
+from policygen.steps import Note, discard_note
 from policygen.store.applies import apply, complete
 from policygen.store.journal import AppliedRecord
 from policygen.store.replacement import Change
@@ -44,7 +45,13 @@ def apply_plan(
     session: Session, planned: Planned, *, prove: bool = True, write: bool = True
 ) -> AppliedChange:
     """Proves what a plan does, and then writes it to the tree."""
-    changed = planned.changed
+    changed, options = planned.changed, planned.plan.options
+    if leaks := [
+        f"{text}. --reaches {','.join(archs)} allows it"
+        for text, archs in served(planned.plan, planned.compiler.headers).items()
+        if any(map(options.keeps, archs))
+    ]:
+        raise EffectError(leaks)
     if write:
         check_named(session.cub)
     with stopping(lambda: UNTOUCHED):
@@ -64,8 +71,8 @@ def finish_applies(
     if not finished:
         where = f" to {root}" if root else ""
         raise InputError(
-            f"nothing to finish: {store} knows of no apply{where} that was interrupted",
-            "Name the store that was written then: --store FILE.",
+            f"nothing to finish: {store} records no interrupted apply{where}",
+            "If another store recorded it, name that store: --store FILE",
         )
     documents = [(record, document_of(record)) for record in finished]
     for _, document in documents:
@@ -87,7 +94,7 @@ def _diff(planned: Planned, changed: Mapping[str, bytes]) -> str:
 def _write(session: Session, planned: Planned, applied: AppliedChange) -> None:
     paths, plan, changed = planned.tree.paths, applied.plan, applied.changed
     for path in uncommitted([paths[name] for name in changed]):
-        session.note(f"{nearby(path)} has changes that are not committed; they stay")
+        session.note(f"{nearby(path)} has uncommitted changes; they are kept")
     title = f"{plan.options.arch}: {', '.join(sorted(changed))}"
     changes = [Change(paths[name], planned.data[name], after) for name, after in changed.items()]
     store, root, now = session.store, Path(plan.cub.root), datetime.now(UTC)
@@ -99,7 +106,7 @@ def _write(session: Session, planned: Planned, applied: AppliedChange) -> None:
         proved = () if applied.effect is None else ("verified",)
         tell_outcome(store, choices, ("applied", *proved), now, session.note)
         if applied.effect is not None:
-            words = effect_summary(applied.effect)
+            words = applied.effect.summary
             record_proof(store, session.cub, "apply", words, session.note, passed=True)
 
 
@@ -109,9 +116,9 @@ def _interrupted_state(changes: Sequence[Change]) -> str:
     if not new:
         return UNTOUCHED
     if new == len(changes):
-        return "The headers are written: policygen undo takes them back."
+        return "The headers are written; policygen undo restores them."
     count = f"{new} of {len(changes)} headers are written"
-    return f"{count}: policygen undo takes them back, policygen apply --finish completes it."
+    return f"{count}; policygen undo restores them, policygen apply --finish completes the apply."
 
 
 def _read_back(planned: Planned, changes: Sequence[Change], store: Path, root: Path) -> None:
@@ -129,7 +136,9 @@ def _read_back(planned: Planned, changes: Sequence[Change], store: Path, root: P
 
 def _check_same(path: Path, data: bytes, after: bytes) -> bytes:
     if data != after:
-        raise InputError(f"{path} does not hold what was written", "Something else writes to it.")
+        raise InputError(
+            f"{path} does not contain what was written", "Another program is writing to it."
+        )
     return data
 
 

@@ -1,37 +1,35 @@
 """Audits which workloads are tuned for which architectures, and what results could fill gaps."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from policygen import trees
-from policygen.app.databases import ranked
-from policygen.app.filters import EVERYTHING, Filter
-from policygen.app.inputs import ResultFiles, choose_rules, parse_gpus
+from policygen.app.filters import EVERYTHING, Filter, parse_archs
+from policygen.app.inputs import Ranked, ResultFiles, choose_rules, parse_gpus, ranked
 from policygen.app.plan import Options, plan_ranked
-from policygen.app.reading import ReadTree, read_tree
-from policygen.app.resolve import Errors, ask_values, resolve_workloads
+from policygen.app.resolve import Errors, ask_reach, ask_values, resolve_workloads
 from policygen.app.scan import chosen_families, nothing_left, scan_tunings, tree_and_headers
-from policygen.app.session import Note, Session, discard_note, other_tree
+from policygen.app.session import Session, other_tree
 from policygen.errors import InputError, SourceError
 from policygen.headers.text import read_bytes
+from policygen.model.arch import arch_number
 from policygen.model.audits import CellStatus, Compared, Coverage, LintReport, Reach
 from policygen.model.records import Problem
 from policygen.model.selection import EntryPlace
 from policygen.model.trees import Cub
 from policygen.model.tuning import Scan
 from policygen.paths import nearby
-from policygen.planning.measured import arch_of, gpu_name, say_arch, told_gpus
+from policygen.planning.measured import arch_of, gpu_name, gpu_names, say_arch
 from policygen.proof.ask import compiler_of
 from policygen.proof.coverage import cells, fillable, shares, turned, unfilled
 from policygen.proof.lint_rules import RULES, choose, family_name, lint
 from policygen.proof.lint_subject import HeaderSource
 from policygen.proof.outside_inputs import unprovable
+from policygen.proof.reading import ReadTree, read_tree
 from policygen.proof.sites import remarks
-from policygen.proof.toolchain import Toolchain
-from policygen.proof.unreachable import Reachability, reach_all
-from policygen.rocprim.host import HostCompiler
-from policygen.steps import Progress
+from policygen.steps import Note, discard_note
 
 
 def audit_coverage(
@@ -46,30 +44,35 @@ def audit_coverage(
 
     `compare` names another tree. `gpus` gives the architecture of unknown GPUs: `B400=sm110`.
     """
-    resolution, errors = resolve_workloads(session, where)
-    statuses = cells(resolution)
-    document = Coverage(
-        cub=resolution.cub,
-        toolchain=resolution.toolchain,
-        archs=resolution.archs,
-        shares=shares(statuses),
-        cells=statuses,
-        remarks=resolution.remarks,
-        unresolved=resolution.unresolved,
-        problems=resolution.problems,
-    )
-    if compare is not None:
-        other_cub, same_archs = other_tree(session, compare), replace(where, archs=resolution.archs)
-        earlier, other_errors = ask_values(
-            read_tree(other_cub, where.headers), same_archs, progress=session.progress
+    other_cub = None if compare is None else other_tree(session, compare)
+    rules = choose_rules(prefer_simple=False)
+    results_filter = replace(where, headers=(), archs=())
+    results = ResultFiles(files, where=results_filter, gpus=parse_gpus(gpus))
+    with ranked(results, rules, session.note) if files else nullcontext() as ranking:
+        if ranking is not None and where.archs:
+            _archs_measured(ranking, sorted(parse_archs(where.archs), key=arch_number))
+        resolution, errors = resolve_workloads(session, where)
+        statuses = cells(resolution)
+        document = Coverage(
+            cub=resolution.cub,
+            toolchain=resolution.toolchain,
+            archs=resolution.archs,
+            shares=shares(statuses),
+            cells=statuses,
+            remarks=resolution.remarks,
+            unresolved=resolution.unresolved,
+            problems=resolution.problems,
         )
-        errors += other_errors
-        compared = Compared(cub=other_cub, turned=turned(cells(earlier), document.cells))
-        document = document.model_copy(update={"compared": compared})
-    if files:
-        results_filter = replace(where, headers=(), archs=())
-        results = ResultFiles(files, where=results_filter, gpus=parse_gpus(gpus))
-        document = filled_by(session, document, results)
+        if other_cub is not None:
+            same_archs = replace(where, archs=resolution.archs)
+            earlier, other_errors = ask_values(
+                read_tree(other_cub, where.headers), same_archs, progress=session.progress
+            )
+            errors += other_errors
+            compared = Compared(cub=other_cub, turned=turned(cells(earlier), document.cells))
+            document = document.model_copy(update={"compared": compared})
+        if ranking is not None:
+            document = _filled_by(session, document, ranking)
     return document, errors
 
 
@@ -103,7 +106,7 @@ def audit_reach(session: Session, where: Filter = EVERYTHING) -> tuple[Reach, Er
         call_only=reach.call_only,
         unasked=reach.unasked,
         unknown=dict(reach.unknown),
-        remarks=remarks(tree.cub),
+        remarks=remarks(tree.cub, tree.paths.keys()),
         problems=tuple(Problem.of(error) for error in tree.errors),
     )
     return document, (*tree.errors, *reach.errors)
@@ -118,24 +121,6 @@ def _selected_entries(tree: ReadTree, where: Filter) -> frozenset[EntryPlace] | 
         raise nothing_left(where, tree.headers)
     return frozenset(
         EntryPlace.of(family, entry) for family in families for entry in family.entries
-    )
-
-
-def ask_reach(
-    tree: ReadTree,
-    toolchain: Toolchain | HostCompiler,
-    progress: Progress | None = None,
-    *,
-    places: Collection[EntryPlace] | None = None,
-) -> Reachability:
-    """Resolves the marked copies of a tree's headers in each of its library's dialects."""
-    return reach_all(
-        tree.cub,
-        tree.headers,
-        {dialect: tree.marked(dialect) for dialect in tree.cub.dialects},
-        toolchain,
-        wanted=places,
-        progress=progress,
     )
 
 
@@ -185,36 +170,42 @@ def _paths(cub: Cub, headers: Sequence[str]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for path in (Path(name) for name in headers if Path(name).is_file()):
         if files.setdefault(path.name, path) != path:
-            raise InputError(f"two headers are called {path.name}", "Name them one by one.")
+            raise InputError(
+                f"two headers are named {path.name}", "Give their paths one at a time."
+            )
     return {path.name: path for path in tree_headers} | files
 
 
 # Filling gaps from results.
 
 
-def filled_by(session: Session, document: Coverage, results: ResultFiles) -> Coverage:
+def _filled_by(session: Session, document: Coverage, ranking: Ranked) -> Coverage:
     """Adds what plans for the databases' GPUs would write where nothing is tuned.
 
     The plans are proved in the same way as those of `plan` and `apply`, which reject what fails.
     """
-    rules = choose_rules(prefer_simple=False)
-    with ranked(results, rules, session.note) as ranking:
-        gpus = {workload.gpu: arch_of(workload) for workload in ranking.top.workloads}
-        archs = [arch for arch in document.archs if arch in gpus.values()]
-        if not archs:
-            unknown = [
-                gpu_name(gpu) for gpu, arch_of_gpu in sorted(gpus.items()) if arch_of_gpu is None
-            ]
-            remedy = "Name the architecture that was measured: --arch sm90"
-            raise InputError(
-                f"the results are from {told_gpus(gpus)}, and asked is for"
-                f" {', '.join(document.archs)}",
-                say_arch(unknown[0], document.archs[0]) if unknown else remedy,
-            )
-        options_by_arch = [Options(arch=arch, rules=rules) for arch in archs]
-        plans = [plan_ranked(session, ranking, options).plan for options in options_by_arch]
+    options_by_arch = [
+        Options(arch=arch, rules=ranking.rules) for arch in _archs_measured(ranking, document.archs)
+    ]
+    plans = [plan_ranked(session, ranking, options).plan for options in options_by_arch]
     update = {
         "fillable": fillable(document.cells, plans),
         "unfilled": unfilled(document.cells, plans),
     }
     return document.model_copy(update=update)
+
+
+def _archs_measured(ranking: Ranked, archs: Sequence[str]) -> list[str]:
+    """Returns the architectures that the databases have results for; raises if there are none."""
+    gpus = {workload.gpu: arch_of(workload) for workload in ranking.top.workloads}
+    measured = [arch for arch in archs if arch in gpus.values()]
+    if not measured:
+        unknown = [
+            gpu_name(gpu) for gpu, arch_of_gpu in sorted(gpus.items()) if arch_of_gpu is None
+        ]
+        remedy = "Name the architecture that was measured: --arch sm90"
+        raise InputError(
+            f"the results are from {gpu_names(gpus)}, but --arch is {', '.join(archs)}",
+            say_arch(unknown[0], archs[0]) if unknown else remedy,
+        )
+    return measured

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from policygen.app.emit import takes_selectors
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.own_workloads import with_workload
-from policygen.app.session import Note, discard_note, open_session
+from policygen.app.session import open_session
 from policygen.bindings.load import bindings, bound, own_binding
-from policygen.bindings.own_workloads import OwnBinding, beside, taken_header
+from policygen.bindings.own_workloads import OwnBinding, beside, header_of
 from policygen.bindings.source_check import check, nearest
 from policygen.bindings.words import words
 from policygen.errors import InputError, Problems, SourceError
@@ -31,12 +30,13 @@ from policygen.headers.benchmark_sources import (
 from policygen.headers.preprocessor import read_text
 from policygen.headers.search_space import is_meta, read_meta
 from policygen.headers.selectors.functions import policy_structs, read_aggregate
-from policygen.headers.user.policies import selector_for
+from policygen.headers.user.policies import selector_for, takes_selectors
 from policygen.model.audits import BenchCheck
 from policygen.model.benchmarks import Benchmark, BenchmarkList, ParameterRange
-from policygen.model.trees import Cub
+from policygen.model.trees import BoundVersion, Cub
 from policygen.outputs import check_free, write_output
 from policygen.proof.probe import workloads
+from policygen.steps import Note, discard_note
 from policygen.trees import tuning_headers
 from policygen.trees.layout import read_version, readable_roots
 from policygen.trees.manifest import shipped
@@ -65,10 +65,12 @@ def check_bindings(document: BenchmarkList) -> BenchCheck:
     prefix = words().benchmarks.prefix
     ours = [benchmark for benchmark in document.benchmarks if benchmark.name.startswith(prefix)]
     if not ours:
-        raise InputError("none of these benchmarks is CUB's", f"their names begin with {prefix}")
+        raise InputError(
+            "none of these benchmarks is one of CUB's", f"their names begin with {prefix}"
+        )
     cub = _one_version(ours)
     version = nearest(cub, (wheel.cub for wheel in shipped().wheels))
-    checked = check(bound(version), document.benchmarks, cub, version)
+    checked = check(bound(BoundVersion(version)), document.benchmarks, cub, version)
     return checked.model_copy(update={"problems": document.problems})
 
 
@@ -79,11 +81,11 @@ def _one_version(benchmarks: Iterable[Benchmark]) -> str | None:
         source_by_version.setdefault(_version(Path(benchmark.source)), benchmark.source)
     if len(source_by_version) > 1:
         rows = "".join(
-            f"\n    {version or 'not told'}: {source_by_version[version]}"
+            f"\n    {version or 'unknown'}: {source_by_version[version]}"
             for version in source_by_version
         )
         raise InputError(
-            f"these are benchmarks of several versions of CUB:{rows}", "check one at a time"
+            f"these are benchmarks of several versions of CUB:{rows}", "check one version at a time"
         )
     return next(iter(source_by_version))
 
@@ -121,18 +123,18 @@ def new_benchmark(
     name = _name(source, benchmarks_folder(root))
     binding = binding_of(source)
     session = open_session(cub or str(root), note=note)
-    with with_workload(session, workload, EVERYTHING, earlier=True) as (opened, _):
-        own_workload = own_binding(opened.cub.bindings)
-        assert own_workload is not None
-        ranges = _ranges(root, own_workload)
-        header = taken_header()
-        generated = _source(opened.cub, own_workload, ranges, header)
-        files = {source: generated.text.encode(), binding: binding_text(name, generated).encode()}
-        if header is not None:
-            header_copy = source.parent / header
-            header_data = beside(workload, header).read_bytes()
-            if not (header_copy.is_file() and header_copy.read_bytes() == header_data):
-                files[header_copy] = header_data
+    opened, _ = with_workload(session, workload, EVERYTHING, earlier=True)
+    own_workload = own_binding(opened.cub.bindings)
+    assert own_workload is not None
+    ranges = _ranges(root, own_workload)
+    header = header_of(opened.cub.own)
+    generated = _source(opened.cub, own_workload, ranges, header)
+    files = {source: generated.text.encode(), binding: binding_text(name, generated).encode()}
+    if header is not None:
+        header_copy = source.parent / header
+        header_data = beside(workload, header).read_bytes()
+        if not (header_copy.is_file() and header_copy.read_bytes() == header_data):
+            files[header_copy] = header_data
     for path in files:
         check_free(path, force=force)
     for path, data in files.items():
@@ -155,8 +157,8 @@ def _name(source: Path, folder: Path) -> str:
     root = Path(os.path.abspath(folder))  # noqa: PTH100
     if not path.is_relative_to(root) or not _PLACE.fullmatch(path.relative_to(root).as_posix()):
         raise InputError(
-            f"{source}: CCCL builds no benchmark there",
-            f"It stands in a folder below {folder.as_posix()}, and ends in {SUFFIX}:"
+            f"{source}: CCCL does not build benchmarks in this folder",
+            f"Put it in a folder below {folder.as_posix()}, with the suffix {SUFFIX}:"
             " cub/benchmarks/bench/reduce/particles.cu",
         )
     name = ".".join(("cub", "bench", *path.relative_to(root).with_suffix("").parts))
@@ -167,7 +169,7 @@ def _name(source: Path, folder: Path) -> str:
         if not benchmark.like
     }
     if name in bound_names:
-        raise InputError(f"{source}: {name} is a benchmark of CUB's", "Choose another name.")
+        raise InputError(f"{source}: {name} is already a benchmark of CUB", "Choose another name.")
     return name
 
 
@@ -176,7 +178,7 @@ def _ranges(root: Path, own_workload: OwnBinding) -> tuple[ParameterRange, ...]:
     template = own_workload.like
     if not template.parameters:
         raise InputError(
-            f"{own_workload.call.algorithm} has nothing to tune: {template.name} has no parameters"
+            f"{own_workload.call.algorithm} has no tuning parameters: {template.name} defines none"
         )
     errors: list[SourceError] = []
     files = [file for file in find(root, errors) if file.name == template.name]
@@ -188,16 +190,16 @@ def _ranges(root: Path, own_workload: OwnBinding) -> tuple[ParameterRange, ...]:
     )
     if match is None:
         raise InputError(
-            f"{root.as_posix()} has no {template.name}, whose parameters a benchmark of"
-            f" {own_workload.call.algorithm} has",
-            "Name a place in a whole CCCL checkout.",
+            f"{root.as_posix()} has no {template.name}, which defines the parameters of a"
+            f" benchmark of {own_workload.call.algorithm}",
+            "Name a path in a complete CCCL checkout.",
         )
     labels = {parameter.label for parameter in match.parameters}
     if labels != {*template.parameters}:
         raise InputError(
-            f"{match.source}: its parameters are {', '.join(sorted(labels)) or 'none'}, and those"
-            f" of its binding {', '.join(sorted(template.parameters))}",
-            "policygen bench --check tells all that differs.",
+            f"{match.source}: its parameters are {', '.join(sorted(labels)) or 'none'}, but those"
+            f" of its binding are {', '.join(sorted(template.parameters))}",
+            "policygen bench --check lists all differences.",
         )
     return match.parameters
 
@@ -222,8 +224,8 @@ def _policy(
     cub: Cub, own_workload: OwnBinding, values: Mapping[str, str]
 ) -> SelectorPart | HubPart:
     """Returns what passes a policy to the algorithm: the public API, or an earlier CUB's class."""
-    if not takes_selectors(cub):
-        return HubPart(hub_for(own_workload.benchmark, values, cub.bindings))
+    if not takes_selectors(cub.version):
+        return hub_for(own_workload.benchmark, values, cub.bindings)
     selector = selector_for(own_workload.benchmark, cub.bindings)
     structs = policy_structs(tuning_headers(cub)[0].parent)
     return SelectorPart(selector, read_aggregate(structs, selector.selector.policy))

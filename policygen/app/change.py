@@ -1,45 +1,41 @@
 """The headers that a change concerns, before and after it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 
 from policygen import trees
 from policygen.app.journal import find_apply
-from policygen.app.reading import (
-    ReadTree,
-    open_compiler,
-    open_tree,
-    read_tree,
-    with_detected_bindings,
-)
-from policygen.app.session import Session, other_tree
-from policygen.bindings.load import bound
-from policygen.bindings.recorded import version_of
-from policygen.bindings.words import words
+from policygen.app.session import Session, other_tree, with_detected_bindings
+from policygen.bindings.words import known_arch, words
 from policygen.errors import InputError, SourceError
 from policygen.headers.scan import read_changed, scan_headers
 from policygen.headers.text import read_bytes
-from policygen.model.audits import Finding
 from policygen.model.machine_code import DumpIndex
 from policygen.model.plans import Plan
-from policygen.model.results import ScoredWorkload
-from policygen.model.reviews import HeaderDiff
+from policygen.model.selection import Differing
 from policygen.model.trees import Cub
-from policygen.model.tuning import Scan
-from policygen.paths import nearby
-from policygen.planning.measured import of_versions, with_bases
-from policygen.proof.ask import IN_PLACE, compiler_of
+from policygen.model.tuning import spell
+from policygen.planning.judge import judge_inputs
+from policygen.proof.all_inputs import InputDelta, Side
+from policygen.proof.ask import compiler_of, replaces_files
 from policygen.proof.compile import copied
 from policygen.proof.kernel_units import Dumps, is_dumps, load
-from policygen.proof.lint_rules import lint
-from policygen.proof.lint_subject import HeaderSource
-from policygen.proof.oracle import Compiler
-from policygen.proof.sites import AskedArchs, asked_archs, devices
+from policygen.proof.lexemes import first_difference
+from policygen.proof.other_calls import changes_elsewhere, compare_all_inputs
+from policygen.proof.probe import LibraryCompiler
+from policygen.proof.reading import ReadTree, read_tree
+from policygen.proof.sites import (
+    AskedArchs,
+    asked_archs,
+    bound_headers,
+    devices,
+    headers_of_benchmarks,
+)
 from policygen.proof.units import overlay
+from policygen.steps import Progress
 from policygen.store.targets import uncommitted
-from policygen.textdiff import unified
+from policygen.trees.files import changed_headers
 from policygen.trees.manifest import shipped
 from policygen.trees.revisions import open_revision
 
@@ -62,10 +58,22 @@ class Base:
     def includes(self) -> tuple[str, ...]:
         """The include folders, preceded by those of the replaced headers."""
         assert self.cub is not None
-        if self.replaced and self.cub.library in IN_PLACE:
+        if self.replaced and replaces_files(self.cub):
             return copied(self.cub, self.replaced), *self.cub.include_folders
         folders = (overlay(name, data) for name, data in sorted(self.replaced.items()))
         return *folders, *self.cub.include_folders
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderChange:
+    """A header that is not a tuning header; empty where a tree lacks it."""
+
+    path: Path
+    """After the change."""
+    before: bytes
+    after: bytes
+    line: int
+    """Where its code begins to differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,61 +88,15 @@ class TreeChange:
     remarks: tuple[str, ...]
     unread: tuple[SourceError, ...] = ()
     """Errors on either side. The entries of these headers are unknown."""
-
-    @property
-    def archs(self) -> AskedArchs:
-        """Architectures at which values can change; others inherit from the preceding one."""
-        headers = (*self.before.headers, *self.after.headers)
-        archs = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
-        archs |= {family.arch for header in headers for family in header.families}
-        archs |= devices(headers)
-        contents = [data for sides in self.contents.values() for data in sides]
-        selects = words().selectors.name.encode()
-        if archs and not any(selects in data for data in contents):
-            return AskedArchs(frozenset(archs))
-        return asked_archs(contents, (*archs, *compiler_of(self.after.cub).archs))
-
-    def findings(self) -> tuple[Finding, ...]:
-        """Returns lint findings for the headers as they are now."""
-        headers = self.after.headers
-        scan = Scan(
-            cub=self.after.cub,
-            families=tuple(f for header in headers for f in (*header.families, *header.selectors)),
-            chains=tuple(chain for header in headers for chain in header.chains),
-        )
-        paths = self.after.paths
-        sources = {n: HeaderSource(nearby(paths[n]), new) for n, (_, new) in self.contents.items()}
-        return lint(scan, sources).findings
-
-    def diffs(self) -> tuple[HeaderDiff, ...]:
-        """Returns the diff of each file."""
-        root = Path(self.after.cub.root)
-        # In a workflow the current folder is the repository root, and annotations use paths from
-        # there.
-        current_folder = Path.cwd()
-        paths = {
-            name: (path if path.is_relative_to(current_folder) else path.relative_to(root))
-            for name, path in self.after.paths.items()
-        }
-        return tuple(
-            HeaderDiff(
-                path=nearby(paths[name]),
-                # JSON cannot hold bytes that are not text.
-                diff=unified(nearby(paths[name]), old, new).encode("utf-8", "replace").decode(),
-            )
-            for name, (old, new) in self.contents.items()
-        )
+    beside: Mapping[str, HeaderChange] = field(default_factory=dict)
+    """Other headers whose code differs, by path; workloads of any tuning header may read them."""
 
 
 def find_change(session: Session, text: str | None) -> TreeChange:
     """Finds the differences between the tree and its base."""
-    cub, base = session.cub, find_base(session, text)
-    if base is None:
-        raise no_base(session.store)
-    if base.cub is None:
-        raise InputError(f"{base.label}: they hold no headers", "Name a tree: --base REVISION")
+    cub, (base, base_cub) = session.cub, find_base_tree(session, text)
     paths_after = {path.name: path for path in trees.tuning_headers(cub)}
-    paths_before = {path.name: path for path in trees.tuning_headers(base.cub)}
+    paths_before = {path.name: path for path in trees.tuning_headers(base_cub)}
     contents = {}
     for name in sorted(paths_after.keys() & paths_before.keys()):
         old = base.replaced[name] if name in base.replaced else read_bytes(paths_before[name])
@@ -142,24 +104,72 @@ def find_change(session: Session, text: str | None) -> TreeChange:
         if old != new:
             contents[name] = (old, new)
     remarks = [
-        f"{name} is in one of the trees only"
+        f"{name} exists in only one of the trees"
         for name in sorted(paths_after.keys() ^ paths_before.keys())
     ]
-    if base.cub.version != cub.version:
-        remarks.append(f"before it is {base.cub.title}, and after {cub.title}")
+    if base_cub.version != cub.version:
+        remarks.append(f"the tree before is {base_cub.title}, the tree after is {cub.title}")
     names = sorted(contents)
     after = read_tree(cub, names) if names else ReadTree(cub, (), {}, ())
     before = read_before(base, names)
     unread = (*before.errors, *after.errors)
     unread_headers = {Path(error.path).name for error in unread}
-    before, after = (
-        replace(
-            side,
-            headers=tuple(header for header in side.headers if header.name not in unread_headers),
-        )
-        for side in (before, after)
-    )
-    return TreeChange(base, before, after, contents, tuple(remarks), unread)
+    before, after = (_without(side, unread_headers) for side in (before, after))
+    tunings = {*paths_after.values(), *paths_before.values()}
+    beside = _headers_beside(base_cub, cub, tunings)
+    return TreeChange(base, before, after, contents, tuple(remarks), unread, beside)
+
+
+def _headers_beside(before: Cub, after: Cub, tunings: Set[Path]) -> dict[str, HeaderChange]:
+    """Finds headers with changed code that are not tuning headers, by their paths in the tree."""
+    beside = {}
+    for sides in changed_headers(before, after):
+        if tunings.isdisjoint(sides):
+            old, new = (read_bytes(path) if path.is_file() else b"" for path in sides)
+            if line := first_difference(sides[1].name, old, new):
+                beside[_path_in_tree(after, sides[1])] = HeaderChange(sides[1], old, new, line)
+    return beside
+
+
+def _path_in_tree(cub: Cub, path: Path) -> str:
+    root = next(folder for folder in cub.include_folders if path.is_relative_to(folder))
+    return path.relative_to(root).as_posix()
+
+
+def compared_sides(change: TreeChange) -> tuple[ReadTree, ReadTree, AskedArchs]:
+    """Returns what to resolve before and after, and at which architectures values can change.
+
+    If other headers differ, that is all tuning headers that bindings name; else those that differ.
+    """
+    before, after = change.before, change.after
+    contents = [data for sides in change.contents.values() for data in sides]
+    if change.beside:
+        names = bound_headers(after.cub.bindings)
+        for cub in (before.cub, after.cub):
+            names &= {path.name for path in trees.tuning_headers(cub)}
+        before, after = (read_tree(side.cub, sorted(names)) for side in (before, after))
+        unread = {Path(error.path).name for error in (*before.errors, *after.errors)}
+        before, after = (_without(side, unread) for side in (before, after))
+        contents = [read_bytes(path) for side in (before, after) for path in side.paths.values()]
+    return before, after, _archs(before, after, contents)
+
+
+def _archs(before: ReadTree, after: ReadTree, contents: Sequence[bytes]) -> AskedArchs:
+    """Returns the architectures at which values can change; others inherit from the preceding."""
+    headers = (*before.headers, *after.headers)
+    archs = {policy.arch for h in headers for chain in h.chains for policy in chain.policies}
+    archs |= {family.arch for header in headers for family in header.families}
+    archs |= devices(headers)
+    selects = words().selectors.name.encode()
+    if archs and not any(selects in data for data in contents):
+        return AskedArchs(frozenset(archs))
+    return asked_archs(contents, (*archs, *compiler_of(after.cub).archs))
+
+
+def _without(side: ReadTree, names: Collection[str]) -> ReadTree:
+    """Leaves headers out of a tree: those that cannot be read on a side."""
+    headers = tuple(header for header in side.headers if header.name not in names)
+    return replace(side, headers=headers)
 
 
 def read_before(base: Base, names: Sequence[str]) -> ReadTree:
@@ -172,7 +182,7 @@ def read_before(base: Base, names: Sequence[str]) -> ReadTree:
         return ReadTree(base.cub, (), {}, ())
     if not base.replaced:
         return read_tree(base.cub, names)
-    if base.cub.library in IN_PLACE:
+    if replaces_files(base.cub):
         return _in_place(base.cub, {name: base.replaced[name] for name in names})
     tunings = shipped().tree.tunings
     paths = {n: Path(overlay(n, base.replaced[n])) / tunings / n for n in names}
@@ -208,6 +218,16 @@ def find_base(session: Session, text: str | None) -> Base | None:
     return Base(f"{other.title}, {text}", other)
 
 
+def find_base_tree(session: Session, text: str | None) -> tuple[Base, Cub]:
+    """Opens the base and its tree. Raises an error if there is no base, or if it is dumps."""
+    base = find_base(session, text)
+    if base is None:
+        raise no_base(session.store)
+    if base.cub is None:
+        raise InputError(f"{base.label}: dumps contain no headers", "Name a tree: --base REVISION")
+    return base, base.cub
+
+
 def _default_base(cub: Cub, store: Path) -> Base | None:
     if applied := find_apply(store, Path(cub.root)):
         plan, before = applied
@@ -221,68 +241,53 @@ def _default_base(cub: Cub, store: Path) -> Base | None:
 def no_base(store: Path) -> InputError:
     """Builds the error for having nothing to compare with."""
     return InputError(
-        f"nothing was applied to the tree ({store}), and no tuning header has uncommitted edits",
+        f"nothing was applied to the tree ({store}), and no tuning header has uncommitted changes",
         "Name what to compare with: --base REVISION, --base FOLDER, or --base VERSION",
     )
 
 
-# The trees on which results were measured, if available, and whether base is theirs.
+# What a review says of inputs that no benchmark measures.
 
 
-def with_base_checks(
-    session: Session, workloads: Sequence[ScoredWorkload], arch: str
-) -> tuple[ScoredWorkload, ...]:
-    """Checks whether base was what the tree selects, for workloads of several versions."""
-    other_versions = [*chain.from_iterable(of_versions(workloads, session.cub.release).values())]
-    if not other_versions:
-        return tuple(workloads)
-    names = headers_of(other_versions, session.cub.bindings)
-    _, _, compiler = open_tree(session.cub, names, progress=session.progress)
-    return with_measured_bases(session, workloads, compiler, arch)
+def review_inputs(
+    change: TreeChange, different: Sequence[Differing], progress: Progress | None
+) -> InputDelta:
+    """Compares all inputs, and calls of no benchmark; says where no benchmark measures them."""
+    toolchain = compiler_of(change.after.cub)
+    if isinstance(toolchain, LibraryCompiler) or not change.contents:
+        return InputDelta()
+    before, after = (Side.of(side.cub.include_folders) for side in (change.before, change.after))
+    version = change.after.cub.bindings
+    delta = compare_all_inputs(change.contents, (before, after), version, toolchain, progress)
+    if change.base.plan is not None:
+        return replace(delta, changes=judge_inputs(change.base.plan, delta.changes))
+    rows = [
+        (row, headers_of_benchmarks([row.benchmark], version)) for row in different if row.after
+    ]
+    measured = {
+        (header, row.arch, frozenset(_pairs(row))) for row, names in rows for header in names
+    }
+    changes = []
+    for item in delta.changes:
+        pairs = frozenset(item.values.values())
+        leaks = dict.fromkeys(
+            known_arch(arch)
+            for arch in ([] if item.examples else item.archs)
+            if (item.header, arch, pairs) not in measured
+        )
+        changes.append(item.model_copy(update={"leaks": tuple(leaks)}))
+    return replace(delta, changes=tuple(changes))
 
 
-def with_measured_bases(
-    session: Session,
-    workloads: Sequence[ScoredWorkload],
-    compiler: Compiler,
-    arch: str,
-    measured_on: str | None = None,
-) -> tuple[ScoredWorkload, ...]:
-    """Does the same for an open tree."""
-    version = session.cub.release
-    other_versions = chain.from_iterable(of_versions(workloads, version).values())
-    trees = measured_trees(session, measured_on, {workload.cccl for workload in other_versions})
-    return with_bases(workloads, compiler, version, trees, arch)
+def _pairs(row: Differing) -> Iterator[str]:
+    before, after = row.before or {}, row.after or {}
+    return (f"{spell(before[name])} → {spell(after[name])}" for name in row.changed)
 
 
-def headers_of(results: Sequence[ScoredWorkload], version: str) -> tuple[str, ...]:
-    """Returns the headers that decide the benchmarks; all headers if a benchmark is not bound."""
-    return headers_of_benchmarks({workload.algorithm for workload in results}, version)
-
-
-def headers_of_benchmarks(names_of_benchmarks: Collection[str], version: str) -> tuple[str, ...]:
-    """Returns the headers that decide the named benchmarks."""
-    names = set()
-    for algorithm in bound(version):
-        sites = {b.site for b in algorithm.benchmarks if b.name in names_of_benchmarks}
-        names |= {site.header for site in algorithm.sites if site.name in sites}
-    return tuple(sorted(names))
-
-
-def measured_trees(
-    session: Session, measured_on: str | None, cccl: Collection[str]
-) -> dict[str, Compiler]:
-    """Returns compilers for the trees that were measured, by version, if available."""
-    compilers: dict[str, Compiler] = {}
-    for version in sorted(set(map(version_of, cccl))):
-        if measured_on is not None:
-            tree = other_tree(session, measured_on)
-        elif version == session.cub.release:
-            continue
-        else:
-            try:
-                tree = trees.find(version, Path.cwd())
-            except InputError:
-                continue
-        _, compilers[version] = open_compiler(read_tree(tree), progress=session.progress)
-    return compilers
+def all_compared(change: TreeChange, inputs: InputDelta) -> set[str]:
+    """Returns the changed headers whose differing code was all compared."""
+    return {
+        name
+        for name in inputs.headers & change.contents.keys()
+        if not changes_elsewhere(name, *change.contents[name])
+    }

@@ -8,20 +8,20 @@ from pathlib import Path
 from policygen import trees
 from policygen.app.change import Base, read_before
 from policygen.app.filters import Filter, parse_archs
-from policygen.app.reading import CodeMaker, ReadTree, nvcc_maker, read_tree
 from policygen.app.resolve import ask_values
 from policygen.app.session import Session
-from policygen.errors import InputError, Problems
+from policygen.errors import InputError, Problems, plural
 from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
 from policygen.model.machine_code import Units
 from policygen.model.plans import Plan
-from policygen.model.selection import EntryPlace, Resolution, ResolvedRow, Spot
+from policygen.model.selection import EntryPlace, ResolvedRow, Spot
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.model.workload import Point, in_words, point_of
+from policygen.model.workload import Point, in_words
 from policygen.paths import cache_folder, nearby
 from policygen.proof.changes import Touched, touched
+from policygen.proof.kernel_build import CodeMaker
 from policygen.proof.kernel_calls import (
     Checkout,
     DeviceCall,
@@ -32,13 +32,13 @@ from policygen.proof.kernel_calls import (
     sources,
     without_call,
 )
-from policygen.proof.kernel_comparison import compile_sides
+from policygen.proof.kernel_comparison import compile_sides, nvcc_maker
 from policygen.proof.kernel_units import KernelCompiler, left_alone, tuned, unread, workers
 from policygen.proof.lexemes import first_difference
+from policygen.proof.reading import ReadTree, read_tree
 from policygen.proof.sites import nothing_bound
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import Workload
-from policygen.report.console import plural
 from policygen.steps import Progress
 from policygen.trees.files import changed_files
 
@@ -101,7 +101,7 @@ def choose_compiles(
     if not (before or after) and (chosen.named or (chosen.axes and headers)):
         selected_headers = frozenset() if chosen.named else headers or frozenset()
         if reasons := _not_compilable(cub, selection, chosen):
-            raise InputError("nothing that is asked for can be compiled", "\n  ".join(reasons))
+            raise InputError("none of the chosen workloads can be compiled", "\n  ".join(reasons))
         raise nothing_bound(cub.bindings, chosen.pattern, chosen.axes, selected_headers)
     remarks += _not_compilable(cub, selection, chosen)
     if not archs or EARLIER in archs:
@@ -109,7 +109,7 @@ def choose_compiles(
     if base and base.index:
         if base.index.units != chosen.units:
             raise InputError(
-                f"{base.label}: they are of {_UNIT_WORDS[base.index.units]}",
+                f"{base.label}: the dumps are of {_UNIT_WORDS[base.index.units]}",
                 "Compare them with --benchmarks."
                 if chosen.checkout is None
                 else "Compare them without --benchmarks.",
@@ -118,7 +118,7 @@ def choose_compiles(
         after = {point: unit for point, unit in after.items() if point in points}
     selected_archs = _archs(cub, base, archs, maker, headers)
     if base and base.index and not any((p, a) in base.dumps for p in after for a in selected_archs):
-        raise InputError(f"{base.label}: the dumps hold nothing of what is asked")
+        raise InputError(f"{base.label}: the dumps contain none of the chosen workloads")
     all_points = dict.fromkeys([*after, *before])
     spots = tuple((point, arch) for arch in selected_archs for point in all_points)
     return Compiles(
@@ -145,7 +145,10 @@ def narrowed(compiles: Compiles, progress: Progress | None) -> Compiles:
     remarks = compiles.remarks
     if skipped:
         share = f"{skipped:,} of {len(compiles.spots):,} workloads, times architectures,"
-        remarks += (f"{share} are not compiled, as no change touches them (--all): {touch.known}",)
+        remarks += (
+            f"{share} are not compiled, because no change touches them (--all compiles them):"
+            f" {touch.known}",
+        )
     return replace(
         compiles, spots=spots, remarks=remarks, changed=len(first), untouched=skipped, meant=planned
     )
@@ -199,7 +202,7 @@ def _changed_headers(cub: Cub, base: Base | None) -> tuple[frozenset[str] | None
         return frozenset(path.name for path in changed), []
     files = plural(len(outside), "file differs", "files differ")
     return None, [
-        f"{files} that are no tuning headers ({nearby(outside[0])}): any benchmark may be affected"
+        f"{files} that are not tuning headers ({nearby(outside[0])}): any benchmark may be affected"
     ]
 
 
@@ -217,8 +220,8 @@ def _archs(
             f"{arch}: {maker.refusals[arch]}" for arch in unsupported if arch in maker.refusals
         ]
         raise InputError(
-            f"this {maker.compiler} does not compile for {', '.join(unsupported)}",
-            "\n  ".join([f"It compiles for {', '.join(maker.archs)}.", *reasons]),
+            f"this {maker.compiler} does not support {', '.join(unsupported)}",
+            "\n  ".join([f"It supports {', '.join(maker.archs)}.", *reasons]),
         )
     if not requested and base and base.index:
         selected |= {arch for _, arch in base.dumps}
@@ -281,7 +284,7 @@ def meant(plan: Plan | None) -> frozenset[Spot]:
     """Returns the workloads for which a plan wrote different values; their code should differ."""
     if plan is None:
         return frozenset()
-    written = {(action.point, plan.options.arch) for action in plan.actions if action.written}
+    written = {(action.point, plan.options.arch) for action in plan.written}
     return frozenset(
         written | {(reached.point, reached.arch) for reached in plan.reached if not reached.kept}
     )
@@ -335,12 +338,7 @@ def _affected_families(
     before: ReadTree, after: ReadTree, entries: Sequence[Touched]
 ) -> tuple[Family, ...]:
     """Returns the families of touched entries, and those with entries that inherit from them."""
-    families = [
-        family
-        for side in (before, after)
-        for header in side.headers
-        for family in (*header.families, *header.selectors)
-    ]
+    families = [*_families(before), *_families(after)]
     names = frozenset(entry.family.name for entry in entries)
     while (
         inheriting := {f.name for f in families if any(_inherits(e, names) for e in f.entries)}
@@ -376,7 +374,7 @@ def _resolve_sides(
         resolution, errors = ask_values(side, where, progress=progress)
         if errors or resolution.unresolved:
             return None
-        rows_by_side.append(_rows_by_spot(resolution))
+        rows_by_side.append({(row.point, row.arch): row for row in resolution.rows})
     old, new = rows_by_side
     spots = frozenset(old.keys() | new.keys())
     changed = frozenset(spot for spot in spots if _values(old, spot) != _values(new, spot))
@@ -390,10 +388,6 @@ def _resolve_sides(
     return changed, decided - changed, spots
 
 
-def _rows_by_spot(resolution: Resolution) -> Mapping[Spot, ResolvedRow]:
-    return {(point_of(row.benchmark, row.workload), row.arch): row for row in resolution.rows}
-
-
 def _values(rows: Mapping[Spot, ResolvedRow], spot: Spot) -> object:
     return rows[spot].values if spot in rows else None
 
@@ -405,12 +399,15 @@ def _touched_places(
     places = {EntryPlace.of(f, e) for f, e in _touched_entries(side, entries)}
     heirs = {
         EntryPlace.of(family, entry)
-        for header in side.headers
-        for family in (*header.families, *header.selectors)
+        for family in _families(side)
         for entry in family.entries
         if _inherits(entry, names)
     }
     return frozenset(places | heirs)
+
+
+def _families(side: ReadTree) -> list[Family]:
+    return [f for header in side.headers for f in (*header.families, *header.selectors)]
 
 
 def _touched_entries(side: ReadTree, entries: Sequence[Touched]) -> list[tuple[Family, Entry]]:
@@ -420,8 +417,7 @@ def _touched_entries(side: ReadTree, entries: Sequence[Touched]) -> list[tuple[F
     }
     return [
         (family, entry)
-        for header in side.headers
-        for family in (*header.families, *header.selectors)
+        for family in _families(side)
         for entry in family.entries
         if id(entry) in touched_ids
     ]
@@ -440,15 +436,15 @@ def _explain_scope(
     entries: Sequence[Touched], unaffected: Sequence[str], queried: Sequence[str]
 ) -> str:
     words = [
-        f"but for {plural(len(entries), 'entry', 'entries')} the headers are the same code on both"
-        " sides"
+        f"apart from {plural(len(entries), 'entry', 'entries')}, the headers have the same code on"
+        " both sides"
     ]
     if unaffected:
         names = ", ".join(sorted(unaffected, key=arch_number))
         words.append(f"no policy of {names} reads their family")
     if queried:
         names = ", ".join(sorted(queried, key=arch_number))
-        words.append(f"on {names} the compiler says which entry decides, and with which values")
+        words.append(f"on {names} the compiler reports which entry decides, and its values")
     return "; ".join(words)
 
 
@@ -498,7 +494,7 @@ def find_changed_code(
     spots = [spot for spot in compiles.spots if where.pattern.match(spot[0][0])]
     if len(spots) > MANY:
         amount = plural(len(spots), "workload is", "workloads are")
-        session.note(f"{amount} compiled before and after: -R and -a choose among them")
+        session.note(f"{amount} compiled before and after; choose among them with -R and -a")
     with workers(jobs) as executor:
         folder: Path = cache_folder()
         compiler = KernelCompiler(maker.tools, folder, executor, session.progress)
@@ -513,7 +509,7 @@ def find_changed_code(
         elif workloads := _workload_pair(compiles, point):
             different[point] = workloads
         else:
-            refused[point] = f"one side alone has {in_words(point[0], dict(point[1]))}"
+            refused[point] = f"only one side has {in_words(point[0], dict(point[1]))}"
     code = ChangedCode(different, tuple(unchanged), refused, compiles.remarks)
     if not different or not compiles.headers:
         return code  # other files may decide anything
@@ -522,7 +518,7 @@ def find_changed_code(
     resolution, errors = ask_values(after, Filter(archs=(arch,)), progress=session.progress)
     if errors or resolution.unresolved:
         return code
-    rows = {point_of(row.benchmark, row.workload): row.entry for row in resolution.rows}
+    rows = {row.point: row.entry for row in resolution.rows}
     changed = touched(read_before(base, names).headers, after.headers)
     scores = {
         change.place: change.after.scores[0]

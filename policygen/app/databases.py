@@ -1,17 +1,24 @@
 """Commands about tuning databases: what they hold, how good the variants are, which to choose."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from policygen.app.filters import parse_regex
-from policygen.app.inputs import Inputs, ResultFiles, check_other, nothing_matches, open_inputs
-from policygen.app.session import Note, tell_warnings
+from policygen.app.filters import EVERYTHING, Filter, parse_regex
+from policygen.app.inputs import ResultFiles, check_other, nothing_matches, open_inputs
 from policygen.errors import InputError, listed
-from policygen.model.databases import ComparedWorkload, DbCompare, SideFiles
+from policygen.gpu.finalists import MOST_ROWS
+from policygen.gpu.kernel_matrix import kernel_matrices
+from policygen.gpu.search_report import report_workloads
+from policygen.model.databases import (
+    DbCompare,
+    RatioPanel,
+    SideFiles,
+    WorkloadPlot,
+)
+from policygen.model.measured import KernelMatrix, StrategyMatrix
 from policygen.model.results import (
     DbCoverage,
     DbExport,
@@ -21,25 +28,13 @@ from policygen.model.results import (
     MergeReport,
     Rules,
     RunKey,
-    ScoredWorkload,
 )
+from policygen.model.searches import SearchReport
 from policygen.model.workload import BASE
-from policygen.outputs import write_output
-from policygen.planning.measured import related
-from policygen.report.agreement_views import render
-from policygen.report.plots import (
-    FORMATS,
-    RatioPanel,
-    check_suffix,
-    pairs_plot,
-    ratio_plot,
-    score_map,
-)
 from policygen.results.agreement import NOT_BOTH, Terms, compare_cases, lone
-from policygen.results.cases import Case, split
-from policygen.results.choice import IsWritable, held_back
-from policygen.results.contents import cover, describe, file_sha256
-from policygen.results.database import expand
+from policygen.results.cases import Case
+from policygen.results.contents import cover, describe
+from policygen.results.database import expand, open_database
 from policygen.results.decisions import ChosenFrom, ChosenRow, Store
 from policygen.results.export import export, point_samples, score_cells
 from policygen.results.imported import check_alike
@@ -47,7 +42,6 @@ from policygen.results.merge import merge
 from policygen.results.ranking import Warnings, open_cases, rank
 from policygen.results.samples import Decoder
 from policygen.results.score import SampleReader, score_case
-from policygen.results.together import Together, choose_next, choose_together
 
 Told = DbTop | DbCoverage | DbInfo
 """Documents about databases that carry warnings."""
@@ -95,9 +89,7 @@ def _keep_choices(path: Path, document: DbTop) -> None:
     rows = [
         ChosenRow(
             chosen_at=now,
-            sources=tuple(
-                ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in workload.databases
-            ),
+            sources=tuple(map(ChosenFrom.of, workload.databases)),
             algorithm=workload.algorithm,
             workload=workload.workload,
             gpu=workload.gpu,
@@ -127,7 +119,7 @@ def cover_spaces(results: ResultFiles) -> DbCoverage:
 def describe_databases(results: ResultFiles) -> DbInfo:
     """Describes what databases hold, and how long the search took."""
     if results.where.axes:
-        raise InputError("db info takes no -a", "It shows all axes with their values.")
+        raise InputError("db info takes no -a", "It lists all axes with their values.")
     document = describe(expand(results.files), parse_regex(results.where.regex))
     if results.where.regex and not any(database.tables for database in document.databases):
         raise nothing_matches(results.where, results.files)
@@ -155,7 +147,7 @@ class MeasuredWhere:
 ANYWHERE = MeasuredWhere()
 
 
-# Merging, exporting, and plotting databases.
+# Merging and exporting databases, and what their plots show.
 
 
 def merge_databases(files: Sequence[str], out: Path, *, force: bool = False) -> MergeReport:
@@ -167,21 +159,24 @@ def export_rows(files: Sequence[str], out: Path) -> DbExport:
     """Writes all rows as one flat table, .csv or .parquet."""
     kind = KINDS.get(out.suffix.lower())
     if kind is None:
-        raise InputError(f"{out}: a table is written to .csv or .parquet")
+        raise InputError(f"{out}: the name of an export must end with .csv or .parquet")
     paths = expand(files)
     rows = export(paths, out, kind=kind)
     return DbExport(out=str(out), databases=tuple(map(str, paths)), rows=rows)
 
 
-def plot_workload(
+def workload_plot(
     results: ResultFiles,
     out: Path,
     *,
     variants: Sequence[str] = (),
     parameters: str | None = None,
     measured: MeasuredWhere = ANYWHERE,
-) -> DbPlot:
-    """Plots the ratios of variants to base, or their scores over two `parameters`: `ipt,tpb`."""
+) -> WorkloadPlot:
+    """Reads what a plot shows: ratios of variants to base, or scores over `parameters`: `ipt,tpb`.
+
+    `out` is where the plot is to be written.
+    """
     check_other(out, results)
     warnings = Warnings()
     pattern, chosen = results.where.pattern, results.where.values
@@ -194,33 +189,33 @@ def plot_workload(
             raise nothing_matches(results.where, results.files)
         case = _single_case(matching)
         scores = score_case(case, files.declared)
-        where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
-        title = f"{case.algorithm}[{where}] on {case.key.gpu}"
-        if parameters:
-            x, comma, y = parameters.partition(",")
-            if not comma:
-                raise InputError(f"--map {parameters!r} is not of the form X,Y")
-            cells = score_cells(scores, x, y)
-            score_map(title, x, y, cells, out)
-            details: dict[str, Any] = {"parameters": (x, y), "variants": (), "panels": len(cells)}
-        else:
-            names = [case.variants[index] for index in scores.index]
+        plotted: tuple[str, ...] = ()
+        panels: tuple[RatioPanel, ...] = ()
+        cells: Mapping[tuple[int, int], float] = {}
+        x, comma, y = (parameters or "").partition(",")
+        if not parameters:
+            names = scores.names
             plotted = tuple(variants) or tuple(name for name in names if name != BASE)[:1]
             with Decoder() as decoder:
-                samples = point_samples(case, plotted, SampleReader(case, decoder, warnings.add))
-            ratio_plot(
-                title, [RatioPanel(p.row, p.column, p.base, p.variants) for p in samples], out
-            )
-            details = {"parameters": None, "variants": plotted, "panels": len(samples)}
-        return DbPlot(
+                panels = point_samples(case, plotted, SampleReader(case, decoder, warnings.add))
+        elif comma:
+            cells = score_cells(scores, x, y)
+        else:
+            raise InputError(f"--map {parameters!r} is not of the form X,Y")
+        where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
+        document = DbPlot(
             out=str(out),
             algorithm=case.algorithm,
             workload=dict(case.workload),
             databases=tuple(n for p in case.files for n in files.made.get(p, (p,))),
+            parameters=(x, y) if parameters else None,
+            variants=plotted,
+            panels=len(panels) or len(cells),
             warnings=warnings.all,
             measured_on=case.key,
-            **details,
         )
+    title = f"{case.algorithm}[{where}] on {case.key.gpu}"
+    return WorkloadPlot(title, document, panels, cells)
 
 
 def _single_case(cases: Sequence[Case]) -> Case:
@@ -234,68 +229,11 @@ def _single_case(cases: Sequence[Case]) -> Case:
     suffix = f"\n    and {len(cases) - 10} more" if len(cases) > 10 else ""
     same_workload = len({(case.algorithm, *case.workload.values()) for case in cases}) == 1
     raise InputError(
-        f"{len(cases)} workloads match, a plot shows one:{names}{suffix}",
-        "They differ in what they were measured on: choose with --gpu, --ctk and --cccl."
+        f"{len(cases)} workloads match, but a plot shows one:{names}{suffix}",
+        "They were measured on different GPUs or versions: choose with --gpu, --ctk and --cccl."
         if same_workload
-        else "Choose one with -R and -a, such as -a 'T{ct}=I32'.",
+        else "Choose one with -R and -a, for example -a 'T{ct}=I32'.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Open input files with their ranking."""
-
-    files: Inputs
-    top: DbTop
-    rules: Rules
-    left_out: tuple[ScoredWorkload, ...] = ()
-    """Workloads that -R and -a exclude. Their results for a shared entry still count."""
-
-    def workloads(self, version: str) -> tuple[ScoredWorkload, ...]:
-        """Returns the selected workloads, and those that may share an entry with them."""
-        selected = self.top.workloads
-        return (*selected, *related(selected, self.left_out, version))
-
-    def choose(self, workloads: Sequence[ScoredWorkload]) -> Together:
-        """Chooses one variant for several workloads."""
-        files = self.files
-        return choose_together(
-            files.databases, workloads, self.rules, files.declared, files.confirm
-        )
-
-    def next_best(self, workloads: Sequence[ScoredWorkload], can: IsWritable) -> Together:
-        """Chooses again among the variants that can be expressed."""
-        files, rules = self.files, self.rules
-        return choose_next(files.databases, workloads, can, rules, files.declared, files.confirm)
-
-
-# Ranked variants of open databases.
-
-
-@contextmanager
-def ranked(results: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
-    """Ranks the variants of databases and keeps the databases open."""
-    if not results.files:
-        raise InputError("no database is given", "Name one: --db cccl_meta_bench.db")
-    with open_inputs(results) as files:
-        top = rank(
-            files.databases,
-            top=rules.candidates + 1,
-            rules=rules,
-            declared=files.declared,
-            confirm_with=files.confirm,
-        )
-        tell_warnings(top.warnings, note)
-        workloads = [results.told(workload) for workload in top.workloads]
-        selected, left_out = split(workloads, results.where.pattern, results.where.values)
-        if not selected:
-            raise nothing_matches(results.where, results.files)
-        checked = tuple(held_back(workload, rules) for workload in selected)
-        yield Ranked(files, top.model_copy(update={"workloads": checked}), rules, left_out)
-
-
-PAGE = ".html"
-PICTURES = frozenset({".eps", ".gif", ".jpeg", ".jpg", ".pdf", ".ps", ".webp"})
 
 
 # Comparing two databases: two GPUs, two searches, or a search and its repeat.
@@ -323,43 +261,21 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
             a=_side(a, a_cases),
             b=_side(b, b_cases),
             rules=rules,
-            workloads=tuple(_with_given_files(workload, first, second) for workload in compared),
+            workloads=tuple(
+                # Database paths become the files that the user gave.
+                row.model_copy(update={"a": first.named(row.a), "b": second.named(row.b)})
+                for row in compared
+            ),
             only_a=lone(a_cases, compared),
             only_b=lone(b_cases, compared),
             warnings=warnings.all,
         )
 
 
-def is_plot(out: Path) -> bool:
-    """Returns whether a file is a plot or a page with a plot.
-
-    Raises an error for other image formats.
-    """
-    suffix = out.suffix.lower()
-    if suffix in PICTURES:
-        check_suffix(out)
-    return suffix in {*FORMATS, PAGE}
-
-
-def plot_comparison(document: DbCompare, out: Path, *, force: bool = False) -> None:
-    """Plots B's scores over A's, one panel per workload. An .html page has all results."""
-    if out.suffix.lower() == PAGE:
-        write_output(out, render(document).encode("utf-8", "surrogateescape"), force=force)
-    else:
-        pairs_plot(document, out)
-
-
 def _side(results: ResultFiles, cases: tuple[Case, ...]) -> SideFiles:
     keys = {tuple(case.key.model_dump().values()): case.key for case in cases}
     files = tuple(map(str, expand(results.files)))
     return SideFiles(databases=files, keys=tuple(keys[key] for key in sorted(keys)))
-
-
-def _with_given_files(
-    workload: ComparedWorkload, first: Inputs, second: Inputs
-) -> ComparedWorkload:
-    """Replaces database paths by the files that the user gave."""
-    return workload.model_copy(update={"a": first.named(workload.a), "b": second.named(workload.b)})
 
 
 def _nothing_common(
@@ -387,3 +303,55 @@ def _names(cases: tuple[Case, ...]) -> str:
         f"{case.algorithm}[{', '.join(f'{name}={value}' for name, value in case.workload.items())}]"
         for case in cases
     )
+
+
+# What searches and measurements left in databases.
+
+
+def report_search(results: ResultFiles, rules: Rules | None = None) -> SearchReport:
+    """Reports what searches or measurements found for each workload, and how."""
+    rules, where, warnings = rules or Rules(), results.where, Warnings()
+    with open_inputs(results) as files:
+        ranked = rank(
+            files.databases,
+            pattern=where.pattern,
+            axes=where.values,
+            top=MOST_ROWS + 1,
+            rules=rules,
+            declared=files.declared,
+        )
+        for warning in ranked.warnings:
+            warnings.add(warning)
+        scored = [results.reported(workload) for workload in ranked.workloads]
+        workloads, sessions, other_sessions = report_workloads(
+            files.databases, scored, files.declared, where.pattern, where.values, warnings
+        )
+    if not workloads and not warnings.all:
+        raise nothing_matches(where, results.files)
+    return SearchReport(
+        databases=tuple(
+            name for p in files.databases for name in files.made.get(str(p), (str(p),))
+        ),
+        rules=rules,
+        sessions=sessions,
+        other_sessions=other_sessions,
+        workloads=tuple(map(files.named, workloads)),
+        warnings=warnings.all,
+    )
+
+
+def strategy_matrix(
+    files: Sequence[str], where: Filter = EVERYTHING, by: str | None = None
+) -> StrategyMatrix:
+    """Compares the values of a parameter, using the best variant of each value at each size."""
+    paths = expand(files)
+    kernels: list[KernelMatrix] = []
+    for path in paths:
+        with open_database(path) as database:
+            kernels += kernel_matrices(database, where.pattern, by)
+    if not kernels:
+        raise InputError(
+            f"{', '.join(map(str, paths))} contains no measurements of your own kernels",
+            "policygen measure --workload kernel.toml --all --db FILE measures all its variants.",
+        )
+    return StrategyMatrix(databases=tuple(map(str, paths)), kernels=tuple(kernels))

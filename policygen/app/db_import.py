@@ -1,11 +1,10 @@
 """Imports results of other tuners as a database."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from policygen.app.filters import EVERYTHING, parse_target
 from policygen.app.resolve import resolve_workloads
@@ -13,38 +12,35 @@ from policygen.app.session import open_session
 from policygen.bindings.load import bindings, library_types
 from policygen.bindings.words import gpu_arch
 from policygen.errors import InputError, PolicygenError, listed, together
+from policygen.libraries import parts
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
 from policygen.model.databases import (
     DbImport,
-    ImportedFailure,
-    ImportedFile,
-    ImportedLeftOut,
-    ImportedParameter,
-    ImportedWorkload,
 )
 from policygen.model.trees import Cub
 from policygen.model.tuning import spell
-from policygen.model.workload import BASE, Point, point_of
+from policygen.model.workload import Point, point_of
 from policygen.opening import read_document
 from policygen.results.database import expand
 from policygen.results.tuners import kernel_tuner, t4
 from policygen.results.tuners.documents import TunedFile, TunerFormat
+from policygen.results.tuners.import_documents import (
+    about,
+    kernel_import_document,
+    suite_import_document,
+)
 from policygen.results.tuners.kernels import TunedFacts, gather, write_kernels
-from policygen.results.tuners.points import NumberedSpace, TunedKernel
+from policygen.results.tuners.points import TunedKernel
 from policygen.results.tuners.suites import (
     Current,
-    LeftOut,
     LibraryParameters,
-    RefusedRun,
     SuiteFacts,
-    TunedSuite,
     gather_suite,
     knows_nothing,
     suite_arch,
     suite_gpu,
     suite_sizes,
 )
-from policygen.rocprim import google_benchmark, primbench, tuner_cache
 from policygen.untrusted import is_visible, visible
 
 LETTERS = 60
@@ -100,7 +96,7 @@ def import_results(
     ):
         if len(text) > LETTERS or not all(map(is_visible, text)):
             raise InputError(
-                f"{option} {visible(text[:LETTERS])!r} is no version", f"Such as: {example}"
+                f"{option} {visible(text[:LETTERS])!r} is not a version", f"For example: {example}"
             )
     tuned = read_tuned(paths)
     if any(file.library for file in tuned):
@@ -125,12 +121,12 @@ def _import_suite(
     """Imports results of a library's benchmarks, which name themselves."""
     if kernel_file := next((file for file in tuned if not file.library), None):
         raise InputError(
-            f"{kernel_file.path}: is of a kernel of one's own, and other files are of a library",
-            "Import each into a database of its own.",
+            f"{kernel_file.path}: is for your own kernel, but other files are for a library",
+            "Import each into its own database.",
         )
     if overrides.name or overrides.types:
         option = "--name" if overrides.name else "--type"
-        raise InputError(f"{option}: files of a library say it themselves", "Leave it out.")
+        raise InputError(f"{option}: files of a library already state it", "Omit it.")
     arch = suite_arch(tuned, parse_target(overrides.archs) if overrides.archs else "")
     gpu = suite_gpu(tuned, overrides.gpu, arch)
     suite_sizes(tuned, overrides.size)
@@ -155,9 +151,7 @@ def _arch(kernel: TunedKernel, overrides: ImportedAs) -> str:
         return parse_target(overrides.archs)
     if arch := gpu_arch(kernel.gpu):
         return arch
-    raise InputError(
-        f"policygen does not know of which architecture {kernel.gpu} is", "Say it: --arch sm90"
-    )
+    raise InputError(f"the architecture of {kernel.gpu} is unknown", "Name it: --arch sm90")
 
 
 # Bindings and tree entries for results that a library's own tools wrote.
@@ -230,176 +224,6 @@ def _find_binding(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]
     return None
 
 
-REASONS = 40
-"""Maximum number of reasons to list for failed configurations or omitted workloads."""
-NAMED = 3
-"""Configurations to name for each reason."""
-About = Mapping[str, Any]
-
-
-# The import's result document: of one kernel, or of a library's benchmarks.
-
-
-def about(out: Path, arch: str, ctk: str, cccl: str) -> About:
-    """Returns the fields shared by every import document."""
-    return {"out": str(out), "arch": arch, "ctk": ctk, "cccl": cccl}
-
-
-def kernel_import_document(kernel: TunedKernel, shared_fields: About) -> DbImport:
-    """Builds the document for an import of one kernel."""
-    refused = [
-        RefusedRun(point.label, "", point.failure)
-        for point in kernel.points
-        if point.failure is not None
-    ]
-    files = [_file(file, kernel.sizes[index]) for index, file in enumerate(kernel.files)]
-    parameters = _parameters(kernel.space, kernel.algorithm)
-    return DbImport(**shared_fields, **_merged_fields([kernel], files, parameters, refused))
-
-
-def suite_import_document(
-    suite: TunedSuite, tuned: Sequence[TunedFile], shared_fields: About
-) -> DbImport:
-    """Builds the document for an import of a library's benchmarks."""
-    by_path: dict[Path, list[TunedFile]] = {}
-    for file in tuned:
-        by_path.setdefault(file.path, []).append(file)
-    sizes = {
-        file.path: kernel.sizes[index]
-        for kernel in suite.kernels
-        for index, file in enumerate(kernel.files)
-    }
-    files = [
-        _file(parts[0], sizes.get(path) or parts[0].size or "").model_copy(
-            update={
-                "kernel": parts[0].kernel if len({part.kernel for part in parts}) == 1 else None,
-                "configurations": sum(len(part.entries) for part in parts),
-            }
-        )
-        for path, parts in by_path.items()
-    ]
-    spaces = {kernel.algorithm: kernel.space for kernel in suite.kernels}
-    parameters = [
-        parameter for name, space in spaces.items() for parameter in _parameters(space, name)
-    ]
-    joined = _merged_fields(suite.kernels, files, parameters, suite.refused)
-    left_out = tuple(_left_out(suite.left_out))
-    return DbImport(**shared_fields, **joined, library=tuned[0].library, left_out=left_out)
-
-
-def _merged_fields(
-    kernels: Sequence[TunedKernel],
-    files: Sequence[ImportedFile],
-    parameters: Sequence[ImportedParameter],
-    refused: Sequence[RefusedRun],
-) -> dict[str, Any]:
-    """Returns the fields of the first kernel, with counts summed over all kernels."""
-    first = kernels[0]
-    workloads = tuple(map(_workload, kernels))
-    failures = list(_failures(refused))
-    measured = [point for kernel in kernels for point in kernel.points if point.failure is None]
-    return {
-        "algorithm": first.algorithm,
-        "gpu": first.gpu,
-        "workload": dict(first.workload),
-        "base": first.base,
-        "base_values": workloads[0].base_values,
-        "sizes": tuple(dict.fromkeys(size for kernel in kernels for size in kernel.sizes.values())),
-        "variants": sum(workload.variants for workload in workloads),
-        "rows": len(measured),
-        "without_samples": sum(workload.without_samples for workload in workloads),
-        "joined": sum(point.repeats - 1 for point in measured),
-        "warmup": first.warmup,
-        "copies": sum(kernel.copies for kernel in kernels),
-        "parameters": tuple(parameters),
-        "files": tuple(files),
-        "failures": tuple(failures[:REASONS]),
-        "other_failures": len(failures[REASONS:]),
-        "workloads": workloads,
-    }
-
-
-def _workload(kernel: TunedKernel) -> ImportedWorkload:
-    measured = [point for point in kernel.points if point.failure is None]
-    relative_deviations = [
-        point.deviation / point.center for point in measured if point.deviation is not None
-    ]
-    return ImportedWorkload(
-        algorithm=kernel.algorithm,
-        workload=dict(kernel.workload),
-        base=kernel.base,
-        base_from=kernel.base_from,
-        base_values={} if kernel.base == BASE else kernel.space.spelled(kernel.base),
-        sizes=tuple(dict.fromkeys(kernel.sizes.values())),
-        variants=len({point.label for point in measured} - {BASE}),
-        rows=len(measured),
-        without_samples=sum(point.samples is None for point in measured),
-        deviation=max(relative_deviations, default=None),
-    )
-
-
-def _parameters(space: NumberedSpace, algorithm: str) -> list[ImportedParameter]:
-    return [
-        ImportedParameter(
-            name=parameter.name,
-            algorithm=algorithm,
-            numbered=not parameter.plain,
-            values=dict(parameter.texts),
-        )
-        for parameter in space.parameters
-    ]
-
-
-def _file(file: TunedFile, size: str) -> ImportedFile:
-    return ImportedFile(
-        path=str(file.path),
-        sha256=file.sha256,
-        program=file.program,
-        kernel=file.kernel,
-        device=file.device,
-        size=size,
-        configurations=len(file.entries),
-        notes=file.notes,
-    )
-
-
-def _failures(refused: Iterable[RefusedRun]) -> Iterator[ImportedFailure]:
-    """Groups failures by reason, most frequent first."""
-    runs_by_reason: dict[tuple[str, str], list[RefusedRun]] = {}
-    for run in refused:
-        runs_by_reason.setdefault((run.failure.kind, run.failure.reason), []).append(run)
-    for kind, reason in sorted(runs_by_reason, key=lambda key: (-len(runs_by_reason[key]), key)):
-        runs = runs_by_reason[kind, reason]
-        yield ImportedFailure(
-            kind=kind,
-            reason=reason,
-            count=len(runs),
-            variants=tuple(dict.fromkeys(run.label for run in runs))[:NAMED],
-            places=tuple(dict.fromkeys(run.place for run in runs if run.place))[:NAMED],
-        )
-
-
-def _left_out(omitted: Iterable[LeftOut]) -> Iterator[ImportedLeftOut]:
-    """Groups omitted points by algorithm and reason, sorted by both."""
-    groups: dict[tuple[str, str], list[LeftOut]] = {}
-    for entry in omitted:
-        groups.setdefault((entry.algorithm, entry.reason), []).append(entry)
-    for (algorithm, reason), group in sorted(groups.items(), key=lambda item: item[0]):
-        first = group[0]
-        yield ImportedLeftOut(
-            algorithm=algorithm,
-            reason=reason,
-            count=len(group),
-            workload=dict(first.workload),
-            size=first.size,
-        )
-
-
-FORMATS: tuple[TunerFormat, ...] = (
-    *(tuner_cache, kernel_tuner, t4),
-    *(primbench, google_benchmark),
-)
-"""rocPRIM's caches come first: they are Kernel Tuner caches with additional content."""
 LARGEST = 128 << 20
 """Maximum file size in bytes. A tuner that repeats runs writes about a kilobyte per configuration.
 """
@@ -407,6 +231,16 @@ _T1_KEYS = (b'"ConfigurationSpace"', b'"KernelSpecification"')
 
 
 # Detection and reading of the formats of other tuners.
+
+
+def _formats() -> tuple[TunerFormat, ...]:
+    """Returns all formats, in the order in which they are tried."""
+    of_libraries = list(parts(TunerFormat))
+    return (
+        *(form for form in of_libraries if form.extends),
+        *(kernel_tuner.FORMAT, t4.FORMAT),
+        *(form for form in of_libraries if not form.extends),
+    )
 
 
 def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
@@ -428,16 +262,17 @@ def _read(path: Path) -> list[TunedFile]:
         data = read_document(path, LARGEST)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    for form in FORMATS:
+    for form in _formats():
         if form.is_it(data):
             sha256 = hashlib.sha256(data).hexdigest()
             return [replace(file, sha256=sha256) for file in form.read(path, data)]
     if all(key in data for key in _T1_KEYS):
         raise InputError(
-            f"{path}: describes a kernel (T1), and holds no results", "Import what its run wrote."
+            f"{path}: describes a kernel (T1) and contains no results",
+            "Import the file that its tuning run wrote.",
         )
     raise InputError(
-        f"{path}: no results of a tuner that policygen can import",
-        f"It imports {listed(form.name for form in FORMATS)}; what a file is, its content"
-        " tells. Databases and results of NVBench need no import.",
+        f"{path}: not results of a tuner that policygen can import",
+        f"It imports {listed(form.name for form in _formats())}. Databases and NVBench results"
+        " need no import.",
     )

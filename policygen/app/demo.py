@@ -21,7 +21,7 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
         version = current(trees.headers_folder(Path.cwd()))
         if version is None:
             version = shipped().default
-            yield "Obtain a CUB", ["headers", "fetch", version]
+            yield "Fetch a CUB", ["headers", "fetch", version]
         # A checkout around the current folder would take precedence.
         used = trees.find_any(None, Path.cwd())
         if used is None or used.found != "cub_headers":
@@ -33,18 +33,21 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
     store = ["--store", str(folder / "policygen.db")]
     plan = folder / "plan.json"
     yield (
-        "What was measured (here it is made up), and which variants are worth it?",
+        "Which variants are worth it? (These measurements are invented.)",
         ["db", "choose", "-q", str(database)],
     )
-    yield "What would change, and why? (The scores are made up)", ["plan", *inputs, "-o", str(plan)]
     yield (
-        "Write it: the compiler proves first what it does",
+        "What would change, and why? (The scores are invented.)",
+        ["plan", *inputs, "-o", str(plan)],
+    )
+    yield (
+        "Write the change; the compiler first proves what it does",
         ["apply", "--plan", str(plan), *write_options, *store],
     )
     yield "Prove it again, workload by workload", ["verify-effect", "-v", *tree_option, *store]
     sass = ["verify-sass", "--arch", "sm100", "-a", "T=I8", "-a", "OffsetT=I32"]
-    yield "Is the machine code for a later GPU what it was?", [*sass, *tree_option, *store]
-    yield "Take it back, byte for byte", ["undo", *store]
+    yield "Is the machine code for a later GPU unchanged?", [*sass, *tree_option, *store]
+    yield "Undo it, byte for byte", ["undo", *store]
 
 
 def _is_demo(data: bytes) -> bool:
@@ -53,10 +56,10 @@ def _is_demo(data: bytes) -> bool:
 
 
 def write_database(path: Path) -> None:
-    """Creates the demo database anew."""
+    """Creates a new demo database."""
     if path.exists() and not (path.is_file() and _is_demo(path.read_bytes())):
         raise InputError(
-            f"{path}: exists already, and is no database of the demo",
+            f"{path}: exists already, and is not a database of the demo",
             "Name another folder: --folder FOLDER",
         )
     try:

@@ -4,23 +4,24 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Literal
 
 from policygen import __version__, settings, trees
 from policygen.app.session import STORE, readable_store
-from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
-from policygen.installation import Requirement, add, again, clone, requirements
-from policygen.model.machine import Check, Doctor
-from policygen.model.trees import Cub
+from policygen.errors import MissingToolError, PolicygenError, ProcessError, plural
+from policygen.gpu.measuring_checks import measuring_checks
+from policygen.installation import Requirement, add, again, clone, of_release, requirements
+from policygen.libraries import parts
+from policygen.model.machine import Check, Doctor, failed_check, first_error_line, passed_check
+from policygen.model.trees import CALLED, tree_line
 from policygen.paths import cache_folder, nearby
 from policygen.process import run, which
+from policygen.proof.kernel_build import LibraryKernels
 from policygen.proof.toolchain import Toolchain, compile_trial, find_disassembler, find_toolchain
-from policygen.report.console import plural, tree_line
-from policygen.rocprim.hipcc import ASKED, PROGRAM, Hipcc, find_hipcc
-from policygen.rocprim.hipcc import compile_trial as compile_hip
 from policygen.store.journal import history
 from policygen.trees.fetched import current_tree as current
 from policygen.trees.fetched import differs, fetched
@@ -28,7 +29,7 @@ from policygen.trees.lookup import all_found
 from policygen.trees.manifest import shipped
 
 NEEDED_BY = {
-    "cuda": ("whatever asks the compiler, where there is no CUDA toolkit",),
+    "cuda": ("all commands that run the compiler, if there is no CUDA toolkit",),
     "benchmarks": ("verify-sass --benchmarks",),
     "measure": ("measure",),
     "plot": ("db plot",),
@@ -36,15 +37,34 @@ NEEDED_BY = {
     "dev": ("make test", "make check"),
 }
 """Extra → the commands that need it."""
+RELEASED = (
+    *(f"nvidia-cuda-{name}" for name in ("crt", "cuobjdump", "nvcc", "nvdisasm", "runtime")),
+    "nvidia-nvvm",
+)
+"""Packages that work together if they are of one release of CUDA."""
+NOTHING_TO_MEASURE_ON = 3
+"""An exit status."""
 
 
 def examine(cub: str | None = None) -> Doctor:
     """Runs all checks. Missing tools do not raise errors."""
-    return Doctor(
-        version=__version__,
-        installed="package" if clone() is None else "clone",
-        checks=tuple(_checks(cub)),
-    )
+    return _document(_checks(cub))
+
+
+def examine_measuring() -> Doctor:
+    """Checks what this machine can measure, without changing any setting."""
+    return _document(measuring_checks())
+
+
+def measuring_status(document: Doctor) -> int:
+    """Returns the exit status: 3 if something required is missing, 1 if it is broken, else 0."""
+    states = {check.state for check in document.checks}
+    return NOTHING_TO_MEASURE_ON if "missing" in states else int("broken" in states)
+
+
+def _document(checks: Iterable[Check]) -> Doctor:
+    installed: Literal["clone", "package"] = "package" if clone() is None else "clone"
+    return Doctor(version=__version__, installed=installed, checks=tuple(checks))
 
 
 def _checks(cub: str | None) -> Iterator[Check]:
@@ -78,17 +98,25 @@ def _packages(required: Sequence[Requirement]) -> Check:
 def _extra(extra: str, required: Sequence[Requirement]) -> Check:
     unmet = [requirement for requirement in required if not requirement.fits]
     name, needed_by = f"extra {extra}", NEEDED_BY.get(extra, ())
-    if not unmet:
+    releases = {
+        requirement.name: ".".join(requirement.version.split(".")[:2])
+        for requirement in required
+        if requirement.version and requirement.name.startswith(RELEASED)
+    }
+    mixed = sorted({*releases.values()}) if not unmet else []
+    is_mixed = len(mixed) > 1
+    if not unmet and not is_mixed:
         first, *rest = required
         suffix = f" and {len(rest)} more" if rest else ""
         return passed_check(name, f"{first.name} {first.version}{suffix}", needed_by)
     absent = all(requirement.version is None for requirement in required)
+    detail = "not installed" if absent else _describe_unmet(unmet)
     return Check(
         name=name,
-        state="optional",
-        found="not installed" if absent else _describe_unmet(unmet),
+        state="broken" if is_mixed else "optional",
+        found=f"wheels of CUDA {' and '.join(mixed)} are mixed" if is_mixed else detail,
         needed_by=needed_by,
-        remedy=add(extra),
+        remedy=of_release(releases, releases["nvidia-cuda-nvcc"]) if is_mixed else add(extra),
     )
 
 
@@ -97,7 +125,7 @@ def _describe_unmet(unmet: Sequence[Requirement]) -> str:
     return "; ".join(
         f"no {requirement.name}"
         if requirement.version is None
-        else f"{requirement.name} {requirement.version} where {requirement.asked} is needed"
+        else f"{requirement.name} {requirement.version}, but {requirement.asked} is needed"
         for requirement in unmet
     )
 
@@ -106,7 +134,7 @@ def _settings() -> Check:
     """Reports the settings file. The tree check reports a broken one."""
     if path := settings.named():
         return passed_check("settings", nearby(path))
-    return Check(name="settings", state="optional", found=f"no {settings.NAME} is named")
+    return Check(name="settings", state="optional", found=f"no {settings.NAME} in use")
 
 
 COMPILING = (
@@ -155,10 +183,6 @@ def _fetch() -> str:
     return f"policygen headers fetch {shipped().default}"
 
 
-def _describe_tree(cub: Cub) -> str:
-    return f"{cub.called} {cub.version}, {nearby(Path(cub.root))}"
-
-
 def _fetched(folder: Path) -> Check:
     try:
         versions = fetched(folder, None)
@@ -185,7 +209,8 @@ def _other_trees(kind: str, where: str, folder: Path) -> Check:
         return failed_check(kind, (), error)
     if not cubs:
         return Check(name=kind, state="optional", found=f"none {where}")
-    return passed_check(kind, "; ".join(map(_describe_tree, cubs)))
+    words = (f"{cub.called} {cub.version}, {nearby(Path(cub.root))}" for cub in cubs)
+    return passed_check(kind, "; ".join(words))
 
 
 def _cache() -> Check:
@@ -203,7 +228,7 @@ def _cache() -> Check:
         return Check(
             name="cache",
             state="broken",
-            found=f"{nearby(folder)} cannot be written: {error.strerror or 'it is no folder'}",
+            found=f"{nearby(folder)} cannot be written: {error.strerror or 'it is not a folder'}",
             needed_by=CACHING,
             remedy="export POLICYGEN_CACHE=FOLDER",
         )
@@ -254,7 +279,7 @@ def _store() -> Check:
         return Check(
             name="store",
             state="optional",
-            found=f"{STORE} is not known to be yours: it is not read",
+            found=f"{STORE} may belong to someone else and is not read",
             remedy=f"policygen status --store {STORE}",
         )
     try:
@@ -278,11 +303,9 @@ def _store() -> Check:
 
 
 SASS = ("verify-sass", "review --run-sass", "demo")
-ISA = ("verify-sass of rocPRIM",)
-HIP_REMEDY = "apt-get install hipcc"
 GIT = ("--base REVISION", "--compare REVISION")
 GPU = ("nvidia-smi", "--query-gpu=name,compute_cap,memory.total,driver_version")
-NO_GPU = "no GPU here"
+NO_GPU = "no GPU on this machine"
 SECONDS = 20.0
 """Timeout for a program to print its version."""
 _MIB_PER_GIB = 1024
@@ -310,14 +333,9 @@ def check_tools() -> Iterator[Check]:
     yield probe_check(
         "c++filt", SASS, partial(_program_version, "c++filt"), "apt-get install binutils"
     )
-    yield _hipcc()
+    yield from map(_kernel_compiler, parts(LibraryKernels))
     yield probe_check("git", GIT, partial(_program_version, "git"), "apt-get install git")
     yield _gpu()
-
-
-def passed_check(name: str, detail: str, needed_by: tuple[str, ...] = ()) -> Check:
-    """Builds a check that passed."""
-    return Check(name=name, state="fine", found=detail, needed_by=needed_by)
 
 
 def probe_check(
@@ -330,58 +348,22 @@ def probe_check(
         return failed_check(name, needed_by, error, remedy)
 
 
-def failed_check(
-    name: str, needed_by: tuple[str, ...], error: PolicygenError, remedy: str | None = None
-) -> Check:
-    """Builds a failed check: missing, with its install command, or broken, with the error."""
-    state, message = "broken", str(error)
-    if isinstance(error, MissingToolError):
-        state, message = "missing", f"{error.tool} is missing"
-        # If a variable points to the wrong place, installing something does not help.
-        remedy = error.remedy if "CUDA_HOME)" in error.tool else remedy
-    elif isinstance(error, ProcessError):
-        message, remedy = _first_line(error.stderr), error.remedy or remedy
-    elif isinstance(error, InputError):
-        message, remedy = error.message, error.remedy or remedy
-    return Check.model_validate(
-        {
-            "name": name,
-            "state": state,
-            "found": message.partition("\n")[0],
-            "needed_by": needed_by,
-            "remedy": remedy,
-        }
-    )
-
-
-def _first_line(text: str) -> str:
-    rows = [row.strip() for row in text.splitlines() if row.strip()]
-    return next((row for row in rows if re.search("error|fatal|not found", row)), "".join(rows[:1]))
-
-
 def _compile_kernel(toolchain: Toolchain) -> str:
     compile_trial(toolchain)
-    return f"a kernel compiles for {toolchain.newest}"
+    return f"compiles a kernel for {toolchain.newest}"
 
 
-def _hipcc() -> Check:
-    """Checks the compiler for AMD GPUs. Its absence is no failure, as only one command uses it."""
+def _kernel_compiler(kernels: LibraryKernels) -> Check:
+    """Checks a library's compiler of kernels; only one command fails without it."""
+    name, called, remedy = kernels.compiler, CALLED[kernels.library], kernels.install
+    needed_by = (f"verify-sass of {called}",)
     try:
-        hipcc = find_hipcc()
-    except MissingToolError as error:
-        if error.tool != PROGRAM:
-            return failed_check(PROGRAM, ISA, error, HIP_REMEDY)
-        detail = "no hipcc here; machine code of rocPRIM is not compared without it"
-        return Check(name=PROGRAM, state="optional", found=detail, needed_by=ISA, remedy=HIP_REMEDY)
+        return passed_check(name, kernels.try_out(), needed_by)
     except PolicygenError as error:
-        return failed_check(PROGRAM, ISA, error, HIP_REMEDY)
-    return probe_check(PROGRAM, ISA, partial(_compile_with_hipcc, hipcc), HIP_REMEDY)
-
-
-def _compile_with_hipcc(hipcc: Hipcc) -> str:
-    compile_hip(hipcc)
-    version = f"{hipcc.version} (clang {hipcc.clang_version})"
-    return f"{version}, a kernel compiles for {ASKED}, {nearby(hipcc.path)}"
+        if not isinstance(error, MissingToolError) or error.tool != name:
+            return failed_check(name, needed_by, error, remedy)
+    detail = f"no {name}; without it, machine code of {called} cannot be compared"
+    return Check(name=name, state="optional", found=detail, needed_by=needed_by, remedy=remedy)
 
 
 def _disassembler(toolchain: Toolchain) -> str:
@@ -409,8 +391,8 @@ def _gpu() -> Check:
     try:
         output = run([program, query, "--format=csv,noheader"], limit=SECONDS, install="")
     except PolicygenError as error:
-        message = _first_line(error.stderr) if isinstance(error, ProcessError) else str(error)
-        return absent.model_copy(update={"found": f"nvidia-smi does not answer: {message}"})
+        message = first_error_line(error.stderr) if isinstance(error, ProcessError) else str(error)
+        return absent.model_copy(update={"found": f"nvidia-smi does not respond: {message}"})
     rows = [row for row in output.splitlines() if row.strip()]
     return passed_check("GPU", "; ".join(map(_describe_gpu, rows)), MEASURING) if rows else absent
 

@@ -1,28 +1,28 @@
 """Proves the effect of a change on what is selected: exactly what was intended."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from policygen.app.filters import parse_archs
 from policygen.app.journal import last_apply, record_proof
-from policygen.app.reading import ReadTree, compiler_for, older_compiler, open_tree
 from policygen.app.session import Session
 from policygen.errors import EffectError, UnprovableError
 from policygen.headers.scan import read_changed
 from policygen.model.plans import Plan
 from policygen.model.results import ScoredWorkload
-from policygen.model.selection import Effect, Resolution
+from policygen.model.selection import Effect, InputChange, Resolution
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.paths import nearby
 from policygen.planning import legacy
-from policygen.planning.judge import judge
+from policygen.planning.judge import judge, judge_inputs
 from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
 from policygen.planning.saved import remake_plan, served
+from policygen.proof.all_inputs import InputDelta
 from policygen.proof.oracle import Compiler
 from policygen.proof.outside_inputs import unprovable
-from policygen.report.plan_views import effect_summary
+from policygen.proof.reading import ReadTree, compiler_for, older_compiler, open_tree
 from policygen.steps import Progress
 from policygen.trees.layout import tree_content
 
@@ -35,8 +35,8 @@ def verify_effect(session: Session, arch: str | None = None) -> Effect:
     tree, data, _ = open_tree(session.cub, names, progress=session.progress)
     headers = {name: read_changed(tree.paths[name], before[name]) for name in names}
     after = {name: data[name] for name in names}
-    effect = applied_effect(plan, tree, headers, before, after, progress=session.progress)
-    words, passed = effect_summary(effect), not effect.wrong
+    effect = applied_effect(plan, tree, headers, before, after, session.progress)
+    words, passed = effect.summary, not effect.failures
     record_proof(session.store, session.cub, "verify-effect", words, session.note, passed=passed)
     return effect
 
@@ -47,15 +47,18 @@ def applied_effect(
     headers: Mapping[str, TuningHeader],
     before: Mapping[str, bytes],
     after: Mapping[str, bytes],
-    *,
     progress: Progress | None = None,
-    resolutions: tuple[Resolution, Resolution] | None = None,
+    *,
+    compared: tuple[Resolution, Resolution, InputDelta] | None = None,
 ) -> Effect:
-    """Proves the effect of an applied plan. `headers` are those before the apply."""
+    """Proves the effect of an applied plan. `headers` are those before the apply.
+
+    `compared` are what both sides select, and what differs for all inputs, if that is known.
+    """
     compiler = compiler_for(tree, headers, before, progress=progress)
     compiler = replace(compiler, replaced=before)
-    if resolutions is not None:
-        compiler.take(after, *resolutions)
+    if compared is not None:
+        compiler.take(after, *compared)
     effect = effect_of(plan.model_copy(update={"cub": tree.cub}), tree, compiler, after)
     return effect.model_copy(update={"content": tree_content(tree.cub)})
 
@@ -81,8 +84,8 @@ class Planned:
 def prove_plan(planned: Planned) -> Effect:
     """Proves the effect of a plan. Raises an error if it differs from what was planned."""
     effect = effect_of(planned.plan, planned.tree, planned.compiler, planned.changed)
-    if effect.wrong:
-        raise EffectError([f"{failure.name}: {failure.reason}" for failure in effect.wrong])
+    if effect.failures:
+        raise EffectError(effect.failures)
     return effect
 
 
@@ -95,7 +98,15 @@ def effect_of(
     if plan.options.legacy == "update" and tree.cub.has_selectors:
         older = older_compiler(tree, compiler)
         effect = legacy.both(effect, _judge_plan(legacy.part(plan, legacy=True), older, changed))
-    return effect
+    delta = compiler.compare_inputs(changed)
+    return effect.model_copy(
+        update={
+            "conditions": tree.conditions(changed),
+            "inputs": judge_inputs(plan, delta.changes),
+            "inputs_compared": delta.compared,
+            "unknown": tuple(f"{header}: {reason}" for header, reason in delta.unknown),
+        }
+    )
 
 
 def _check_provability(tree: ReadTree, names: Iterable[str]) -> None:
@@ -114,18 +125,41 @@ def _judge_plan(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) ->
 # Struct families beside policy selectors: left alone, or planned and proved with the returns.
 
 
+def completed(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
+    """Completes a plan with the families beside the returns, and with what no benchmark shows."""
+    plan = with_families(planned, planner, scored)
+    planned = replace(planned, plan=plan)
+    if not (planner.prove and planned.changed):
+        return plan
+    changes = planned.compiler.compare_inputs(planned.changed).changes
+    return _with_remarks(plan, list(_unmeasured(judge_inputs(plan, changes), planned.changed)))
+
+
+MOST = 12
+"""Remarks on inputs that no benchmark measures; the others are counted."""
+
+
+def _unmeasured(changes: Iterable[InputChange], headers: Collection[str]) -> Iterator[str]:
+    """Reports inputs that change and that the results do not measure."""
+    unmeasured = [change for change in changes if not change.is_measured(headers)]
+    unmeasured.sort(key=lambda change: not change.leaks)
+    for change in unmeasured[:MOST]:
+        remedy = f" (--reaches {','.join(change.leaks)} allows it)" if change.leaks else ""
+        yield f"it changes what the results do not measure{remedy}: {change.text}"
+    if len(unmeasured) > MOST:
+        yield f"{len(unmeasured) - MOST} more changes that the results do not measure"
+
+
 def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
     """Completes a plan with the treatment of the families beside the returns."""
     plan, headers = planned.plan, planned.compiler.headers
     mode = plan.options.legacy
     if not plan.cub.has_selectors:
-        legacy_remarks = [
-            f"the tree has no policy selectors: --legacy {mode} says nothing about it"
-        ]
+        legacy_remarks = [f"the tree has no policy selectors, so --legacy {mode} has no effect"]
         return _with_remarks(plan, legacy_remarks if mode != "leave" else [])
     if mode == "update":
         return _update_families(planned, planner, scored)
-    written = (action.benchmark for action in plan.actions if action.written)
+    written = (action.benchmark for action in plan.written)
     remarks = legacy.report_unchanged_families(legacy.headers_beside(written, plan.cub, headers))
     if mode == "warn":
         remarks += unlike(plan, planned.tree, planned.compiler)
@@ -140,7 +174,7 @@ def _update_families(planned: Planned, planner: Planner, scored: Sequence[Scored
     plan = legacy.joined(plan_of_returns, families, held, planned.data)
     if planner.prove and plan_of_returns.edits and families.edits:
         prove_plan(replace(planned, plan=plan))
-    remarks = served(families, headers)
+    remarks = [*served(families, headers)]
     shown_values = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
     remarks += legacy.unread(plan, headers)
     return _with_remarks(

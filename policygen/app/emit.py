@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from policygen import trees
-from policygen.app.change import with_base_checks
-from policygen.app.databases import Ranked, ranked
 from policygen.app.filters import check_archs, parse_target
-from policygen.app.inputs import ResultFiles
+from policygen.app.inputs import Ranked, ResultFiles, ranked
+from policygen.app.resolve import with_base_checks
 from policygen.app.session import Session, check_serves
 from policygen.bindings.load import bound
 from policygen.bindings.recorded import version_of
@@ -18,14 +17,14 @@ from policygen.bindings.words import next_arch
 from policygen.errors import EffectError, InputError, Problems
 from policygen.headers.selectors.functions import policy_structs
 from policygen.headers.user.header import HeaderTarget, render, selector_of
-from policygen.headers.user.policies import SINCE
+from policygen.headers.user.policies import check_takes_selectors
 from policygen.headers.user.selectors import TunedSelector
 from policygen.model.emitted import EmitAction, EmitProof, Emitted
 from policygen.model.results import Rules, ScoredWorkload
-from policygen.model.trees import Cub, numbers
+from policygen.model.trees import BoundVersion, Cub
 from policygen.model.tuning import Policies, Question
 from policygen.planning.emitter import Emitter, judge, questions
-from policygen.planning.measured import mixed_version_remarks
+from policygen.planning.measured import check_gpus, mixed_version_remarks
 from policygen.proof.ask import ask_policies
 from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import Toolchain, find_toolchain
@@ -62,7 +61,11 @@ def emit_selectors(
     with ranked(results, rules, session.note) as ranking:
         emitter = _emitter(ranking, compiler, target, force=force)
         structs = emitter.structs
-        selected = _selected_workloads(ranking.workloads(cub.version), algorithms, cub.version)
+        selected = _selected_workloads(
+            ranking.workloads(compiler.version), algorithms, compiler.version
+        )
+        if not force:
+            check_gpus(selected, target)
         judged = with_base_checks(session, selected, target)
         tuned = emitter.emit([ranking.files.named(workload) for workload in judged])
     all_actions = [
@@ -74,7 +77,9 @@ def emit_selectors(
     if not written:
         raise _nothing_to_emit(actions)
     file = Path(out).name if out else f"{namespace_name.replace('::', '_')}.cuh"
-    header_target = HeaderTarget(cub.version, target, next_arch(target), std, namespace_name, file)
+    header_target = HeaderTarget(
+        compiler.version, target, next_arch(target), std, namespace_name, file
+    )
     selectors = tuple(selector_of(selector) for selector in written)
     text = render(written, selectors, header_target, structs)
     proof = None
@@ -119,19 +124,25 @@ class _Compiler:
     progress: Progress | None
     toolchain: Toolchain = field(default_factory=find_toolchain)
 
+    @property
+    def version(self) -> BoundVersion:
+        """The tree's own version, without rows that override its bindings."""
+        return self.cub.bindings.at(self.cub.version)
+
     def __call__(
         self, questions: Sequence[Question], first: tuple[str, ...] = (), language: int = 17
     ) -> Policies:
-        tree = QueriedTree(self.cub.version, (*first, *self.cub.include_folders), {})
+        tree = QueriedTree(self.version, (*first, *self.cub.include_folders), {})
         return ask_policies(questions, tree, self.toolchain, std=language, progress=self.progress)
 
 
 def _emitter(ranking: Ranked, compiler: _Compiler, target: str, *, force: bool) -> Emitter:
-    structs = policy_structs(trees.tuning_headers(compiler.cub)[0].parent)
+    folder = trees.tuning_headers(compiler.cub)[0].parent
     return Emitter(
-        compiler.cub.version,
+        compiler.version,
         target,
-        structs,
+        folder,
+        policy_structs(folder),
         compiler,
         ranking.choose,
         force,
@@ -144,29 +155,15 @@ def _namespace(given: str | None, out: str | None) -> str:
     if given is not None:
         if not _IDENTIFIER.fullmatch(given):
             raise InputError(
-                f"--namespace {given!r} is no C++ namespace", "It looks like my::tunings."
+                f"--namespace {given!r} is not a C++ namespace", "Write it like my::tunings."
             )
         return given
     stem = re.sub(r"\W", "_", Path(out).name.partition(".")[0], flags=re.ASCII) if out else ""
     return stem if _IDENTIFIER.fullmatch(stem) else DEFAULT_NAMESPACE
 
 
-def takes_selectors(cub: Cub) -> bool:
-    """Returns whether CUB's public API accepts policy selectors."""
-    return numbers(cub.version)[:2] >= SINCE
-
-
-def check_takes_selectors(cub: Cub) -> None:
-    """Raises an error if CUB's public API does not accept policy selectors."""
-    if not takes_selectors(cub):
-        raise InputError(
-            f"CUB {cub.version} takes no policy selectors in its public API",
-            "It does since 3.5: name such a tree with --cub, or edit the headers: policygen apply",
-        )
-
-
 def _selected_workloads(
-    workloads: Sequence[ScoredWorkload], names: Sequence[str], version: str
+    workloads: Sequence[ScoredWorkload], names: Sequence[str], version: BoundVersion
 ) -> list[ScoredWorkload]:
     """Returns the workloads of algorithms named as in bindings or selectors."""
     requested = {part.strip() for name in names for part in name.split(",") if part.strip()}
@@ -180,8 +177,8 @@ def _selected_workloads(
                 benchmarks_by_name.setdefault(name, set()).add(benchmark.name)
     if unknown := sorted(requested - benchmarks_by_name.keys()):
         raise InputError(
-            f"no algorithm is called {', '.join(unknown)}",
-            f"There are: {', '.join(sorted(benchmarks_by_name))}",
+            f"unknown algorithm {', '.join(unknown)}",
+            f"Available: {', '.join(sorted(benchmarks_by_name))}",
         )
     matching = [
         workload
@@ -191,8 +188,8 @@ def _selected_workloads(
     if not matching:
         available = ", ".join(sorted({workload.algorithm for workload in workloads}))
         raise InputError(
-            f"the databases hold nothing of {', '.join(sorted(requested))}",
-            f"They hold: {available}",
+            f"the databases have no results for {', '.join(sorted(requested))}",
+            f"They have: {available}",
         )
     return matching
 
@@ -223,8 +220,8 @@ def _remarks(actions: Sequence[EmitAction], version: str) -> Iterator[str]:
     written = [action for action in actions if action.decision == "write"]
     for measured in sorted({version_of(action.cccl) for action in written} - {version}):
         yield (
-            f"measured on CCCL {measured}, and the header is for CUB {version}, whose kernels and"
-            " policies may be others: what was faster there can be slower here; measure it again"
+            f"measured on CCCL {measured}, but the header is for CUB {version}, where kernels and"
+            " policies may differ: what was faster there can be slower here, so measure again"
         )
     yield from mixed_version_remarks((action.name, action.cccl) for action in written)
 
@@ -235,4 +232,4 @@ def _nothing_to_emit(actions: Sequence[EmitAction]) -> InputError:
     shown = [*list(reasons)[:LISTED]]
     if len(reasons) > len(shown):
         shown.append(f"and {len(reasons) - len(shown)} more")
-    return InputError("there is nothing to emit", "\n  ".join(shown))
+    return InputError("nothing to emit", "\n  ".join(shown))

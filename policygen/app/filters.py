@@ -1,17 +1,18 @@
 """Filters: headers, and the values of `-R`, `-a`, and `--arch` as typed."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from policygen.bindings.words import amd_archs, ladder, older
 from policygen.errors import InputError, PolicygenError
-from policygen.model.arch import UNKNOWN, arch_and_gpu, arch_number, is_amd, parse_arch
-from policygen.model.trees import Cub, Library
+from policygen.headers.protocol import Notation
+from policygen.libraries import part_of
+from policygen.model.arch import arch_and_gpu, arch_number, is_amd, parse_arch
+from policygen.model.trees import Cub
 from policygen.proof.toolchain import find_toolchain
-from policygen.rocprim.structs import enumerated_archs
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,19 @@ class Filter:
         """The selected values of axes."""
         return parse_axes(self.axes)
 
+    @property
+    def compile_time(self) -> "Filter":
+        """The same without runtime axes; CCCL writes `T{ct}`, or the bare name, for the others."""
+        names = ((text, text.partition("=")[0]) for text in self.axes)
+        kept = tuple(text for text, name in names if "{io}" not in name and "[" not in name)
+        return replace(self, axes=kept)
+
+    def accepts(self, values: Mapping[str, str]) -> bool:
+        """Returns whether `-a` selects a runtime workload."""
+        return all(
+            values[axis] in accepted for axis, accepted in self.values.items() if axis in values
+        )
+
 
 EVERYTHING = Filter()
 
@@ -43,7 +57,7 @@ def parse_regex(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise InputError(f"-R {text!r} is no regular expression: {error}") from error
+        raise InputError(f"-R {text!r} is not a regular expression: {error}") from error
 
 
 def parse_archs(texts: Sequence[str]) -> frozenset[str]:
@@ -72,11 +86,13 @@ def parse_target(texts: Sequence[str]) -> str:
     """Parses the architecture to tune; there must be exactly one."""
     archs = sorted(parse_archs(texts), key=arch_number)
     if not archs:
-        raise InputError("no architecture is given", "Name the one that was measured: --arch sm90")
+        raise InputError(
+            "no architecture given", "Name the architecture that was measured: --arch sm90"
+        )
     if len(archs) > 1:
         raise InputError(
-            f"one architecture is tuned at a time, and --arch names {', '.join(archs)}",
-            "Name the one that was measured.",
+            f"only one architecture is tuned at a time, but --arch names {', '.join(archs)}",
+            "Name the architecture that was measured.",
         )
     return archs[0]
 
@@ -84,31 +100,23 @@ def parse_target(texts: Sequence[str]) -> str:
 def check_archs(cub: Cub, texts: Sequence[str]) -> None:
     """Raises an error for architectures that a tree does not have, before a compiler does."""
     archs = sorted(parse_archs(texts), key=arch_number)
-    available, absent = _SPLIT_ARCHS[cub.library](cub, archs)
+    if notation := part_of(cub.library, Notation):
+        available = notation.archs(Path(cub.root))
+        absent = [arch for arch in archs if arch_and_gpu(arch)[0] not in available]
+    else:  # any tree can be compiled for a later architecture
+        available = ladder()
+        absent = [arch for arch in archs if is_amd(arch)]
     if absent:
         raise InputError(
             f"{cub.title} has no architecture {', '.join(absent)}",
             f"It has: {', '.join(available)}.",
         )
-
-
-def _split_nvidia_archs(cub: Cub, archs: Sequence[str]) -> tuple[Sequence[str], list[str]]:
-    """Returns the architectures that there are, and the given ones that there are not."""
-    del cub  # any tree can be compiled for a later architecture
-    return ladder(), [arch for arch in archs if is_amd(arch)]
-
-
-def _split_amd_archs(cub: Cub, archs: Sequence[str]) -> tuple[Sequence[str], list[str]]:
-    """The same for a tree that enumerates its architectures."""
-    enumerated = enumerated_archs(Path(cub.root))
-    available = (*enumerated, UNKNOWN) if enumerated else amd_archs()
-    return available, [arch for arch in archs if arch_and_gpu(arch)[0] not in available]
-
-
-_SPLIT_ARCHS: Mapping[Library, Callable[[Cub, Sequence[str]], tuple[Sequence[str], list[str]]]] = {
-    "cub": _split_nvidia_archs,
-    "rocprim": _split_amd_archs,
-}
+    if notation and (gpus := notation.gpus(Path(cub.root))):
+        unknown = [arch for arch in archs if arch_and_gpu(arch)[1] not in {"", *gpus}]
+        if unknown:
+            raise InputError(
+                f"{cub.title} has no GPU {', '.join(unknown)}", f"It has: {', '.join(gpus)}."
+            )
 
 
 def _typed_arch(text: str, *, amd: bool) -> str:
@@ -116,19 +124,19 @@ def _typed_arch(text: str, *, amd: bool) -> str:
     if is_amd(arch):
         if not amd and arch_and_gpu(arch)[0] not in amd_archs():
             raise InputError(
-                f"there is no architecture {arch} that rocPRIM has configs for",
-                f"There are: {', '.join(amd_archs())}.",
+                f"rocPRIM has no configs for {arch}",
+                f"Available: {', '.join(amd_archs())}.",
             )
         return arch
     if text[-1] in "afAF":
         raise InputError(
-            f"{text!r} is a compiler's target, and CUB selects by architecture alone",
-            f"Write --arch {arch}, which is all of its targets.",
+            f"{text!r} is a compiler target, but CUB selects only by architecture",
+            f"Write --arch {arch}, which covers all of its targets.",
         )
     if arch not in {*ladder(), *older()} and arch not in _compiler_archs():
         raise InputError(
-            f"there is no architecture {arch}",
-            f"There are: {', '.join(ladder())}, and what nvcc compiles for.",
+            f"unknown architecture {arch}",
+            f"Available: {', '.join(ladder())}, and the architectures that nvcc compiles for.",
         )
     return arch
 

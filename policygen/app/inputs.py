@@ -15,21 +15,32 @@ from policygen.errors import InputError, Problems, anchored
 from policygen.model.arch import parse_arch
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.databases import ComparedSide
-from policygen.model.results import Rules, ScoredWorkload
+from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
+from policygen.model.searches import ReplayedSpace, ReportedWorkload
+from policygen.model.trees import BoundVersion
 from policygen.model.workload import parse_label
 from policygen.opening import read_named
+from policygen.planning.measured import related
+from policygen.results.cases import split
+from policygen.results.choice import IsWritable, held_back
 from policygen.results.database import expand, is_database, open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
+from policygen.results.ranking import rank
+from policygen.results.together import Together, choose_next, choose_together
 from policygen.settings import configured
+from policygen.steps import Note
+from policygen.untrusted import visible
 
 if TYPE_CHECKING:
     from policygen.model.plans import Action
 
 _EXPECTED = (
-    "Expected a cccl_meta_bench.db, or what NVBench writes with --jsonbin or --json;"
-    " a benchmark's source (.cu) or a search space (.csv) beside one tells what was declared."
+    "Expected a cccl_meta_bench.db, or what NVBench writes with --jsonbin or --json; a"
+    " benchmark's source (.cu) or a search space (.csv) next to it provides the declared values."
 )
-FromFiles = TypeVar("FromFiles", "Action", ComparedSide, ScoredWorkload)
+FromFiles = TypeVar(
+    "FromFiles", "Action", ComparedSide, ReplayedSpace, ReportedWorkload, ScoredWorkload
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,7 @@ class ResultFiles:
     gpus: Mapping[str, str] = field(default_factory=dict)
     """GPU → architecture, if neither databases nor policygen know it."""
 
-    def told(self, workload: ScoredWorkload) -> ScoredWorkload:
+    def reported(self, workload: ScoredWorkload) -> ScoredWorkload:
         """Returns a workload with the architecture that the user gave for its GPU."""
         name = workload.gpu.partition("(")[0].strip()
         arch = next(
@@ -69,7 +80,9 @@ def parse_gpus(texts: Sequence[str]) -> dict[str, str]:
         except ValueError as error:
             raise InputError(f"--gpu-arch {text!r}: {error}") from error
         if not name.strip():
-            raise InputError(f"--gpu-arch {text!r} names no GPU", "Such as: --gpu-arch B400=sm110")
+            raise InputError(
+                f"--gpu-arch {text!r} does not name a GPU", "For example: --gpu-arch B400=sm110"
+            )
     return archs
 
 
@@ -104,26 +117,20 @@ def check_other(out: Path, *inputs: ResultFiles) -> None:
 def ask_why(results: ResultFiles, why: str) -> ResultFiles:
     """Parses a workload typed like `cub.bench.reduce.sum T=I32` into `-R` and `-a`.
 
-    The shell splits it into several words, so words with a `=` that are no files belong to it.
+    The shell splits it into several words, so words with a `=` that are not files belong to it.
     """
     name, *axes = why.split() or [""]
     stray = [word for word in results.files if "=" in word and not Path(word).exists()]
     if not name or any("=" not in axis for axis in axes):
-        raise InputError(f"--why {why!r} is no workload", "Such as: cub.bench.reduce.sum T=I32")
+        raise InputError(
+            f"--why {why!r} is not a workload", "For example: cub.bench.reduce.sum T=I32"
+        )
     pairs = [axis.partition("=") for axis in (*axes, *stray)]
     axis_filters = [f"{axis if '{' in axis else axis + '{ct}'}={value}" for axis, _, value in pairs]
     where = Filter(regex=f"{re.escape(name)}$", axes=(*results.where.axes, *axis_filters))
     return replace(
         results, files=[file for file in results.files if file not in stray], where=where
     )
-
-
-def is_results(path: Path) -> bool:
-    """Returns whether a file named by a plan or store holds results. Other files are not read."""
-    try:
-        return path.is_file() and (is_database(path) or is_nvbench(read_named(path)))
-    except (OSError, InputError):
-        return False
 
 
 def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
@@ -134,7 +141,7 @@ def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
             with open_database(path) as database:
                 names += [table.algorithm for table in database.tables]
     hint = anchored(where.pattern, names)
-    return InputError("nothing matches", hint or "See what there is: policygen db info DB...")
+    return InputError("nothing matches", hint or "List the contents with: policygen db info DB...")
 
 
 @contextmanager
@@ -153,7 +160,7 @@ def open_inputs(results: ResultFiles) -> Iterator[Inputs]:
                 sources.append(path)
             else:
                 raise InputError(
-                    f"{path}: neither a tuning database nor a result of NVBench", _EXPECTED
+                    f"{path}: neither a tuning database nor an NVBench result", _EXPECTED
                 )
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -165,7 +172,7 @@ def open_inputs(results: ResultFiles) -> Iterator[Inputs]:
             databases.append(path)
             temporary[str(path)] = files_of
         if not databases:
-            raise InputError("no database is given", "Name a cccl_meta_bench.db.")
+            raise InputError("no database given", "Name a cccl_meta_bench.db.")
         yield Inputs(tuple(databases), spaces, declared, temporary, expand(results.confirm))
 
 
@@ -213,16 +220,72 @@ def _nvbench_database(
         bases = [run for _, run in results if run.is_base]
         if len(bases) != 1:
             raise InputError(
-                f"{len(bases)} of {len(results)} NVBench results are those of a base",
-                "Say which one is: --base FILE.json",
+                f"{len(bases)} of {len(results)} NVBench results are baselines",
+                "Name the baseline: --base FILE.json",
             )
         chosen = bases[0]
     variants = [(guess_label(path), run) for path, run in results if run is not chosen]
     if not variants:
-        raise InputError("there is a base, but no variant to compare with it")
+        raise InputError("there is a baseline, but no variant to compare with it")
     out = folder / "nvbench.db"
     to_database(chosen, variants, out)
     return out, (str(chosen.path), *(str(run.path) for _, run in variants))
+
+
+def tell_warnings(warnings: Sequence[DataWarning], note: Note) -> None:
+    """Notes the warnings about unusable data."""
+    for warning in warnings:
+        note(visible(str(warning)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Open input files with their ranking."""
+
+    files: Inputs
+    top: DbTop
+    rules: Rules
+    left_out: tuple[ScoredWorkload, ...] = ()
+    """Workloads that -R and -a exclude. Their results for a shared entry still count."""
+
+    def workloads(self, version: BoundVersion) -> tuple[ScoredWorkload, ...]:
+        """Returns the selected workloads, and those that may share an entry with them."""
+        selected = self.top.workloads
+        return (*selected, *related(selected, self.left_out, version))
+
+    def choose(self, workloads: Sequence[ScoredWorkload]) -> Together:
+        """Chooses one variant for several workloads."""
+        files = self.files
+        return choose_together(
+            files.databases, workloads, self.rules, files.declared, files.confirm
+        )
+
+    def next_best(self, workloads: Sequence[ScoredWorkload], can: IsWritable) -> Together:
+        """Chooses again among the variants that can be expressed."""
+        files, rules = self.files, self.rules
+        return choose_next(files.databases, workloads, can, rules, files.declared, files.confirm)
+
+
+@contextmanager
+def ranked(results: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
+    """Ranks the variants of databases and keeps the databases open."""
+    if not results.files:
+        raise InputError("no database given", "Name one: --db cccl_meta_bench.db")
+    with open_inputs(results) as files:
+        top = rank(
+            files.databases,
+            top=rules.candidates + 1,
+            rules=rules,
+            declared=files.declared,
+            confirm_with=files.confirm,
+        )
+        tell_warnings(top.warnings, note)
+        workloads = [results.reported(workload) for workload in top.workloads]
+        selected, left_out = split(workloads, results.where.pattern, results.where.values)
+        if not selected:
+            raise nothing_matches(results.where, results.files)
+        checked = tuple(held_back(workload, rules) for workload in selected)
+        yield Ranked(files, top.model_copy(update={"workloads": checked}), rules, left_out)
 
 
 __all__ = ["Rules", "choose_rules"]
@@ -247,10 +310,12 @@ def choose_rules(current: str | None = None, **overrides: float | bool | None) -
         is_percent = isinstance(value, float) and value >= 10 and name in _RATIOS
         raise InputError(
             f"--{_OPTIONS.get(name, name.replace('_', '-'))} {value}: {first['msg']}",
-            f"It is a ratio, not per cent: {value / 100:g}." if is_percent else None,
+            f"It is a ratio, not a percentage: {value / 100:g}." if is_percent else None,
         ) from error
     if rules.prefer_simple and current is None:
-        raise InputError("--prefer-simple needs --current", "Give the label of the present values.")
+        raise InputError("--prefer-simple needs --current", "Give the label of the current values.")
     if current is not None and parse_label(current) is None:
-        raise InputError(f"--current {current!r} is no variant label", "Such as: ipt_19.tpb_512")
+        raise InputError(
+            f"--current {current!r} is not a variant label", "For example: ipt_19.tpb_512"
+        )
     return rules

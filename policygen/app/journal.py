@@ -6,14 +6,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from policygen.app.inputs import is_results
-from policygen.app.session import Note
 from policygen.errors import InputError
 from policygen.model.plans import Action, Applied, Plan
 from policygen.model.trees import Cub
 from policygen.paths import nearby
-from policygen.results.contents import file_sha256
 from policygen.results.decisions import ChosenFrom, ChosenRow, State, Store
+from policygen.results.nvbench import is_results
+from policygen.steps import Note
 from policygen.store.applies import changed_roots
 from policygen.store.journal import AppliedRecord, Journal, ProofCommand, ProofRecord, keep_proof
 from policygen.trees.layout import tree_content
@@ -27,7 +26,7 @@ def last_apply(store: Path, root: Path, archs: Collection[str]) -> tuple[Plan, d
     others = [nearby(other) for other in changed_roots(store) if other != root.resolve()]
     raise InputError(
         f"{store}: nothing was applied to {root}{target}",
-        f"It has changed {', '.join(others)}: name the tree that you mean, --cub PATH"
+        f"It has changed {', '.join(others)}: choose one with --cub PATH"
         if others
         else "Name the store: --store FILE",
     )
@@ -54,7 +53,8 @@ def _plan_of(applied: AppliedRecord, store: Path) -> Plan:
     if document := document_of(applied):
         return document.plan
     raise InputError(
-        f"{store}: apply {applied.id} is of another policygen, and cannot be verified",
+        f"{store}: apply {applied.id} was written by another version of policygen and cannot be"
+        " verified",
         "Undo it, and apply it again.",
     )
 
@@ -73,7 +73,7 @@ def document_of(applied: AppliedRecord) -> Applied | None:
 def keep_choices(plan: Plan, store: Path, when: datetime) -> tuple[int, ...]:
     """Stores the choices that are about to be written, and returns their numbers."""
     # The same choice written in a return and in a family counts once.
-    written = {(a.point, a.variant): a for a in reversed(plan.actions) if a.written}
+    written = {(action.point, action.variant): action for action in reversed(plan.written)}
     rows = [_row(action, when) for action in reversed(written.values())]
     with Store.open(store) as opened:
         numbers = opened.record(rows)
@@ -93,7 +93,7 @@ def tell_outcome(
             for state in states:
                 opened.outcome(choices, state, when)
     except InputError as error:
-        note(f"what became of the choices is not recorded: {error}")
+        note(f"the outcome of the choices was not recorded: {error}")
 
 
 def _row(action: Action, when: datetime) -> ChosenRow:
@@ -101,7 +101,7 @@ def _row(action: Action, when: datetime) -> ChosenRow:
     available = [name for name in action.databases if is_results(Path(name))]
     return ChosenRow(
         chosen_at=when,
-        sources=tuple(ChosenFrom(path=name, sha256=file_sha256(Path(name))) for name in available),
+        sources=tuple(map(ChosenFrom.of, available)),
         algorithm=action.benchmark,
         workload=action.workload,
         gpu=action.gpu,
@@ -144,4 +144,4 @@ def record_proof(
         )
         keep_proof(store, Path(cub.root), proof)
     except InputError as error:
-        note(f"that {command} ran is not recorded: {error}")
+        note(f"the run of {command} was not recorded: {error}")

@@ -1,25 +1,31 @@
 """`policygen measure`: measures named variants against base on a GPU of this machine."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import (
     ChosenWorkload,
+    Effort,
     VariantsWanted,
-    check_compiles,
+    check_runtime_axes,
     choose_lot,
     compile_lot,
-    work_folder,
 )
 from policygen.app.session import Session, check_serves
-from policygen.bindings.own_kernels import active_kernel
+from policygen.bindings.own_kernels import kernel_of
 from policygen.errors import InputError, PolicygenError
-from policygen.gpu.checkout_rounds import NvbenchSettings, controlling_nvbench, nvbench_options
-from policygen.gpu.compiling import CompiledWorkload, ObjectCompiler, runtime_of
+from policygen.gpu.checkout_rounds import NvbenchController, NvbenchSettings
+from policygen.gpu.compiling import (
+    CompiledWorkload,
+    ObjectCompiler,
+    check_compiles,
+    runtime_of,
+    work_folder,
+)
 from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About
 from policygen.gpu.device import Failure
@@ -50,45 +56,20 @@ from policygen.gpu.statistics import (
     times_of,
 )
 from policygen.gpu.tools import WatchedWorkload, achieved, find_profiler, find_sanitizer, sanitize
-from policygen.gpu.units import WorkloadRun
 from policygen.model.measured import (
     FailureKind,
     MeasuredVariant,
     MeasuredVariants,
     MeasuredWorkload,
-    Method,
     SkippedPoint,
     VariantFailure,
 )
+from policygen.model.trees import Cub
 from policygen.model.workload import BASE, Point, as_label
 from policygen.model.workload import Point as WorkloadPoint
 from policygen.proof.compile import Listings
 from policygen.proof.toolchain import find_toolchain
 from policygen.steps import HowFar
-
-PROCESSES = 5
-ROUNDS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How much to measure, and where."""
-
-    processes: int = PROCESSES
-    rounds: int = ROUNDS
-    """Rounds in each process."""
-    seed: int = 1
-    gpu: int = 0
-    slots: int | None = None
-    """Units compiled at once; if unset, as many as cores and memory allow."""
-    patience: float = 0.0
-    """Seconds to wait for a GPU that another process is measuring on."""
-    sanitize: bool = False
-    """Whether to run compute-sanitizer on each variant before it is measured."""
-    ncu: bool = False
-    """Whether to profile the variants of a custom kernel with ncu after they are measured."""
-    method: Method = "events"
-    """What times the runs. NVBench measures one runtime workload per process."""
 
 
 def native_arch(number: int = 0) -> str:
@@ -107,11 +88,12 @@ def measure_variants(
     """Measures variants and base in fresh processes, and verifies their results."""
     check_serves("measure", session.cub)
     effort = effort or Effort()
-    tool = profiler() if effort.ncu else None
+    tool = profiler(session.cub) if effort.ncu else None
     started = time.monotonic()
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
-    selection = choose_lot(session, compile_time_part(where), gpu.arch, options)
+    check_runtime_axes(session, where)
+    selection = choose_lot(session, where.compile_time, gpu.arch, options)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
@@ -128,18 +110,18 @@ def measure_variants(
             runtime = runtime_of(toolchain)
             command = worker_command(effort.gpu, runners[0], runtime)
             successes = {point: _successes(results) for point, results in compiled_units.items()}
-            keeps = lambda values: is_meant(values, where)  # noqa: E731
             unsafe_by_point = (
-                sanitized(session, selection.chosen, successes, command, keeps, effort.patience)
+                sanitized(
+                    session, selection.chosen, successes, command, where.accepts, effort.patience
+                )
                 if effort.sanitize
                 else {}
             )
-            start: Callable[..., AbstractContextManager[Controller]] = controlling
+            kind = Controller
             if effort.method == "nvbench":
-                start = controlling_nvbench
-                command = (*command, *nvbench_options(NvbenchSettings()))
+                kind, command = NvbenchController, (*command, *NvbenchSettings().worker_options)
             controller = stack.enter_context(
-                start(command, patience=effort.patience, more=device_environment())
+                controlling(command, kind=kind, patience=effort.patience, more=device_environment())
             )
             facts = controller.facts
             label, driver = facts.label, facts.driver
@@ -154,19 +136,21 @@ def measure_variants(
             path = database or folder / "measured.db"
             rows = stack.enter_context(open_measurements(path, about))
             rows.time("compiling", compile_seconds)
-            keep_kernel(rows)
+            keep_kernel(rows, session.cub)
             for point, chosen in selection.chosen.items():
                 unsafe = unsafe_by_point.get(point, {})
                 task = _MeasuringTask(
                     session, controller, rows, chosen, compiled_units[point], where, effort, unsafe
                 )
                 workloads.append(_measure_chosen(task, point))
-            keep_bandwidth(rows, controller)
+            keep_bandwidth(rows, controller, session.cub)
             if tool is not None:
                 # ncu starts its own process, which does not use NVBench.
                 plain = worker_command(effort.gpu, runners[0], runtime)
                 with controller.aside():
-                    keep_achieved(tool, session, rows, selection.chosen, successes, plain, keeps)
+                    keep_achieved(
+                        tool, session, rows, selection.chosen, successes, plain, where.accepts
+                    )
         return MeasuredVariants(
             cub=session.cub,
             arch=gpu.arch,
@@ -219,7 +203,9 @@ def _measure_chosen(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkl
     restarts_before = task.controller.ended
     results: list[tuple[WorkloadTask, Findings]] = []
     for run, unit in zip(task.chosen.opened.runs, _successes(task.results), strict=True):
-        workload_task = _workload_task(task, run, unit)
+        base, *variants = unit.functions
+        points = tuple(runtime_spots(run, unit.inputs, task.where.accepts))
+        workload_task = WorkloadTask(base, tuple(variants), points, declared_axes(run))
         task.refuse(workload_task)
         findings = measure_workload(
             task.controller,
@@ -268,18 +254,6 @@ def _measure_chosen(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkl
         throttled=sum(findings.throttled for _, findings in results),
         restarts=task.controller.ended - restarts_before,
     )
-
-
-def _workload_task(task: _MeasuringTask, run: WorkloadRun, unit: CompiledWorkload) -> WorkloadTask:
-    base, *variants = unit.functions
-    name = run.benchmark.name
-    points = runtime_spots(run, unit.inputs, lambda values: is_meant(values, task.where))
-    if not points:
-        raise InputError(
-            f"-a leaves no runtime workload of {name}",
-            f"Its runtime axes are {', '.join(run.axes)}.",
-        )
-    return WorkloadTask(base, tuple(variants), tuple(points), declared_axes(run))
 
 
 def _times(
@@ -347,35 +321,17 @@ def _successes(results: Sequence[CompiledWorkload | PolicygenError]) -> list[Com
     return [result for result in results if not isinstance(result, PolicygenError)]
 
 
-def compile_time_part(where: Filter) -> Filter:
-    """Returns the filter without constraints on runtime axes."""
-    kept = tuple(text for text in where.axes if not _is_runtime(text.partition("=")[0]))
-    return Filter(where.headers, where.regex, kept, where.archs)
-
-
-def _is_runtime(axis: str) -> bool:
-    """CCCL writes `T{ct}`, or the bare name, for compile-time axes."""
-    return "{io}" in axis or "[" in axis
-
-
-def is_meant(values: Mapping[str, str], where: Filter) -> bool:
-    """Returns whether `-a` selects a runtime workload."""
-    return all(
-        values[axis] in accepted for axis, accepted in where.values.items() if axis in values
-    )
-
-
 PHASE = "profiling"
 
 
 # Profiling variants of a custom kernel with ncu, after they are measured.
 
 
-def profiler() -> Path:
+def profiler(cub: Cub) -> Path:
     """Finds ncu. Raises before anything is measured if the kernel cannot be profiled."""
-    if active_kernel() is None:
+    if kernel_of(cub) is None:
         raise InputError(
-            "--ncu is for kernels of your own: a call of CUB's is several kernels",
+            "--ncu works only for your own kernels: a CUB call launches several",
             "Name the file of one: --workload FILE",
         )
     return find_profiler(find_toolchain())
@@ -391,7 +347,7 @@ def keep_achieved(
     keeps: Keeps,
 ) -> None:
     """Records the achieved occupancy of each variant on each runtime workload."""
-    maker = active_kernel()
+    maker = kernel_of(session.cub)
     assert maker is not None
     targets = [
         (spot, unit)
@@ -409,7 +365,7 @@ def keep_achieved(
         result = achieved(tool, command, maker.functions, watched, held=True)
         rows.achieved(spot.spot, result.shares)
         if result.problem is not None:
-            session.note(f"ncu tells nothing of {spot}: {result.problem}")
+            session.note(f"ncu reports nothing about {spot}: {result.problem}")
 
 
 # Checking variants with compute-sanitizer, before they are measured.
@@ -440,7 +396,7 @@ def sanitized(
     problems: dict[Point, dict[str, str]] = {}
     for (point, _), reasons in zip(targets, reasons_by_target, strict=True):
         if BASE in reasons:
-            raise InputError(f"base of {point[0]} must not run: {reasons[BASE]}")
+            raise InputError(f"base of {point[0]} cannot run: {reasons[BASE]}")
         problems.setdefault(point, {}).update(reasons)
     return problems
 
@@ -448,9 +404,9 @@ def sanitized(
 # Facts recorded for a custom kernel besides the times of its variants.
 
 
-def keep_kernel(rows: MeasuringSession) -> None:
+def keep_kernel(rows: MeasuringSession, cub: Cub) -> None:
     """Records what the numbers in labels stand for."""
-    maker = active_kernel()
+    maker = kernel_of(cub)
     if maker is None:
         return
     parameters = maker.given.every_parameter
@@ -460,7 +416,7 @@ def keep_kernel(rows: MeasuringSession) -> None:
         keep_start(rows.writer, name, maker.name, as_label(maker.start))
 
 
-def keep_bandwidth(rows: MeasuringSession, controller: Controller) -> None:
+def keep_bandwidth(rows: MeasuringSession, controller: Controller, cub: Cub) -> None:
     """Measures the memory copy bandwidth once, for comparison with kernel times."""
-    if active_kernel() is not None and (bandwidth := controller.bandwidth()) is not None:
+    if kernel_of(cub) is not None and (bandwidth := controller.bandwidth()) is not None:
         keep_peak(rows.writer, rows.number, bandwidth)

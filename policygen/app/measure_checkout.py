@@ -7,8 +7,7 @@ from itertools import product
 from pathlib import Path
 
 from policygen.app.filters import Filter
-from policygen.app.measure import Effort
-from policygen.app.measured_workloads import check_compiles, work_folder
+from policygen.app.measured_workloads import Effort
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.checkout import (
     BenchmarkCheckout,
@@ -20,7 +19,13 @@ from policygen.gpu.checkout import (
     open_checkout,
 )
 from policygen.gpu.checkout_rounds import CheckoutTask, in_words, measure_programs
-from policygen.gpu.compiling import ObjectCompiler, ObjectSource, runtime_of
+from policygen.gpu.compiling import (
+    ObjectCompiler,
+    ObjectSource,
+    check_compiles,
+    runtime_of,
+    work_folder,
+)
 from policygen.gpu.control import controlling, worker_command
 from policygen.gpu.database_writer import About
 from policygen.gpu.device import GpuFacts
@@ -72,7 +77,14 @@ def measure_checkout(
         workloads = []
         for benchmark, workload, built in builds:
             if isinstance(built, PolicygenError):
-                workloads.append(_problem(benchmark, workload, built))
+                workloads.append(
+                    MeasuredWorkload(
+                        benchmark=benchmark.benchmark.name,
+                        workload=plain(workload),
+                        variants=(),
+                        problem=built.in_line,
+                    )
+                )
                 continue
             task = CheckoutTask(
                 benchmark, workload, built, facts, _runtime_values(benchmark, where)
@@ -155,17 +167,6 @@ def _runtime_values(benchmark: CheckoutBenchmark, where: Filter) -> dict[str, li
     """Returns the runtime axis values that `-a` selects."""
     ct_axes = {axis_name(axis) for axis in benchmark.benchmark.ct_axes}
     return {a: sorted(v) for a, v in where.values.items() if axis_name(a) not in ct_axes}
-
-
-def _problem(
-    benchmark: CheckoutBenchmark, workload: Mapping[str, str], error: PolicygenError
-) -> MeasuredWorkload:
-    return MeasuredWorkload(
-        benchmark=benchmark.benchmark.name,
-        workload=plain(workload),
-        variants=(),
-        problem=error.in_line,
-    )
 
 
 def _summarize(

@@ -1,24 +1,24 @@
 """Chooses and compiles the variants of workloads to measure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from policygen.app.change import headers_of_benchmarks
 from policygen.app.filters import Filter
 from policygen.app.inputs import benchmarks_of
-from policygen.app.reading import open_tree
 from policygen.app.session import Session, check_serves
-from policygen.bindings.load import bound
-from policygen.bindings.own_kernels import active_kernel
+from policygen.bindings.own_kernels import kernel_of
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.compiling import (
     CompiledWorkload,
     MakesObjects,
     ObjectCompiler,
     WorkloadToCompile,
+    check_compiles,
     compile_workloads,
+    failing_variants,
+    work_folder,
 )
 from policygen.gpu.opened import (
     Candidates,
@@ -33,7 +33,13 @@ from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, spa
 from policygen.gpu.units import WorkloadRun, runner_text, runs_of
 from policygen.headers.protocol import FamilySpot, TuningTree
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.measured import CompiledSpace, FailedVariant, MeasureCompile, Unmeasured
+from policygen.model.measured import (
+    CompiledSpace,
+    FailedVariant,
+    MeasureCompile,
+    Method,
+    Unmeasured,
+)
 from policygen.model.plans import Options
 from policygen.model.workload import Point, as_label
 from policygen.planning.measured import Spaces
@@ -41,8 +47,17 @@ from policygen.planning.places import PlacedResult, check_runs, check_written
 from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
 from policygen.proof.probe import workloads
-from policygen.proof.sites import matches, nothing_bound
-from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.proof.reading import open_tree
+from policygen.proof.sites import (
+    check_axes,
+    check_values,
+    chosen_benchmarks,
+    headers_of_benchmarks,
+    matches,
+    no_such_value,
+    nothing_bound,
+)
+from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import Workload
 from policygen.results.together import Together
 
@@ -51,6 +66,31 @@ MOST = 5000
 SEED = 1
 MANY = 20
 """Above this number of workloads, a note says how to filter them: each takes seconds to minutes."""
+
+
+PROCESSES = 5
+ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much to measure, and where."""
+
+    processes: int = PROCESSES
+    rounds: int = ROUNDS
+    """Rounds in each process."""
+    seed: int = 1
+    gpu: int = 0
+    slots: int | None = None
+    """Units compiled at once; if unset, as many as cores and memory allow."""
+    patience: float = 0.0
+    """Seconds to wait for a GPU that another process is measuring on."""
+    sanitize: bool = False
+    """Whether to run compute-sanitizer on each variant before it is measured."""
+    ncu: bool = False
+    """Whether to profile the variants of a custom kernel with ncu after they are measured."""
+    method: Method = "events"
+    """What times the runs. NVBench measures one runtime workload per process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +123,7 @@ def choose_lot(session: Session, where: Filter, arch: str, options: VariantsWant
     """Chooses variants of the selected workloads for an architecture."""
     workloads = chosen_workloads(session, where)
     if len(workloads) > MANY:
-        session.note(f"{len(workloads):,} workloads are meant: -R and -a choose among them")
+        session.note(f"{len(workloads):,} workloads match; choose among them with -R and -a")
     opened = open_workloads(session, workloads, arch, options.spaces)
     chosen: dict[Point, ChosenWorkload] = {}
     refused: dict[Point, str] = {}
@@ -96,15 +136,6 @@ def choose_lot(session: Session, where: Filter, arch: str, options: VariantsWant
         except InputError as error:
             refused[point] = error.in_line
     return ChosenLot(chosen, refused)
-
-
-def check_compiles(toolchain: Toolchain, arch: str) -> None:
-    """Raises an error if the compiler does not support an architecture."""
-    if arch not in toolchain.archs:
-        archs = ", ".join(toolchain.archs)
-        raise InputError(
-            f"nvcc {toolchain.version} does not compile for {arch}", f"It does: {archs}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +188,8 @@ def _draw(classifier: Classifier, distinct: int, options: VariantsWanted) -> Cla
     if options.count is None:
         if distinct > MOST:
             raise InputError(
-                f"it has {distinct:,} distinct variants, which are not all compiled",
-                "Say how many to draw, or name some.",
+                f"it has {distinct:,} distinct variants, too many to compile them all",
+                "Limit them with --count, or name some with --variant.",
             )
         return classifier.classify()
     return classifier.draw(options.count, options.seed)
@@ -187,14 +218,6 @@ def compile_lot(
     return results
 
 
-def work_folder() -> "TemporaryDirectory[str]":
-    """Creates a temporary folder for objects.
-
-    Cleanup errors are ignored because a process that loaded the objects may still be exiting.
-    """
-    return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)
-
-
 Opened = Mapping[Point, OpenedWorkload | PolicygenError]
 """By workload: what was opened, or why it cannot be measured."""
 
@@ -205,17 +228,44 @@ Opened = Mapping[Point, OpenedWorkload | PolicygenError]
 def chosen_workloads(session: Session, where: Filter) -> list[Workload]:
     """Returns the workloads that `-R` and `-a` select, of benchmarks with a search space."""
     version = session.cub.bindings
+    check_axes(version, where.pattern, where.values, frozenset())
+    check_values([version], where.pattern, where.values)
     selected = [
         workload
-        for algorithm in bound(version)
-        for benchmark in algorithm.benchmarks
-        if benchmark.parameters and where.pattern.match(benchmark.name)
+        for benchmark in chosen_benchmarks(version, where.pattern)
+        if benchmark.parameters
         for workload in workloads(benchmark, version)
-        if matches(workload, where.values)
+        if matches(workload, where.values, where.pattern)
     ]
     if not selected:
         raise nothing_bound(version, where.pattern, where.values, frozenset())
     return selected
+
+
+def check_runtime_axes(session: Session, where: Filter) -> None:
+    """Raises if `-a` names a runtime axis or a value that no selected workload has.
+
+    Each benchmark must keep a runtime workload.
+    """
+    runs: list[WorkloadRun] = []
+    for workload in chosen_workloads(session, where.compile_time):
+        with suppress(InputError):  # it is reported as a workload that cannot be measured
+            runs += runs_of(session.cub, workload)
+    for axis in where.values.keys() - where.compile_time.values.keys() if runs else ():
+        values = dict.fromkeys(value for run in runs for value in run.axes.get(axis, ()))
+        if not values:
+            axes = dict.fromkeys(name for run in runs for name in run.axes)
+            raise InputError(
+                f"no workload has a runtime axis {axis}", f"They have: {', '.join(axes)}."
+            )
+        if unknown := where.values[axis] - values.keys():
+            raise no_such_value(axis, unknown, values)
+    for run in runs:
+        if not any(where.accepts(point.values) for point in run.points):
+            rows = (f"{axis} is one of {', '.join(values)}" for axis, values in run.axes.items())
+            raise InputError(
+                f"-a leaves no runtime workload of {run.benchmark.name}", f"{'; '.join(rows)}."
+            )
 
 
 def open_workloads(
@@ -232,7 +282,7 @@ def open_workloads(
             prepared[workload.point] = _prepare(session, workload, arch, spaces or {})
         except InputError as error:
             opened[workload.point] = error
-    kernels = _as_kernels(prepared, arch)
+    kernels = _as_kernels(session, prepared, arch)
     public = {
         p: entry
         for p, entry in prepared.items()
@@ -259,10 +309,10 @@ def _prepare(session: Session, workload: Workload, arch: str, spaces: Spaces) ->
 
 
 def _as_kernels(
-    prepared: Mapping[Point, _PreparedWorkload], arch: str
+    session: Session, prepared: Mapping[Point, _PreparedWorkload], arch: str
 ) -> dict[Point, OpenedWorkload]:
     """Opens the workloads of a custom kernel, which need no compiler query."""
-    maker = active_kernel()
+    maker = kernel_of(session.cub)
     return {
         point: OpenedWorkload(
             KernelWorkload(maker, benchmark, point, arch), replace(space, only=maker.only), runs
@@ -280,7 +330,9 @@ def _as_policies(
     if not benchmarks:
         return {}
     progress = session.progress
-    meanings = ask_public(session.cub, benchmarks, arch, find_toolchain(), progress=progress)
+    meanings = ask_public(
+        session.cub, benchmarks, arch, find_toolchain(), points=prepared, progress=progress
+    )
     return {point: OpenedWorkload(meanings[point], *entry[1:]) for point, entry in prepared.items()}
 
 
@@ -301,7 +353,7 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
         try:
             planner.dialect.check(benchmark)
             if point not in resolved:
-                raise InputError("the compiler refuses its header")  # noqa: TRY301
+                raise InputError("its header does not compile")  # noqa: TRY301
             spot = planner.dialect.place(benchmark, resolved[point])
         except InputError as error:
             opened[point] = error
@@ -315,7 +367,7 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
 
 def _choose_nothing(cases: Sequence[PlacedResult]) -> Together:
     """Chooses nothing for several workloads together: each is measured alone."""
-    return Together((), f"{len(cases)} workloads are measured one by one")
+    return Together((), f"{len(cases)} workloads are measured one at a time")
 
 
 # Compiling variants without measuring them: counts, differences, and failures.
@@ -336,13 +388,19 @@ def compile_variants(
     check_compiles(toolchain, arch)
     selection = choose_lot(session, where, arch, options)
     chosen, refused = selection.chosen, dict(selection.refused)
+    tasks = [(point, task) for point, workload in chosen.items() for task in workload.tasks]
     with work_folder() as folder:
         compiler = ObjectCompiler(toolchain, Path(folder), Listings())
-        compiled = compile_lot(session, chosen, compiler, slots)
+        compiled = failing_variants(
+            [task for _, task in tasks], compiler, slots=slots, progress=session.progress
+        )
     spaces = []
     for point, workload in chosen.items():
+        results = [
+            result for (place, _), result in zip(tasks, compiled, strict=True) if place == point
+        ]
         try:
-            spaces.append(_space(workload, compiled[point]))
+            spaces.append(_space(workload, results))
         except PolicygenError as error:
             refused[point] = error.in_line
     drawn = options.count is not None and not options.labels
@@ -360,14 +418,14 @@ def compile_variants(
 
 
 def _space(
-    chosen: ChosenWorkload, results: Sequence[CompiledWorkload | PolicygenError]
+    chosen: ChosenWorkload, results: Sequence[Mapping[str, str] | PolicygenError]
 ) -> CompiledSpace:
     """Summarizes the compile results. A variant that fails in one sub-benchmark has failed."""
     failed = dict(chosen.candidates.refused)
     for result in results:
         if isinstance(result, PolicygenError):
             raise result
-        failed = {**result.failed, **failed}
+        failed = {**result, **failed}
     benchmark, workload = chosen.opened.meaning.point
     variants, valid, distinct = chosen.counted
     candidate_count = len(chosen.candidates.made) + len(chosen.candidates.refused)

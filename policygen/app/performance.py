@@ -1,61 +1,62 @@
 """`policygen verify-performance`: measures a change before and after it."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
-from typing import Any
 
+from policygen.app.change import find_base, read_before
+from policygen.app.effect import Planned, with_families
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.app.measure import ROUNDS, compile_time_part
-from policygen.app.measured_workloads import check_compiles, work_folder
-from policygen.app.performance_trees import (
-    Claims,
-    CompiledChanges,
-    PreparedChange,
-    compile_changes,
-    prepare_header,
-    prepare_trees,
-    workload_key,
-)
+from policygen.app.measured_workloads import ROUNDS
+from policygen.app.performance_trees import prepare_header, prepare_trees
 from policygen.app.session import Session, check_serves
 from policygen.cache import digest
+from policygen.errors import InputError, PolicygenError, Problems, anchored, together
 from policygen.gpu.changes import (
     LOOKS,
     ChangedWorkload,
     ChangeMeasuring,
-    JudgedPoint,
     JudgedWorkload,
+    PreparedChange,
+    WorkloadKey,
+    by_entry,
+    compile_changes,
     looks_until,
-    quantiles_of,
+    noise_of,
+    unmeasured_document,
+    whole_verdict,
+    workload_document,
+    workload_key,
 )
-from policygen.gpu.compiling import ObjectCompiler, runtime_of
+from policygen.gpu.compared_results import compare_results
+from policygen.gpu.compiling import ObjectCompiler, check_compiles, runtime_of, work_folder
 from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About
-from policygen.gpu.judgments import SURE, Judge
+from policygen.gpu.judgments import SURE, Axes, Judge, Keeps
 from policygen.gpu.machine import device_environment, find_gpu
-from policygen.gpu.measured_rows import MeasuringSession, open_measurements
+from policygen.gpu.measured_rows import open_measurements
 from policygen.gpu.nvbench_files import check_nvbench, unwritten, write_nvbench
-from policygen.gpu.statistics import runtime_axes
-from policygen.model.measured import SkippedPoint, VariantFailure
-from policygen.model.selection import EntryPlace
-from policygen.model.verdicts import (
-    EntryPerformance,
-    PerformanceNoise,
-    PerformanceVerdict,
-    RuntimePerformance,
-    VerifyPerformance,
-    WorkloadPerformance,
-)
-from policygen.model.workload import Point
+from policygen.headers.protocol import TuningTree
+from policygen.model.plans import Plan
+from policygen.model.results import Choice, ScoredWorkload
+from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance
+from policygen.model.workload import axes, spelled
+from policygen.opening import read_document
+from policygen.planning.memory import remembered, remembered_next
+from policygen.planning.places import PlacedResult
+from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
+from policygen.proof.reading import open_compiler
+from policygen.proof.sites import headers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.results.database import expand
+from policygen.results.nvbench import NvbenchRun, read_nvbench
+from policygen.results.together import Together
 from policygen.trees.layout import tree_content
 
 MOST = LOOKS[-1]
-NO_TIME = "the budget ended before it was measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def verify_performance(
         check_nvbench(nvbench)
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
-    part = compile_time_part(where)
+    part = where.compile_time
     if header is not None:
         change = prepare_header(session, header, part, gpu.arch, toolchain)
     else:
@@ -132,33 +133,76 @@ def measure_change(
     nvbench: Path | None = None,
     started: float | None = None,
 ) -> VerifyPerformance:
-    """Measures both sides of a prepared change. `begun` is when the preparation started."""
+    """Measures both sides of a prepared change. `started` is when the preparation started."""
     effort, started = effort or PerformanceEffort(), started or time.monotonic()
-    toolchain = find_toolchain()
+    toolchain, cub = find_toolchain(), session.cub
+    judged: Sequence[JudgedWorkload | None] = ()
+    remarks, rows, facts = change.remarks, None, None
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
         compiled = compile_changes(
-            change, where, compiler, folder, slots=effort.slots, progress=session.progress
+            change, where.accepts, compiler, folder, slots=effort.slots, progress=session.progress
         )
-        measured = _MeasuredChange(session, change, arch, tolerance, effort, toolchain, compiled)
-        if compiled.runner is None or not compiled.changes:
-            measured.extra_remarks = () if nvbench is None else (unwritten(nvbench),)
-            return measured.document([], database, started)
-        command = worker_command(effort.gpu, compiled.runner, runtime_of(toolchain))
-        controller = stack.enter_context(
-            controlling(command, patience=effort.patience, more=device_environment())
-        )
-        about = _about(session, toolchain, controller, compiled.changes, effort.seed)
-        path = database or folder / "measured.db"
-        rows = stack.enter_context(open_measurements(path, about))
-        measured.rows = rows
-        measuring = _measuring(measured, controller, rows)
-        judged = measuring.run(compiled.changes)
-        if nvbench is not None:
-            measured.extra_remarks = write_nvbench(nvbench, compiled.changes, rows)
-        measured.gpu, measured.driver = controller.facts.label, controller.facts.driver
-        return measured.document(judged, database, started)
+        if compiled.runner is not None and compiled.changes:
+            command = worker_command(effort.gpu, compiled.runner, runtime_of(toolchain))
+            controller = stack.enter_context(
+                controlling(command, patience=effort.patience, more=device_environment())
+            )
+            facts = controller.facts
+            about = _about(session, toolchain, controller, compiled.changes, effort.seed)
+            path = database or folder / "measured.db"
+            rows = stack.enter_context(open_measurements(path, about))
+            looks = looks_until(effort.processes)
+            count = sum(1 + len(changed.spots) for changed in compiled.changes)
+            judged = ChangeMeasuring(
+                controller,
+                rows,
+                Judge(count * len(looks), tolerance),
+                looks,
+                effort.rounds,
+                effort.seed,
+                effort.budget,
+                session.progress,
+            ).run(compiled.changes)
+            if nvbench is not None:
+                remarks += write_nvbench(nvbench, compiled.changes, rows)
+        elif nvbench is not None:
+            remarks += (unwritten(nvbench),)
+        entries = change.entries or {}
+        measured = [
+            workload_document(
+                changed, judgment, arch, change.claims, entries.get(changed.point), rows
+            )
+            for changed, judgment in zip(compiled.changes, judged, strict=False)
+        ]
+    refused = compiled.refused.items()
+    workloads = (
+        *measured,
+        *(unmeasured_document(point, arch, "undecided", reason) for point, reason in refused),
+        *(unmeasured_document(point, arch, "same-code") for point in change.same),
+    )
+    return VerifyPerformance(
+        cub=cub,
+        content=tree_content(cub),
+        before=change.before,
+        after=change.after,
+        arch=arch,
+        gpu=facts and facts.label,
+        driver=facts and facts.driver,
+        toolchain=f"nvcc {toolchain.version}",
+        tolerance=tolerance,
+        confidence=SURE,
+        noise=noise_of(measured),
+        seed=effort.seed,
+        budget=effort.budget,
+        database=None if database is None else str(database),
+        remarks=remarks,
+        verdict=whole_verdict(workloads),
+        workloads=workloads,
+        entries=() if change.entries is None else tuple(by_entry(measured)),
+        seconds=time.monotonic() - started,
+    )
 
 
 def _about(
@@ -183,204 +227,162 @@ def _about(
     return About(version, cccl, controller.facts, version, "events", seed)
 
 
-def _measuring(
-    measured: "_MeasuredChange", controller: Controller, rows: MeasuringSession
-) -> ChangeMeasuring:
-    effort = measured.effort
-    looks = looks_until(effort.processes)
-    count = sum(1 + len(change.spots) for change in measured.compiled.changes)
-    return ChangeMeasuring(
-        controller,
-        rows,
-        Judge(count * len(looks), measured.tolerance),
-        looks,
-        effort.rounds,
-        effort.seed,
-        effort.budget,
-        measured.session.progress,
-    )
+# `--before` and `--after`: results of NVBench, without a GPU.
 
 
-@dataclass(slots=True)
-class _MeasuredChange:
-    """Everything that the result document is made of."""
+def compare_performance(
+    before: Sequence[str],
+    after: Sequence[str],
+    where: Filter = EVERYTHING,
+    *,
+    tolerance: float | None = None,
+) -> VerifyPerformance:
+    """Compares NVBench results of two sides of a change. Each file is one process of its side."""
+    sides = _read(before, after)
+    document = compare_results(*sides, _keeps(where), tolerance)
+    if document is None:
+        hint = anchored(where.pattern, [run.algorithm for side in sides for run in side])
+        raise InputError("nothing matches", hint or "The results have no matching state.")
+    return document
 
-    session: Session
-    change: PreparedChange
-    arch: str
-    tolerance: float | None
-    effort: PerformanceEffort
-    toolchain: Toolchain
-    compiled: CompiledChanges
-    gpu: str | None = None
-    driver: str | None = None
-    rows: MeasuringSession | None = None
-    extra_remarks: tuple[str, ...] = ()
-    """Additional remarks."""
 
-    def document(
-        self, judged: Sequence[JudgedWorkload | None], database: Path | None, started: float
-    ) -> VerifyPerformance:
-        """Builds the document of measured, unmeasurable, and unchanged workloads."""
-        pairs = zip(self.compiled.changes, judged, strict=False)
-        claims, entries = self.change.claims, self.change.entries
-        measured = [
-            _workload(
-                change,
-                judged_workload,
-                self.arch,
-                claims,
-                (entries or {}).get(change.point),
-                self.rows,
-            )
-            for change, judged_workload in pairs
-        ]
-        refused = self.compiled.refused.items()
-        rest = [_unmeasured(point, self.arch, "undecided", reason) for point, reason in refused]
-        unchanged = [_unmeasured(point, self.arch, "same-code") for point in self.change.same]
-        workloads = (*measured, *rest, *unchanged)
-        cub = self.session.cub
-        return VerifyPerformance(
-            cub=cub,
-            content=tree_content(cub),
-            before=self.change.before,
-            after=self.change.after,
-            arch=self.arch,
-            gpu=self.gpu,
-            driver=self.driver,
-            toolchain=f"nvcc {self.toolchain.version}",
-            tolerance=self.tolerance,
-            confidence=SURE,
-            noise=noise_of(measured),
-            seed=self.effort.seed,
-            budget=self.effort.budget,
-            database=None if database is None else str(database),
-            remarks=(*self.change.remarks, *self.extra_remarks),
-            verdict=whole_verdict(workloads),
-            workloads=workloads,
-            entries=() if entries is None else tuple(by_entry(measured)),
-            seconds=time.monotonic() - started,
+def _read(before: Sequence[str], after: Sequence[str]) -> tuple[list[NvbenchRun], list[NvbenchRun]]:
+    """Reads all files of both sides, and reports the errors of all files together."""
+    errors: list[PolicygenError] = []
+    paths_by_content: dict[str, Path] = {}
+    sides: tuple[list[NvbenchRun], list[NvbenchRun]] = ([], [])
+    for names, runs in zip((before, after), sides, strict=True):
+        # One by one, so that a file named twice is detected.
+        for path in (path for name in names for path in expand([name])):
+            try:
+                run = read_nvbench(path)
+                content = digest("result", read_document(path))
+                if (first := paths_by_content.setdefault(content, path)) is not path:
+                    raise InputError(
+                        f"{path}: is the same result as {first}",
+                        "Each result must come from a process of its own.",
+                    )
+                runs.append(run)
+            except PolicygenError as error:
+                errors.append(error)
+    if errors:
+        raise together(errors)
+    return sides
+
+
+def _keeps(where: Filter) -> Keeps:
+    """Returns the filter for `-R` and `-a`. Axes may be named `T` or as in databases."""
+    pattern, values = where.pattern, where.values
+
+    def keeps(algorithm: str, point: Axes) -> bool:
+        values_by_axis = spelled(values, point)
+        return bool(pattern.match(algorithm)) and all(
+            point[axis] in chosen for axis, chosen in values_by_axis.items() if axis in point
         )
 
-
-def whole_verdict(workloads: Sequence[WorkloadPerformance]) -> PerformanceVerdict:
-    """Combines verdicts, in this order: slower, undecided, faster, equal."""
-    verdicts = {workload.verdict for workload in workloads}
-    verdicts |= {row.verdict for workload in workloads for row in workload.runtime}
-    for verdict in ("slower", "undecided", "faster", "equal"):
-        if verdict in verdicts:
-            return verdict
-    return "same-code"
+    return keeps
 
 
-def by_entry(measured: Sequence[WorkloadPerformance]) -> Iterator[EntryPerformance]:
-    """Summarizes the workloads of each entry, those with the largest loss first."""
-    workloads_by_entry: dict[EntryPlace | None, list[WorkloadPerformance]] = {}
-    for workload in measured:
-        if workload.ratio is not None:
-            workloads_by_entry.setdefault(workload.entry, []).append(workload)
-    entries = [_entry(entry, workloads) for entry, workloads in workloads_by_entry.items()]
-    yield from sorted(entries, key=lambda entry: entry.worst_ratio)
+# `--narrow`: the plan of the last apply, without what turned out to be slower.
 
 
-def _entry(entry: EntryPlace | None, workloads: Sequence[WorkloadPerformance]) -> EntryPerformance:
-    ratios = {workload.name: workload.ratio for workload in workloads if workload.ratio is not None}
-    worst = min(ratios, key=lambda name: ratios[name])
-    return EntryPerformance(
-        entry=entry,
-        verdict=whole_verdict(workloads),
-        workloads=len(workloads),
-        faster=sum(workload.verdict == "faster" for workload in workloads),
-        slower=sum(whole_verdict([workload]) == "slower" for workload in workloads),
-        ratio=fmean(ratios.values()),
-        worst=worst,
-        worst_ratio=ratios[worst],
-    )
+def narrow_plan(
+    session: Session, document: VerifyPerformance, *, base: str | None = None
+) -> Plan | None:
+    """Plans the last apply again for the tree before it, without what turned out to be slower.
 
-
-def _workload(
-    change: ChangedWorkload,
-    judged: JudgedWorkload | None,
-    arch: str,
-    claims: Claims,
-    entry: EntryPlace | None,
-    rows: MeasuringSession | None,
-) -> WorkloadPerformance:
-    name, axes = change.point
-    fields: dict[str, Any] = {
-        "benchmark": name,
-        "workload": dict(axes),
-        "arch": arch,
-        "entry": entry,
+    Workloads that shared an entry with a faster one keep their values, in an entry of their own if
+    a type distinguishes them. Returns None if there is nothing to exclude.
+    """
+    before = find_base(session, base)
+    plan = before.plan if before else None
+    if before is None or plan is None:
+        raise InputError(
+            f"{before.label if before else session.store}: no plan to narrow",
+            "Only a change by `policygen apply` can be narrowed; omit --base.",
+        )
+    worse = {
+        workload_key(workload.benchmark, workload.workload): reason
+        for workload, reason in _slower_workloads(document)
     }
-    fields["skipped"] = tuple(
-        SkippedPoint(point=runtime_axes(spot.spot), reason=change.skipped[str(spot)])
-        for part in change.parts
-        for spot in part.points
-        if str(spot) in change.skipped
-    )
-    if change.failed is not None:
-        failed = VariantFailure(kind=change.failed.kind, reason=change.failed.reason)
-        return WorkloadPerformance(**fields, verdict="undecided", failed=failed)
-    if judged is None:
-        problem = NO_TIME if change.spots else "none of its runtime workloads can be measured"
-        return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
-    score = judged.score
-    key = workload_key(name, dict(axes))
-    if key in claims:
-        claimed, threshold = claims[key]
-        fields |= {"claimed": claimed, "least": threshold, "holds": score.high >= threshold}
-    return WorkloadPerformance(
-        **fields,
-        verdict=score.verdict,
-        ratio=score.ratio,
-        low=score.low,
-        high=score.high,
-        noise=score.noise,
-        runtime=tuple(
-            _runtime(judged_point, () if rows is None else quantiles_of(rows, spot))
-            for judged_point, spot in zip(judged.points, change.spots, strict=True)
-        ),
-    )
-
-
-def _runtime(judged_point: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerformance:
-    judged = judged_point.judged
-    before, after = judged_point.seconds
-    return RuntimePerformance(
-        subbench=judged_point.times.subbench,
-        point=dict(judged_point.times.point),
-        weight=judged_point.times.weight,
-        before_seconds=before,
-        after_seconds=after,
-        ratio=judged.ratio,
-        low=judged.low,
-        high=judged.high,
-        noise=judged.noise,
-        verdict=judged.verdict,
-        processes=len(judged_point.times.base),
-        quantiles=quantiles,
-    )
-
-
-def _unmeasured(
-    point: Point, arch: str, verdict: PerformanceVerdict, problem: str | None = None
-) -> WorkloadPerformance:
-    name, axes = point
-    return WorkloadPerformance(
-        benchmark=name, workload=dict(axes), arch=arch, verdict=verdict, problem=problem
-    )
-
-
-def noise_of(measured: Sequence[WorkloadPerformance]) -> PerformanceNoise | None:
-    """Summarizes the noise over all runtime workloads."""
-    rows = [row for workload in measured for row in workload.runtime]
-    noises = [row.noise for row in rows if row.noise is not None]
-    if not noises:
+    if not worse:
         return None
-    return PerformanceNoise(
-        least=min(noises),
-        median=median(noises),
-        most=max(noises),
-        processes=max(row.processes for row in rows),
+    results = list(_narrowed_results(plan, document, worse))
+    names = headers_of(results, session.cub.bindings)
+    tree = read_before(before, names)
+    if tree.errors:
+        raise Problems(tree.errors)
+    data, compiler = open_compiler(tree, progress=session.progress)
+    sources = TuningTree(tree.cub, compiler.headers, data)
+    planner = Planner(
+        sources,
+        plan.options,
+        compiler,
+        _RememberedTogether(plan),
+        next_best=remembered_next(plan.instead),
+        spaces=plan.spaces,
     )
+    narrowed = planner.plan(results, [f"without {len(worse)} that measured slower"])
+    narrowed = with_families(Planned(narrowed, tree, data, compiler), planner, results)
+    cub = plan.cub  # the tree before, not the folders of its replaced headers
+    return narrowed.model_copy(update={"cub": cub, "given": plan.given})
+
+
+def _slower_workloads(document: VerifyPerformance) -> Iterator[tuple[WorkloadPerformance, str]]:
+    """Yields workloads that must not be merged as they are, with reasons."""
+    for workload in document.workloads:
+        if workload.failed is not None:
+            yield workload, f"after the change it fails: {workload.failed.reason}"
+        elif document.too_slow(workload):
+            yield workload, f"slower when measured as written: {workload.ratio:.3f}"
+        elif slow := [row for row in workload.runtime if document.too_slow(row)]:
+            worst = min(slow, key=lambda row: row.ratio)
+            where = ", ".join(axes(worst.point))
+            yield workload, f"{where} is slower when measured as written: {worst.ratio:.3f}"
+        elif workload.holds is False:
+            yield (
+                workload,
+                f"measured {workload.ratio:.3f}, but the plan claims {workload.claimed:.3f}",
+            )
+
+
+def _narrowed_results(
+    plan: Plan, document: VerifyPerformance, worse: Mapping[WorkloadKey, str]
+) -> Iterator[ScoredWorkload]:
+    """Yields the plan's results, and base for other slower workloads that the plan affected."""
+    planned_keys = set()
+    for scored in plan.results:
+        key = workload_key(scored.algorithm, scored.workload)
+        planned_keys.add(key)
+        yield _keep_base(scored, worse[key]) if key in worse else scored
+    result_by_benchmark = {result.algorithm: result for result in plan.results}
+    for measured in document.workloads:
+        key = workload_key(measured.benchmark, measured.workload)
+        if key in worse and key not in planned_keys:
+            similar = result_by_benchmark.get(measured.benchmark, plan.results[0])
+            types = {f"{axis}{{ct}}": value for axis, value in measured.workload.items()}
+            neighbor = similar.model_copy(
+                update={"algorithm": measured.benchmark, "workload": types}
+            )
+            yield _keep_base(neighbor, worse[key])
+
+
+def _keep_base(scored: ScoredWorkload, reason: str) -> ScoredWorkload:
+    choice = Choice(decision="keep base", variant=None, reason=reason)
+    return scored.model_copy(update={"choice": choice, "variants": ()})
+
+
+class _RememberedTogether:
+    """Chooses for several workloads as the plan did, and nothing if any must keep its values."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._whole = remembered(plan.joint)
+
+    def __call__(self, cases: Sequence[PlacedResult]) -> Together:
+        unused = [case.measurement.name for case in cases if not case.used]
+        if unused:
+            return Together((), f"{', '.join(unused)} is left to the fallback")
+        try:
+            return self._whole(cases)
+        except InputError:
+            return Together((), "no known variant suits the remaining workloads")

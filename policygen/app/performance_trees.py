@@ -2,81 +2,46 @@
 
 import math
 import re
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
 from policygen.app.change import Base, find_base, no_base
 from policygen.app.comparison import ChangedCode, find_changed_code
-from policygen.app.emit import check_takes_selectors
 from policygen.app.filters import Filter
-from policygen.app.measure import is_meant
 from policygen.app.measured_workloads import chosen_workloads
 from policygen.app.session import Session
-from policygen.errors import InputError, PolicygenError
-from policygen.gpu.changes import AFTER, COPY, ChangedWorkload, ChangePart
+from policygen.errors import InputError
+from policygen.gpu.changes import AFTER, Claims, PreparedChange, Runs, workload_key
 from policygen.gpu.compiling import (
     Candidate,
-    CompiledWorkload,
-    MakesObjects,
     Renders,
     WorkloadToCompile,
-    compile_workloads,
 )
-from policygen.gpu.device import Failure, VariantFunction
 from policygen.gpu.opened import PublicWorkload, ask_public
-from policygen.gpu.rounds import declared_axes, runtime_spots
 from policygen.gpu.statistics import CONFIDENCE
 from policygen.gpu.units import (
     PublicPolicy,
     WorkloadRun,
     inputs_text,
-    runner_text,
     runs_of,
     variants_text,
 )
 from policygen.headers.selectors.functions import leaves
-from policygen.headers.user.policies import as_policy, selectors_named
+from policygen.headers.user.policies import as_policy, check_takes_selectors, selectors_named
 from policygen.model.plans import Plan
 from policygen.model.results import ScoredWorkload
-from policygen.model.selection import EntryPlace
 from policygen.model.tuning import Policies, Question
-from policygen.model.workload import Point, axis_name, in_words
+from policygen.model.workload import Point, in_words
 from policygen.opening import read_named
 from policygen.proof.ask import ask_policies
 from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import Workload, overlay
-from policygen.steps import Progress
 from policygen.trees.manifest import shipped
 
 Both = tuple[Workload, Workload]
-WorkloadKey = tuple[str, frozenset[tuple[str, str]]]
-"""A workload, independent of the order and decoration of its axes."""
-Claims = Mapping[WorkloadKey, tuple[float, float]]
-"""By workload: the score, and the smallest acceptable score."""
-Runs = Sequence[tuple[WorkloadRun, WorkloadToCompile]]
-"""A workload by sub-benchmark: how it runs, and both of its sides."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedChange:
-    """What to measure of a change, and what is known about the rest."""
-
-    before: str
-    after: str
-    """Description of both sides."""
-    runs: Mapping[Point, Runs]
-    same: tuple[Point, ...]
-    """Workloads with the same machine code."""
-    refused: Mapping[Point, str]
-    """Workloads that cannot be measured, with reasons."""
-    claims: Claims
-    remarks: tuple[str, ...] = ()
-    entries: Mapping[Point, EntryPlace | None] | None = None
-    """The entry that decides each workload after the change; None if unknown."""
 
 
 def prepare_trees(
@@ -95,7 +60,7 @@ def prepare_trees(
         raise no_base(session.store)
     if before.cub is None:
         raise InputError(
-            f"{before.label}: there are no headers to measure",
+            f"{before.label}: no headers to measure",
             "Name a revision, a folder or a version: --base.",
         )
     code = find_changed_code(
@@ -154,37 +119,25 @@ def _renders(before: WorkloadRun, after: WorkloadRun) -> Renders:
 # The scores that a plan claims for the workloads that it changed.
 
 
-def workload_key(benchmark: str, workload: Mapping[str, str]) -> WorkloadKey:
-    """Returns the key of a workload of a plan, a database, or a tree: `T{ct}` becomes `T`."""
-    return benchmark, frozenset((axis_name(axis), value) for axis, value in workload.items())
-
-
 def claims_of(plan: Plan | None, code: ChangedCode) -> Claims:
     """Returns the scores of what a plan writes, with a margin for the noise of the runs.
 
     Without a plan, uses the scores in the comments of changed entries, whose noise is unknown.
     """
     if plan is None:
-        decided = {point: code.said.get(place) for point, place in _deciding_entries(code)}
+        places = code.entries or {}
         return {
-            workload_key(name, dict(axes)): (score, score)
-            for (name, axes), score in decided.items()
-            if score is not None
+            workload_key(name, dict(axes)): (code.said[place], code.said[place])
+            for name, axes in code.different
+            if (place := places.get((name, axes))) is not None and place in code.said
         }
     chosen = {workload_key(scored.algorithm, scored.workload): scored for scored in plan.results}
     claims = {}
-    for action in plan.actions:
-        if action.written and action.scores and not action.legacy:
+    for action in plan.written:
+        if action.scores and not action.legacy:
             key, score = workload_key(action.benchmark, action.workload), action.scores[0]
             claims[key] = score, score - _score_uncertainty(chosen.get(key))
     return claims
-
-
-def _deciding_entries(code: ChangedCode) -> Iterator[tuple[Point, EntryPlace]]:
-    for point in code.different:
-        place = (code.entries or {}).get(point)
-        if place is not None:
-            yield point, place
 
 
 def _score_uncertainty(scored: ScoredWorkload | None) -> float:
@@ -227,8 +180,8 @@ def read_emitted(path: Path) -> EmittedSelectors:
     namespace, selectors = _NAMESPACE.search(text), tuple(_SELECTOR.findall(text))
     if not text.startswith(MADE) or namespace is None or not selectors:
         raise InputError(
-            f"{path}: is no header of policy selectors that policygen made",
-            "policygen emit and policygen tune make such headers.",
+            f"{path}: not a policy selector header written by policygen",
+            "policygen emit and policygen tune write such headers.",
         )
     return EmittedSelectors(path, data, namespace[1], selectors, 20 if _CPP20.search(text) else 17)
 
@@ -247,7 +200,7 @@ def prepare_header(
         if any(point[0] == selector.benchmark.name for point in workloads)
     ]
     if not selectors:
-        raise InputError(f"{path}: has no selector for what -R and -a leave")
+        raise InputError(f"{path}: has no selector for the workloads chosen by -R and -a")
     meanings = ask_public(
         session.cub,
         [selector.benchmark for selector in selectors],
@@ -286,7 +239,7 @@ def _header_policies(
     """Asks the compiler what the header's selectors return."""
     include = f"{shipped().tree.tunings}/{header.path.name}"
     tree = QueriedTree(
-        session.cub.version,
+        session.cub.bindings.at(session.cub.version),
         (overlay(header.path.name, header.text), *session.cub.include_folders),
         {},
     )
@@ -303,9 +256,9 @@ def _questions(
         point[0]: public_workload for point, public_workload in meanings.items()
     }.values():
         bound_selector = meaning.selector
-        arguments = f"<{', '.join(bound_selector.roles)}>" if bound_selector.roles else ""
         paths = tuple(path for path, _ in leaves(meaning.fields))
-        selector = f"::{header.namespace}::{bound_selector.selector.name}{arguments}"
+        name = bound_selector.selector.name
+        selector = f"::{header.namespace}::{name}{bound_selector.instantiated}"
         yield Question(
             bound_selector.site, bound_selector.benchmark, selector, paths, includes=(include,)
         )
@@ -323,70 +276,4 @@ def _task(
         inputs_text(run),
         lambda candidates: variants_text(run, [variant.policy for variant in candidates], policy),
         (candidate,),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledChanges:
-    """Workloads that can be measured, and those that cannot."""
-
-    changes: tuple[ChangedWorkload, ...]
-    refused: Mapping[Point, str]
-    runner: Path | None
-    """The program that times calls; None if nothing can be measured."""
-
-
-# Compiling both sides of changed workloads.
-
-
-def compile_changes(
-    prepared: PreparedChange,
-    where: Filter,
-    compiler: MakesObjects,
-    folder: Path,
-    *,
-    slots: int | None = None,
-    progress: Progress | None = None,
-) -> CompiledChanges:
-    """Compiles both sides of each workload.
-
-    A side that fails to compile only excludes its workload.
-    """
-    tasks = [(point, *run) for point, runs in prepared.runs.items() for run in runs]
-    compiled = compile_workloads(
-        [task for _, _, task in tasks], runner_text(), compiler, slots=slots, progress=progress
-    )
-    refused = dict(prepared.refused)
-    changes: dict[Point, ChangedWorkload] = {}
-    runner = None
-    for (point, run, _), result in zip(tasks, compiled, strict=True):
-        if isinstance(result, PolicygenError):
-            refused[point] = result.in_line
-            continue
-        runner = result.runner
-        change = changes.setdefault(point, ChangedWorkload(point, ()))
-        if AFTER in result.failed:
-            change.failed = Failure("compile", result.failed[AFTER])
-        else:
-            change.parts += (_part(run, result, where, folder),)
-    for point, change in changes.items():
-        if change.failed is None and not any(part.points for part in change.parts):
-            refused.setdefault(point, "-a leaves none of its runtime workloads")
-    measurable = tuple(
-        measurable_change for point, measurable_change in changes.items() if point not in refused
-    )
-    return CompiledChanges(measurable, refused, runner)
-
-
-def _part(run: WorkloadRun, compiled: CompiledWorkload, where: Filter, folder: Path) -> ChangePart:
-    before, after = compiled.functions
-    library = Path(before.library)
-    copy = folder / f"{library.stem}-again{library.suffix}"
-    shutil.copyfile(library, copy)
-    return ChangePart(
-        before,
-        after,
-        VariantFunction(COPY, str(copy), before.function),
-        tuple(runtime_spots(run, compiled.inputs, lambda values: is_meant(values, where))),
-        declared_axes(run),
     )

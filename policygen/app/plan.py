@@ -12,28 +12,26 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from policygen import opening, trees
-from policygen.app.change import headers_of, measured_trees, with_measured_bases
-from policygen.app.commands import Typed, choosing, given_of, planning
-from policygen.app.databases import Ranked, ranked
-from policygen.app.effect import Planned, families_again, with_families
+from policygen.app.effect import Planned, completed, families_again
 from policygen.app.emit import taken_by_selectors
 from policygen.app.filters import check_archs
-from policygen.app.inputs import ResultFiles
-from policygen.app.reading import open_tree, with_detected_bindings
-from policygen.app.session import Session
+from policygen.app.inputs import Ranked, ResultFiles, choose_rules, ranked
+from policygen.app.resolve import measured_trees, with_measured_bases
+from policygen.app.session import STORE, Session, other_tree, with_detected_bindings
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, PolicygenError
 from policygen.headers.protocol import TuningTree
-from policygen.headers.user.policies import SINCE, selector_for
+from policygen.headers.user.policies import SINCE, selector_for, takes_selectors
 from policygen.model.plans import Action, Given, Named, Options, Plan, Way
 from policygen.model.records import Document
-from policygen.model.results import ScoredWorkload
-from policygen.model.trees import Cub, numbers
+from policygen.model.results import Rules, ScoredWorkload
+from policygen.model.trees import FOUND_BY_STORE, Cub, numbers
 from policygen.model.workload import Point, axes, axis_name, in_words, point_of
 from policygen.planning.legacy import part
 from policygen.planning.measured import (
     RUN,
     base_remarks,
+    check_gpus,
     measurements,
     mixed_version_remarks,
     related,
@@ -42,7 +40,8 @@ from policygen.planning.memory import check_tree, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.saved import check_decisions, check_same, remake_plan, served
-from policygen.report.console import plural
+from policygen.proof.reading import open_tree
+from policygen.proof.sites import headers_of
 from policygen.results.cases import NOT_ASKED, split
 from policygen.results.choice import IsWritable
 from policygen.results.together import Together
@@ -65,6 +64,8 @@ def plan_tunings(
     With `ways`, the compiler is also asked what would accept the rejected results.
     """
     check_archs(session.cub, [options.arch])
+    if measured_on is not None:
+        other_tree(session, measured_on)  # raises before a compiler runs
     given = given_of(results, measured_on)
     with ranked(results, options.rules, session.note) as ranking:
         planned = plan_ranked(
@@ -94,8 +95,10 @@ def plan_ranked(
     if options.provenance == "full" and options.date is None:
         today = datetime.now(UTC).date().isoformat()
         options = options.model_copy(update={"date": today})
-    version = session.cub.release
+    version = session.cub.bindings.release
     workloads = results.workloads(version)
+    if not options.force:
+        check_gpus(workloads, options.arch)
     names = headers_of(workloads, session.cub.bindings)
     tree, data, compiler = open_tree(session.cub, names, progress=session.progress)
     workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
@@ -112,18 +115,20 @@ def plan_ranked(
     replaced_versions = {action.cccl for action in plan.actions if action.before is not None}
     remarks = base_remarks(plan, version, measured_trees(session, measured_on, replaced_versions))
     remarks += mixed_version_remarks(
-        (in_words(action.benchmark, action.workload), action.cccl)
-        for action in plan.actions
-        if action.written
+        (in_words(action.benchmark, action.workload), action.cccl) for action in plan.written
     )
     remarks += served(plan, compiler.headers)
     draft = Planned(plan, tree, data, compiler)
-    plan = with_families(draft, planner, workloads)
+    plan = completed(draft, planner, workloads)
     if not prove and plan.edits:
-        unproven = "what the change does, and what later architectures inherit"
-        remarks.append(f"--no-prove: nobody asked the compiler {unproven}")
+        unproven = "what the change does and what later architectures inherit"
+        remarks.append(f"--no-prove: the compiler did not check {unproven}")
     if ways is not None:
-        rejecting = asked_of(session, results, planner, workloads, plan, ways)
+        measured, _ = measurements(
+            workloads, session.cub.bindings, options.arch, force=options.force
+        )
+        scored = {measurement.point: measurement.scored for measurement in measured}
+        rejecting = Rejecting(session, results, planner, workloads, plan, ways, scored)
         alternatives, more_remarks = find_ways(rejecting)
         plan = plan.model_copy(update={"ways": alternatives})
         remarks += more_remarks
@@ -131,22 +136,23 @@ def plan_ranked(
         "actions": tuple(map(results.files.named, _asked_actions(plan))),
         "results": tuple(map(results.files.named, plan.results)),
         "remarks": (*remarks, *plan.remarks),
+        "conditions": tree.conditions(file.path for file in plan.files),
     }
     return replace(draft, plan=plan.model_copy(update=update))
 
 
 def _asked_actions(plan: Plan) -> tuple[Action, ...]:
-    """Returns the actions that a plan tells: those on results that no filter left out."""
+    """Returns the actions that a plan reports: those on results that passed the filters."""
     return tuple(action for action in plan.actions if action.reason != NOT_ASKED)
 
 
 def read_plan(session: Session, path: Path) -> Planned:
     """Reads a saved plan, recomputes its edits, and verifies that they are the same."""
     remedy = "Make it with: policygen plan --db DB --arch ARCH -o FILE"
-    plan, cub = read_document(path, Plan, "plan of this policygen", remedy), session.cub
+    plan, cub = read_document(path, Plan, "plan of this version of policygen", remedy), session.cub
     if cub.version != plan.cub.version:
         raise InputError(
-            f"the plan is for {plan.cub.title}, and the tree is {cub.title}",
+            f"the plan is for {plan.cub.title}, but the tree is {cub.title}",
             "Make the plan again, or name its tree with --cub.",
         )
     check_decisions(plan)
@@ -162,7 +168,8 @@ def read_plan(session: Session, path: Path) -> Planned:
     replanned = replanned.model_copy(update={"actions": _asked_actions(replanned)})
     check_same(plan, replanned)
     # File names and reasons stay as they were where the plan was made.
-    saved_fields = {name: getattr(plan, name) for name in ("actions", "remarks", "given", "ways")}
+    names = ("actions", "remarks", "conditions", "given", "ways")
+    saved_fields = {name: getattr(plan, name) for name in names}
     return replace(draft, plan=replanned.model_copy(update=saved_fields))
 
 
@@ -182,7 +189,7 @@ def read_document(path: Path, kind: type[Saved], description: str, remedy: str) 
         first = error.errors(include_url=False)[0]
         location = ".".join(str(part) for part in first["loc"])
         raise InputError(
-            f"{path} is no {description}: {location + ': ' if location else ''}{first['msg']}",
+            f"{path} is not a {description}: {location + ': ' if location else ''}{first['msg']}",
             remedy,
         ) from error
 
@@ -190,7 +197,7 @@ def read_document(path: Path, kind: type[Saved], description: str, remedy: str) 
 OWN = "my_tunings.cuh"
 LIMIT = 3
 """Maximum number of benchmarks to examine: more would take longer than the plan itself."""
-SELECTOR = "a policy selector in the calls of your own program; CUB stays as it is"
+SELECTOR = "a policy selector in your own program's calls, with CUB unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,33 +220,13 @@ class Rejecting:
             getattr(scored, name) == getattr(action, name) for name in RUN
         )
 
-    @property
-    def options(self) -> Options:
-        """The plan's options."""
-        return self.plan.options
-
     def of(self, name: str) -> tuple[ScoredWorkload, ...]:
         """Returns the results of a benchmark, and those that may share an entry with it."""
-        matching, rest = split(self.workloads, _exact_pattern(name), {})
+        matching, rest = split(self.workloads, re.compile(f"{re.escape(name)}$"), {})
         return (*matching, *related(matching, rest, self.session.cub.bindings))
 
 
 # Alternatives that accept rejected results, with their commands, as confirmed by the compiler.
-
-
-def asked_of(
-    session: Session,
-    results: Ranked,
-    planner: Planner,
-    workloads: Sequence[ScoredWorkload],
-    plan: Plan,
-    given: Given,
-) -> Rejecting:
-    """Collects the plan's inputs with the measurements that count."""
-    options = plan.options
-    measured, _ = measurements(workloads, session.cub.bindings, options.arch, force=options.force)
-    scored_by_point = {measurement.point: measurement.scored for measurement in measured}
-    return Rejecting(session, results, planner, workloads, plan, given, scored_by_point)
 
 
 def find_ways(rejecting: Rejecting) -> tuple[tuple[Way, ...], tuple[str, ...]]:
@@ -253,70 +240,43 @@ def find_ways(rejecting: Rejecting) -> tuple[tuple[Way, ...], tuple[str, ...]]:
         useful = action.variant and not action.legacy and rejecting.counts(action)
         if action.decision == "reject" and useful:
             rejected.setdefault(action.benchmark, []).append(action)
-    ordered = sorted(rejected, key=lambda name: -max(_score(action) for action in rejected[name]))
+    best = {
+        name: max(action.scores[0] if action.scores else 0.0 for action in actions)
+        for name, actions in rejected.items()
+    }
+    ordered = sorted(rejected, key=lambda name: -best[name])
     chosen, remaining = {*ordered[:LIMIT]}, ordered[LIMIT:]
     ways: list[Way] = []
     for name, actions in rejected.items():
         if name not in chosen:
             continue
         with suppress(PolicygenError):
-            ways += _split_alternatives(rejecting, name, actions)
-        with suppress(PolicygenError):
             ways += _emit_alternatives(rejecting, name, actions)
     if not remaining:
         return tuple(ways), ()
     summary = (
-        f"what would take rejected results was asked for {LIMIT} of {len(rejected)} benchmarks"
+        f"options that would accept rejected results were tried for {LIMIT} of {len(rejected)}"
+        f" benchmarks; -R '{remaining[0]}$' tries another"
     )
-    return tuple(ways), (f"{summary}; -R '{remaining[0]}$' asks for another one",)
-
-
-def _score(action: Action) -> float:
-    return action.scores[0] if action.scores else 0.0
-
-
-def _split_alternatives(
-    rejecting: Rejecting, name: str, rejected: Sequence[Action]
-) -> Iterator[Way]:
-    """Proposes an entry per type if workloads that share an entry need different variants."""
-    targets = [action.target for action in rejecting.plan.actions]
-    shared = [action for action in rejected if targets.count(action.target) > 1]
-    if not shared or rejecting.options.collisions == "split" or rejecting.options.narrow:
-        return
-    options = rejecting.options.model_copy(update={"collisions": "split"})
-    split_plan = replace(rejecting.planner, options=options).plan(rejecting.of(name))
-    written = {action.point for action in split_plan.actions if action.written}
-    taken = [action for action in shared if action.point in written]
-    if not taken:
-        return
-    unmeasured = sum(
-        reached.arch == options.arch and not reached.between for reached in split_plan.reached
-    )
-    description = "an entry of its own"
-    if unmeasured:
-        description += (
-            f"; {plural(unmeasured, 'workload')} that nobody measured would get its values, too"
-        )
-    given = rejecting.given.model_copy(update={"regex": f"{name}$"})
-    command = Typed(rejecting.session)("plan", *planning(given, options))
-    yield Way(kind="split", workloads=_named_workloads(taken), what=description, command=command)
+    return tuple(ways), (summary,)
 
 
 def _emit_alternatives(
     rejecting: Rejecting, name: str, rejected: Sequence[Action]
 ) -> Iterator[Way]:
     """Proposes a custom selector, which can express what no entry of the headers can."""
-    session, newest = rejecting.session, _newest_version()
-    supported = _takes_selectors(session.cub.version)
+    session, newest = rejecting.session, max((wheel.cub for wheel in shipped().wheels), key=numbers)
+    supported = takes_selectors(session.cub.version)
     cub = session.cub if supported else _fetched_tree(newest)
     if cub is None:
-        selector_for(benchmark_of(name, newest), newest)  # raises if no selector is public
+        version = session.cub.bindings.at(newest)
+        selector_for(benchmark_of(name, version), version)  # raises if no selector is public
         taken = list(rejected)
     else:
         taken = _taken_by_selector(rejecting, name, rejected, cub)
     if not taken:
         return
-    words = choosing(rejecting.given, rejecting.options, f"{name}$", _axes(rejecting, taken))
+    words = choosing(rejecting.given, rejecting.plan.options, f"{name}$", _axes(rejecting, taken))
     words += ["-o", OWN]
     if supported:
         command, description = Typed(session)("emit", *words), SELECTOR
@@ -324,8 +284,9 @@ def _emit_alternatives(
         prefix = "" if cub else f"policygen headers fetch {newest} && "
         command = prefix + shlex.join(["policygen", "emit", *words, "--cub", newest])
         description = f"{SELECTOR}; for CUB {'.'.join(map(str, SINCE))} and later"
-        description += "" if cub else ", where emit tells whether it can"
-    yield Way(kind="emit", workloads=_named_workloads(taken), what=description, command=command)
+        description += "" if cub else ", where emit reports whether this is possible"
+    named = tuple(Named(benchmark=action.benchmark, workload=action.workload) for action in taken)
+    yield Way(workloads=named, what=description, command=command)
 
 
 def _taken_by_selector(
@@ -336,21 +297,12 @@ def _taken_by_selector(
         cub,
         rejecting.results,
         rejecting.of(name),
-        rejecting.options.arch,
-        force=rejecting.options.force,
+        rejecting.plan.options.arch,
+        force=rejecting.plan.options.force,
         progress=rejecting.session.progress,
     )
     points = {point_of(result.benchmark, result.workload) for result in taken}
     return [action for action in rejected if action.point in points]
-
-
-def _newest_version() -> str:
-    """Returns the newest known version."""
-    return max((wheel.cub for wheel in shipped().wheels), key=numbers)
-
-
-def _takes_selectors(version: str) -> bool:
-    return numbers(version)[:2] >= SINCE
 
 
 def _fetched_tree(version: str) -> Cub | None:
@@ -368,9 +320,103 @@ def _axes(rejecting: Rejecting, taken: Sequence[Action]) -> Sequence[str]:
     return axes({axis_name(axis): value for axis, value in workload.items()})
 
 
-def _exact_pattern(name: str) -> re.Pattern[str]:
-    return re.compile(f"{re.escape(name)}$")
+# Command lines that repeat what was done.
+
+Words = list[str]
+_NUMBERS = {
+    "least_score": "--least-score",
+    "worst_allowed": "--worst",
+    "confidence": "--confidence",
+}
+_FLAGS = {"without_samples": "--without-samples", "accept_unconfirmed": "--accept-unconfirmed"}
+_CHOICES = {
+    "reach": "--reach",
+    "collisions": "--collisions",
+    "provenance": "--provenance",
+    "legacy": "--legacy",
+}
+_WRITING = {"next_best": "--next-best"}
 
 
-def _named_workloads(actions: Sequence[Action]) -> tuple[Named, ...]:
-    return tuple(Named(benchmark=a.benchmark, workload=a.workload) for a in actions)
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Builds commands for the tree and the store of a session."""
+
+    session: Session
+
+    def __call__(self, *words: str, store: bool = False, writes: bool = False) -> str:
+        """Returns a command line with the named tree. Commands that write must name the tree."""
+        cub, store_path = self.session.cub, self.session.store
+        origin = cub.found
+        options = ["--cub", cub.root] if origin in {"--cub", FOUND_BY_STORE} else []
+        if writes and not cub.is_named:
+            options = ["--cub", cub.version if origin == "cub_headers" else cub.root]
+        options += ["--store", str(store_path)] if store and str(store_path) != STORE else []
+        return shlex.join(["policygen", *words, *options])
+
+
+def given_of(results: ResultFiles, measured_on: str | None) -> Given:
+    """Returns the inputs of a plan as they were named."""
+    return Given(
+        databases=tuple(results.files),
+        benches=tuple(results.benches),
+        base=results.base,
+        confirm=tuple(results.confirm),
+        regex=results.where.regex,
+        axes=results.where.axes,
+        gpus=dict(results.gpus),
+        measured_on=measured_on,
+    )
+
+
+def given_or_told(plan: Plan) -> Given:
+    """Returns the recorded inputs of a plan, or else the databases of its actions."""
+    databases = dict.fromkeys(name for action in plan.actions for name in action.databases)
+    return plan.given or Given(databases=tuple(databases))
+
+
+def planning(given: Given, options: Options) -> Words:
+    """Returns all options that affect a plan."""
+    plain = Options(arch=options.arch)
+    words = choosing(given, options)
+    for name, option in _CHOICES.items():
+        if (value := getattr(options, name)) != getattr(plain, name):
+            words += [option, value]
+    words += ["--reaches", ",".join(options.reaches)] if options.reaches else []
+    words += [option for name, option in _WRITING.items() if getattr(options, name)]
+    return [
+        *words,
+        *_repeat_option("--measured-on", [given.measured_on] if given.measured_on else ()),
+    ]
+
+
+def choosing(
+    given: Given, options: Options, regex: str | None = None, axes: Sequence[str] | None = None
+) -> Words:
+    """Returns options for inputs and rules; `regex` and `axes` override the workloads."""
+    words = _repeat_option("--db", given.databases)
+    words += _repeat_option("--bench", given.benches)
+    words += _repeat_option("--base", [given.base] if given.base else ())
+    words += _repeat_option("--confirm", given.confirm)
+    words += ["--arch", options.arch]
+    pattern = given.regex if regex is None else regex
+    words += _repeat_option("-R", [pattern] if pattern else ())
+    words += _repeat_option("-a", given.axes if axes is None else axes)
+    words += _repeat_option("--gpu-arch", [f"{name}={arch}" for name, arch in given.gpus.items()])
+    words += ["--any-gpu"] if options.force else []
+    return words + _rule_options(options.rules)
+
+
+def _rule_options(rules: Rules) -> Words:
+    """Returns options for rules that differ from the defaults."""
+    plain, configured = Rules(), choose_rules(prefer_simple=False)
+    words = []
+    for name, option in _NUMBERS.items():
+        value = getattr(rules, name)
+        if value != getattr(plain, name) or value != getattr(configured, name):
+            words += [option, str(value)]
+    return words + [option for name, option in _FLAGS.items() if getattr(rules, name)]
+
+
+def _repeat_option(option: str, values: Sequence[str]) -> Words:
+    return [word for value in values for word in (option, value)]

@@ -1,20 +1,28 @@
 """Resolves the values that CUB selects for each workload, using the compiler."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 
-from policygen.app.filters import Filter, check_archs
-from policygen.app.reading import ReadTree, chosen_archs, read_tree
+from policygen import trees
+from policygen.app.filters import Filter, check_archs, parse_archs
 from policygen.app.session import Session, other_tree
-from policygen.errors import PolicygenError
+from policygen.bindings.recorded import version_of
+from policygen.errors import InputError, PolicygenError
 from policygen.model.records import Problem
-from policygen.model.selection import Comparison, Resolution
+from policygen.model.results import ScoredWorkload
+from policygen.model.selection import Comparison, EntryPlace, Resolution
 from policygen.model.trees import Dialect
+from policygen.planning.measured import of_versions, with_bases
 from policygen.proof.ask import compiler_of
-from policygen.proof.changes import compare_resolutions
-from policygen.proof.probe import SiteQuery
-from policygen.proof.sites import places, remarks
-from policygen.proof.values import resolve
+from policygen.proof.oracle import Compiler
+from policygen.proof.probe import LibraryCompiler, SiteQuery
+from policygen.proof.reading import ReadTree, chosen_archs, open_compiler, open_tree, read_tree
+from policygen.proof.sites import check_values, headers_of, ignored_axes, places, remarks
+from policygen.proof.toolchain import Toolchain
+from policygen.proof.unreachable import Reachability, reach_all
+from policygen.proof.values import compare_resolutions, resolve
 from policygen.steps import Progress
 
 Errors = tuple[PolicygenError, ...]
@@ -24,16 +32,18 @@ Errors = tuple[PolicygenError, ...]
 def resolve_workloads(session: Session, where: Filter) -> tuple[Resolution, Errors]:
     """Resolves the values of a tree's workloads, and the entries that they come from."""
     check_archs(session.cub, where.archs)
+    check_values([session.cub.bindings], where.pattern, where.values)
     tree = read_tree(session.cub, where.headers)
     return ask_values(tree, where, progress=session.progress)
 
 
 def compare_trees(session: Session, other: str, where: Filter) -> tuple[Comparison, Errors]:
     """Finds workloads that get different values than in another tree."""
-    trees = (other_tree(session, other), session.cub)
-    for cub in trees:
+    cubs = (other_tree(session, other), session.cub)
+    for cub in cubs:
         check_archs(cub, where.archs)
-    sides = [read_tree(cub, where.headers) for cub in trees]
+    check_values([cub.bindings for cub in cubs], where.pattern, where.values)
+    sides = [read_tree(cub, where.headers) for cub in cubs]
     # Architectures that either tree has tunings for are resolved for both.
     archs = {arch for side in sides for arch in _archs(side, where, _selected_sites(side, where))}
     same_archs = replace(where, archs=tuple(archs))
@@ -66,13 +76,33 @@ def ask_values(
         archs=archs,
         rows=resolved.rows,
         remarks=(
-            *remarks(tree.cub, frozenset() if where.headers else frozenset(tree.paths)),
+            *remarks(tree.cub, tree.paths.keys(), whole=not where.headers),
+            *ignored_axes(tree.cub.bindings, where.pattern, where.values),
             *resolved.remarks,
         ),
+        conditions=tree.conditions(site.site.header for site in sites),
         unresolved=resolved.unresolved,
         problems=tuple(Problem.of(error) for error in tree.errors),
     )
     return document, (*tree.errors, *resolved.errors)
+
+
+def ask_reach(
+    tree: ReadTree,
+    toolchain: Toolchain | LibraryCompiler,
+    progress: Progress | None = None,
+    *,
+    places: Collection[EntryPlace] | None = None,
+) -> Reachability:
+    """Resolves the marked copies of a tree's headers in each of its library's dialects."""
+    return reach_all(
+        tree.cub,
+        tree.headers,
+        {dialect: tree.marked(dialect) for dialect in tree.cub.dialects},
+        toolchain,
+        wanted=places,
+        progress=progress,
+    )
 
 
 def _selected_sites(
@@ -87,4 +117,55 @@ def _selected_sites(
 def _archs(tree: ReadTree, where: Filter, sites: Sequence[SiteQuery]) -> tuple[str, ...]:
     names = {place.site.header for place in sites}
     headers = [header for header in tree.headers if header.name in names]
-    return chosen_archs(where.archs, headers, tree.headers)
+    return chosen_archs(parse_archs(where.archs), headers, tree.headers)
+
+
+# The trees on which results were measured, if available, and whether base is theirs.
+
+
+def with_base_checks(
+    session: Session, workloads: Sequence[ScoredWorkload], arch: str
+) -> tuple[ScoredWorkload, ...]:
+    """Checks whether base was what the tree selects, for workloads of several versions."""
+    other_versions = [
+        *chain.from_iterable(of_versions(workloads, session.cub.bindings.release).values())
+    ]
+    if not other_versions or not any(workload.is_used for workload in workloads):
+        return tuple(workloads)
+    names = headers_of(other_versions, session.cub.bindings)
+    _, _, compiler = open_tree(session.cub, names, progress=session.progress)
+    return with_measured_bases(session, workloads, compiler, arch)
+
+
+def with_measured_bases(
+    session: Session,
+    workloads: Sequence[ScoredWorkload],
+    compiler: Compiler,
+    arch: str,
+    measured_on: str | None = None,
+) -> tuple[ScoredWorkload, ...]:
+    """Does the same for an open tree."""
+    version = session.cub.bindings.release
+    other_versions = chain.from_iterable(of_versions(workloads, version).values())
+    measured = measured_trees(session, measured_on, {workload.cccl for workload in other_versions})
+    return with_bases(workloads, compiler, version, measured, arch)
+
+
+def measured_trees(
+    session: Session, measured_on: str | None, cccl: Collection[str]
+) -> dict[str, Compiler]:
+    """Returns compilers for the trees that were measured, by version, if available."""
+    compilers: dict[str, Compiler] = {}
+    for version in sorted(set(map(version_of, cccl))):
+        if measured_on is not None:
+            tree = other_tree(session, measured_on)
+        elif version == session.cub.release:
+            continue
+        else:
+            try:
+                tree = trees.find(version, Path.cwd())
+            except InputError:
+                continue
+        tree = tree.model_copy(update={"own": session.cub.own})
+        _, compilers[version] = open_compiler(read_tree(tree), progress=session.progress)
+    return compilers

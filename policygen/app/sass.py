@@ -18,7 +18,6 @@ from policygen.app.comparison import (
 )
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.journal import record_proof
-from policygen.app.reading import CodeMaker, find_kernel_maker
 from policygen.app.session import Session
 from policygen.errors import PolicygenError, Problems, SourceError, together
 from policygen.headers.benchmark_sources import (
@@ -29,21 +28,20 @@ from policygen.headers.benchmark_sources import (
     narrowing,
 )
 from policygen.model.machine_code import DumpIndex, SassCompiles, VerifySass
-from policygen.model.trees import Cub
 from policygen.model.workload import in_words
 from policygen.paths import cache_folder
 from policygen.proof import kernel_units
-from policygen.proof.kernel_build import KernelTools
+from policygen.proof.kernel_build import CodeMaker, KernelTools
 from policygen.proof.kernel_calls import Checkout, find_nvbench
 from policygen.proof.kernel_comparison import (
     Sides,
     compile_side,
     compile_sides,
+    find_kernel_maker,
     verdicts,
     with_dumps,
 )
 from policygen.proof.kernel_units import KernelCompiler, workers, workers_of
-from policygen.report.value_views import summary
 from policygen.steps import Progress
 from policygen.trees.layout import tree_content
 
@@ -100,8 +98,9 @@ def verify_sass(
         result = _compare(compiles, compiler, allow_moved=allow_moved)
     is_complete = shard is None and not (where.regex or where.axes)
     is_complete = is_complete and (not where.archs or EARLIER in where.archs)
+    result = result.model_copy(update={"whole": is_complete})
     passed = not (result.changed or result.refused)
-    words = f"{summary(result)}, compared with {result.base}"
+    words = f"{result.summary}, compared with {result.base}"
     record_proof(
         session.store,
         session.cub,
@@ -126,7 +125,8 @@ def compare_earlier(
     if announce and estimate.units:
         announce(estimate)
     with _compiling(maker.tools, None, session.progress) as compiler:
-        return _compare(compiles, compiler, allow_moved=False)
+        result = _compare(compiles, compiler, allow_moved=False)
+    return result.model_copy(update={"whole": True})
 
 
 def tell_earlier(session: Session, base: Base) -> SassCompiles:
@@ -150,14 +150,8 @@ def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str,
 
 def _estimate(compiles: Compiles, maker: CodeMaker, jobs: int | None) -> SassCompiles:
     """Estimates what will be compiled, and how long that takes."""
-    sides = (
-        (compiles.after,)
-        if compiles.base is None or compiles.base.index
-        else (
-            compiles.before,
-            compiles.after,
-        )
-    )
+    one_side = compiles.base is None or compiles.base.index
+    sides = (compiles.after,) if one_side else (compiles.before, compiles.after)
     units = sum(spot[0] in side for side in sides for spot in compiles.spots)
     at_once = workers_of(jobs)
     return SassCompiles(
@@ -191,14 +185,10 @@ def _save_dumps(compiles: Compiles, compiler: KernelCompiler, folder: Path) -> D
     units = {
         spot: result for spot, result in compiled.items() if not isinstance(result, PolicygenError)
     }
-    return kernel_units.save(
-        folder, units, compiles.units, _dump_title(compiles.cub), str(compiler.tools)
-    )
-
-
-def _dump_title(cub: Cub) -> str:
-    """Returns the title of dumps; for libraries other than CUB, it includes the library's name."""
-    return cub.release if cub.release.partition("@")[2] else cub.version
+    cub = compiles.cub
+    # For libraries other than CUB, the title includes the library's name.
+    title = cub.release if cub.release.partition("@")[2] else cub.version
+    return kernel_units.save(folder, units, compiles.units, title, str(compiler.tools))
 
 
 def _compare(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool) -> VerifySass:
@@ -246,8 +236,8 @@ def _without_effect(compiles: Compiles, sides: Sides) -> Iterator[str]:
         (name, workload), arch = unchanged[0]
         rest = f" and {len(unchanged) - 1:,} more" if len(unchanged) > 1 else ""
         yield (
-            f"{in_words(name, dict(workload))} on {arch}{rest}: other values, and the same machine"
-            " code: what is called does not take them, or does not depend on them"
+            f"{in_words(name, dict(workload))} on {arch}{rest}: different values, but the same"
+            " machine code: the call does not use them or does not depend on them"
         )
 
 

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from policygen import trees
 from policygen.app.filters import EVERYTHING, Filter, parse_archs
-from policygen.app.session import Note, Session, discard_note, open_session, tell_interrupted
+from policygen.app.session import Session, open_session, tell_interrupted
 from policygen.errors import InputError, SourceError, anchored, listed
 from policygen.headers.scan import algorithm, matches, scan_headers, select_families
 from policygen.model.arch import arch_number
 from policygen.model.records import Problem
 from policygen.model.trees import UNKNOWN, Cub, Library
 from policygen.model.tuning import Family, Scan, TuningHeader
+from policygen.steps import Note, discard_note
 from policygen.trees.layout import lone_dialect
 
 
@@ -72,8 +73,8 @@ def _header(name: str, headers: tuple[Path, ...]) -> Path:
         if name in {path.name, path.stem, algorithm(path.name)}:
             return path
     raise InputError(
-        f"no tuning header is called {name!r}",
-        "Here are: " + ", ".join(algorithm(path.name) for path in headers),
+        f"no tuning header is named {name!r}",
+        "Available: " + ", ".join(algorithm(path.name) for path in headers),
     )
 
 

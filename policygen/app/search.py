@@ -3,27 +3,19 @@
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from policygen.app.filters import Filter
-from policygen.app.measure import Effort, compile_time_part, is_meant
+from policygen.app.inputs import ResultFiles, nothing_matches, open_inputs
 from policygen.app.measured_workloads import (
+    Effort,
     Opened,
-    check_compiles,
     chosen_workloads,
     open_workloads,
-    work_folder,
 )
-from policygen.app.search_places import (
-    BatchCompiler,
-    HeldGpus,
-    SearchMachines,
-    SearchPlace,
-    cluster_place,
-)
-from policygen.app.session import Note, Session, check_serves
+from policygen.app.session import Session, check_serves
 from policygen.bindings.words import ladder
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.candidates import (
@@ -34,26 +26,34 @@ from policygen.gpu.candidates import (
     WorkloadSearch,
     nearest_values,
 )
-from policygen.gpu.compiling import MEMORY, MakesObjects, ObjectCompiler, ObjectSource, runtime_of
-from policygen.gpu.control import Controller, controlling, worker_command
+from policygen.gpu.compiling import ObjectSource, check_compiles, work_folder
 from policygen.gpu.database_writer import About
 from policygen.gpu.driver import Budget, SearchDriver
-from policygen.gpu.machine import ListedGpu, check_one_model, device_environment, find_gpus
+from policygen.gpu.finalists import findings_of
 from policygen.gpu.measured_rows import MeasuringSession, open_measurements
 from policygen.gpu.opened import OpenedWorkload
-from policygen.gpu.pool import GpuPool
-from policygen.gpu.rounds import declared_axes, row_spots
-from policygen.gpu.rung_rows import RungRows, rung_times
-from policygen.gpu.rungs import Asked, LocalGpu, MeasuresRungs, StopAskedError
+from policygen.gpu.pool import Asked, StopAskedError
+from policygen.gpu.replay import (
+    BATCH,
+    DEFAULT,
+    SAMPLES,
+    Replaying,
+    describe_space,
+    recorded_spaces,
+    replay_runs,
+)
+from policygen.gpu.rounds import declared_axes, runtime_spots
+from policygen.gpu.rungs import rung_times
+from policygen.gpu.search_places import UnitCompiler, open_place
 from policygen.gpu.space import Classifier, Policy
 from policygen.gpu.statistics import judged, noises, runtime_axes, score_noise, times_of
-from policygen.gpu.strategies import StrategyName, make_strategy
-from policygen.gpu.strategy import Values
-from policygen.gpu.tools import Sanitizes, WatchedWorkload, find_sanitizer, sanitize
+from policygen.gpu.strategies import STRATEGIES, AskedVariant, StrategyName, Values, make_strategy
 from policygen.gpu.units import runner_text
 from policygen.model.measured import SkippedPoint
+from policygen.model.results import Rules
 from policygen.model.searches import (
     Ended,
+    FailureGroup,
     Finalist,
     RungName,
     Searched,
@@ -61,36 +61,28 @@ from policygen.model.searches import (
     SearchedWorkload,
     SearchEvent,
     SearchFailure,
+    SearchReplay,
 )
 from policygen.model.workload import BASE
 from policygen.planning.measured import Spaces
-from policygen.process import Stopped
-from policygen.proof.compile import Listings
-from policygen.proof.kernel_units import workers_of
-from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.process import Stopped, threads
 from policygen.results.own_tables import LAST
-from policygen.results.ranking import rank
-from policygen.steps import spelled
+from policygen.results.ranking import Warnings, rank
+from policygen.steps import Progress
+from policygen.untrusted import visible
 
-EXHAUSTIVE = 4_200
-"""Search spaces with at most this many distinct variants are tried exhaustively if the budget
-allows.
-"""
-CORE_SECONDS = 1.0
-"""Estimated core-seconds to compile one variant in a batch, used until the first batch is measured.
-"""
-OVER = 1.1
-"""Spending more than this multiple of the budget is reported."""
-PER_SLOT = 24
-"""Variants per compile slot in a batch. Larger batches learn less often from measurements; smaller
-ones spend more time compiling headers.
-"""
-FEWEST_PER_SLOT = 4
-FIRST, HEADERS, VARIANT = 0.25, 15.0, 1.2
-"""The first batch takes at most the share `FIRST` of the budget. `HEADERS` and `VARIANT` are the
-core-seconds to compile the headers of a workload and each variant.
-"""
+__all__ = ["BATCH", "DEFAULT", "SAMPLES", "STRATEGIES", "Replaying"]
 Observer = Callable[[SearchEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMachines:
+    """Which machines a search may use."""
+
+    gpus: tuple[int, ...] | None = (0,)
+    """Numbers of GPUs of this machine; None means all of them."""
+    scheduler: str | None = None
+    """The address or the file of a Dask scheduler. If given, its workers are used instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +92,18 @@ class SearchWanted:
     budget: float | None = None
     """In seconds, over all sessions of the database."""
     strategy: StrategyName | None = None
-    """If unset: all variants if that fits the budget, otherwise `local`."""
+    """If unset: `local`."""
     count: int | None = None
     """Maximum number of variants per workload."""
     spaces: Spaces | None = None
-    beside: bool = False
-    """Whether nvcc may run while variants are screened."""
     starts: Sequence[str] = ()
     """Labels to try first, if the search space contains them."""
     earlier: Sequence[Path] = ()
-    """Databases whose best variants are tried first."""
+    """Databases whose best variants are tried after the neighbors of base."""
+    rules: Rules = field(default_factory=Rules)
+    """What a variant has to be to be chosen: the search looks for such variants."""
+    kept: float = 0.0
+    """Seconds of the budget for what follows the search."""
 
 
 def search_variants(
@@ -130,71 +124,84 @@ def search_variants(
     started = time.monotonic()
     with ExitStack() as stack:
         place = stack.enter_context(
-            _open_place(session, machines, effort, database, stop_requested)
+            open_place(
+                machines.gpus,
+                machines.scheduler,
+                database,
+                slots=effort.slots,
+                patience=effort.patience,
+                sanitizes=effort.sanitize,
+                note=session.note,
+                stop_requested=stop_requested,
+            )
         )
         check_compiles(place.toolchain, place.arch)
-        workloads = chosen_workloads(session, compile_time_part(where))
+        compiler = place.compiler(Path(stack.enter_context(work_folder())))
+        background = stack.enter_context(threads(place.slots))
+        runner = background.submit(compiler.make, ObjectSource(runner_text(), (), place.arch))
+        workloads = chosen_workloads(session, where.compile_time)
         opened = open_workloads(session, workloads, place.arch, options.spaces)
         problems = {
             point: result.in_line
             for point, result in opened.items()
             if isinstance(result, PolicygenError)
         }
-        starting_points = _StartingPoints(
-            selected_policies(session, opened, place.arch), earlier_labels(options.earlier)
-        )
-        compiler = place.compiler(Path(stack.enter_context(work_folder())))
-        runner = compiler.make(ObjectSource(runner_text(), (), place.arch))
-        gpus = stack.enter_context(place.held(runner))
-        facts, version = gpus.facts[0], place.toolchain.version
-        about = About(
-            version, f"v{session.cub.version}", facts, version, "events", effort.seed, gpus.facts
-        )
-        rows = stack.enter_context(open_measurements(database, about))
-        rungs, notes = RungRows(rows), SearchNotes(rows)
         searches: dict[str, WorkloadSearch] = {}
         for point, workload in opened.items():
             if isinstance(workload, PolicygenError):
                 continue
             try:
-                search = _workload_search(
-                    workload, options, starting_points, where, effort.seed, place.slots
-                )
+                searches[workload.name] = _workload_search(workload, options, where, effort.seed)
             except InputError as error:
                 problems[point] = error.in_line
-                continue
-            searches[workload.name] = search
+        units = UnitCompiler(searches, compiler, where.accepts)
+        units.begin(background)
+        later = [background.submit(_later_starts, session, opened, place.arch, options.earlier)]
+        gpus = stack.enter_context(place.held(runner.result()))
+        facts, version = gpus.facts[0], place.toolchain.version
+        about = About(
+            version, f"v{session.cub.version}", facts, version, "events", effort.seed, gpus.facts
+        )
+        rows = stack.enter_context(open_measurements(database, about))
+        notes = SearchNotes(rows)
+        for search in searches.values():
             for spot in search.spots:
                 rows.prepare(spot, search.declared)
-        budget = Budget(
-            options.budget, notes.before([search.point for search in searches.values()])
-        )
+        earlier = notes.before([search.point for search in searches.values()])
+        budget = Budget(options.budget, earlier, kept=options.kept, begun=started)
         for search in searches.values():
             notes.begin(search, effort.seed, options.budget)
-        keeps = lambda values: is_meant(values, where)  # noqa: E731
         bench = SearchBench(
             gpus.measures,
-            rungs,
-            BatchCompiler(searches, compiler, place.slots, keeps, session.progress),
+            rows,
+            units,
             SearchEffort(
-                batch=_batch_per_slot(options.budget, len(searches)) * place.slots,
+                slots=place.slots,
                 seed=effort.seed,
                 count=options.count,
                 processes=effort.processes,
                 rounds=effort.rounds,
-                beside=options.beside,
             ),
             stop_requested,
             gpus.sanitizes,
+            gpus.memchecks,
+            session.note,
         )
-        driver = SearchDriver(bench, notes, searches, budget, _event_reporter(observer, budget))
+
+        def take_starts() -> Mapping[str, Sequence[Values]] | None:
+            if not later or not later[0].done():
+                return None
+            starts = later.pop().result()
+            return {name: starts[name] for name in searches}
+
+        report = _event_reporter(observer, budget)
+        driver = SearchDriver(bench, notes, searches, budget, report, take_starts)
         ended = _run_search(driver) if searches else None
-        if options.budget is not None and budget.spent > OVER * options.budget:
-            session.note(
-                f"the budget of {spelled(options.budget)} is less than one batch and its finalists"
-                f" take: {spelled(budget.spent)} were spent"
-            )
-        searched = [searched_workload(search, rungs, rows, ended) for search in searches.values()]
+        spent = budget.spent
+        searched = [
+            searched_workload(search, rows, ended, _findings(name, search, bench, notes))
+            for name, search in searches.items()
+        ]
         searched += [
             SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
             for (name, axes), reason in problems.items()
@@ -210,106 +217,10 @@ def search_variants(
             database=str(database),
             seed=effort.seed,
             budget=options.budget,
-            spent=budget.spent,
+            spent=spent,
             workloads=tuple(searched),
             seconds=time.monotonic() - started,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _StartingPoints:
-    """What to try before anything has been measured, by benchmark."""
-
-    policies: Mapping[str, Sequence[Policy]]
-    labels: Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class LocalPlace:
-    """GPUs and cores of this machine."""
-
-    gpus: Sequence[ListedGpu]
-    toolchain: Toolchain
-    effort: Effort
-    note: Note
-
-    @property
-    def arch(self) -> str:
-        """The architecture of the GPUs."""
-        return self.gpus[0].arch
-
-    @property
-    def slots(self) -> int:
-        """The number requested, or else as many as cores and memory allow."""
-        return workers_of(self.effort.slots, MEMORY)
-
-    def compiler(self, folder: Path) -> MakesObjects:
-        """Compiles with processes on this machine."""
-        return ObjectCompiler(self.toolchain, folder, Listings())
-
-    @contextmanager
-    def held(self, runner: Path) -> Iterator[HeldGpus]:
-        """Holds all GPUs, acquired in numerical order so that two searches cannot deadlock."""
-        runtime = runtime_of(self.toolchain)
-        with ExitStack() as stack:
-            controllers = [
-                stack.enter_context(
-                    controlling(
-                        worker_command(gpu.number, runner, runtime),
-                        patience=self.effort.patience,
-                        more=device_environment(),
-                    )
-                )
-                for gpu in self.gpus
-            ]
-            facts = [controller.facts for controller in controllers]
-            pairs = zip(self.gpus, facts, strict=True)
-            check_one_model({f"GPU {gpu.number}": gpu_facts.label for gpu, gpu_facts in pairs})
-            gpus: list[MeasuresRungs] = [LocalGpu(controller) for controller in controllers]
-            pool = GpuPool(gpus, note=self.note)
-            yield HeldGpus(
-                pool if len(gpus) > 1 else gpus[0], facts, self._sanitizes(controllers, runner)
-            )
-
-    def _sanitizes(self, controllers: Sequence[Controller], runner: Path) -> Sanitizes | None:
-        """Runs compute-sanitizer on the first GPU."""
-        if not self.effort.sanitize:
-            return None
-        tool = find_sanitizer(self.toolchain)
-        command = worker_command(self.gpus[0].number, runner, runtime_of(self.toolchain))
-
-        def run_sanitizer(workloads: Sequence[WatchedWorkload]) -> list[dict[str, str]]:
-            with controllers[0].aside():
-                return sanitize(tool, command, workloads, held=True)
-
-        return run_sanitizer
-
-
-def _open_place(
-    session: Session,
-    machines: SearchMachines,
-    effort: Effort,
-    database: Path,
-    stop_requested: Asked,
-) -> AbstractContextManager[SearchPlace]:
-    if machines.scheduler is None:
-        gpus, toolchain = find_gpus(machines.gpus), find_toolchain()
-        if effort.sanitize:
-            find_sanitizer(toolchain)
-        return nullcontext(LocalPlace(gpus, toolchain, effort, session.note))
-    if effort.sanitize:
-        raise InputError(
-            "--sanitize is for GPUs of this machine, and --scheduler uses those of its workers",
-            "Let policygen measure --sanitize look at what a search on a cluster found.",
-        )
-    return cluster_place(
-        machines.scheduler,
-        database,
-        slots=effort.slots,
-        patience=effort.patience,
-        note=session.note,
-        stop_requested=stop_requested,
-    )
 
 
 def _run_search(driver: SearchDriver) -> Ended:
@@ -317,63 +228,44 @@ def _run_search(driver: SearchDriver) -> Ended:
         return driver.run()
     except (StopAskedError, KeyboardInterrupt) as error:
         driver.notes.spend(driver.budget.elapsed, "stopped")
-        measured = sum(len(search.scores) for search in driver.searches.values())
+        measured = sum(
+            len(search.scores) + len(search.dropped) for search in driver.searches.values()
+        )
         raise Stopped(
-            f"{measured:,} variants are measured and kept: the same command goes on there, with"
-            " what is left of the budget"
+            f"{measured:,} variants are measured and kept; the same command resumes there, with"
+            " the rest of the budget"
         ) from error
 
 
 def _workload_search(
-    opened: OpenedWorkload,
-    options: SearchWanted,
-    starting_points: "_StartingPoints",
-    where: Filter,
-    seed: int,
-    slots: int,
+    opened: OpenedWorkload, options: SearchWanted, where: Filter, seed: int
 ) -> WorkloadSearch:
     classifier = Classifier(opened.space, opened.meaning)
     counts = classifier.counts()
     space = SearchSpaceOf(classifier)
     nearest, is_exact = nearest_values(classifier, opened.meaning.base)
-    labels = (*options.starts, *starting_points.labels.get(opened.meaning.point[0], ()))
-    labeled = (space.values(label) for label in labels)
-    selected = [opened.meaning.base, *starting_points.policies.get(opened.meaning.point[0], ())]
-    starts = [
-        *starts_of(classifier, selected),
-        *(values for values in labeled if values is not None),
-    ]
-    name = options.strategy or _default_strategy(counts.distinct, options.budget, slots)
+    labeled = (space.values(label) for label in options.starts)
+    starts = [nearest, *(values for values in labeled if values is not None)]
     declared = {key: values for run in opened.runs for key, values in declared_axes(run).items()}
-    keeps = lambda values: is_meant(values, where)  # noqa: E731
-    spots = [spot for run in opened.runs for spot in row_spots(run, keeps)]
+    spots = [at.spot for run in opened.runs for at in runtime_spots(run, Path(), where.accepts)]
     if not spots:
         raise InputError(f"-a leaves no runtime workload of {opened.name}")
+    name = options.strategy or DEFAULT
+    strategy = make_strategy(name, space.domain, seed, starts)
+    if is_exact:  # base itself is never measured as a variant
+        strategy.tell([AskedVariant(nearest, 1.0)])
     return WorkloadSearch(
         point=opened.meaning.point,
         opened=opened,
         space=space,
         counts=counts,
-        strategy=make_strategy(name, space.domain, seed, starts),
+        strategy=strategy,
         name=name,
         declared=declared,
         spots=spots,
         base=space.label(nearest) if is_exact else None,
+        allowed=options.rules.worst_allowed,
     )
-
-
-def _batch_per_slot(budget: float | None, workloads: int) -> int:
-    """Returns the number of variants in a batch per compile slot, fewer if the budget is short."""
-    if budget is None:
-        return PER_SLOT
-    affordable = int((FIRST * budget - HEADERS * workloads) / VARIANT)
-    return min(PER_SLOT, max(FEWEST_PER_SLOT, affordable))
-
-
-def _default_strategy(distinct: int, budget: float | None, slots: int) -> StrategyName:
-    """Selects an exhaustive search if there are few variants and the budget allows it."""
-    fits = budget is None or distinct * CORE_SECONDS / slots < budget / 2
-    return "exhaustive" if distinct <= EXHAUSTIVE and fits else "local"
 
 
 def _event_reporter(observer: Observer | None, budget: Budget) -> Callable[..., None]:
@@ -406,10 +298,13 @@ def _event_reporter(observer: Observer | None, budget: Budget) -> Callable[..., 
 
 
 def searched_workload(
-    search: WorkloadSearch, rungs: RungRows, rows: MeasuringSession, ended: Ended | None
+    search: WorkloadSearch,
+    rows: MeasuringSession,
+    ended: Ended | None,
+    findings: tuple[FailureGroup, ...] = (),
 ) -> SearchedWorkload:
     """Reports the finalists of a workload with intervals, how they were found, and what failed."""
-    finalists = tuple(_finalists(search, rungs))
+    finalists = tuple(_finalists(search, rows))
     spots = [point.spot for point in search.target.points] if search.target else []
     times = times_of(rows, spots, search.declared) if spots else []
     benchmark, workload = search.point
@@ -423,7 +318,7 @@ def searched_workload(
             valid=search.counts.valid,
             distinct=search.counts.distinct,
             tried=len(search.tried),
-            measured=len(search.scores),
+            measured=len(search.scores) + len(search.dropped),
             failed=len(search.failed),
             wrong=search.count({"wrong"}),
         ),
@@ -431,6 +326,7 @@ def searched_workload(
         best=winners[0].variant if winners else None,
         finalists=finalists,
         failures=tuple(_failures(search)),
+        findings=findings,
         noise=tuple(noises(times)) if finalists else (),
         score_noise=score_noise(times) if finalists else None,
         skipped=tuple(
@@ -443,12 +339,11 @@ def searched_workload(
     )
 
 
-def _finalists(search: WorkloadSearch, rungs: RungRows) -> Iterator[Finalist]:
+def _finalists(search: WorkloadSearch, rows: MeasuringSession) -> Iterator[Finalist]:
     """Yields finalists, best first."""
     if search.target is None:
         return
-    points = [(point.weighed, rungs.of(point.spot)) for point in search.target.points]
-    times = rung_times(points, LAST)
+    times = rung_times([point.rungs(rows) for point in search.target.points], LAST)
     labels = [label for label in (times[0].variants if times else ()) if label not in search.failed]
     for result in sorted(judged(times, labels), key=lambda candidate: -(candidate.score or 0.0)):
         assert result.score is not None
@@ -475,13 +370,56 @@ def _failures(search: WorkloadSearch) -> Iterator[SearchFailure]:
         )
 
 
+MEMCHECKED = 4
+"""Maximum number of findings of a workload whose variants run under memcheck."""
+
+
+def _findings(
+    name: str, search: WorkloadSearch, bench: SearchBench, notes: SearchNotes
+) -> tuple[FailureGroup, ...]:
+    """Groups variants that fail on the GPU, and runs one of each group under memcheck."""
+    memchecks = notes.memchecks(search.point)
+    findings = findings_of(search.failed, memchecks)
+    unchecked = [
+        finding.variants[0]
+        for finding in findings[:MEMCHECKED]
+        if finding.variants and (finding.memcheck is None or finding.memcheck.outcome == "not run")
+    ]
+    if not unchecked or search.target is None or name not in bench.made:
+        return findings
+    for memcheck in bench.memcheck(name, search.target, unchecked):
+        notes.keep_memcheck(search.point, memcheck)
+        memchecks[memcheck.variant] = memcheck
+    return findings_of(search.failed, memchecks)
+
+
 BEST = 8
 """Variants taken from each workload of an earlier database."""
 MOST = 16
 """Maximum number of policies of CUB to start from."""
 
 
-# Starting points: policies that CUB selects for other types and GPUs, and earlier winners.
+# Later starts: policies that CUB selects for other types and GPUs, and earlier winners.
+
+
+def _later_starts(
+    session: Session, opened: Opened, arch: str, earlier: Sequence[Path]
+) -> dict[str, list[Values]]:
+    """Returns, by workload, what is tried after the neighbors of base."""
+    policies = selected_policies(replace(session, progress=None), opened, arch)
+    labels = earlier_labels(earlier)
+    starts: dict[str, list[Values]] = {}
+    for (benchmark, _), workload in opened.items():
+        if isinstance(workload, OpenedWorkload):
+            # Another thread uses the classifier of the search.
+            classifier = Classifier(workload.space, workload.meaning)
+            space = SearchSpaceOf(classifier)
+            won = (space.values(label) for label in labels.get(benchmark, ()))
+            starts[workload.name] = [
+                *(values for values in won if values is not None),
+                *starts_of(classifier, policies.get(benchmark, ())),
+            ]
+    return starts
 
 
 def selected_policies(session: Session, opened: Opened, arch: str) -> dict[str, list[Policy]]:
@@ -540,3 +478,38 @@ def _neighboring_archs(arch: str) -> Iterator[str]:
         index = archs.index(arch)
         yield from archs[max(0, index - 1) : index]
         yield from archs[index + 1 : index + 2]
+
+
+# `--replay`: a strategy on fully measured search spaces.
+
+
+def replay_search(
+    results: ResultFiles, settings: Replaying | None = None, *, progress: Progress | None = None
+) -> SearchReplay:
+    """Replays a strategy on each workload of databases as if it measured. Needs no GPU."""
+    settings, warnings = settings or Replaying(), Warnings()
+    with open_inputs(results) as files:
+        spaces = recorded_spaces(
+            files.databases,
+            warnings,
+            results.where.pattern,
+            results.where.values,
+            files.declared,
+            sampled=settings.samples > 0,
+            starts=settings.begins,
+        )
+        descriptions = [files.named(describe_space(space)) for space in spaces]
+    if not spaces:
+        if not warnings.all:
+            raise nothing_matches(results.where, results.files)
+        messages = "\n".join(visible(str(warning)) for warning in warnings.all)
+        raise InputError("no variant can be compared with base", messages)
+    return SearchReplay(
+        strategy=settings.strategy,
+        batch=settings.batch,
+        late=settings.late,
+        samples=settings.samples,
+        spaces=tuple(descriptions),
+        runs=tuple(replay_runs(spaces, descriptions, settings, progress)),
+        warnings=warnings.all,
+    )

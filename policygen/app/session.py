@@ -1,5 +1,6 @@
 """Sessions: the tree, the store of what was written to it, and where notes and progress go."""
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -7,30 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import trees
-from policygen.app.reading import with_detected_bindings
-from policygen.errors import InputError
-from policygen.model.results import DataWarning
-from policygen.model.trees import CALLED, FOUND_BY_STORE, Cub, Headers, Library
+from policygen.bindings import fit
+from policygen.bindings.load import bindings, identity
+from policygen.cache import digest, keep, kept, written_by
+from policygen.errors import InputError, PolicygenError
+from policygen.headers.text import Text
+from policygen.model.trees import CALLED, FOUND_BY_STORE, UNKNOWN, Cub, Headers, Library
 from policygen.outputs import is_own
 from policygen.paths import nearby
-from policygen.steps import Progress
-from policygen.store.applies import being_written, changed_roots, interrupted
-from policygen.store.targets import leftovers
+from policygen.steps import Note, Progress, discard_note
+from policygen.store.applies import changed_roots, interrupted
+from policygen.store.targets import being_written, leftovers
 from policygen.trees import find_any, headers_folder, open_tree
 from policygen.trees.fetched import all_versions, fetch_all, fetched_name, open_fetched, overview
-from policygen.trees.layout import tuning_folders
+from policygen.trees.layout import other_headers, own_sources, tuning_folders, tunings_folder
 from policygen.trees.revisions import open_revision
-from policygen.untrusted import visible
 
 _LEFT = """\
-policygen undo --store FILE takes it back, policygen apply --finish --store FILE completes it.
-  If the store that was written then is gone, check the headers and delete the file."""
-Note = Callable[[str], None]
-"""Receives messages that are not errors but worth knowing."""
-
-
-def discard_note(_text: str) -> None:
-    """Discards a note."""
+policygen undo --store FILE undoes it, policygen apply --finish --store FILE completes it.
+  If its store no longer exists, check the headers and delete the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +87,13 @@ def _find_by_store(named: Path | None, note: Note) -> Cub | None:
     if len(changed) > 1:
         rows = "".join(f"\n    {nearby(Path(tree.root))}" for tree in changed)
         raise InputError(
-            f"no tree is named, and {store} has changed {len(changed)}:{rows}",
+            f"no tree given, and {store} has changed {len(changed)}:{rows}",
             "Name one of them: --cub PATH",
         )
     if not changed or (default and Path(default.root).samefile(changed[0].root)):
         return None
     root = nearby(Path(changed[0].root))
-    note(f"no tree is named: {root} is used, the only one that {store} has changed")
+    note(f"no tree given: using {root}, the only one that {store} has changed")
     return changed[0]
 
 
@@ -117,8 +113,8 @@ def check_named(cub: Cub) -> None:
     root = Path(cub.root)
     name = fetched_name(trees.headers_folder(Path.cwd()), root) or nearby(root)
     raise InputError(
-        f"nothing is written to {cub.called} {cub.version} in {cub.root}: it was found, not named"
-        f" (found by: {cub.found})",
+        f"nothing is written to {cub.called} {cub.version} in {cub.root}: it was found"
+        f" automatically (by: {cub.found}), not named with --cub",
         f"To write to this tree, add --cub {shlex.quote(name)}; to one of your own, --cub PATH."
         " --diff, --check and --patch FILE write to no tree.",
     )
@@ -143,21 +139,16 @@ def interruption(session: Session) -> InputError | None:
         return None
     if being_written(session.root):
         return InputError(
-            f"another policygen is writing to {session.root}", "Wait until it is done."
+            f"another policygen is writing to {session.root}", "Wait until it has finished."
         )
     if interruptions:
         remedy = interruptions[0].remedy.replace("{}", store_option_of(session.named))
         return InputError(str(interruptions[0]), remedy)
     return InputError(
-        f"{leftover_files[0]} is left of an interrupted policygen: the headers may be half done",
+        f"{leftover_files[0]} was left behind by an interrupted policygen; the headers may be only"
+        " partly written",
         _LEFT,
     )
-
-
-def tell_warnings(warnings: Sequence[DataWarning], note: Note) -> None:
-    """Notes the warnings about unusable data."""
-    for warning in warnings:
-        note(visible(str(warning)))
 
 
 STORE = "policygen.db"
@@ -171,8 +162,8 @@ def own_store(path: str | Path | None = None) -> Path:
     store = Path(STORE if path is None else path)
     if path is None and store.exists() and not is_own(store):
         raise InputError(
-            f"{store.resolve()} is not known to be your store; it could be a stranger's",
-            f"Where it is yours, name it: --store {store}",
+            f"{store.resolve()} may not be your store",
+            f"If it is yours, name it: --store {store}",
         )
     return store
 
@@ -193,12 +184,13 @@ def store_option_of(store: Path | None) -> str:
 __all__ = ["LIBRARIES", "Library"]
 LIBRARIES: tuple[Library, ...] = tuple(CALLED)
 _MEASURED = (
-    "Measure with {called}'s own benchmarks: policygen db import reads what they write, and"
-    " policygen plan says what it would change."
+    "Measure with {called}'s own benchmarks: policygen db import reads their results, and"
+    " policygen plan shows what would change."
 )
 FOR_CUB: Mapping[str, str] = {
-    "emit": "{called} takes other values from its headers: policygen apply writes them there.",
+    "emit": "{called} reads its values from its headers: policygen apply writes them there.",
     "measure": _MEASURED,
+    "overlay": "{called} takes other values from its headers: policygen apply writes them there.",
     "search": _MEASURED,
     "tune": _MEASURED,
     "verify-performance": _MEASURED,
@@ -209,24 +201,11 @@ FOR_CUB: Mapping[str, str] = {
 # Commands that are for CUB only.
 
 
-def serves(command: str, cub: Cub) -> bool:
-    """Returns whether a command applies to a tree."""
-    return command not in FOR_CUB or cub.has_machine_code
-
-
-def offers_code(cub: Cub) -> bool:
-    """Returns whether to suggest comparing machine code.
-
-    Other libraries need a compiler that few users have.
-    """
-    return cub.has_machine_code
-
-
 def check_serves(command: str, cub: Cub) -> None:
     """Raises an error if a command does not apply to a tree."""
-    if not serves(command, cub):
+    if not cub.has_machine_code:
         raise InputError(
-            f"policygen {command} is for {CALLED['cub']}, and {cub.root} holds {cub.title}",
+            f"policygen {command} is for {CALLED['cub']}, but {cub.root} contains {cub.title}",
             FOR_CUB[command].format(called=cub.called),
         )
 
@@ -271,3 +250,69 @@ def used_tree(session: Session) -> Headers:
 def fetched_session(version: str) -> Session:
     """Opens a session for a fetched tree."""
     return Session(open_fetched(headers_folder(Path.cwd()), version))
+
+
+KIND = "looked"
+# #include <cub/device/dispatch/tuning/tuning_radix_sort.cuh>
+_INCLUDED = re.compile(rb"#\s*include\s*<cub/device/dispatch/tuning/(\w+\.cuh)>")
+
+
+# Detecting the bindings for a tree's headers: one version of CUB covers many states of main.
+
+
+def with_detected_bindings(cub: Cub) -> Cub:
+    """Returns the tree with the bindings that fit its headers; its version is a first guess."""
+    if cub.version == UNKNOWN:
+        return cub
+    try:
+        read_as = _read_as(cub, Path(cub.root))
+    except (PolicygenError, OSError):
+        return cub  # whoever needs a file of it reports what is wrong
+    return cub.model_copy(update={"read_as": read_as}) if read_as != cub.version else cub
+
+
+def _read_as(cub: Cub, root: Path) -> str:
+    files = {
+        path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(own_sources(cub))
+    }
+    versions = written_by(fit, fit, fit, fit)
+    contents = (part for name, data in files.items() for part in (name, data))
+    key = digest(versions, identity(), cub.version, cub.dialect, *contents)
+    if (cached := kept(KIND, key)) is not None:
+        return cached.decode()
+    candidates = [binding for binding in bindings() if binding.library == cub.library]
+    read_as = fit.read_as(cub, candidates, _tree_text(cub, root, files))
+    with suppress(OSError):  # an unwritable cache only costs speed
+        keep(KIND, key, read_as.encode())
+    return read_as
+
+
+def _tree_text(cub: Cub, root: Path, files: dict[str, bytes]) -> fit.TreeText:
+    folder = tunings_folder(cub).relative_to(root).as_posix()
+    other_paths = {path.relative_to(root).as_posix() for path in other_headers(cub)}
+    tunings = {
+        path.rpartition("/")[2]: Text(path, data).uncommented
+        for path, data in files.items()
+        if path.rpartition("/")[0] == folder or path in other_paths
+    }
+    headers = {
+        name: b"\n".join(tunings[header] for header in _with_included(name, tunings)).decode(
+            "utf-8", "replace"
+        )
+        for name in tunings
+    }
+    other_texts = [data for path, data in files.items() if path.rpartition("/")[0] != folder]
+    return fit.TreeText(
+        headers, files.__contains__, lambda: b"\n".join(other_texts).decode("utf-8", "replace")
+    )
+
+
+def _with_included(name: str, tunings: dict[str, bytes]) -> list[str]:
+    """Returns a header and the tuning headers that it includes."""
+    reached = [name]
+    for header in reached:
+        names = [match.decode() for match in _INCLUDED.findall(tunings[header])]
+        reached += [
+            included for included in names if included in tunings and included not in reached
+        ]
+    return reached

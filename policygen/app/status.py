@@ -8,7 +8,6 @@ from policygen import trees
 from policygen.app.session import (
     Session,
     interruption,
-    offers_code,
     open_session,
     readable_store,
     store_option_of,
@@ -119,7 +118,7 @@ def _recovery_steps(interruptions: Sequence[Interrupted], store: Path | None) ->
     """Yields the steps that recover from an interrupted write recorded in the store."""
     option = store_option_of(store)
     if interruptions:
-        yield NextStep(purpose="take it back", command=f"policygen undo{option}")
+        yield NextStep(purpose="undo it", command=f"policygen undo{option}")
     if any(record.kind == "apply" for record in interruptions):
         yield NextStep(purpose="or complete it", command=f"policygen apply --finish{option}")
 
@@ -144,15 +143,16 @@ def _next_steps(
         return
     if applies and not _is_proved(proofs, EFFECT):
         effect = f"policygen verify-effect{options}"
-        yield NextStep(purpose="prove what it does", command=effect)
-    if offers_code(cub) and not _is_proved(proofs, SASS):
+        yield NextStep(purpose="prove its effect", command=effect)
+    # Other libraries need a compiler that few users have.
+    if cub.has_machine_code and not _is_proved(proofs, SASS):
         sass = f"policygen verify-sass{options}"
-        yield NextStep(purpose="compare the machine code of all else", command=sass)
+        yield NextStep(purpose="compare all other machine code", command=sass)
     review = f"policygen review{options} -o review.md"
-    yield NextStep(purpose="show it to others", command=review)
+    yield NextStep(purpose="share it for review", command=review)
     if applies and not any(applied.edited for applied in applies):
         undo = f"policygen undo{options}"
-        yield NextStep(purpose="take the last apply back", command=undo)
+        yield NextStep(purpose="undo the last apply", command=undo)
 
 
 def _is_proved(proofs: Sequence[ProofState], commands: Sequence[str]) -> bool:

@@ -11,41 +11,52 @@ from tempfile import TemporaryDirectory
 
 from policygen import __version__, rendering
 from policygen.app.apply import apply_plan
-from policygen.app.emit import check_takes_selectors, emit_selectors
+from policygen.app.effect import Planned
+from policygen.app.emit import emit_selectors
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
-from policygen.app.measure import Effort, compile_time_part
+from policygen.app.measured_workloads import Effort
+from policygen.app.overlay import make_overlay, previous_overlay
 from policygen.app.plan import plan_tunings
-from policygen.app.search import Observer, SearchWanted, search_variants
-from policygen.app.search_places import SearchMachines
+from policygen.app.search import Observer, SearchMachines, SearchWanted, search_variants
 from policygen.app.session import Session, check_serves
 from policygen.bindings.load import own_binding
-from policygen.bindings.own_kernels import FAMILIES, KernelMaker, active_kernel
-from policygen.bindings.own_workloads import active_workload, taken_header
+from policygen.bindings.own_kernels import FAMILIES, KernelMaker, kernel_of
+from policygen.bindings.own_workloads import OwnMaker, header_of
 from policygen.errors import InputError
-from policygen.gpu.rungs import Asked
+from policygen.gpu.pool import Asked
 from policygen.gpu.units import WorkloadRun, runs_of
-from policygen.headers.user.policies import selector_for
+from policygen.headers.user.policies import check_takes_selectors, selector_for, with_arguments
 from policygen.model.arch import arch_number, parse_arch
-from policygen.model.emitted import Emitted, KernelHeader, TunedProgram
+from policygen.model.emitted import Emitted, KernelHeader, TunedProgram, TuneOutcome
 from policygen.model.plans import Options
 from policygen.model.results import Rules
+from policygen.model.searches import Searched
 from policygen.model.trees import Cub
+from policygen.model.workload import plain
+from policygen.planning.saved import served
 from policygen.proof.probe import workloads
 from policygen.proof.units import axis_declaration, axis_headers
 from policygen.rendering import fill
 from policygen.results.ranking import rank
 from policygen.textdiff import unified
+from policygen.trees.layout import tuning_headers
 from policygen.trees.lookup import open_tree
 from policygen.trees.manifest import shipped
+
+LEAST_SCORE = 1.01
+"""What a tuning must gain for your own header: less than for CUB's, which all users get."""
+EMITTING = 5.0
+"""Seconds of the budget for writing and proving the header."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedHeader:
-    """Where to write the header, and its namespace."""
+    """Where to write the header and its namespace, or the folder of an overlay."""
 
     path: Path
     namespace: str | None = None
+    is_overlay: bool = False
 
 
 def tune_program(
@@ -63,20 +74,22 @@ def tune_program(
 ) -> TunedProgram:
     """Searches like `policygen search`, and writes what the last rung confirms to the header.
 
-    The compiler proves what the header does. If nothing beats CUB's own selection, there is no
-    header. The header of a custom kernel keeps its values for other GPUs.
+    The compiler proves what the header or overlay does. If nothing beats CUB, there is none. The
+    header of a custom kernel keeps its values for other GPUs.
     """
     check_serves("tune", session.cub)
-    kernel = active_kernel()
-    if kernel is None:
+    kernel = kernel_of(session.cub)
+    if header.is_overlay:
+        _check_overlay(session.cub, header.path)
+    elif kernel is None:
         check_takes_selectors(session.cub)
     else:
         check_header(kernel, header.path)
-    rules = rules or Rules()
+    rules = rules or Rules(least_score=LEAST_SCORE)
     searched = search_variants(
         session,
         where,
-        options,
+        replace(options, rules=rules, kept=EMITTING),
         database,
         effort=effort,
         machines=machines,
@@ -90,28 +103,74 @@ def tune_program(
         written = str(header.path) if kernel_result.changed or kernel_result.has_already else None
         return TunedProgram(searched=searched, emitted=None, kernel=kernel_result, header=written)
     emitted = None
-    if _has_winner(database, where, rules):
+    outcomes = tuple(_outcomes(searched, database, where, rules))
+    has_winner = any(outcome.variant for outcome in outcomes)
+    if header.is_overlay:
+        made = None
+        if has_winner:
+            results = ResultFiles([str(database)], where=where.compile_time)
+            options_of_plan = Options(arch=searched.arch, rules=rules)
+            planned = plan_tunings(session, results, options_of_plan)
+            made = make_overlay(session, planned, header.path)
+        written = str(header.path) if made and made.overlay else None
+        return TunedProgram(
+            searched=searched, emitted=None, overlay=made, outcomes=outcomes, header=written
+        )
+    if has_winner:
         emitted = emit_selectors(
             session,
-            ResultFiles([str(database)], where=compile_time_part(where)),
+            ResultFiles([str(database)], where=where.compile_time),
             searched.arch,
             rules,
             namespace=header.namespace,
             out=str(header.path),
         )
     if emitted is None:
-        return TunedProgram(searched=searched, emitted=None, header=None)
-    example = None if active_workload() is None else str(example_names(header.path)[0])
+        return TunedProgram(searched=searched, emitted=None, outcomes=outcomes, header=None)
+    examples = example_places(session.cub, header.path)
     return TunedProgram(
-        searched=searched, emitted=emitted, header=str(header.path), example=example
+        searched=searched,
+        emitted=emitted,
+        outcomes=outcomes,
+        header=str(header.path),
+        example=str(examples[0]) if examples else None,
     )
 
 
-def _has_winner(database: Path, where: Filter, rules: Rules) -> bool:
-    """Returns whether a variant is chosen for any selected workload."""
-    part = compile_time_part(where)
+def _check_overlay(cub: Cub, folder: Path) -> None:
+    """Raises an error before a search if no overlay can be written."""
+    if cub.own is not None:
+        raise InputError(
+            "an overlay changes CUB's own tuning headers, and FILE is a workload of your own",
+            "Name a benchmark with -R and -a, or write a header: -o FILE.",
+        )
+    previous_overlay(folder)
+
+
+def _outcomes(
+    searched: Searched, database: Path, where: Filter, rules: Rules
+) -> Iterator[TuneOutcome]:
+    """Yields what is chosen for each selected workload, and why."""
+    part = where.compile_time
     ranking = rank([database], pattern=part.pattern, axes=part.values, rules=rules)
-    return any(workload.choice and workload.choice.variant for workload in ranking.workloads)
+    choices = {
+        (ranked.algorithm, frozenset(plain(ranked.workload).items())): ranked.choice
+        for ranked in ranking.workloads
+    }
+    for workload in searched.workloads:
+        choice = choices.get((workload.benchmark, frozenset(workload.workload.items())))
+        best = max(workload.finalists, key=lambda finalist: finalist.score, default=None)
+        yield TuneOutcome(
+            benchmark=workload.benchmark,
+            workload=workload.workload,
+            variant=choice.variant if choice else None,
+            best=best and best.variant,
+            score=best and best.score,
+            interval=best and best.interval,
+            least=min((at.ratio for at in best.runtime), default=None) if best else None,
+            least_score=rules.least_score,
+            reason=workload.problem or (choice.reason if choice else "nothing was measured"),
+        )
 
 
 PROGRAM, INPUTS = "own/example.cu.j2", "own/inputs.cuh.j2"
@@ -134,9 +193,9 @@ def example_names(header: Path) -> tuple[Path, Path]:
     )
 
 
-def example_places(header: Path) -> tuple[Path, ...]:
+def example_places(cub: Cub, header: Path) -> tuple[Path, ...]:
     """Returns the files that are written beside a header; only custom workloads have any."""
-    return () if active_workload() is None else example_names(header)
+    return example_names(header) if isinstance(cub.own, OwnMaker) else ()
 
 
 def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
@@ -144,21 +203,18 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
     own_workload = own_binding(cub.bindings)
     if own_workload is None:
         return {}
-    own_header = taken_header()
+    own_header = header_of(cub.own)
     (workload,) = workloads(own_workload.benchmark, cub.bindings)
     (run,) = runs_of(cub, workload)
     selector = selector_for(own_workload.benchmark, cub.bindings)
-    name = next(
-        (
-            emitted_selector.name
-            for emitted_selector in emitted.selectors
-            if emitted_selector.name == selector.selector.name
-        ),
-        None,
-    )
-    if name is None:
+    selector = with_arguments(selector, tuning_headers(cub)[0].parent)
+    name = selector.selector.name
+    when = [written.returns[0].when[0] for written in emitted.selectors if written.name == name]
+    if not when:
         raise InputError(f"{header}: it has no selector for {own_workload.benchmark.name}")
-    roles = f"<{', '.join(selector.roles)}>" if selector.roles else ""
+    # Types are the program's own; values that CUB names in its namespaces are those of the header.
+    arguments = (a.text if a.is_type else when[0][a.parameter] for a in selector.arguments)
+    instantiated = f"<{', '.join(arguments)}>" if selector.arguments else ""
     program, inputs = example_names(header)
     values = {
         "version": __version__,
@@ -173,14 +229,14 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
         "roles": own_workload.benchmark.roles,
         "constants": own_workload.benchmark.constants,
         "support": run.binding.support.strip(),
-        "numbers": _largest(run),
+        "numbers": dict(zip(run.numbers, max(p.numbers for p in run.points), strict=True)),
         "sizes": run.binding.sizes,
         "buffers": {n: buffer.model_dump() for n, buffer in run.binding.buffers.items()},
         "setup": run.binding.setup.strip(),
         "function": run.binding.function,
         "arguments": run.binding.arguments,
         "environment": run.binding.environment,
-        "selector": f"{emitted.namespace}::{name}{roles}",
+        "selector": f"{emitted.namespace}::{name}{instantiated}",
     }
     return {
         program: fill(PROGRAM, values),
@@ -194,15 +250,10 @@ def _includes(run: WorkloadRun) -> Iterator[str]:
     yield from sorted({*run.binding.includes, *axis_headers(run.workload, run.cub.bindings)})
 
 
-def _largest(run: WorkloadRun) -> dict[str, int]:
-    """Returns the runtime workload with the most elements, by the units' axis names."""
-    point = max(run.points, key=lambda point: point.numbers)
-    return dict(zip(run.numbers, point.numbers, strict=True))
-
-
 def _parts(run: WorkloadRun) -> list[str]:
     """Returns the code that makes the inputs, with everything that it needs."""
-    texts = {name: _text(name) for name in PARTS}
+    folder = rendering.folder("templates") / "measure"
+    texts = {name: (folder / f"{name}.cuh").read_text(encoding="utf-8") for name in PARTS}
     words = {w for b in run.binding.buffers.values() for w in _WORD.findall(b.fill or "")}
     needed = _needed_parts(texts, words)
     return [texts[name] for name in PARTS if name in needed]
@@ -217,10 +268,6 @@ def _needed_parts(texts: dict[str, str], words: set[str]) -> set[str]:
         needed |= newly_needed
         waiting = {word for name in newly_needed for word in _WORD.findall(texts[name])}
     return needed
-
-
-def _text(name: str) -> str:
-    return (rendering.folder("templates") / "measure" / f"{name}.cuh").read_text(encoding="utf-8")
 
 
 POLICY = "own/kernel_policy.cuh.j2"
@@ -260,10 +307,10 @@ def kernel_header(
         (tunings_folder / maker.header).write_text(tunings, encoding="utf-8")
         cub = open_tree(root)
         folders = (str(root), *session.cub.include_folders)
-        cub = cub.model_copy(update={"includes": folders, "dialect": FAMILIES})
+        cub = cub.model_copy(update={"includes": folders, "dialect": FAMILIES, "own": maker})
         kernel_session = replace(session, cub=cub, named=Path(folder) / "policygen.db")
         planned = plan_tunings(kernel_session, results, Options(arch=arch, rules=rules or Rules()))
-        applied = apply_plan(kernel_session, planned, write=False)
+        applied = apply_plan(kernel_session, _with_later(planned), write=False)
     written = applied.changed.get(maker.header)
     after = before if written is None else _join_chain(written.decode(), chain)
     return KernelHeader(
@@ -272,9 +319,17 @@ def kernel_header(
         is_new=not header.exists(),
         actions=applied.plan.actions,
         effect=applied.effect,
-        diff=unified(header.name, _old_bytes(header), after.encode()),
+        diff=unified(header.name, header.read_bytes() if header.exists() else b"", after.encode()),
         text=after,
     )
+
+
+def _with_later(planned: Planned) -> Planned:
+    """Lets later architectures without a policy of their own inherit, as in a new header."""
+    remarks = served(planned.plan, planned.compiler.headers)
+    later = tuple(arch for archs in remarks.values() for arch in archs)
+    options = planned.plan.options.model_copy(update={"reaches": later})
+    return replace(planned, plan=planned.plan.model_copy(update={"options": options}))
 
 
 def emitted_kernel(
@@ -285,13 +340,13 @@ def emitted_kernel(
     rules: Rules | None = None,
 ) -> KernelHeader | None:
     """Implements `policygen emit` for a custom kernel; None if no kernel is loaded."""
-    maker = active_kernel()
+    maker = kernel_of(session.cub)
     if maker is None:
         return None
     if header is None or len(archs) != 1:
         raise InputError(
-            "a kernel's header is made for one architecture, and gets those of others in turn",
-            "Name both: --arch sm90 -o FILE",
+            "a kernel header is written for one architecture at a time",
+            "Give both: --arch sm90 -o FILE",
         )
     return kernel_header(session, maker, results, parse_arch(archs[0]), header, rules)
 
@@ -329,9 +384,9 @@ def check_header(maker: KernelMaker, header: Path) -> None:
     text = header.read_bytes().decode(errors="replace")
     if _fixed_parts(text) != _fixed_parts(new_header(maker, "sm90")):
         raise InputError(
-            f"{header} is no policy header of {maker.plain} as {maker.path.name} has it: its chain,"
-            " its classes of sizes or its members are other ones",
-            "Name another file with -o.",
+            f"{header} is not a policy header of {maker.plain} as {maker.path.name} declares it:"
+            " its chain, size classes or members differ",
+            "Choose another file with -o.",
         )
 
 
@@ -350,10 +405,6 @@ def _join_chain(tunings: str, chain: str) -> str:
 def _fixed_parts(text: str) -> list[str]:
     """Returns the parts that must be as generated: chain, size classes, and members."""
     return [match[0] for pattern in (_CHAIN, _MADE) for match in pattern.finditer(text)]
-
-
-def _old_bytes(header: Path) -> bytes:
-    return header.read_bytes() if header.exists() else b""
 
 
 def _classes(maker: KernelMaker) -> list[dict[str, object]]:

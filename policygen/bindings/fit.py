@@ -109,7 +109,7 @@ Row = TypeVar("Row", bound=Versioned)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alternatives(Generic[Row]):
-    """Rows with the same name, of which at most one holds."""
+    """Rows with the same name; at most one applies."""
 
     name: str
     rows: tuple[Row, ...]
@@ -221,23 +221,18 @@ def _benchmarks(
         default = guess(group.rows, version)
         decides = default is not None and default.site in site_names
         usable = [row for row in group.rows if _names_exist(row, tree)] if decides else []
-        fits = _first_fitting(
-            usable, version, lambda row: needed.get(row.site, set()) <= {*row.roles, *row.constants}
+        fits = (
+            row
+            for row in nearest_first(usable, version)
+            if needed.get(row.site, set()) <= {*row.roles, *row.constants}
         )
-        chosen[group] = fits or (default if default in usable else None)
+        chosen[group] = next(fits, default if default in usable else None)
     return chosen
 
 
 def _names_exist(row: BenchmarkBinding, tree: TreeText) -> bool:
     texts = (*row.roles.values(), *row.constants.values())
     return all(tree.has(word) for text in texts for word in _OURS.findall(text))
-
-
-def _first_fitting(
-    rows: Sequence[Row], version: tuple[int, ...], fits: Callable[[Row], bool]
-) -> Row | None:
-    """Returns the first row that fits: the version's own, then older ones, then newer ones."""
-    return next(filter(fits, nearest_first(rows, version)), None)
 
 
 def _renamed_if_fitting(site: Site, tree: TreeText) -> Mapping[str, str] | None:
@@ -311,7 +306,7 @@ def guess(rows: Iterable[Row], version: tuple[int, ...]) -> Row | None:
 
 
 def nearest_first(rows: Sequence[Row], version: tuple[int, ...]) -> list[Row]:
-    """Sorts rows: own version, older, newer; `main` may lag behind its version."""
+    """Sorts rows: the version's own, older ones, newer ones; `main` may lag behind its version."""
     ordered = sorted(rows, key=lambda row: numbers(row.since or "0"))
     current = [row for row in ordered if row.covers(version)]
     newer = [row for row in ordered if row.since and numbers(row.since) > version]
@@ -395,36 +390,33 @@ def renamed(site: Site, members_of: Structs, text: str) -> dict[str, str] | None
 
 def respelled(site: Site, names: Mapping[str, str]) -> Site:
     """Returns a site with the tree's names; values that the tree lacks are left out."""
-    prefix = tuple(site.policy.split(".")) if site.policy else ()
     policy = names.get(site.policy, site.policy)
     cut = len(policy.split(".")) if policy else 0
 
     def path(match: re.Match[str]) -> str:
-        parts = tuple(match[2].strip(".").split("."))
-        inside = match[1] == "policy"
-        full = (*prefix, *parts) if inside else parts
+        full = _path(site, match)
         for end in range(len(full), 0, -1):  # a delay is renamed as a whole
             if (renamed_path := names.get(".".join(full[:end]))) is not None:
                 new = (*filter(None, renamed_path.split(".")), *full[end:])
-                return ".".join([match[1], *(new[cut:] if inside else new)])
+                return ".".join([match[1], *(new[cut:] if match[1] == "policy" else new)])
         return match[0]
 
     def text(source: str) -> str:
         source = _PATH.sub(path, source)
         return _ENUMERATOR.sub(lambda m: names.get(m[0], m[0]), source)
 
-    def is_lost(expr: str) -> bool:
-        pairs = ((m[1], tuple(m[2].strip(".").split("."))) for m in _PATH.finditer(expr))
-        return any(
-            names.get(".".join((*prefix, *parts) if root == "policy" else parts)) == ""
-            for root, parts in pairs
-        )
+    def kept(expressions: Mapping[str, str]) -> dict[str, str]:
+        return {
+            name: text(expr)
+            for name, expr in expressions.items()
+            if all(names.get(".".join(_path(site, m))) != "" for m in _PATH.finditer(expr))
+        }
 
     return site.model_copy(
         update={
             "policy": policy,
-            "values": {name: text(expr) for name, expr in site.values.items() if not is_lost(expr)},
-            "types": {name: text(expr) for name, expr in site.types.items() if not is_lost(expr)},
+            "values": kept(site.values),
+            "types": kept(site.types),
             "delay": tuple(map(text, site.delay)) if site.delay else None,
             "setup": tuple(map(text, site.setup)),
             "support": tuple(map(text, site.support)),
@@ -434,14 +426,18 @@ def respelled(site: Site, names: Mapping[str, str]) -> Site:
 
 def _paths(site: Site) -> Iterator[Path]:
     """Yields the path of each member read, relative to the selected policy."""
-    prefix = tuple(site.policy.split(".")) if site.policy else ()
-    if prefix:
-        yield prefix
+    if site.policy:
+        yield tuple(site.policy.split("."))
     delay = [expr.rpartition(".")[0] for expr in site.delay or ()]
     expressions = (*site.values.values(), *site.types.values(), *delay, *site.setup)
-    for match in (match for expr in expressions for match in _PATH.finditer(expr)):
-        parts = tuple(match[2].strip(".").split("."))
-        yield (*prefix, *parts) if match[1] == "policy" else parts
+    yield from (_path(site, match) for expr in expressions for match in _PATH.finditer(expr))
+
+
+def _path(site: Site, match: re.Match[str]) -> Path:
+    """Returns the path of a member in the selected policy."""
+    parts = match[2].strip(".").split(".")
+    inside = site.policy and match[1] == "policy"
+    return tuple([*site.policy.split("."), *parts] if inside else parts)
 
 
 def _resolve_paths(

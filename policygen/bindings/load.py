@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from policygen.bindings.fit import chosen
-from policygen.bindings.own_kernels import KernelMaker, active_kernel
-from policygen.bindings.own_workloads import OwnBinding, active_workload, call_named, serving
+from policygen.bindings.own_kernels import KernelMaker
+from policygen.bindings.own_workloads import PREFIX, OwnBinding, OwnMaker, call_named, serving
 from policygen.bindings.words import ladder
 from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import InputError
@@ -35,13 +35,11 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.own_workload import OwnCallBinding
-from policygen.model.trees import Dialect, Versioned, library_of, numbers, plain
+from policygen.model.trees import BoundVersion, Dialect, Versioned, numbers
+from policygen.model.tuning import Family, TuningHeader
 from policygen.opening import read_named
 from policygen.rendering import folder
 from policygen.settings import MOST, configured, load_toml
-
-if TYPE_CHECKING:
-    from policygen.model.tuning import Family, TuningHeader
 
 Part = TypeVar("Part", bound=Versioned)
 Loaded = TypeVar("Loaded", bound=BaseModel)
@@ -62,8 +60,8 @@ class Bound:
     hubs: tuple[HubBinding, ...] = ()
 
     def families_at(
-        self, site: Site, headers: "Iterable[TuningHeader]"
-    ) -> "tuple[tuple[FamilyBinding, Family], ...]":
+        self, site: Site, headers: Iterable[TuningHeader]
+    ) -> tuple[tuple[FamilyBinding, Family], ...]:
         """Pairs the families that a site's policies read with their declarations in the headers."""
         declared = {
             family.name: family
@@ -73,36 +71,26 @@ class Bound:
             if family.namespace == site.scope
         }
         rows = {family.name: family for family in self.families if family.site == site.name}
-        names = [
-            *(n for n in rows if n in declared),
-            *(name for name in declared if name not in rows),
-        ]
+        names = dict.fromkeys([*(name for name in rows if name in declared), *declared])
         pairs = (
             (self._row_of(declared[name], site, rows, declared), declared[name]) for name in names
         )
-        bound_families = ((row, family) for row, family in pairs if row is not None)
-        return tuple(sorted(bound_families, key=lambda pair: names.index(pair[0].name)))
+        return tuple((row, family) for row, family in pairs if row is not None)
 
     def _row_of(
         self,
-        family: "Family",
+        family: Family,
         site: Site,
         rows: Mapping[str, FamilyBinding],
-        declared: "Mapping[str, Family]",
+        declared: Mapping[str, Family],
     ) -> FamilyBinding | None:
-        """Returns a family's row; a handwritten table's configs extend their row's name."""
-        if not site.table:
-            return self._row_for(family, rows, declared)
-        row = next((row for row in rows.values() if is_of(family.name, row)), None)
-        return row and row.model_copy(update={"name": family.name})
+        """Returns a family's own row, or that of the family that it was modeled on.
 
-    def _row_for(
-        self,
-        family: "Family",
-        rows: Mapping[str, FamilyBinding],
-        declared: "Mapping[str, Family]",
-    ) -> FamilyBinding | None:
-        """Returns a family's own row, or that of the family that it was modeled on."""
+        The configs of a handwritten table extend their row's name.
+        """
+        if site.table:
+            row = next((row for row in rows.values() if is_of(family.name, row)), None)
+            return row and row.model_copy(update={"name": family.name})
         own_row = rows.get(family.name)
         if own_row and len(own_row.args) == len(family.parameters):
             return own_row
@@ -128,10 +116,8 @@ class Bound:
 
     def site(self, name: str, dialect: Dialect) -> Site | None:
         """Returns the site where a call is decided in one dialect."""
-        for site in self.sites:
-            if site.name == name and site.dialect == dialect:
-                return site
-        return None
+        sites = (site for site in self.sites if (site.name, site.dialect) == (name, dialect))
+        return next(sites, None)
 
 
 def is_of(name: str, row: FamilyBinding) -> bool:
@@ -159,7 +145,7 @@ def scaling(name: str) -> Scaling:
         if candidate.name == name:
             return candidate
     names = ", ".join(candidate_scaling.name for candidate_scaling in types().scalings)
-    raise InputError(f"no scaling is called {name!r}", f"There are: {names}")
+    raise InputError(f"unknown scaling {name!r}", f"Available: {names}")
 
 
 @cache
@@ -183,7 +169,7 @@ def bindings() -> tuple[Binding, ...]:
         for name in names:
             # A benchmark's versions share one file.
             if (first_path := path_by_name.setdefault(name, path)) != path:
-                raise InputError(f"{path}: {name} is bound already", f"by {first_path}; rename it")
+                raise InputError(f"{path}: {name} is already bound", f"by {first_path}; rename it")
         binding_by_algorithm[binding.algorithm] = (
             binding if previous is None else merge_bindings(previous, binding)
         )
@@ -191,13 +177,9 @@ def bindings() -> tuple[Binding, ...]:
 
 
 def identity() -> str:
-    """Returns a digest of all binding files and of the active user workload or kernel."""
+    """Returns a digest of all binding files."""
     paths = [*_files(), *_own_paths(), folder("schemas") / "words.toml"]
-    maker = active_workload()
-    own_text = "" if maker is None else f"{maker.name} {maker.given.model_dump_json()}"
-    if (kernel := active_kernel()) is not None:
-        own_text += f"{kernel.name} {kernel.given.model_dump_json()}"
-    return digest(own_text, *(path.read_bytes() for path in paths))
+    return digest(*(path.read_bytes() for path in paths))
 
 
 def _check_units(path: Path, binding: Binding) -> None:
@@ -222,7 +204,7 @@ def _own_paths() -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise InputError(f"{config.path}: bindings: there is no folder {path}, and no file")
+        raise InputError(f"{config.path}: bindings: there is no folder or file {path}")
     return sorted(path.glob("*.toml"))
 
 
@@ -250,14 +232,14 @@ def _load(path: Path, model: type[Loaded]) -> Loaded:
 
 
 @cache
-def bound(version: str) -> tuple[Bound, ...]:
+def bound(version: BoundVersion) -> tuple[Bound, ...]:
     """Returns the algorithms of a CUB version as its headers are read, or of the nearest version.
 
     A user workload joins its algorithm's benchmarks; a user kernel is an algorithm by itself.
     """
     algorithms = _bound_by_files(version)
-    if (kernel := active_kernel()) is not None:
-        return (*algorithms, _kernel_algorithm(kernel))
+    if isinstance(version.own, KernelMaker):
+        return (*algorithms, _kernel_algorithm(version.own))
     workload = own_binding(version)
     return (
         algorithms
@@ -266,21 +248,21 @@ def bound(version: str) -> tuple[Bound, ...]:
     )
 
 
-def _bound_by_files(version: str) -> tuple[Bound, ...]:
+def _bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:
     """Returns the algorithms from the binding files alone."""
-    version_numbers, library = _nearest(version), library_of(version)
+    version_numbers, library = _nearest(version), version.library
     algorithms = []
     for binding in bindings():
         if binding.library != library:
             continue
         name = binding.algorithm
-        benchmarks = chosen(name, binding.benchmarks, version_numbers, version)
+        benchmarks = chosen(name, binding.benchmarks, version_numbers, version.text)
         if benchmarks:
             algorithms.append(
                 Bound(
                     name,
-                    chosen(name, binding.sites, version_numbers, version),
-                    chosen(name, binding.families, version_numbers, version),
+                    chosen(name, binding.sites, version_numbers, version.text),
+                    chosen(name, binding.families, version_numbers, version.text),
                     benchmarks,
                     _covering(binding.calls, version_numbers),
                     serving(_covering(binding.selectors, version_numbers), benchmarks),
@@ -293,15 +275,15 @@ def _bound_by_files(version: str) -> tuple[Bound, ...]:
 
 
 @cache
-def own_binding(version: str) -> OwnBinding | None:
-    """Returns the active user workload as a benchmark of a CUB version."""
-    maker = active_workload()
-    if maker is None or library_of(version) != "cub":
+def own_binding(version: BoundVersion) -> OwnBinding | None:
+    """Returns the user's workload as a benchmark of the version, if there is one."""
+    maker = version.own
+    if not isinstance(maker, OwnMaker) or version.library != "cub":
         return None
     algorithms = _bound_by_files(version)
     all_calls = [call for binding in bindings() for call in binding.own]
     calls = [call for algorithm in algorithms for call in algorithm.own]
-    call = call_named(maker.given.algorithm, calls, all_calls, plain(version))
+    call = call_named(maker.given.algorithm, calls, all_calls, version.plain)
     (algorithm,) = (algorithm for algorithm in algorithms if call in algorithm.own)
     model = next(benchmark for benchmark in algorithm.benchmarks if benchmark.name == call.like)
     runs = [run for run in algorithm.runs if model.name in run.benchmarks]
@@ -312,14 +294,8 @@ def own_binding(version: str) -> OwnBinding | None:
 def _kernel_algorithm(maker: KernelMaker) -> Bound:
     """Makes an algorithm from a user kernel, with a family for each architecture."""
     families = tuple(map(maker.family, ladder()))
-    return Bound(
-        maker.name,
-        maker.sites(),
-        families,
-        maker.benchmarks,
-        (),
-        runs=tuple(maker.runs()),
-    )
+    runs = tuple(maker.runs())
+    return Bound(maker.name, maker.sites(), families, maker.benchmarks, (), runs=runs)
 
 
 def _with_own(algorithm: Bound, workload: OwnBinding) -> Bound:
@@ -333,48 +309,46 @@ def _with_own(algorithm: Bound, workload: OwnBinding) -> Bound:
     )
 
 
-def axis_type(name: str, version: str) -> AxisType:
+def axis_type(name: str, version: BoundVersion) -> AxisType:
     """Resolves the value of a type axis in one version of CUB; `C64` has meant different types."""
     version_numbers, workload = _nearest(version), own_binding(version)
-    library_axis_types = library_types(library_of(version)).types
-    for candidate in (
-        *(workload.types if workload else ()),
-        *library_axis_types,
-        *_further_types(),
-    ):
+    library_axis_types = library_types(version.library).types
+    own_types = workload.types if workload else ()
+    further_types = (axis_type for binding in bindings() for axis_type in binding.types)
+    for candidate in (*own_types, *library_axis_types, *further_types):
         if candidate.name == name and candidate.covers(version_numbers):
             return candidate
-    raise InputError(f"no type is called {name!r} in CUB {plain(version)}")
+    raise InputError(f"CUB {version.plain} has no type named {name!r}")
 
 
-def _further_types() -> Iterator[AxisType]:
-    """Yields the types that binding files add."""
-    return (axis_type for binding in bindings() for axis_type in binding.types)
-
-
-def axis_values(call: Call, axis: str, version: str) -> tuple[str, ...]:
+def axis_values(call: Call, axis: str, version: BoundVersion) -> tuple[str, ...]:
     """Returns all values of an axis, with a group's name expanded."""
     values = call.axes[axis]
     if not isinstance(values, str):
         return values
     version_numbers = _nearest(version)
-    for group in library_types(library_of(version)).groups:
+    for group in library_types(version.library).groups:
         if group.name == values and group.covers(version_numbers):
             return group.values
-    raise InputError(f"no group of axis values is called {values!r} in CUB {plain(version)}")
+    raise InputError(f"CUB {version.plain} has no group of axis values named {values!r}")
+
+
+def units_of(benchmark: BenchmarkBinding) -> tuple[Unit, ...]:
+    """Returns the units of a benchmark in any version, since results may come from all of them.
+
+    A user's workload has those of the benchmark that it resembles.
+    """
+    is_own = benchmark.name.startswith(PREFIX)
+    return _units_of((is_own and benchmark.like) or benchmark.name)
 
 
 @cache
-def units_of(benchmark: str) -> tuple[Unit, ...]:
-    """Returns the units of a benchmark in any version, since results may come from all of them."""
-    if (maker := active_workload()) is not None and benchmark == maker.name:
-        calls = [call for binding in bindings() for call in binding.own]
-        return units_of(call_named(maker.given.algorithm, calls).like)
+def _units_of(name: str) -> tuple[Unit, ...]:
     return tuple(
         unit
         for binding in bindings()
         for candidate in binding.benchmarks
-        if candidate.name == benchmark
+        if candidate.name == name
         for unit in candidate.units.values()
     )
 
@@ -389,10 +363,10 @@ def is_tested(version: str) -> bool:
     return types().tested.covers(numbers(version))
 
 
-def _nearest(version: str) -> tuple[int, ...]:
+def _nearest(version: BoundVersion) -> tuple[int, ...]:
     """Clamps a version to the oldest tested one."""
-    oldest = library_types(library_of(version)).tested.since
-    return max(numbers(version), numbers(oldest or "0"))
+    oldest = library_types(version.library).tested.since
+    return max(version.numbers, numbers(oldest or "0"))
 
 
 def _hubs(hubs: Iterable[HubBinding], version: tuple[int, ...]) -> Iterator[HubBinding]:
@@ -419,32 +393,20 @@ def is_joined(binding: Binding) -> bool:
 
 def merge_bindings(binding: Binding, addition: Binding) -> Binding:
     """Returns an algorithm with another file's benchmarks, runs and types added."""
+    fields = ("benchmarks", "calls", "runs", "types")
     return binding.model_copy(
-        update={
-            "benchmarks": (*binding.benchmarks, *addition.benchmarks),
-            "calls": (*binding.calls, *addition.calls),
-            "runs": (*binding.runs, *addition.runs),
-            "types": (*binding.types, *addition.types),
-        }
+        update={field: getattr(binding, field) + getattr(addition, field) for field in fields}
     )
 
 
 def with_headers(binding: Binding, folder: Path) -> Binding:
     """Returns a user's binding with absolute paths for the headers that lie beside its file."""
-    return binding.model_copy(
-        update={
-            "benchmarks": tuple(
-                benchmark.model_copy(
-                    update={
-                        "includes": tuple(
-                            _absolute_include(name, folder) for name in benchmark.includes
-                        )
-                    }
-                )
-                for benchmark in binding.benchmarks
-            )
-        }
-    )
+
+    def located(benchmark: BenchmarkBinding) -> BenchmarkBinding:
+        includes = tuple(_absolute_include(name, folder) for name in benchmark.includes)
+        return benchmark.model_copy(update={"includes": includes})
+
+    return binding.model_copy(update={"benchmarks": tuple(map(located, binding.benchmarks))})
 
 
 def _absolute_include(name: str, folder: Path) -> str:
@@ -453,5 +415,8 @@ def _absolute_include(name: str, folder: Path) -> str:
         return name
     absolute = str(path.resolve())
     if UNPLAIN & set(absolute):
-        raise InputError(f"the path of {path} has other than plain letters", "Move it.")
+        raise InputError(
+            f"the path of {path} has characters that a compiler or make treats specially",
+            "Move it.",
+        )
     return absolute

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from policygen.bindings.own_workloads import PREFIX, beside, fill_of
+from policygen.bindings.own_workloads import PREFIX, beside, fill_of, qualified
 from policygen.errors import InputError
 from policygen.model.bindings import (
     BenchmarkBinding,
@@ -20,6 +19,7 @@ from policygen.model.bindings import (
 )
 from policygen.model.expression import Expression
 from policygen.model.own_workload import AT_LAUNCH, ELEMENTS, STRATEGY, KernelBuffer, OwnKernel
+from policygen.model.trees import Cub, OwnFile
 
 SITE = "kernel"
 FAMILIES = "specializations"
@@ -30,11 +30,10 @@ POLICY = "KernelPolicy"
 RUNTIME = "Elements"
 
 
-@dataclass(frozen=True)
-class KernelMaker:
+@dataclass(frozen=True, eq=False)
+class KernelMaker(OwnFile):
     """Makes bindings from a kernel's file."""
 
-    path: Path
     given: OwnKernel
 
     @property
@@ -56,11 +55,6 @@ class KernelMaker:
         return self.folder / self.given.kernel
 
     @property
-    def folder(self) -> Path:
-        """The folder of the kernel's file, with the files it includes."""
-        return self.path.resolve().parent
-
-    @property
     def header(self) -> str:
         """The name of the header with its policies in a tree."""
         return f"tuning_{self.plain}.cuh"
@@ -80,25 +74,21 @@ class KernelMaker:
     def members(self) -> dict[str, MemberRule]:
         """The policy's members by the parameter that sets them."""
         return {
-            label: MemberRule(parameter=label, choices=self._choices(label) or None)
-            for label in self.given.every_parameter
+            label: MemberRule(parameter=label, choices=parameter.words or None)
+            for label, parameter in self.given.every_parameter.items()
         }
-
-    def _choices(self, label: str) -> tuple[str, ...]:
-        """Returns how the header spells the values of an enumerated parameter."""
-        words = self.given.every_parameter[label].words
-        return tuple(f"{word}" for word in words) if label == STRATEGY else words
 
     def spelled(self, variant: Mapping[str, int]) -> dict[str, str]:
         """Returns how the header spells a variant's parameters."""
+        parameters = self.given.every_parameter
         return {
-            label: choices[value] if (choices := self._choices(label)) else str(value)
+            label: words[value] if (words := parameters[label].words) else str(value)
             for label, value in variant.items()
         }
 
     def type_of(self, label: str) -> str:
         """Returns the type of a policy's member."""
-        if not self._choices(label):
+        if not self.given.every_parameter[label].words:
             return "int"
         return "strategies" if label == STRATEGY else "auto"
 
@@ -111,7 +101,7 @@ class KernelMaker:
             "includes": ("cub/config.cuh",),
             "hub": f"policy_hub<{ROLE}>",
             "policy": POLICY,
-            "marked": next(iter(self._numbers()), "items"),
+            "marked": self._mark,
             "values": {label: f"policy::{label}" for label in self.members},
         }
         return tuple(
@@ -126,7 +116,7 @@ class KernelMaker:
             name=f"{arch}_tuning",
             args=(ROLE,),
             members=self.members,
-            mark=next(iter(self._numbers()), "items"),
+            mark=self._mark,
         )
 
     @property
@@ -181,17 +171,14 @@ class KernelMaker:
 
     def values(self, variant: Mapping[str, int]) -> dict[str, str]:
         """Returns the parameters in C++; raises for an unknown value or a violated constraint."""
-        values = {}
-        for label, parameter in self.given.every_parameter.items():
+        parameters = self.given.every_parameter
+        for label, parameter in parameters.items():
             if variant[label] not in parameter.numbers:
-                raise InputError(f"{label} = {variant[label]} is none of its values")
-            values[label] = (
-                parameter.words[variant[label]] if parameter.words else str(variant[label])
-            )
+                raise InputError(f"{label} = {variant[label]} is not one of its values")
         for text in self.given.constraints:
             if not Expression(text).value(variant):
-                raise InputError(f"it breaks {text}")
-        return values
+                raise InputError(f"it violates {text}")
+        return self.spelled({label: variant[label] for label in parameters})
 
     @property
     def only(self) -> dict[str, tuple[int, ...]]:
@@ -204,10 +191,11 @@ class KernelMaker:
         """The current value of each parameter."""
         return {label: parameter.start for label, parameter in self.given.every_parameter.items()}
 
-    def _numbers(self) -> Iterator[str]:
-        return (
-            label for label, parameter in self.given.every_parameter.items() if not parameter.words
-        )
+    @property
+    def _mark(self) -> str:
+        """The member that carries marks: the first one that is a number."""
+        parameters = self.given.every_parameter.items()
+        return next((label for label, parameter in parameters if not parameter.words), "items")
 
     def _buffer(self, name: str, buffer: KernelBuffer) -> BufferBinding:
         fill = None
@@ -220,8 +208,7 @@ class KernelMaker:
             fill=fill,
             result=result,
             tolerance=buffer.tolerance,
-            same=buffer.same
-            and (buffer.same if buffer.same.startswith("::") else f"::{buffer.same}"),
+            same=qualified(buffer.same),
             modified=buffer.modified,
         )
 
@@ -232,8 +219,8 @@ class KernelMaker:
             beside(self.path, name)
         if not labels:
             raise InputError(
-                f"{self.path}: parameter is missing: nothing varies",
-                f"Say [parameter.NAME], several [[strategy]], or %RANGE% lines in {kernel.kernel}.",
+                f"{self.path}: no parameter varies",
+                f"Add [parameter.NAME], several [[strategy]], or %RANGE% lines in {kernel.kernel}.",
             )
         for text in kernel.constraints:
             self._cpp("constraints", text, labels)
@@ -248,15 +235,15 @@ class KernelMaker:
             self.values(self.start)
         except InputError as error:
             raise InputError(
-                f"{self.path}: what the kernel has today cannot be: {error.message}",
-                "Say a default for its parameters that can.",
+                f"{self.path}: the kernel's current values are not valid: {error.message}",
+                "Give its parameters valid defaults.",
             ) from error
 
     def _cpp(self, key: str, text: str, names: set[str]) -> str:
         expression = Expression(text)
         if unknown := sorted(expression.names - names):
             raise InputError(
-                f"{self.path}: {key}: {unknown[0]} is not known",
+                f"{self.path}: {key}: unknown name {unknown[0]}",
                 f"It has: {', '.join(sorted(names))}",
             )
         return expression.cpp
@@ -272,19 +259,6 @@ def _range(numbers: tuple[int, ...]) -> str:
     return f"{ordered[0]}:{ordered[-1]}:{step}"
 
 
-_TAKEN: list[KernelMaker] = []
-
-
-def active_kernel() -> KernelMaker | None:
-    """Returns the active user kernel, which `bound` adds to the bindings of the files."""
-    return _TAKEN[-1] if _TAKEN else None
-
-
-@contextmanager
-def activate_kernel(maker: KernelMaker) -> Iterator[None]:
-    """Activates a kernel for the duration of the block."""
-    _TAKEN.append(maker)
-    try:
-        yield
-    finally:
-        _TAKEN.pop()
+def kernel_of(cub: Cub) -> KernelMaker | None:
+    """Returns the user's kernel among a tree's bindings, if there is one."""
+    return cub.own if isinstance(cub.own, KernelMaker) else None

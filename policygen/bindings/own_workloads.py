@@ -2,8 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from policygen.model.bindings import (
     SelectorBinding,
 )
 from policygen.model.own_workload import OwnCallBinding, OwnWorkload, WorkloadInput
+from policygen.model.trees import OwnFile
 from policygen.opening import NotOpenedError, plain_file
 
 PREFIX = "own."
@@ -51,44 +51,13 @@ def serving(
     selectors: Iterable[SelectorBinding], benchmarks: Iterable[BenchmarkBinding]
 ) -> tuple[SelectorBinding, ...]:
     """Extends each selector of a benchmark to the benchmarks that are modeled on it."""
-    model_pairs = [
-        (benchmark.name, benchmark.like) for benchmark in benchmarks if benchmark.like is not None
-    ]
-    return tuple(
-        selector.model_copy(
-            update={
-                "benchmarks": (
-                    *selector.benchmarks,
-                    *(name for name, model in model_pairs if model in selector.benchmarks),
-                )
-            }
-        )
-        for selector in selectors
-    )
+    pairs = [(benchmark.name, benchmark.like) for benchmark in benchmarks]
 
+    def extended(selector: SelectorBinding) -> SelectorBinding:
+        modeled = (name for name, model in pairs if model in selector.benchmarks)
+        return selector.model_copy(update={"benchmarks": (*selector.benchmarks, *modeled)})
 
-_TAKEN: "list[OwnMaker]" = []
-
-
-def active_workload() -> "OwnMaker | None":
-    """Returns the active user workload, which `bound` adds to the bindings of the files."""
-    return _TAKEN[-1] if _TAKEN else None
-
-
-def taken_header() -> str | None:
-    """Returns the header of the active user workload, if it has one."""
-    maker = active_workload()
-    return None if maker is None else maker.given.header
-
-
-@contextmanager
-def activate_workload(maker: "OwnMaker") -> Iterator[None]:
-    """Activates a workload for the duration of the block."""
-    _TAKEN.append(maker)
-    try:
-        yield
-    finally:
-        _TAKEN.pop()
+    return tuple(map(extended, selectors))
 
 
 def call_named(
@@ -108,24 +77,23 @@ def call_named(
     for call in later:
         if call.algorithm == algorithm:
             raise InputError(
-                f"CUB {version} can be given no policy for {algorithm}",
-                f"It can since CUB {call.since}: name a tree of that version, or of a later one.",
+                f"CUB {version} does not accept a policy for {algorithm}",
+                f"CUB {call.since} and later do: name such a tree with --cub.",
             )
     algorithms = sorted({call.algorithm for call in calls})
     suggestions = [
         f"Is {call} meant? " for call in difflib.get_close_matches(algorithm, algorithms, 1)
     ]
     raise InputError(
-        f"no workload of one's own can be of {name}",
-        "".join(suggestions) + f"There are: {', '.join(algorithms)}",
+        f"a workload of your own cannot use {name}",
+        "".join(suggestions) + f"Available: {', '.join(algorithms)}",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OwnMaker:
+@dataclass(frozen=True, eq=False)
+class OwnMaker(OwnFile):
     """Makes bindings from a workload's file for one version of CUB."""
 
-    path: Path
     given: OwnWorkload
     known: tuple[AxisType, ...]
     """The types of CUB's benchmarks."""
@@ -146,9 +114,9 @@ class OwnMaker:
         for axis in call.numbers:
             if type_by_axis[axis] not in self.known:
                 raise self._error(
-                    f"types: {axis} of {call.algorithm} is a type of numbers, and not"
+                    f"types: {axis} of {call.algorithm} must be a numeric type, not"
                     f" {type_by_axis[axis].name}",
-                    "F32, I64 or std::uint8_t is one.",
+                    "For example F32, I64 or std::uint8_t.",
                 )
         type_names = {axis: axis_type.name for axis, axis_type in type_by_axis.items()}
         roles = {**model.roles, **call.roles}
@@ -177,10 +145,8 @@ class OwnMaker:
 
     def _values(self, call: OwnCallBinding, model: BenchmarkBinding) -> dict[str, str]:
         """Returns the value of each axis, from the file or the binding's defaults."""
-        workload, types = (
-            self.given,
-            {role_axis: text for role_axis, text in call.types.items() if role_axis in model.axes},
-        )
+        workload = self.given
+        types = {axis: text for axis, text in call.types.items() if axis in model.axes}
         if unknown := workload.types.keys() - types.keys():
             raise self._error(
                 f"types: {call.algorithm} has no {', '.join(sorted(unknown))}",
@@ -192,7 +158,7 @@ class OwnMaker:
             raise self._error(f"types: {axis} is missing: {types[axis]}", f'{axis} = "float"')
         values = {axis: values[axis] for axis in types}
         if call.operator is None and workload.operator is not None:
-            raise self._error(f"{call.algorithm} takes no operator", "Leave it out.")
+            raise self._error(f"{call.algorithm} takes no operator", "Omit it.")
         if call.operator is not None:
             functor = workload.operator or call.plain
             if functor is None:
@@ -281,16 +247,16 @@ class OwnMaker:
             kind = workload.input.how
             if own_type and kind in NUMBERS:
                 raise self._error(
-                    f'input: how = "{kind}" makes numbers, and an element is {own_type}',
-                    'Say how = "generator" and name a functor that makes an element of an index'
-                    ' and 64 random bits; or how = "bytes", "constant" or "file".',
+                    f'input: how = "{kind}" generates numbers, but an element is {own_type}',
+                    'Use how = "generator" with a functor that makes an element from an index and'
+                    ' 64 random bits, or how = "bytes", "constant" or "file".',
                 )
             if (fill := self._fill(workload.input, call, buffer)) is not None:
                 update |= {"fill": fill, "exact": None}
         if buffer.result in {"equal", "close"} and axis in call.types and axis not in call.defaults:
             result = workload.result
             update |= {"result": "close" if result.tolerance else "equal"}
-            update |= {"tolerance": result.tolerance, "same": _qualified(result.same)}
+            update |= {"tolerance": result.tolerance, "same": qualified(result.same)}
         return buffer.model_copy(update=update)
 
     def _fill(
@@ -305,6 +271,11 @@ class OwnMaker:
         return InputError(f"{self.path}: {message}", remedy)
 
 
+def header_of(own: OwnFile | None) -> str | None:
+    """Returns the header that declares a workload's types, if it has one."""
+    return own.given.header if isinstance(own, OwnMaker) else None
+
+
 def fill_of(source: WorkloadInput, path: Path, element: str) -> str | None:
     """Returns the call that fills a buffer as a file says; `None` for arbitrary random numbers."""
     if source.least is not None:
@@ -314,7 +285,7 @@ def fill_of(source: WorkloadInput, path: Path, element: str) -> str | None:
     if source.file is not None:
         return f'bytes_of(to, count, "{_file_beside(path, source.file)}")'
     if source.generator is not None:
-        return f"made(to, count, {_qualified(source.generator)}{{}})"
+        return f"made(to, count, {qualified(source.generator)}{{}})"
     return {
         "sorted": "rising(to, count)",
         "constant": f"constant(to, count, {element}{{}})",
@@ -329,7 +300,7 @@ def beside(path: Path, name: str, label: str = "") -> Path:
     except NotOpenedError as error:
         raise InputError(f"{path}: {error.reason}", error.remedy) from error
     if file is None:
-        raise InputError(f"{path}: there is no {label}{name} beside it")
+        raise InputError(f"{path}: there is no {label}{name} next to it")
     return file
 
 
@@ -337,11 +308,14 @@ def _file_beside(workload: Path, name: str) -> str:
     path = str((workload.parent / name).resolve())  # no compiler reads it, so a link is allowed
     if not Path(path).is_file():
         raise InputError(
-            f"{workload}: input: there is no file {name}", "It lies beside the workload."
+            f"{workload}: input: there is no file {name}",
+            "It must be in the folder of the workload.",
         )
     if not _TEXT.fullmatch(path):
         raise InputError(
-            f"{workload}: input: the path of {name} has other than plain letters", "Move it."
+            f"{workload}: input: the path of {name} has characters that a compiler or"
+            " make treats specially",
+            "Move it.",
         )
     return path
 
@@ -368,6 +342,6 @@ def _is_constant(value: str) -> bool:
     return value in {"true", "false"} or value.isdigit()
 
 
-def _qualified(name: str | None) -> str | None:
+def qualified(name: str | None) -> str | None:
     """Qualifies a functor's name so that it resolves in any namespace."""
     return name if name is None or name.startswith("::") else f"::{name}"

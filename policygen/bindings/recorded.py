@@ -14,7 +14,7 @@ from policygen.bindings.load import (
 from policygen.bindings.own_workloads import PREFIX
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.trees import OTHERS, library_of, release_title
+from policygen.model.trees import OTHERS, BoundVersion, library_of
 from policygen.model.workload import axis_name, shortened
 
 LIBRARIES = frozenset(OTHERS.values())
@@ -27,22 +27,21 @@ class Recorded:
     """A measured benchmark as it was at the time, and the point of its compile-time axes."""
 
     benchmark: BenchmarkBinding
-    version: str
+    version: BoundVersion
     """The CUB version of the measurement."""
     workload: dict[str, str]
     """Value by current axis name, without its decoration."""
 
 
-def recorded(name: str, workload: Mapping[str, str], cccl: str) -> Recorded:
+def recorded(name: str, workload: Mapping[str, str], version: BoundVersion) -> Recorded:
     """Interprets a row's benchmark and workload, `T{ct}` included, in its CCCL version."""
-    version = version_of(cccl)
     benchmark = benchmark_of(name, version)
     current_name = {old: axis for axis, old in benchmark.renamed.items()}
     value_by_name = {axis_name(axis): value for axis, value in workload.items()}
     values = {current_name.get(axis, axis): value for axis, value in value_by_name.items()}
     if unknown := sorted(values.keys() - benchmark.axes.keys()):
         raise InputError(
-            f"{name} of {release_title(version)} has no axis {', '.join(unknown)}",
+            f"{name} of {version.title} has no axis {', '.join(unknown)}",
             f"Its compile-time axes: {', '.join(benchmark.axes) or 'none'}",
         )
     return Recorded(benchmark, version, values)
@@ -58,11 +57,11 @@ def version_of(cccl: str) -> str:
         return f"{library}@{version or library_types(library).compiled[-1]}"
     match = _VERSION.match(cccl)
     if match is None:
-        raise InputError(f"{shortened(cccl)} is no CCCL version", "It looks like v3.0.3.")
+        raise InputError(f"{shortened(cccl)} is not a CCCL version", "Write it like v3.0.3.")
     return match[1]
 
 
-def translate_workload(measured: Recorded, version: str) -> dict[str, str]:
+def translate_workload(measured: Recorded, version: BoundVersion) -> dict[str, str]:
     """Translates a workload to another CUB version; raises if it cannot be expressed there."""
     benchmark = benchmark_of(measured.benchmark.name, version)
     workload = {}
@@ -70,14 +69,14 @@ def translate_workload(measured: Recorded, version: str) -> dict[str, str]:
         if axis not in benchmark.axes:
             if axis in measured.benchmark.ignored:
                 continue  # no tuning key depended on it
-            raise InputError(f"{benchmark.name} of {release_title(version)} has no axis {axis}")
+            raise InputError(f"{benchmark.name} of {version.title} has no axis {axis}")
         workload[axis] = _value_name(benchmark, axis, value, measured, version)
     for axis in (axis for axis in benchmark.axes if axis not in workload):
         values = axis_values(benchmark, axis, version)
         if len(values) > 1 and axis not in benchmark.ignored:
             raise InputError(
-                f"{benchmark.name} of {release_title(version)} has the axis {axis},"
-                " and the database has none",
+                f"{benchmark.name} of {version.title} has the axis {axis}, but the database does"
+                " not",
                 f"It is one of {', '.join(values)}.",
             )
         workload[axis] = values[0]
@@ -85,7 +84,7 @@ def translate_workload(measured: Recorded, version: str) -> dict[str, str]:
 
 
 def _value_name(
-    benchmark: BenchmarkBinding, axis: str, value: str, measured: Recorded, version: str
+    benchmark: BenchmarkBinding, axis: str, value: str, measured: Recorded, version: BoundVersion
 ) -> str:
     """Finds the name of a value's type: complex<float> was once `C64` and is now `C32`."""
     names = axis_values(benchmark, axis, version)
@@ -102,19 +101,19 @@ def _value_name(
         if original_type.cpp == "void" and value == name:
             return name
     raise InputError(
-        f"{axis} of {benchmark.name} has no value {value} in {release_title(version)}",
+        f"{axis} of {benchmark.name} has no value {value} in {version.title}",
         f"It has: {', '.join(names)}",
     )
 
 
-def benchmark_of(name: str, version: str) -> BenchmarkBinding:
+def benchmark_of(name: str, version: BoundVersion) -> BenchmarkBinding:
     """Returns a benchmark of one CUB version."""
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
             if benchmark.name == name:
                 return benchmark
-    remedy = "It is a workload of one's own: name its file with --workload FILE."
+    remedy = "It is your own workload: name its file with --workload FILE."
     raise InputError(
-        f"{name} is not bound for {release_title(version)}",
+        f"{name} is not bound for {version.title}",
         remedy if name.startswith(PREFIX) else None,
     )

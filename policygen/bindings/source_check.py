@@ -1,13 +1,14 @@
 """Compares benchmark sources with the bindings."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from policygen.bindings.load import Bound, axis_values, is_tested, types
 from policygen.bindings.words import words
 from policygen.model.audits import BenchCheck, BenchDifference, Kind, NotCompared
 from policygen.model.benchmarks import Axis, Benchmark, ParameterRange, SubBenchmark
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.trees import numbers
+from policygen.model.trees import BoundVersion, numbers
 
 ALL = "parameters"
 AXES = "axes"
@@ -58,11 +59,7 @@ def check(
         unbound=sum(benchmark.name not in binding_by_name for benchmark in compared),
         untuned=len(cub_benchmarks) - len(compared),
         others=len(benchmarks) - len(cub_benchmarks),
-        differences=tuple(
-            difference
-            for benchmark_differences in differences
-            for difference in benchmark_differences
-        ),
+        differences=tuple(chain.from_iterable(differences)),
         not_compared=tuple(
             part
             for benchmark in compared
@@ -81,7 +78,7 @@ def compare(
             f"{parameter.label}={_range(parameter)}" for parameter in benchmark.parameters
         ]
         return (_difference(benchmark, "unbound benchmark", ALL, found=parameters),)
-    values = {axis: axis_values(binding, axis, version) for axis in binding.axes}
+    values = {axis: axis_values(binding, axis, BoundVersion(version)) for axis in binding.axes}
     differences = [*_parameters(benchmark, binding)]
     for sub in benchmark.subbenches:
         differences += _axes(benchmark, sub, binding, values)
@@ -109,10 +106,8 @@ def _parameters(benchmark: Benchmark, binding: BenchmarkBinding) -> Iterator[Ben
         if label not in source_ranges:
             yield _difference(benchmark, "missing parameter", label, [span])
     # Compare the order of the common parameters only; the others are reported above.
-    bound_order, source_order = (
-        [p for p in bound_ranges if p in source_ranges],
-        [label for label in source_ranges if label in bound_ranges],
-    )
+    bound_order = [label for label in bound_ranges if label in source_ranges]
+    source_order = [label for label in source_ranges if label in bound_ranges]
     if bound_order != source_order:
         yield _difference(benchmark, "order", ALL, bound_order, source_order)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from policygen.bindings.load import Bound, scaling, types
 from policygen.bindings.words import words
 from policygen.errors import InputError
-from policygen.model.arch import arch_number
+from policygen.model.arch import family_arch
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import (
     NOMINAL,
@@ -39,7 +39,9 @@ def variant_parameters(
     """
     values = parse_label(label)
     if values is None:
-        raise InputError(f"{shortened(label)} is no variant label", "Such as: ipt_19.tpb_512")
+        raise InputError(
+            f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
+        )
     values_by_parameter = {parameter.label: parameter.values for parameter in space}
     for name, value in values.items():
         if name not in benchmark.parameters:
@@ -49,7 +51,8 @@ def variant_parameters(
             raise InputError(
                 f"{name} = {value} is outside of {benchmark.parameters[name]},"
                 f" the range of {benchmark.name}",
-                "If another one was searched, name its source or cccl_meta_bench.csv with --bench.",
+                "If a wider range was searched, name its source or cccl_meta_bench.csv"
+                " with --bench.",
             )
     return values
 
@@ -95,7 +98,7 @@ def within_limits(member: str, value: str) -> str:
     name = member.rpartition(".")[2]
     for limit in types().limits:
         if name in limit.members and _COUNT.fullmatch(value) and not limit.allows(int(value)):
-            raise InputError(f"{member} = {value} cannot be", limit.reason)
+            raise InputError(f"{member} = {value} is impossible", limit.reason)
     return value
 
 
@@ -109,14 +112,15 @@ def _choice(rule: MemberRule, value: int) -> str:
     assert rule.choices is not None
     if not 0 <= value < len(rule.choices):
         choices = ", ".join(f"{index} ({choice})" for index, choice in enumerate(rule.choices))
-        raise InputError(f"{rule.parameter} = {value} has no meaning", f"It has: {choices}")
+        raise InputError(f"{rule.parameter} = {value} is invalid", f"It has: {choices}")
     return rule.choices[value]
 
 
 def _power_of_two(rule: MemberRule, exponent: int) -> int:
     if not 0 <= exponent < INT_BITS - 1:
         raise InputError(
-            f"{rule.parameter} = {exponent} has no meaning", "It is the exponent of a power of two."
+            f"{rule.parameter} = {exponent} is invalid",
+            "The value is the exponent of a power of two.",
         )
     return 1 << exponent
 
@@ -134,11 +138,13 @@ def _rescaled(rule: MemberRule, value: int, benchmark_unit: Unit | None, sizes: 
     if _same_unit(header_unit, benchmark_unit, sizes):
         return value
     if benchmark_unit is not None and value < 1:  # scaling would round it up to 1
-        raise InputError(f"{rule.parameter} = {value} has no meaning", "It counts items.")
+        raise InputError(
+            f"{rule.parameter} = {value} is invalid", "The value is a number of items."
+        )
     items = (
         value
         if benchmark_unit is None
-        else scale(benchmark_unit.scaling, value, _size(benchmark_unit, sizes))
+        else scaling(benchmark_unit.scaling).items(value, _size(benchmark_unit, sizes))
     )
     if header_unit is None:
         return items
@@ -155,21 +161,16 @@ def _same_unit(header_unit: Unit | None, benchmark_unit: Unit | None, sizes: Siz
 
 def _size(unit: Unit, sizes: Sizes) -> int:
     if unit.of not in sizes:
-        raise InputError(f"the size of {unit.of} is not known")
+        raise InputError(f"the size of {unit.of} is unknown")
     return sizes[unit.of]
-
-
-def scale(name: str, count: int, size: int) -> int:
-    """Returns the items per thread for a count in a unit and an element size."""
-    return scaling(name).items(count, size)
 
 
 def unscaled(name: str, items: int, size: int) -> int:
     """Returns the smallest count in a unit that yields this many items per thread."""
-    counts = range(1, items * max(size, NOMINAL) + 1)
+    unit, counts = scaling(name), range(1, items * max(size, NOMINAL) + 1)
     # The number of items is monotonic in the count.
-    smallest = bisect_left(counts, items, key=lambda count: scale(name, count, size))
-    if smallest < len(counts) and scale(name, counts[smallest], size) == items:
+    smallest = bisect_left(counts, items, key=lambda count: unit.items(count, size))
+    if smallest < len(counts) and unit.items(counts[smallest], size) == items:
         return counts[smallest]
     raise InputError(
         f"no count of nominal items gives {items} items of {size} bytes",
@@ -269,7 +270,7 @@ def _expected_value(text: str, unit: Unit | None, sizes: Sizes) -> Value:
         return text == "true"
     if not _NUMBER.fullmatch(text):
         return text.rpartition("::")[2] if _SCOPED.fullmatch(text) else text
-    return scale(unit.scaling, int(text), sizes[unit.of]) if unit else int(text)
+    return scaling(unit.scaling).items(int(text), sizes[unit.of]) if unit else int(text)
 
 
 # Values of a guarded return
@@ -294,8 +295,8 @@ def rules_of(
             name = site.values[value].rpartition(".")[2]
         if name is None:
             raise InputError(
-                f"{family.header}:{entry.line} ({family.name}) returns no {value}: CUB selects"
-                f" another algorithm for it than the one that was measured"
+                f"{family.header}:{entry.line} ({family.name}) returns no {value}: CUB selects a"
+                " different algorithm for it than the measured one"
             )
         if _is_computed(entry, name, rule):
             raise InputError(f"{family.header}:{entry.line} ({family.name}) computes {value}")
@@ -343,15 +344,11 @@ def newest_family(algorithm: Bound, site: Site) -> FamilyBinding:
     families = _families(algorithm, site)
     if not families:
         raise InputError(f"{site.header} has no tunings")
-    return families[0] if len(families) == 1 else max(families, key=_arch)
+    return max(families, key=lambda family: family_arch(family.name))
 
 
 def _families(algorithm: Bound, site: Site) -> list[FamilyBinding]:
     return [binding for binding in algorithm.families if binding.site == site.name]
-
-
-def _arch(binding: FamilyBinding) -> int:
-    return arch_number(binding.name.partition("_")[0])
 
 
 def shown_as(site: Site, member: str) -> str:
@@ -365,14 +362,8 @@ def _name_in_return(site: Site, entry: Entry, member: str, value: str) -> str | 
     by_last_part = {
         entry_member.name.rpartition(".")[2]: entry_member.name for entry_member in entry.members
     }
-    return next(
-        (
-            by_last_part[name]
-            for name in _possible_names(site, member, value)
-            if name in by_last_part
-        ),
-        None,
-    )
+    names = (name for name in _possible_names(site, member, value) if name in by_last_part)
+    return by_last_part.get(next(names, ""))
 
 
 def _possible_names(site: Site, member: str, value: str) -> Iterator[str]:

@@ -38,6 +38,8 @@ class SelectorWords(Record):
     of_types: str
     types: str
     counts: str
+    fancy: str
+    fancy_header: str
 
 
 class Tiles(Record):
@@ -45,8 +47,10 @@ class Tiles(Record):
 
     sizes: str
     exchanges: frozenset[str]
+    scatters: frozenset[str]
     algorithms: frozenset[str]
     static: dict[str, tuple[str, ...]]
+    shortened: frozenset[str]
     outside: frozenset[str]
     channels: str
 
@@ -55,6 +59,21 @@ class Benchmarks(Record):
     """The naming of CUB's benchmarks."""
 
     prefix: str
+
+
+class NamespaceHeader(Record):
+    """A header that defines the macros with which a library opens its namespace."""
+
+    library: str
+    """As the names of its macros begin."""
+    header: str
+    version: str
+    """The header with the library's version."""
+    opening: str
+    """The macro that opens the library's own inline namespace."""
+    closing: str
+    only_if: str = ""
+    """The condition under which the library's symbols depend on CUB."""
 
 
 class Vocabulary(Record):
@@ -67,6 +86,7 @@ class Vocabulary(Record):
     benchmarks: Benchmarks
     older: dict[str, tuple[str, ...]]
     """Policy member or enumerator → former names; an empty name means that there was none."""
+    namespaces: tuple[NamespaceHeader, ...]
 
 
 @cache
@@ -153,6 +173,12 @@ def next_arch(arch: str) -> str | None:
     return next(newer, None)
 
 
+def known_arch(arch: str) -> str:
+    """Returns the last known architecture up to one that may be unknown."""
+    older = [name for name in ladder() if arch_number(name) <= arch_number(arch)]
+    return older[-1] if older else arch
+
+
 @cache
 def archs() -> dict[str, ArchFacts]:
     """Returns the facts about known architectures by name."""
@@ -182,7 +208,7 @@ def _is_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
     return text
 
 

@@ -14,7 +14,7 @@ from policygen.app.session import check_named, store_option_of
 from policygen.cli.options import (
     Command,
     arch_option,
-    combined_option,
+    combined,
     cub_option,
     out_option,
     output_options,
@@ -26,10 +26,8 @@ from policygen.cli.plan_options import GIVEN, make_plan, planning_options
 from policygen.cli.progress import warn
 from policygen.errors import InputError
 from policygen.process import stopping
-from policygen.report import console
-from policygen.report.plan_views import print_apply, print_effect, print_plan, print_undo
-from policygen.report.sink import LINES, raw
-from policygen.textdiff import unified
+from policygen.report import console, plan_views
+from policygen.report.console import LINES, raw, show
 from policygen.untrusted import visible
 
 
@@ -37,23 +35,21 @@ def patch_option(command: Command) -> Command:
     """`--patch`, for which `--force` counts as for `-o`."""
     words = "Write the change for `git apply`, not to the tree."
     named = click.option("--patch", "patch_file", metavar="FILE", help=words)
-    return named(combined_option(command, "patch", _patch, "patch_file", shared="force"))
 
+    def chosen(patch_file: str | None, *, force: bool) -> Out:
+        return Out.chosen(patch_file, force=force)
 
-def _patch(patch_file: str | None, *, force: bool) -> Out:
-    return Out.chosen(patch_file, force=force)
+    return named(combined("patch", chosen, "patch_file", shared="force")(command))
 
 
 @click.command()
 @planning_options
-@click.option("--plan", "plan_file", metavar="FILE", help="A plan that `policygen plan -o` kept.")
+@click.option("--plan", "plan_file", metavar="FILE", help="A plan that `policygen plan -o` saved.")
 @click.option("--diff", "as_diff", is_flag=True, help="Print the change; write nothing.")
-@click.option(
-    "--check", is_flag=True, help="Exit with 1 when something would change; write nothing."
-)
+@click.option("--check", is_flag=True, help="Exit with 1 if something would change; write nothing.")
 @patch_option
-@click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the change does.")
-@click.option("--finish", is_flag=True, help="Complete an apply that was interrupted.")
+@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the change.")
+@click.option("--finish", is_flag=True, help="Complete an interrupted apply.")
 @store_option
 @output_options
 def apply(
@@ -67,16 +63,16 @@ def apply(
     output: Output,
     **given: Any,
 ) -> int:
-    """Writes tunings from databases, or from a plan, into the headers of a tree.
+    """Write tuning results into CUB's headers, with proof.
 
-    The compiler shows first that each workload gets what is written for it, and that nothing else
-    changes on any architecture; else nothing is written. `policygen undo` takes it back.
+    Before anything is written, the compiler proves that each workload gets its new values and that
+    nothing else changes on any architecture. `policygen undo` takes the change back.
     """
     if finish:
         _check_alone("--finish", "plan_file", "as_diff", "check", "patch_file", "no_prove")
         return _finish(given["cub"], store, output)
     if output.as_json and as_diff:
-        raise click.UsageError("give --diff or --json, not both")
+        raise click.UsageError("--diff and --json exclude each other")
     dry = as_diff or check or patch.path is not None
     session = start(given["cub"], store, whole=True, quiet=output.quiet)
     if not dry:
@@ -108,8 +104,8 @@ def _check_alone(option: str, *extra_names: str) -> None:
     names = (*GIVEN, *extra_names)
     if any(name != "cub" and context.get_parameter_source(name) != source for name in names):
         raise InputError(
-            f"{option} says everything: give no --db, --arch and what changes a plan",
-            f"Or no {option}.",
+            f"{option} cannot be combined with --db, --arch or other planning options",
+            f"Omit them, or omit {option}.",
         )
 
 
@@ -129,13 +125,13 @@ def _finish(cub: str | None, store: Path, output: Output) -> int:
 
 def _print(change: AppliedChange, *, head: bool, verbose: bool) -> None:
     if verbose:
-        print_plan(change.plan, head=head, verbose=True)
+        show(plan_views.planned(change.plan, head=head, verbose=True))
     else:
-        print_apply(change.plan, head=head)
+        show(plan_views.applied(change.plan, head=head))
     if change.diff:
         print_diff(change.diff)
     if change.effect is not None:
-        print_effect(change.effect, head=head, verbose=verbose)
+        show(plan_views.effected(change.effect, head=head, verbose=verbose))
 
 
 def _print_ending(
@@ -146,13 +142,13 @@ def _print_ending(
         return
     names = ", ".join(sorted(change.changed))
     if not proved:
-        click.echo("not proved: --no-prove was given")
+        click.echo("not proven, because of --no-prove")
     if patch.path is not None:
-        click.echo(f"written to {patch.path}; the tree is as it was")
+        click.echo(f"written to {patch.path}; the tree is unchanged")
     elif dry:
         click.echo(f"would change: {names}")
     else:
-        click.echo(f"written: {names}; to take it back: policygen undo{store_option_of(store)}")
+        click.echo(f"written: {names}; to undo it: policygen undo{store_option_of(store)}")
 
 
 # `policygen undo`
@@ -160,32 +156,37 @@ def _print_ending(
 
 @click.command()
 @click.option(
-    "--steps", default=1, show_default=True, metavar="N", type=int, help="How many applies."
+    "--steps",
+    default=1,
+    show_default=True,
+    metavar="N",
+    type=int,
+    help="Number of applies to take back.",
 )
 @cub_option
 @store_option
 @click.option("--diff", "as_diff", is_flag=True, help="Print what would change; write nothing.")
 @click.option(
-    "--check", is_flag=True, help="Exit with 1 when there is something to undo; write nothing."
+    "--check", is_flag=True, help="Exit with 1 if there is something to undo; write nothing."
 )
 @output_options
 def undo(
     steps: int, cub: str | None, store: Path, as_diff: bool, check: bool, output: Output
 ) -> int:
-    """Takes the last apply back, or the last N in one go; every byte is as it was before.
+    """Take back the last apply.
 
-    Nothing is written where a file was edited since; the edit is shown. With --cub only applies
-    to that tree count, else the last one to any tree.
+    Every byte is restored. If a file was edited after the apply, the edit is shown and nothing is
+    written. Without --cub, the last apply to any tree is taken back.
     """
     if as_diff and output.as_json:
-        raise click.UsageError("give --diff or --json, not both")
+        raise click.UsageError("--diff and --json exclude each other")
     write = not (as_diff or check)
     undone = undo_applies(store, cub, steps=steps, write=write, required=not check, note=warn)
     if as_diff:
         for diff in undone.diffs:
             print_diff(diff)
     else:
-        output.show(undone.document, print_undo)
+        output.show(undone.document, plan_views.undo)
     return int(check and bool(undone.undone))
 
 
@@ -194,20 +195,21 @@ def undo(
 
 @click.command()
 @planning_options
-@partial(out_option, text="Keep the plan, for `apply --plan`.")
-@click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the change does.")
+@partial(out_option, text="Save the plan, for `apply --plan`.")
+@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the change.")
 @partial(output_options, own=True)
 def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
-    """Shows what results would change in a tree, and why; writes nothing to it.
+    """Show what results would change, and why.
 
-    Each workload of the databases is updated, added, kept, left to its fallback, or rejected with
-    the reason. The compiler is asked whether each change has its effect and no other.
+    Each workload of the databases is updated, added, left to the fallback, or rejected with a
+    reason, or has these values already. The compiler checks that each change has its effect and no
+    other. Nothing is written.
     """
     session = start(given["cub"], whole=True, quiet=output.quiet)
     document = make_plan(session, given, prove=not no_prove, ways=True).plan
     if out.path is not None:
         out.write(document.to_json() + "\n")
-    output.show(document, print_plan)
+    output.show(document, plan_views.planned)
     return 0
 
 
@@ -215,22 +217,21 @@ def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
 
 
 @click.command("verify-effect")
-@partial(arch_option, text="Only the last apply for one of these architectures.")
+@partial(arch_option, text="Check the last apply for this architecture.")
 @cub_option
 @store_option
 @output_options
 def verify_effect(archs: tuple[str, ...], cub: str | None, store: Path, output: Output) -> int:
-    """Shows that the last apply has its effect: what was written is selected, nothing else changed.
+    """Check that the last apply selects what it wrote.
 
-    The headers are compared with what they were before it, on every architecture, for all
-    workloads of the benchmarks. The exit status is 1 when something is not as planned.
+    Compares all workloads on every architecture with the headers from before the apply. Exit
+    status 1 means that something differs from the plan.
     """
     effect = verify(start(cub, store, whole=True, quiet=output.quiet), ",".join(archs) or None)
-    output.show(effect, print_effect)
-    return int(bool(effect.wrong))
+    output.show(effect, plan_views.effected)
+    return int(bool(effect.failures))
 
 
-__all__ = ["coloured", "print_diff", "unified"]
 _RESET = "\x1b[0m"
 _BOLD = "\x1b[1m"
 # Colors of git.

@@ -2,16 +2,24 @@
 
 import sys
 from functools import partial
+from typing import Literal
 
 import click
 
 from policygen.app.audits import audit_coverage, audit_lint, audit_reach, lint_rules, under
 from policygen.app.filters import Filter
-from policygen.cli.options import gpu_option, out_option, output_options, selection_options, start
+from policygen.cli.options import (
+    files_option,
+    gpu_option,
+    out_option,
+    output_options,
+    selection_options,
+    start,
+)
 from policygen.cli.output import Out, Output, end
 from policygen.cli.progress import warn
-from policygen.report.coverage_views import print_coverage, render
-from policygen.report.value_views import print_lint, print_reach
+from policygen.report import coverage_views, value_views
+from policygen.report.pages import render_page
 
 
 @click.command()
@@ -20,17 +28,15 @@ from policygen.report.value_views import print_lint, print_reach
     "--fail-under",
     type=click.FloatRange(0, 100),
     metavar="PERCENT",
-    help="Exit status 1 when less is tuned on any of the archs.",
+    help="Exit with 1 if a smaller percentage is tuned on any architecture.",
 )
-@click.option("--inherited", is_flag=True, help="What is inherited counts as tuned, too.")
-@click.option(
-    "--db", "files", multiple=True, metavar="DB", help="What could these results fill? Repeatable."
-)
+@click.option("--inherited", is_flag=True, help="Count inherited workloads as tuned.")
+@partial(files_option, text="A database whose results could fill gaps. Repeatable.")
 @gpu_option
 @click.option(
     "--compare",
     metavar="TREE",
-    help="What was gained or lost since another tree: a path, a fetched version, a git revision.",
+    help="Compare with another tree: a path, a fetched version, or a git revision.",
 )
 @click.option(
     "--format",
@@ -38,7 +44,7 @@ from policygen.report.value_views import print_lint, print_reach
     type=click.Choice(["table", "csv", "md", "html"]),
     default="table",
     show_default=True,
-    help="How it is written.",
+    help="Output format.",
 )
 @out_option
 @partial(output_options, own=True)
@@ -50,15 +56,16 @@ def coverage(
     files: tuple[str, ...],
     gpus: tuple[str, ...],
     compare: str | None,
-    form: str,
+    form: Literal["table", "csv", "md", "html"],
     out: Out,
     output: Output,
 ) -> int:
-    """Shows which workloads are tuned for which architectures, by asking the compiler.
+    """Show which workloads are tuned on which architectures.
 
-    Each workload of each benchmark is tuned, inherited from an earlier arch, left to the defaults,
-    disabled (its entry is commented out) or unreachable (its entry is never taken). HEADER is an
-    algorithm (scan) or a header's name. Without --arch: all archs that the tree has tunings for.
+    A workload is tuned, inherited from an earlier architecture, default, disabled (its entry is
+    commented out) or unreachable (its entry is never selected). HEADER is an algorithm (scan)
+    or a header's name. Without --arch, all architectures that the tree has tunings for are
+    shown.
     """
     if out.path is not None and form == "table" and not output.as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
@@ -67,9 +74,9 @@ def coverage(
     if output.as_json:
         out.write(document.to_json() + "\n")
     elif form != "table":
-        out.write(render(document, form))
+        out.write(render_page(document, form))
     else:
-        output.show(document, print_coverage)
+        output.show(document, coverage_views.coverage)
     missed = under(document, fail_under, inherited=inherited)
     for line in missed:
         sys.stderr.write(f"policygen: {line}\n")
@@ -80,10 +87,10 @@ def coverage(
 
 
 @click.command()
-@partial(selection_options, arch="Only this arch.")
-@click.option("--off", multiple=True, metavar="RULE", help="Without this rule. Repeatable.")
-@click.option("--only", multiple=True, metavar="RULE", help="Only this rule. Repeatable.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules.")
+@selection_options
+@click.option("--off", multiple=True, metavar="RULE", help="Skip this rule. Repeatable.")
+@click.option("--only", multiple=True, metavar="RULE", help="Apply only this rule. Repeatable.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
 @output_options
 def lint(
     selection: Filter,
@@ -93,10 +100,10 @@ def lint(
     list_rules: bool,
     output: Output,
 ) -> int:
-    """Checks the values of tuning entries against what their algorithm can use.
+    """Find implausible values of tuning entries.
 
-    HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file. Exit status 1 says
-    that something was found.
+    HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file. Exit status 1 means
+    that there are findings.
     """
     if list_rules:
         rules = lint_rules()
@@ -105,7 +112,7 @@ def lint(
             click.echo(f"{name:{width}}  {summary}")
         return 0
     report, errors = audit_lint(cub, selection, only=only, off=off, note=warn)
-    output.show(report, print_lint)
+    output.show(report, value_views.lint)
     return end(errors, has_findings=bool(report.findings))
 
 
@@ -113,17 +120,16 @@ def lint(
 
 
 @click.command()
-@partial(selection_options, arch="Only entries for this arch. Repeatable.")
+@selection_options
 @output_options
 def reach(selection: Filter, cub: str | None, output: Output) -> int:
-    """Finds entries that no workload can ever select, by asking the compiler.
+    """Find tuning entries that nothing selects.
 
-    In a copy of each header every entry gets a value that is its own; then all workloads are
-    tried, those of benchmarks and many that no benchmark has, on every arch whose policy reads
-    the family, and at which a policy selector may decide otherwise. HEADER is an algorithm (scan)
-    or a header's name; -R, -a and --arch choose entries, as they do for scan. Exit status 1 says
-    that an entry was never seen.
+    In a copy of each header every entry gets a unique value. Then all workloads of benchmarks, and
+    many other calls, are compiled for every architecture that can select differently. HEADER
+    is an algorithm (scan) or a header's name; -R, -a and --arch filter entries, as for scan.
+    Exit status 1 means that some entry was never selected.
     """
     document, errors = audit_reach(start(cub, quiet=output.quiet), selection)
-    output.show(document, print_reach)
+    output.show(document, value_views.reach)
     return end(errors, has_findings=bool(document.unreachable))

@@ -13,39 +13,39 @@ from policygen.app.benchmarks import (
     read_tunables,
 )
 from policygen.app.filters import Filter
-from policygen.cli.options import cub_option, filter_options, out_option, output_options
+from policygen.cli.options import FILE, cub_option, out_option, output_options, where_options
 from policygen.cli.output import Out, Output, end
 from policygen.cli.progress import warn
 from policygen.paths import nearby
 from policygen.report import tree_views
-from policygen.report import tree_views as report
-from policygen.report.console import results
+from policygen.report.console import fitted, show
 
 
 @click.command("list")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--check", "compare", is_flag=True, help="Compare with the bindings; 1 when they differ."
+    "--check",
+    "compare",
+    is_flag=True,
+    help="Compare sources with bindings; exit with 1 if they differ.",
 )
 @cub_option
-@filter_options
+@where_options
 @output_options
 def bench(
     paths: tuple[Path, ...],
     compare: bool,
     cub: str | None,
-    axes: tuple[str, ...],
-    regex: str,
+    selection: Filter,
     output: Output,
 ) -> int:
-    """The parameters, variants and workloads of benchmarks.
+    """List parameters, variants and workloads of benchmarks.
 
     PATH is a benchmark's .cu file, a folder of them, a CCCL checkout, or a cccl_meta_bench.csv.
-    Without one: the benchmarks of --cub, else of the checkout around the current folder.
+    The default is the benchmarks of --cub, or of the checkout around the current folder.
     """
-    selection = Filter((), regex, axes)
     if compare and selection.values:
-        raise click.UsageError("--check compares whole axes: give no -a with it")
+        raise click.UsageError("--check compares whole axes and cannot be combined with -a")
     if not paths:
         paths = (benchmarks_around(cub),)
         if not output.quiet:
@@ -55,9 +55,9 @@ def bench(
     if output.as_json:
         click.echo((checked or document).to_json())
     elif checked:
-        tree_views.show_check(checked, results())
+        show(tree_views.check_lines(checked))
     elif document.benchmarks:
-        report.show(document, results(), verbose=output.verbose)
+        show(fitted(tree_views.benchmarks)(document, verbose=output.verbose))
     return end(errors, has_findings=checked is not None and checked.differing > 0)
 
 
@@ -65,29 +65,27 @@ def bench(
 
 
 @click.command()
-@click.argument(
-    "workload", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", required=True
-)
+@click.argument("workload", type=FILE, metavar="FILE", required=True)
 @partial(
     out_option,
-    text="The source: cub/benchmarks/bench/FOLDER/NAME.cu.",
+    text="The source to write: cub/benchmarks/bench/FOLDER/NAME.cu.",
     required=True,
     chosen=Out.chosen_with_folder,
 )
 @cub_option
 @partial(output_options, own=True)
 def new(workload: Path, out: Out, cub: str | None, output: Output) -> int:
-    """Writes a benchmark of your own for a CCCL checkout, and a binding of it.
+    """Write a benchmark for a workload of your own.
 
-    FILE names a workload of your own, as `policygen tune` takes it. The source has the parameters
-    of the benchmark that CUB has for the algorithm, and your types, operator, sizes and inputs.
-    What is shown is read from it. The binding lies beside it: NAME.binding.toml.
+    FILE describes the workload, as for `policygen tune`. The source goes into a CCCL checkout and
+    has the tuning parameters of CUB's benchmark for the algorithm, with your types, operator,
+    sizes and inputs. Its binding, NAME.binding.toml, is written beside it.
     """
     document = new_benchmark(workload, out.named, cub=cub, force=out.force, note=warn)
     if output.as_json:
         click.echo(document.to_json())
         return 0
-    report.show(document, results(), verbose=output.verbose)
+    show(fitted(tree_views.benchmarks)(document, verbose=output.verbose))
     if not output.quiet:
         click.echo(f"bound by {nearby(binding_of(out.named))}", err=True)
     return 0

@@ -9,10 +9,10 @@ from policygen.cli.completing import SHELLS, script
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> int:
-    """Prints a script that lets bash, zsh or fish complete commands, options and values.
+    """Print a completion script for a shell.
 
-    In bash: eval "$(policygen completion bash)", in zsh the same with zsh, in fish:
-    policygen completion fish | source. The same line in the shell's start file keeps it.
+    In bash or zsh: eval "$(policygen completion bash)"; in fish: policygen completion fish |
+    source. Put the line into the shell's start file to keep it.
     """
     click.echo(script(context.find_root().command, shell), nl=False)
     return 0

@@ -1,10 +1,9 @@
 """`policygen db`: contents of tuning databases, rankings, and choices."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -15,24 +14,26 @@ from policygen.app.databases import (
     cover_spaces,
     describe_databases,
     export_rows,
-    is_plot,
     merge_databases,
-    plot_comparison,
-    plot_workload,
     rank_variants,
+    report_search,
+    strategy_matrix,
 )
 from policygen.app.db_import import ImportedAs, import_results
 from policygen.app.filters import Filter
-from policygen.app.inputs import ResultFiles, ask_why, check_other, choose_rules
-from policygen.app.kernel_matrix import strategy_matrix
-from policygen.app.search_report import report_search
-from policygen.app.session import tell_warnings
+from policygen.app.inputs import (
+    ResultFiles,
+    ask_why,
+    check_other,
+    choose_rules,
+    tell_warnings,
+)
 from policygen.cli.options import (
     FORMS,
     Command,
     arch_option,
     bench_option,
-    combined_option,
+    combined,
     config_option,
     confirm_option,
     database_options,
@@ -45,20 +46,12 @@ from policygen.cli.options import (
     output_options,
     rule_options,
 )
-from policygen.cli.output import Out, Output, printed
+from policygen.cli.output import Out, Output, View
 from policygen.cli.progress import warn
-from policygen.report.agreement_views import print_compared
-from policygen.report.database_views import print_export, print_import, print_merge, print_plot
-from policygen.report.measure_views import print_matrix, render
-from policygen.report.ranking_views import (
-    print_choices,
-    print_coverage,
-    print_info,
-    print_top,
-    print_why,
-)
-from policygen.report.search_views import print_reported
-from policygen.report.search_views import render as search_views_render
+from policygen.plots import is_plot, plot_comparison, plot_workload
+from policygen.report import database_views, measure_views, ranking_views, search_views
+from policygen.report.console import fitted
+from policygen.report.pages import render_page
 
 
 def ranking(command: Command) -> Command:
@@ -66,13 +59,13 @@ def ranking(command: Command) -> Command:
     return decorated(
         command,
         click.option(
-            "--current", metavar="LABEL", help="The values in the header now, as a label."
+            "--current", metavar="LABEL", help="The header's current variant, as a label."
         ),
         click.option(
             "--prefer-simple",
             is_flag=True,
             default=None,
-            help="Among those too close to call, the one closest to --current.",
+            help="Among variants too close to call, choose the one closest to --current.",
         ),
         rule_options,
         click.option(
@@ -80,7 +73,8 @@ def ranking(command: Command) -> Command:
             type=click.FloatRange(0, 1),
             default=1.0,
             show_default=True,
-            help="CCCL's: only runtime workloads whose samples differ from base's (p < alpha).",
+            help="CCCL's filter: only runtime workloads with samples that differ from base (p <"
+            " alpha).",
         ),
         confirm_option,
         config_option,
@@ -90,56 +84,61 @@ def ranking(command: Command) -> Command:
 @click.command()
 @database_options
 @ranking
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="How many.")
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Number of variants to list.",
+)
 @output_options
 def top(given: ResultFiles, top: int, output: Output, **ranking_options: Any) -> int:
-    """Ranks the variants of each workload, with intervals, verdicts and the worst workload."""
-    return _show(_rank(given, top, **ranking_options), print_top, output)
+    """Rank variants by score, with intervals and verdicts."""
+    return _show(_rank(given, top, **ranking_options), fitted(ranking_views.ranking), output)
 
 
 @click.command()
 @database_options
 @ranking
-@click.option(
-    "--record", metavar="FILE", help="Keep the decisions in this store, such as policygen.db."
-)
+@click.option("--record", metavar="FILE", help="Record the decisions in this store: policygen.db.")
 @click.option(
     "--why",
     metavar="WORKLOAD",
-    help="The whole reasoning for one workload: cub.bench.reduce.sum T=I32.",
+    help="Explain the choice for one workload: cub.bench.reduce.sum T=I32.",
 )
 @output_options
 def choose(
     given: ResultFiles, record: str | None, why: str | None, output: Output, **ranking_options: Any
 ) -> int:
-    """Chooses one variant per workload, or base, and says why not the others."""
+    """Choose one variant per workload, or base, with reasons."""
     if why is not None:
         given = ask_why(given, why)
     document = _rank(given, None, record, explain=why is not None, **ranking_options)
-    return _show(document, print_choices if why is None else print_why, output)
+    view = ranking_views.choices if why is None else ranking_views.why
+    return _show(document, fitted(view), output)
 
 
 @click.command()
 @database_options
 @output_options
 def coverage(given: ResultFiles, output: Output) -> int:
-    """Shows how much of the search space was measured, workload by workload."""
-    return _show(cover_spaces(given), print_coverage, output)
+    """Show how much of each search space was measured."""
+    return _show(cover_spaces(given), fitted(ranking_views.coverage), output)
 
 
 @click.command()
 @files_argument
 @filter_options
+@combined("given", given_results, "files", "regex", "axes")
 @output_options
-def info(files: tuple[str, ...], regex: str, axes: tuple[str, ...], output: Output) -> int:
-    """Shows algorithms, workloads, GPUs, versions, rows, failures and the time spent."""
-    given = given_results(files, regex=regex, axes=axes)
-    return _show(describe_databases(given), print_info, output)
+def info(given: ResultFiles, output: Output) -> int:
+    """Show what a database contains."""
+    return _show(describe_databases(given), ranking_views.info, output)
 
 
-def _show(document: Told, print_text: Callable[..., None], output: Output) -> int:
+def _show(document: Told, view: View, output: Output) -> int:
     """Print the usable results, and warn about the others."""
-    output.tell(document, print_text)
+    output.tell(document, view)
     tell_warnings(document.warnings, warn)
     return 0
 
@@ -179,7 +178,7 @@ def _rank(
 @bench_option
 @rule_options
 @config_option
-@partial(out_option, text="Write what is printed to a file; .svg, .png and .html are plots.")
+@partial(out_option, text="Write the output to a file; .svg, .png and .html are plots.")
 @partial(output_options, own=True)
 def compare(
     a: str,
@@ -191,10 +190,11 @@ def compare(
     out: Out,
     output: Output,
 ) -> int:
-    """Compares two GPUs or two searches: order, noise, choices, and how winners do elsewhere.
+    """Compare two searches, or two GPUs.
 
-    A.db and B.db may be globs, of runs of the same. With -o FILE.svg, .png or .html the scores of
-    both are plotted against each other, besides what is printed.
+    Shows ranking, noise, choices, and how each side's winners do on the other. A.db and B.db may
+    be globs for several runs. With -o FILE.svg, .png or .html, scores are plotted against each
+    other.
     """
     plotted = out.path is not None and is_plot(out.path)
     first, second = (
@@ -205,15 +205,11 @@ def compare(
     document = compare_databases(first, second, choose_rules(**rules))
     if plotted:
         plot_comparison(document, out.named, force=out.force)
-    if plotted or out.path is None:
-        output.tell(document, print_compared)
-    else:
-        with printed() as data:
-            output.tell(document, print_compared)
-        out.write(data.getvalue().decode("utf-8", "surrogateescape"))
+    with (Out() if plotted else out).printed():
+        output.tell(document, fitted(database_views.compared))
     tell_warnings(document.warnings, warn)
-    if plotted and not (output.quiet or output.as_json):
-        click.echo(f"written to {out.path}")
+    if plotted:
+        _say_where(out, output)
     return 0
 
 
@@ -224,33 +220,34 @@ def facts_options(command: Command) -> Command:
     """What files do not say, as one `named`."""
     names = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
     return decorated(
-        combined_option(command, "named", ImportedAs, *names),
+        command,
+        combined("named", ImportedAs, *names),
         click.option(
             "--warmup",
             type=click.IntRange(0, 1000),
             default=1,
             show_default=True,
-            help="As many first launches of each configuration warm up, and do not count.",
+            help="Number of first launches of each configuration to ignore as warm-up.",
         ),
         click.option(
             "--cub",
             default="",
             metavar="PATH",
-            help="The tree whose entries are base, of a library whose results these are:"
+            help="The tree whose entries are the baseline, for results of a library:"
             " rocprim@5.7.1, or a checkout.",
         ),
         click.option(
             "--size",
             default="",
             metavar="SIZE",
-            help="The size of the problem, where a file does not say it: 1000000, or 4096x4096.",
+            help="The problem size, if the file does not state it: 1000000, or 4096x4096.",
         ),
         click.option(
             "--type",
             "types",
             multiple=True,
             metavar="AXIS=VALUE",
-            help="What the kernel was compiled for, as an axis: T=F32. Repeatable.",
+            help="A compile-time axis of the kernel: T=F32. Repeatable.",
         ),
         click.option(
             "--cccl",
@@ -258,27 +255,32 @@ def facts_options(command: Command) -> Command:
             metavar="VERSION",
             help="The version of CCCL, or of the tree that has the kernel's header.",
         ),
-        click.option("--ctk", default="", metavar="VERSION", help="The version of the toolkit."),
-        partial(arch_option, text="The GPU's, where policygen does not know it.", amd=True),
+        click.option(
+            "--ctk", default="", metavar="VERSION", help="The version of the CUDA toolkit."
+        ),
+        partial(
+            arch_option,
+            text="The architecture of the GPU, if policygen does not know it.",
+            amd=True,
+        ),
         click.option(
             "--gpu",
             default="",
             metavar="NAME",
-            help="The GPU, as the database is to name it.  [default: as the files do]",
+            help="The GPU's name in the database.  [default: from the files]",
         ),
         click.option(
             "--base",
             default="",
             metavar="CONFIGURATION",
-            help="The configuration in use now, with which others are compared:"
-            " block_size_x=128,tile=2, or a label.",
+            help="The baseline configuration: block_size_x=128,tile=2, or a label.",
         ),
         click.option(
             "--name",
             default="",
             metavar="NAME",
-            help="What results call the kernel: own.NAME; with dots it stays, as bindings have it."
-            "  [default: as the files do]",
+            help="The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
+            " from the files]",
         ),
     )
 
@@ -292,13 +294,12 @@ def facts_options(command: Command) -> Command:
 def import_files(
     files: tuple[str, ...], out: str, force: bool, named: ImportedAs, output: Output
 ) -> int:
-    """Writes results of Kernel Tuner, T4 results, or rocPRIM's results, as a database.
+    """Import results of Kernel Tuner, T4 files, or rocPRIM.
 
-    Several files are of one kernel on one GPU: sizes of the problem are its runtime workloads, and
-    what was measured twice is joined. Files of rocPRIM's are of as many algorithms as they name.
-    What a file is, its content tells.
+    Several files of one kernel and GPU are joined; their problem sizes become runtime workloads.
+    rocPRIM's files may cover many algorithms. The format is detected from the contents.
     """
-    output.tell(import_results(files, Path(out), named, force=force), print_import)
+    output.tell(import_results(files, Path(out), named, force=force), database_views.imported)
     return 0
 
 
@@ -312,37 +313,26 @@ def import_files(
     "regex",
     default="",
     metavar="REGEX",
-    help="Only kernels whose name begins with a match of REGEX.",
+    help="Only kernels whose name matches REGEX at its start.",
 )
 @click.option(
     "--by",
     metavar="PARAMETER",
-    help="The parameter whose values are compared as sets.  [default: strategy]",
+    help="The parameter to compare by.  [default: strategy]",
 )
-@partial(out_option, text="Write it to a file; .html is a page with a heat map, .md is Markdown.")
+@partial(out_option, text="Write the output to a file: .html (page with a heat map) or .md.")
 @partial(output_options, own=True)
 def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output: Output) -> int:
-    """Compares strategies of a kernel of one's own: who is fastest at which size, and why.
+    """Compare strategies of your kernel at each size.
 
-    Of each strategy the best variant counts at each size, of what `policygen measure --workload`
-    has measured; -v shows bandwidth, occupancy, registers and shared memory of each.
+    Uses the best measured variant of each strategy (`policygen measure --workload`). -v adds
+    bandwidth, occupancy, registers and shared memory.
     """
     if out.path is not None:
         check_other(out.path, ResultFiles(files))
-    document = strategy_matrix(files, Filter((), regex, (), ()), by)
-    form = FORMS.get(out.path.suffix.lower()) if out.path else None
-    if output.as_json:
-        out.write(document.to_json() + "\n")
-    elif form is not None:
-        out.write(render(document, form))
-    elif out.path is None:
-        output.tell(document, print_matrix)
-    else:
-        with printed() as data:
-            output.tell(document, print_matrix)
-        out.write(data.getvalue().decode("utf-8", "surrogateescape"))
-    if out.path is not None and not (output.quiet or output.as_json):
-        click.echo(f"written to {out.path}")
+    document = strategy_matrix(files, Filter(regex=regex), by)
+    _write(document, measure_views.compared, out, output, _form(out.path))
+    _say_where(out, output)
     return 0
 
 
@@ -353,55 +343,60 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
 @files_argument
 @filter_options
 @bench_option
+@combined("given", given_results, "files", "benches", "regex", "axes")
 @rule_options
 @config_option
 @click.option(
     "--format",
     "form",
     type=click.Choice(["table", "md", "html"]),
-    help="How it is written.  [default: what FILE ends with, else table]",
+    help="Output format.  [default: by FILE's extension, else table]",
 )
-@partial(out_option, text="Write it to a file; .html is a page with figures, .md is Markdown.")
+@partial(out_option, text="Write the output to a file: .html (page with figures) or .md.")
 @partial(output_options, own=True)
 def report(
-    files: tuple[str, ...],
-    regex: str,
-    axes: tuple[str, ...],
-    benches: tuple[str, ...],
+    given: ResultFiles,
     rules: dict[str, Any],
-    form: str | None,
+    form: Literal["table", "md", "html"] | None,
     out: Out,
     output: Output,
 ) -> int:
-    """Tells what a search found for each workload, how sure that is, and how it got there.
+    """Report what a search found, and how reliable it is.
 
-    The page has the winner with its interval beside what the screening had said, convergence,
-    scores against parameters, what failed and why, noise, and the machine. Databases of `policygen
-    measure` and of CCCL's own search have what they tell of that.
+    The page shows winners with intervals, convergence, scores against parameters, failures, noise
+    and the machine. Databases of `policygen measure` and of CCCL's search have part of that.
     """
-    given = given_results(files, benches, regex=regex, axes=axes)
     if out.path is not None:
         check_other(out.path, given)
     document = report_search(given, choose_rules(**rules))
-    written = form or ("table" if output.as_json else _form(out.path))
-    if output.as_json:
-        out.write(document.to_json() + "\n")
-    elif written != "table":
-        out.write(search_views_render(document, written))
-    elif out.path is None:
-        output.tell(document, print_reported)
-    else:
-        with printed() as data:
-            output.tell(document, print_reported)
-        out.write(data.getvalue().decode("utf-8", "surrogateescape"))
+    _write(document, search_views.reported, out, output, form or _form(out.path))
     tell_warnings(document.warnings, warn)
-    if out.path is not None and not (output.quiet or output.as_json):
-        click.echo(f"written to {out.path}")
+    _say_where(out, output)
     return 0
 
 
-def _form(path: Path | None) -> str:
+def _write(
+    document: Any,
+    view: View,
+    out: Out,
+    output: Output,
+    form: Literal["table", "md", "html"],
+) -> None:
+    """Write a document as JSON, as a table, or as a page."""
+    if form == "table" or output.as_json:
+        with out.printed():
+            output.tell(document, view)
+    else:
+        out.write(render_page(document, form))
+
+
+def _form(path: Path | None) -> Literal["table", "md", "html"]:
     return FORMS.get(path.suffix.lower(), "table") if path else "table"
+
+
+def _say_where(out: Out, output: Output) -> None:
+    if out.path is not None and not (output.quiet or output.as_json):
+        click.echo(f"written to {out.path}")
 
 
 # Commands of `policygen db` that write a file: merge, export, and plot
@@ -413,36 +408,41 @@ def _form(path: Path | None) -> str:
 @force_option
 @partial(output_options, own=True)
 def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
-    """Merges databases into one that CCCL's own scripts read; conflicts are reported.
+    """Merge databases into one in CCCL's layout.
 
-    The first file that has a row wins, and the exit status is 1 where one was left out. Sources
-    stay as they are.
+    For conflicting rows the first file wins, and the exit status is 1. Sources are not changed.
     """
     report = merge_databases(files, Path(out), force=force)
-    output.tell(report, print_merge)
+    output.tell(report, database_views.merged)
     return int(any(table.conflicts or table.unusable for table in report.tables))
 
 
 @click.command()
 @files_argument
-@partial(out_option, text="A .csv or a .parquet file.", required=True)
+@partial(out_option, text="The .csv or .parquet file to write.", required=True)
 @partial(output_options, own=True)
 def export(files: tuple[str, ...], out: Out, output: Output) -> int:
-    """Writes all rows as one flat table, CSV or Parquet."""
-    output.tell(export_rows(files, out.named), print_export)
+    """Export all rows to CSV or Parquet."""
+    output.tell(export_rows(files, out.named), database_views.exported)
     return 0
 
 
 @click.command()
 @database_options
 @click.option(
-    "--variant", "variants", multiple=True, metavar="LABEL", help="Repeatable. [the best]"
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="LABEL",
+    help="A variant to plot. Repeatable.  [default: the best]",
 )
-@click.option("--gpu", metavar="NAME", help="The GPU, as the database names it, or its beginning.")
-@click.option("--ctk", metavar="VERSION", help="The version of the toolkit.")
+@click.option("--gpu", metavar="NAME", help="The GPU's name in the database, or the start of it.")
+@click.option("--ctk", metavar="VERSION", help="The version of the CUDA toolkit.")
 @click.option("--cccl", metavar="VERSION", help="The version of CCCL.")
-@click.option("--map", "axes_of_map", metavar="X,Y", help="The score over two parameters instead.")
-@partial(out_option, text="An .svg or a .png file.", required=True)
+@click.option(
+    "--map", "axes_of_map", metavar="X,Y", help="Plot scores over two parameters instead."
+)
+@partial(out_option, text="The .svg or .png file to write.", required=True)
 @partial(output_options, own=True)
 def plot(
     given: ResultFiles,
@@ -454,7 +454,7 @@ def plot(
     out: Out,
     output: Output,
 ) -> int:
-    """Plots one workload: ratio to base by quantile per runtime workload, or a map of scores.
+    """Plot one workload by quantile, or a map of scores.
 
     A curve above the red line at 1 is faster than base. -R and -a choose the workload.
     """
@@ -463,5 +463,5 @@ def plot(
         given, out.named, variants=variants, parameters=axes_of_map, measured=measured
     )
     tell_warnings(document.warnings, warn)
-    output.tell(document, print_plot)
+    output.tell(document, database_views.plotted)
     return 0

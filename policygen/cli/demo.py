@@ -13,19 +13,19 @@ from policygen.process import Stopped, interrupt_messages
 
 FOLDER = "policygen-demo"
 MADE_UP = """\
-The numbers of this demo are made up: nobody measured them. What the compiler says of CUB is real.
+The measurements in this demo are invented. Everything that the compiler reports about CUB is real.
 """
 
 
 @click.command()
 @cub_option
-@click.option("--folder", default=FOLDER, show_default=True, help="Where the demo keeps its files.")
+@click.option("--folder", default=FOLDER, show_default=True, help="Folder for the demo's files.")
 @click.pass_context
 def demo(context: click.Context, cub: str | None, folder: str) -> int:
-    """Shows on a real CUB what policygen does: from a tuning database to a proven change.
+    """See a whole run on a real CUB.
 
-    Obtains a CUB when there is none, plans and applies what a made-up database says, proves it,
-    and takes it back: the tree is as it was.
+    Fetches CUB if needed, plans and applies a made-up database, proves the result, and takes it
+    back.
     """
     commands = context.find_root().command
     click.echo(MADE_UP)
@@ -36,7 +36,7 @@ def demo(context: click.Context, cub: str | None, folder: str) -> int:
         try:
             status = commands.main(args=arguments, prog_name="policygen", standalone_mode=False)
         except click.Abort as error:
-            folder_hint = f"The demo's files are in {folder}: policygen demo begins again."
+            folder_hint = f"The demo's files are in {folder}. To start over: policygen demo"
             raise Stopped(
                 *interrupt_messages(error), folder_hint, *_undo_hint(arguments, Path(folder))
             ) from error

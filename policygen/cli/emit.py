@@ -6,11 +6,13 @@ from typing import Any
 import click
 
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
+from policygen.app.own_workloads import with_workload
 from policygen.app.tune import emitted_kernel
-from policygen.cli.options import out_option, output_options, start, with_own, workload_option
+from policygen.cli.options import out_option, output_options, start, workload_option
 from policygen.cli.output import Out, Output
 from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
-from policygen.report.plan_views import print_emitted, print_kernel
+from policygen.report import plan_views
+from policygen.report.console import messages, results, show
 
 
 @click.command()
@@ -20,23 +22,23 @@ from policygen.report.plan_views import print_emitted, print_kernel
     "algorithms",
     multiple=True,
     metavar="NAME",
-    help="Only these: reduce,scan. Repeatable.  [default: all that the databases hold]",
+    help="Only these algorithms: reduce,scan. Repeatable.  [default: all in the databases]",
 )
-@partial(out_option, text="Where to write it.  [default: standard output]")
+@partial(out_option, text="The header to write.  [default: standard output]")
 @click.option(
     "--std",
     type=click.Choice(["17", "20"]),
     default="20",
     show_default=True,
-    help="The language: with designated initialisers, or without.",
+    help="C++ standard: 20 uses designated initializers, 17 does not.",
 )
 @click.option(
     "--namespace",
     metavar="NAME",
-    help=f"Of the selectors.  [default: the file's name, or {DEFAULT_NAMESPACE}]",
+    help=f"Namespace of the selectors.  [default: the file's name, or {DEFAULT_NAMESPACE}]",
 )
 @workload_option
-@click.option("--no-prove", is_flag=True, help="Do not ask the compiler what the header does.")
+@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the header.")
 @partial(output_options, own=True)
 def emit(
     algorithms: tuple[str, ...],
@@ -47,14 +49,17 @@ def emit(
     output: Output,
     **given: Any,
 ) -> int:
-    """Writes policy selectors for CUB's public API into a header of your own; CUB stays as it is.
+    """Write a policy header for programs that use CUB.
 
-    The selectors go into the environment of a call. The compiler shows first that each workload
-    that was tuned gets its policy, and every other one what CUB selects; else nothing is written.
+    Policy selectors go into the environment of a call; CUB is not edited. Before the header is
+    written, the compiler proves that tuned workloads get their policy and all others CUB's
+    own.
     """
     name = None if out.path is None else str(out.path)
     files = chosen_files(given)
-    session, _ = with_own(start(given["cub"], quiet=output.quiet), given["workload"], files.where)
+    session, _ = with_workload(
+        start(given["cub"], quiet=output.quiet), given["workload"], files.where
+    )
     kernel = emitted_kernel(session, files, given["archs"], out.path, choice_rules(given))
     if kernel is not None:
         if kernel.changed:
@@ -62,7 +67,7 @@ def emit(
         if output.as_json:
             click.echo(kernel.model_dump_json(indent=1))
         elif not output.quiet:
-            print_kernel(kernel)
+            show(plan_views.kernel_outcome(kernel))
         return int(not kernel.changed)
     document = emit_selectors(
         session,
@@ -82,5 +87,7 @@ def emit(
         click.echo(document.to_json())
         return 0
     if not output.quiet:
-        print_emitted(document, name, verbose=output.verbose)
+        # The header itself may go to standard output.
+        terminal = messages() if name is None else results()
+        terminal.write(plan_views.emitted(document, name, verbose=output.verbose))
     return 0

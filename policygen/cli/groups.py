@@ -1,6 +1,6 @@
 """Command groups; commands are imported on demand, so that help is fast."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -14,13 +14,23 @@ from policygen.cli.completing import completed
 
 
 class LazyGroup(click.Group):
-    """Group with the summaries of its commands, keyed by `name` or `module:name`."""
+    """Group with the summaries of its commands, keyed by `name` or `module:name`.
 
-    def __init__(self, name: str, text: str, commands: Mapping[str, str]) -> None:
+    `sections` are the titles under which help lists the commands.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        commands: Mapping[str, str],
+        sections: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         # click would strip escape sequences silently; here they are made visible.
         context = {"help_option_names": ["-h", "--help"], "color": True}
         super().__init__(name, help=text, context_settings=context)
         self.known = {key.rpartition(":")[2]: text for key, text in commands.items()}
+        self.sections = sections
         self.modules = {key.rpartition(":")[2]: key.partition(":")[0] for key in commands}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -69,9 +79,13 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         names = self.list_commands(ctx)
-        limit = formatter.width - 6 - max(map(len, names))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self._short(name, limit)) for name in names])
+        widest = max(map(len, names))
+        for title, section in (self.sections or {"Commands": names}).items():
+            with formatter.section(title):
+                rows = [
+                    (name.ljust(widest), self._short(name, formatter.width)) for name in section
+                ]
+                formatter.write_dl(rows)
 
     def _short(self, name: str, limit: int) -> str:
         command = self.commands.get(name) or click.Command(name, help=self.known[name])
@@ -126,104 +140,88 @@ class DefaultGroup(LazyGroup):
 
 BENCH = DefaultGroup(
     "bench",
-    """Shows what benchmarks offer to tune, and writes new ones.
+    """List what benchmarks can tune, or write new ones.
 
-    Without the name of a command it lists: policygen bench PATH. A folder that is called as one
-    is ./list, or ./new.
+    `policygen bench PATH` is short for `policygen bench list PATH`. A folder with the name of a
+    command is ./list or ./new.
     """,
     {
-        "bench:list": "The parameters, variants and workloads of benchmarks.",
-        "bench:new": "Writes a benchmark of your own for a CCCL checkout, and a binding of it.",
+        "bench:list": "List parameters, variants and workloads of benchmarks.",
+        "bench:new": "Write a benchmark for a workload of your own.",
     },
     "list",
 )
 HEADERS = LazyGroup(
     "headers",
-    "Shows and obtains trees of CUB and rocPRIM.",
+    "Fetch and list trees of CUB and rocPRIM.",
     {
-        "trees:fetch": "Gets trees of CUB from PyPI and of rocPRIM (rocprim@5.7.1) from"
-        " Debian's packages.",
-        "trees:list": "Lists the trees that can be had, and names the one that is used here.",
-        "trees:path": "Prints the include folder of the tree that is used here, or of a fetched"
-        " VERSION.",
+        "trees:fetch": "Fetch trees of CUB from PyPI, or of rocPRIM from Debian.",
+        "trees:list": "List trees that can be fetched, and the current one.",
+        "trees:path": "Print the include folder of a tree.",
     },
 )
 AUDIT = LazyGroup(
     "audit",
-    "Checks the tunings of a tree.",
+    "Find untuned workloads, dead entries and bad values.",
     {
-        "audit:coverage": "Shows which workloads are tuned for which architectures, by asking the"
-        " compiler.",
-        "audit:lint": "Checks the values of tuning entries against what their algorithm can use.",
-        "audit:reach": "Finds entries that no workload can ever select, by asking the compiler.",
+        "audit:coverage": "Show which workloads are tuned on which architectures.",
+        "audit:lint": "Find implausible values of tuning entries.",
+        "audit:reach": "Find tuning entries that nothing selects.",
     },
 )
 DB = LazyGroup(
     "db",
-    """Reads tuning databases, scores variants, chooses among them.
+    """Read, compare and choose from tuning databases.
 
-    DB is a cccl_meta_bench.db of any CCCL, or a glob of them; top, choose, coverage, compare and
-    plot take NVBench's JSON results too. What a file is, is told by its content. Databases are
-    opened for reading only.
+    DB is a cccl_meta_bench.db of any CCCL version, or a glob. top, choose, coverage, compare and
+    plot also take NVBench JSON results. Formats are detected from the contents. Databases are
+    opened read-only.
     """,
     {
-        "db:choose": "Chooses one variant per workload, or base, and says why not the others.",
-        "db:compare": "Compares two GPUs or two searches: order, noise, choices, and how"
-        " winners do elsewhere.",
-        "db:coverage": "Shows how much of the search space was measured, workload by workload.",
-        "db:export": "Writes all rows as one flat table, CSV or Parquet.",
-        "db:import": "Writes results of Kernel Tuner, T4 results, or rocPRIM's results, as a"
-        " database.",
-        "db:info": "Shows algorithms, workloads, GPUs, versions, rows, failures and the time"
-        " spent.",
-        "db:merge": "Merges databases into one that CCCL's own scripts read; conflicts are"
-        " reported.",
-        "db:plot": "Plots one workload: ratio to base by quantile per runtime workload, or a"
-        " map of scores.",
-        "db:matrix": "Compares strategies of a kernel of one's own: who is fastest at which"
-        " size, and why.",
-        "db:report": "Tells what a search found for each workload, how sure that is, and how"
-        " it got there.",
-        "db:top": "Ranks the variants of each workload, with intervals, verdicts and the worst"
-        " workload.",
+        "db:choose": "Choose one variant per workload, or base, with reasons.",
+        "db:compare": "Compare two searches, or two GPUs.",
+        "db:coverage": "Show how much of each search space was measured.",
+        "db:export": "Export all rows to CSV or Parquet.",
+        "db:import": "Import results of Kernel Tuner, T4 files, or rocPRIM.",
+        "db:info": "Show what a database contains.",
+        "db:matrix": "Compare strategies of your kernel at each size.",
+        "db:merge": "Merge databases into one in CCCL's layout.",
+        "db:plot": "Plot one workload by quantile, or a map of scores.",
+        "db:report": "Report what a search found, and how reliable it is.",
+        "db:top": "Rank variants by score, with intervals and verdicts.",
     },
 )
 COMMANDS = LazyGroup(
     "policygen",
-    "Turns GPU tuning results into CUB's tuning policies, and proves the change.",
+    "Turn GPU tuning results into CUB tuning policies, and prove what they change.",
     {
-        "apply:apply": "Writes tunings from databases, or from a plan, into the headers of a tree.",
-        "completion": "Prints a script that lets bash, zsh or fish complete commands, options and"
-        " values.",
-        "demo": "Shows on a real CUB what policygen does: from a tuning database to a proven"
-        " change.",
-        "trees:doctor": "Shows what policygen works with on this machine, and the command that"
-        " mends"
-        " what is missing.",
-        "emit": "Writes policy selectors for CUB's public API into a header of your own; CUB stays"
-        " as it is.",
-        "measure": "Measures variants beside base on a GPU of this machine, and checks what they"
-        " compute.",
-        "apply:plan": "Shows what results would change in a tree, and why; writes nothing to it.",
-        "trees:resolve": "Shows which values CUB selects for each workload, and which entry they"
-        " come"
-        " from.",
-        "review": "Shows what a change of tuning headers means, made by policygen or by hand.",
-        "trees:scan": "Shows every tuning family and entry of a tree.",
-        "search": "Finds the best variants of workloads on a GPU of this machine.",
-        "trees:status": "Shows where a tree stands: what was applied, what is open, what was"
-        " proved, what"
-        " to do next.",
-        "tune": "Finds faster policies for workloads on this GPU, and writes a header that gives"
-        " them to CUB.",
-        "apply:undo": "Takes the last apply back, or the last N in one go; every byte is as it was"
-        " before.",
-        "apply:verify-effect": "Shows that the last apply has its effect: what was written is"
-        " selected,"
-        " nothing else changed.",
-        "verify-performance": "Measures a change as it is merged: what is faster on this GPU, and"
-        " that nothing is slower.",
-        "verify-sass": "Shows whether anything else changed: compares the machine code of kernels.",
+        "tune": "Find faster policies on this GPU and write a header.",
+        "apply:apply": "Write tuning results into CUB's headers, with proof.",
+        "review": "Explain a change of tuning headers.",
+        "trees:resolve": "Show which policy CUB selects for a workload.",
+        "trees:doctor": "Show what this machine has and lacks.",
+        "search": "Search for the best variants on a GPU.",
+        "measure": "Time given variants against CUB's defaults.",
+        "apply:plan": "Show what results would change, and why.",
+        "emit": "Write a policy header for programs that use CUB.",
+        "overlay": "Write tuned headers to put before CUB, for programs as they are.",
+        "overlay:calls": "List the CUB kernels of a program, and whether they are tuned.",
+        "apply:undo": "Take back the last apply.",
+        "apply:verify-effect": "Check that the last apply selects what it wrote.",
+        "verify-sass": "Compare machine code before and after a change.",
+        "verify-performance": "Measure a change before and after on a GPU.",
+        "trees:status": "Show what was applied, proven and left to do.",
+        "trees:scan": "List the tuning entries of a tree.",
+        "demo": "See a whole run on a real CUB.",
+        "completion": "Print a completion script for a shell.",
+    },
+    {
+        "Most used": ("tune", "apply", "review", "resolve", "doctor"),
+        "Find faster tunings": ("search", "measure", "db"),
+        "Write them": ("plan", "emit", "overlay", "undo"),
+        "Prove them": ("verify-effect", "verify-sass", "verify-performance"),
+        "Review them": ("audit", "status"),
+        "Look around": ("scan", "calls", "bench", "headers", "demo", "completion"),
     },
 )
 for group in (AUDIT, BENCH, DB, HEADERS):

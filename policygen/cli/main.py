@@ -21,7 +21,7 @@ from policygen.cli.progress import clear
 from policygen.errors import InputError, PolicygenError
 from policygen.paths import cache_folder
 from policygen.process import interrupt_messages
-from policygen.report.sink import shown
+from policygen.report.console import shown
 
 BUG = 70
 """Exit status of an internal error."""
@@ -48,7 +48,7 @@ def _main(argv: Sequence[str] | None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt) as error:
         clear()
-        rows = interrupt_messages(error) or ("The same command begins again.",)
+        rows = interrupt_messages(error) or ("Run the same command again to start over.",)
         sys.stderr.write("\n  ".join(["policygen: interrupted", *rows]) + "\n")
         return INTERRUPTED
     except click.ClickException as error:
@@ -69,7 +69,9 @@ def _check_folder() -> None:
     try:
         Path.cwd()
     except OSError as error:
-        raise InputError("the current folder is gone", "Change to one that exists.") from error
+        raise InputError(
+            "the current folder does not exist any more", "Change to a folder that exists."
+        ) from error
 
 
 def _report_bug() -> int:

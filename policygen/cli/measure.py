@@ -6,33 +6,35 @@ from typing import Any
 
 import click
 
-from policygen.app.doctor_measuring import examine_measuring, exit_status
+from policygen.app.doctor import examine_measuring, measuring_status
 from policygen.app.filters import Filter, parse_target
-from policygen.app.measure import (
+from policygen.app.measure import measure_variants, native_arch
+from policygen.app.measure_checkout import measure_checkout
+from policygen.app.measured_workloads import (
     PROCESSES,
     ROUNDS,
+    SEED,
     Effort,
-    measure_variants,
-    native_arch,
+    VariantsWanted,
+    compile_variants,
+    spaces_of,
 )
-from policygen.app.measure_checkout import measure_checkout
-from policygen.app.measured_workloads import SEED, VariantsWanted, compile_variants, spaces_of
+from policygen.app.own_workloads import with_workload
 from policygen.cli.options import (
     arch_option,
     bench_option,
+    combined,
     cub_option,
-    filter_options,
     output_options,
     start,
-    with_own,
+    where_options,
     workload_option,
 )
 from policygen.cli.output import Output
-from policygen.cli.search_options import wait_option
-from policygen.report.measure_views import print_compiled, print_measured
-from policygen.report.plan_views import print_doctor
+from policygen.cli.search_options import COUNT, database_option, jobs_option, wait_option
+from policygen.report import measure_views, plan_views
 
-COUNT = click.IntRange(min=1)
+EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize", "ncu", "method")
 
 
 @click.command()
@@ -41,109 +43,111 @@ COUNT = click.IntRange(min=1)
     "variants",
     multiple=True,
     metavar="LABEL",
-    help="A variant to measure: ipt_16.tpb_256. Repeatable, or with commas.",
+    help="A variant to measure: ipt_16.tpb_256. Repeatable, or separated by commas.",
 )
 @click.option(
     "--count",
     type=COUNT,
     metavar="N",
-    help="So many distinct variants of the search space, drawn by the seed.",
+    help="Number of distinct variants to draw from the search space.",
 )
-@click.option("--all", "everything", is_flag=True, help="All distinct variants of the space.")
-@bench_option
 @click.option(
-    "--db",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Where rows are written, as CCCL's search has them; what is there is not measured again.",
+    "--all", "everything", is_flag=True, help="Measure all distinct variants of the search space."
 )
+@bench_option
+@database_option
 @click.option(
     "--processes",
     type=COUNT,
     default=PROCESSES,
     show_default=True,
-    help="Fresh processes: intervals are made over these.",
+    help="Number of fresh processes, from which intervals are computed.",
+)
+@click.option("--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs per process.")
+@click.option(
+    "--seed",
+    type=int,
+    default=SEED,
+    show_default=True,
+    help="Random seed for the order of runs and for --count.",
 )
 @click.option(
-    "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each process."
+    "--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="The GPU's number."
 )
-@click.option(
-    "--seed", type=int, default=SEED, show_default=True, help="Of the order, and of --count."
-)
-@click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number.")
 @wait_option
-@click.option("--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
-@click.option("--sanitize", is_flag=True, help="Let compute-sanitizer look at each variant before.")
-@click.option("--ncu", is_flag=True, help="Let ncu tell what occupancy a kernel of yours achieves.")
+@jobs_option
+@click.option("--sanitize", is_flag=True, help="Run compute-sanitizer on each variant first.")
+@click.option("--ncu", is_flag=True, help="Measure the achieved occupancy of your kernel with ncu.")
 @click.option(
     "--method",
     type=click.Choice(["events", "nvbench"]),
     default="events",
     show_default=True,
-    help="What times runs: events of CUDA, or NVBench's own samples.",
+    help="How runs are timed: CUDA events, or NVBench's own samples.",
 )
 @click.option(
     "--benchmarks",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Measure this CCCL checkout's own benchmarks with NVBench; results are not compared.",
+    help="Measure this CCCL checkout's benchmarks with NVBench; results are not compared.",
 )
-@click.option("--doctor", is_flag=True, help="Say what this machine can measure, and no more.")
 @click.option(
-    "--compile-only", is_flag=True, help="Compile the variants and count them; needs no GPU."
+    "--doctor",
+    is_flag=True,
+    help="List what this machine can measure and what is missing, and exit.",
 )
-@partial(arch_option, text="What --compile-only compiles for.  [default: the GPU's own]")
+@click.option("--compile-only", is_flag=True, help="Compile and count the variants; needs no GPU.")
+@partial(arch_option, text="Target of --compile-only.  [default: the GPU's architecture]")
 @workload_option
-@filter_options
+@where_options
 @cub_option
 @output_options
-def measure(output: Output, *, compile_only: bool, doctor: bool, **given: Any) -> int:
-    """Measures variants beside base on a GPU of this machine, and checks what they compute.
+@combined("effort", Effort, *EFFORT)
+def measure(
+    selection: Filter,
+    output: Output,
+    *,
+    effort: Effort,
+    compile_only: bool,
+    doctor: bool,
+    **given: Any,
+) -> int:
+    """Time given variants against CUB's defaults.
 
-    Base and variants run in turn, in fresh processes, each with the results of base, or it is
-    reported. A row is in the database as soon as it is known; the same command goes on where it
-    was. The exit status is 1 when a variant fails, is wrong, or cannot be.
+    Base and variants run in turn, in fresh processes, and results are compared. Rows are written
+    as soon as they are known, and the same command resumes. Exit status 1 means that a variant
+    failed, is wrong, or is not possible.
     """
     if doctor:
         checks = examine_measuring()
-        output.show(checks, print_doctor)
-        return exit_status(checks)
-    selection = Filter((), given["regex"], given["axes"], ())
+        output.show(checks, plan_views.doctor)
+        return measuring_status(checks)
     labels = [label for text in given["variants"] for label in text.split(",") if label]
     base_only = not (labels or given["count"] or given["everything"] or compile_only)
     count = 0 if base_only else given["count"]
-    requested = VariantsWanted(tuple(labels), count, given["seed"], spaces_of(given["benches"]))
-    effort = Effort(
-        processes=given["processes"],
-        rounds=given["rounds"],
-        seed=given["seed"],
-        gpu=given["gpu"],
-        slots=given["jobs"],
-        patience=given["wait"],
-        sanitize=given["sanitize"],
-        ncu=given["ncu"],
-        method=given["method"],
-    )
+    requested = VariantsWanted(tuple(labels), count, effort.seed, spaces_of(given["benches"]))
     session = start(given["cub"], quiet=output.quiet)
-    session, selection = with_own(session, given["workload"], selection)
+    session, selection = with_workload(session, given["workload"], selection)
     if given["benchmarks"] is not None:
         document = measure_checkout(
             given["benchmarks"],
             selection,
             labels,
-            database=given["db"],
+            database=given["database"],
             effort=effort,
             progress=session.progress,
         )
-        output.show(document, print_measured)
+        output.show(document, measure_views.measured)
         return int(not document.is_fine)
     if compile_only:
         arch = parse_target(given["archs"] or [native_arch(effort.gpu)])
         spaces = compile_variants(session, selection, arch, requested, slots=effort.slots)
-        output.show(spaces, print_compiled)
+        output.show(spaces, measure_views.compiled_spaces)
         return int(not spaces.is_fine)
     if base_only:
-        session.note("no --variant is named: base alone is measured, and how noisy it is")
-    document = measure_variants(session, selection, requested, database=given["db"], effort=effort)
-    output.show(document, print_measured)
+        session.note("no --variant is given: only base and its noise are measured")
+    document = measure_variants(
+        session, selection, requested, database=given["database"], effort=effort
+    )
+    output.show(document, measure_views.measured)
     return int(not document.is_fine)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import click
 from click.core import ParameterSource
@@ -12,13 +12,14 @@ from click.core import ParameterSource
 from policygen import settings
 from policygen.app.filters import Filter, typed_archs
 from policygen.app.inputs import ResultFiles, parse_gpus
-from policygen.app.own_workloads import with_workload
 from policygen.app.session import LIBRARIES, STORE, Library, Session, open_session, own_store
-from policygen.cli.output import Out, Output, printed
+from policygen.cli.output import Out, Output
 from policygen.cli.progress import compile_progress, warn
-from policygen.errors import PolicygenError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 def cub_option(command: Command) -> Command:
@@ -26,19 +27,10 @@ def cub_option(command: Command) -> Command:
     return click.option(
         "--cub",
         metavar="PATH",
-        help="A CCCL checkout, CUDA toolkit or unpacked wheel, or a fetched version such as 3.0.1;"
-        " a checkout of rocPRIM, a ROCm installation, or rocprim@5.7.1."
-        "  [default: found automatically]",
+        help="The tree: a CCCL checkout, CUDA toolkit, unpacked wheel or fetched version (3.0.1);"
+        " a rocPRIM checkout, ROCm installation, or rocprim@5.7.1.  [default: found"
+        " automatically]",
     )(config_option(command))
-
-
-def library_option(command: Command) -> Command:
-    """`--library`, beside `--cub`, for commands that take trees of others than CUB."""
-    return click.option(
-        "--library",
-        type=click.Choice(LIBRARIES),
-        help="Whose tree is looked for.  [default: a checkout's around here, else cub]",
-    )(command)
 
 
 def config_option(command: Command) -> Command:
@@ -58,7 +50,7 @@ def config_option(command: Command) -> Command:
         metavar="FILE",
         expose_value=False,
         callback=choose,
-        help=f"One's own {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
+        help=f"Your {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
     )(command)
 
 
@@ -70,55 +62,49 @@ def filter_options(command: Command) -> Command:
         "axes",
         multiple=True,
         metavar="AXIS=VALUE",
-        help="Only this value of an axis, or several: 'T{ct}=[I8,I16]'. Repeatable.",
+        help="Only these values of an axis: T=I8, 'T{ct}=[I8,I16]'. Repeatable.",
     )(command)
     return click.option(
         "-R",
         "regex",
         default="",
         metavar="REGEX",
-        help="Only algorithms whose name begins with a match of REGEX.",
+        help="Only names that match REGEX at their start, as in CCCL's scripts; '.*sort' matches"
+        " anywhere.",
     )(command)
+
+
+def where_options(command: Command) -> Command:
+    """`-R` and `-a`, as one `selection`."""
+    return filter_options(combined("selection", Filter, "regex", "axes")(command))
 
 
 def arch_option(
     command: Command,
-    text: str = "For this arch.",
+    text: str = "Only for this architecture.",
     *,
     words: tuple[str, ...] = (),
     amd: bool = False,
+    names: tuple[str, str] = ("--arch", "archs"),
 ) -> Command:
     """`--arch`, again or with commas, as `archs`; `words` stand for several, `amd` allows AMD's."""
     return click.option(
-        "--arch",
-        "archs",
+        *names,
         multiple=True,
         metavar="ARCH",
         callback=lambda context, _option, texts: (
             texts if context.resilient_parsing else typed_archs(texts, words, amd=amd)
         ),
-        help=f"{text} Repeatable, or with commas.",
+        help=f"{text} Repeatable, or separated by commas.",
     )(command)
 
 
-def selection_options(command: Command, arch: str = "For this arch.") -> Command:
+def selection_options(command: Command) -> Command:
     """HEADER…, `-R`, `-a` and `--arch`, as one `selection`."""
-    command = combined_option(command, "selection", Filter, "headers", "regex", "axes", "archs")
-    command = arch_option(command, arch)
+    combine = combined("selection", Filter, "headers", "regex", "axes", "archs")
+    command = arch_option(combine(command))
     headers = click.argument("headers", nargs=-1, metavar="[HEADER]...")
     return headers(cub_option(filter_options(command)))
-
-
-def store_option(command: Command) -> Command:
-    """`--store`, for every command that reads or writes the journal."""
-    return click.option(
-        "--store",
-        default=STORE,
-        show_default=True,
-        metavar="FILE",
-        callback=_trusted_store,
-        help="Where applies are recorded.",
-    )(command)
 
 
 def _trusted_store(context: click.Context, _option: click.Parameter, store: str) -> Path:
@@ -130,27 +116,26 @@ def _trusted_store(context: click.Context, _option: click.Parameter, store: str)
 def output_options(command: Command, *, own: bool = False) -> Command:
     """`--json`, `-q`, `-v` as one `output`; and `-o`, where the command has none of its `own`."""
     if not own:
-        command = out_option(_print_to_out(command), "Write what is printed to a file.")
+        command = out_option(_print_to_out(command))
     return decorated(
-        combined_option(command, "output", Output, "as_json", "quiet", "verbose"),
-        click.option("-v", "--verbose", is_flag=True, help="Say more."),
-        click.option("-q", "--quiet", is_flag=True, help="Results and errors only."),
-        click.option(
-            "--json", "as_json", is_flag=True, help="One JSON document on standard output."
-        ),
+        command,
+        combined("output", Output, "as_json", "quiet", "verbose"),
+        click.option("-v", "--verbose", is_flag=True, help="More output."),
+        click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     )
 
 
 def out_option(
     command: Command,
-    text: str = "Write it to a file.",
+    text: str = "Write the output to a file.",
     *,
     required: bool = False,
     chosen: Callable[..., Out] = Out.chosen,
 ) -> Command:
     """`-o` and `--force`, as one `out`."""
     named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
-    return named(force_option(combined_option(command, "out", chosen, "name", "force")))
+    return named(force_option(combined("out", chosen, "name", "force")(command)))
 
 
 def _print_to_out(command: Command) -> Command:
@@ -158,28 +143,10 @@ def _print_to_out(command: Command) -> Command:
 
     @wraps(command)
     def run(*, out: Out, **given: Any) -> Any:
-        if out.path is None:
+        with out.printed():
             return command(**given)
-        with printed() as data:
-            status, error = None, None
-            try:
-                status = command(**given)
-            except PolicygenError as failed:
-                error = failed
-        if data.getvalue() or error is None:
-            out.write(data.getvalue().decode("utf-8", "surrogateescape"))
-        if error is not None:
-            raise error
-        return status
 
     return cast("Command", run)
-
-
-def force_option(command: Command) -> Command:
-    """`--force`, beside every option that names a file to write."""
-    return click.option(
-        "--force", is_flag=True, help="Replace a file that is there, whoever made it."
-    )(command)
 
 
 def decorated(command: Command, *options: Callable[[Command], Command]) -> Command:
@@ -189,18 +156,21 @@ def decorated(command: Command, *options: Callable[[Command], Command]) -> Comma
     return command
 
 
-def combined_option(
-    command: Command, name: str, make: Callable[..., object], *names: str, shared: str = ""
-) -> Command:
+def combined(
+    name: str, make: Callable[..., object], *names: str, shared: str = ""
+) -> Callable[[Command], Command]:
     """Combine options of a command into one value; `shared` is also passed on its own."""
 
-    @wraps(command)
-    def run(**given: Any) -> Any:
-        shared_values = {shared: given[shared]} if shared else {}
-        value = make(**{option: given.pop(option) for option in names}, **shared_values)
-        return command(**{name: value}, **given)
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def run(**given: Any) -> Any:
+            shared_values = {shared: given[shared]} if shared else {}
+            value = make(**{option: given.pop(option) for option in names}, **shared_values)
+            return command(**{name: value}, **given)
 
-    return cast("Command", run)
+        return cast("Command", run)
+
+    return decorate
 
 
 # Sessions of commands that read a tree
@@ -223,18 +193,10 @@ def start(
 
 workload_option = click.option(
     "--workload",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
-    help="A workload of one's own, as `tune` takes it, in place of -R.",
+    help="A TOML file with your own workload or kernel, as for `tune`, instead of -R.",
 )
-
-
-# `--workload`: a user-defined workload in place of CUB's benchmarks
-
-
-def with_own(session: Session, path: Path | None, selection: Filter) -> tuple[Session, Filter]:
-    """Switch to a user-defined workload, if a file is named, until the command ends."""
-    return click.get_current_context().with_resource(with_workload(session, path, selection))
 
 
 # Selection of results, and rules for choosing variants
@@ -245,9 +207,24 @@ def result_options(command: Command) -> Command:
     command = click.option(
         "--base",
         metavar="JSON",
-        help="NVBench's result of the base, when DB are NVBench results of variants.",
+        help="NVBench's JSON result of the baseline, if DB are NVBench results of variants.",
     )(command)
     return bench_option(command)
+
+
+def files_option(command: Command, text: str) -> Command:
+    """`--db`, again for each database that is read, as `files`."""
+    return click.option("--db", "files", multiple=True, metavar="DB", help=text)(command)
+
+
+def base_option(command: Command, text: str = "or a fetched version.") -> Command:
+    """`--base`, for commands that compare a tree with an earlier one; `text` ends what it takes."""
+    return click.option(
+        "--base",
+        metavar="TREE",
+        help=f"What to compare with: a git revision, a folder, {text}  [default: the state before"
+        " the last apply, else HEAD]",
+    )(command)
 
 
 bench_option: Callable[[Command], Command] = click.option(
@@ -255,38 +232,54 @@ bench_option: Callable[[Command], Command] = click.option(
     "benches",
     multiple=True,
     metavar="PATH",
-    help="Benchmark sources, a CCCL checkout or a cccl_meta_bench.csv: declared axis values"
+    help="Benchmark sources, a CCCL checkout, or a cccl_meta_bench.csv with declared axis values"
     " and search spaces. Repeatable.",
+)
+library_option: Callable[[Command], Command] = click.option(
+    "--library",
+    type=click.Choice(LIBRARIES),
+    help="The library whose tree to find.  [default: that of a surrounding checkout, else cub]",
+)
+"""`--library`, beside `--cub`, for commands that take trees of others than CUB."""
+store_option: Callable[[Command], Command] = click.option(
+    "--store",
+    default=STORE,
+    show_default=True,
+    metavar="FILE",
+    callback=_trusted_store,
+    help="The store that records applies.",
+)
+"""`--store`, for every command that reads or writes the journal."""
+force_option: Callable[[Command], Command] = click.option(
+    "--force", is_flag=True, help="Overwrite a file that policygen did not write."
+)
+"""`--force`, beside every option that names a file to write."""
+files_argument: Callable[[Command], Command] = click.argument(
+    "files", metavar="DB...", nargs=-1, required=True
 )
 gpu_option: Callable[[Command], Command] = click.option(
     "--gpu-arch",
     "gpus",
     multiple=True,
     metavar="NAME=ARCH",
-    help="The architecture of a GPU that policygen does not know: 'B400=sm110'. Repeatable.",
+    help="The architecture of a GPU unknown to policygen: 'B400=sm110'. Repeatable.",
 )
 confirm_option: Callable[[Command], Command] = click.option(
     "--confirm",
     multiple=True,
     metavar="DB",
-    help="A later run of the finalists, which decides; or a glob of such. Repeatable.",
+    help="A later run of the finalists, which decides; may be a glob. Repeatable.",
 )
 
 
 def database_options(command: Command) -> Command:
     """DB…, `--bench`, `--base`, `-R` and `-a`, as one `given`."""
-    names = ("files", "benches", "base", "regex", "axes")
-    command = filter_options(combined_option(command, "given", given_results, *names))
-    return result_options(files_argument(command))
+    combine = combined("given", given_results, "files", "benches", "base", "regex", "axes")
+    return result_options(files_argument(filter_options(combine(command))))
 
 
-FORMS = {".html": "html", ".htm": "html", ".md": "md"}
+FORMS: dict[str, Literal["md", "html"]] = {".html": "html", ".htm": "html", ".md": "md"}
 """Maps file extensions to report formats."""
-
-
-def files_argument(command: Command) -> Command:
-    """DB…."""
-    return click.argument("files", metavar="DB...", nargs=-1, required=True)(command)
 
 
 def given_results(
@@ -304,23 +297,29 @@ def given_results(
     return ResultFiles(files, benches, base, confirm, selection, parse_gpus(gpus))
 
 
-def rule_options(command: Command) -> Command:
-    """When a variant is worth writing, as `rules`: what is not said is as it is configured."""
-    names = ("least_score", "worst_allowed", "confidence", "without_samples")
+def rule_options(command: Command, *, least_score: float = 1.015) -> Command:
+    """When a variant is worth writing, as `rules`: options not given keep the configured values."""
     return decorated(
-        combined_option(command, "rules", dict, *names),
+        command,
+        combined("rules", dict, "least_score", "worst_allowed", "confidence", "without_samples"),
         click.option(
             "--without-samples",
             is_flag=True,
             default=None,
-            help="Choose also where no samples tell how sure a score is.",
+            help="Allow choices without samples, whose uncertainty is unknown.",
         ),
-        click.option("--confidence", type=float, help="Of intervals.  [default: 0.95]"),
+        click.option(
+            "--confidence", type=float, help="Confidence level of intervals.  [default: 0.95]"
+        ),
         click.option(
             "--worst",
             "worst_allowed",
             type=float,
-            help="Least ratio of any runtime workload.  [0.95]",
+            help="Lowest allowed ratio on any runtime workload.  [default: 0.95]",
         ),
-        click.option("--least-score", type=float, help="Least score of a choice.  [1.015]"),
+        click.option(
+            "--least-score",
+            type=float,
+            help=f"Lowest score to choose.  [default: {least_score:g}]",
+        ),
     )

@@ -1,8 +1,8 @@
 """Output of results: standard output, or a named file."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -12,7 +12,11 @@ import click
 
 from policygen.errors import PolicygenError, Problems
 from policygen.outputs import check_folder, check_free, write_output
-from policygen.report.sink import ShownStream
+from policygen.report.blocks import Block
+from policygen.report.console import ShownStream, show
+
+View = Callable[..., Iterable[Block]]
+"""Returns the blocks of a document, for the terminal."""
 
 
 class Printable(Protocol):
@@ -30,19 +34,19 @@ class Output:
     quiet: bool
     verbose: bool
 
-    def show(self, document: Printable, print_text: Callable[..., None]) -> None:
+    def show(self, document: Printable, view: View) -> None:
         """Write a document as JSON or text; `-q` omits the header of the text."""
         if self.as_json:
             click.echo(document.to_json())
         else:
-            print_text(document, head=not self.quiet, verbose=self.verbose)
+            show(view(document, head=not self.quiet, verbose=self.verbose))
 
-    def tell(self, document: Printable, print_text: Callable[..., None]) -> None:
+    def tell(self, document: Printable, view: View) -> None:
         """Like `show`, for views that handle `quiet` themselves."""
         if self.as_json:
             click.echo(document.to_json())
         else:
-            print_text(document, verbose=self.verbose, quiet=self.quiet)
+            show(view(document, verbose=self.verbose, quiet=self.quiet))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +85,26 @@ class Out:
         else:
             write_output(self.path, text.encode("utf-8", "surrogateescape"), force=self.force)
 
+    @contextmanager
+    def printed(self) -> Iterator[None]:
+        """Write what a block prints to the file if there is one, formatted as for a file.
 
-@contextmanager
-def printed() -> Iterator[BytesIO]:
-    """Capture printed output, formatted as for a file."""
-    data = BytesIO()
-    stream = TextIOWrapper(data, "utf-8", "surrogateescape", newline="", write_through=True)
-    previous, wrapped = sys.stdout, cast("TextIO", ShownStream(stream))
-    sys.stdout = wrapped
-    try:
-        yield data
-    finally:
-        sys.stdout = previous
-        stream.detach()  # Otherwise it would close the underlying buffer.
+        What was printed before an error is written, too.
+        """
+        if self.path is None:
+            yield
+            return
+        data, error = BytesIO(), None
+        stream = TextIOWrapper(data, "utf-8", "surrogateescape", newline="", write_through=True)
+        with redirect_stdout(cast("TextIO", ShownStream(stream))):
+            try:
+                yield
+            except PolicygenError as failure:
+                error = failure
+        if error is None or data.getvalue():
+            self.write(data.getvalue().decode("utf-8", "surrogateescape"))
+        if error is not None:
+            raise error
 
 
 def end(errors: Sequence[PolicygenError], *, has_findings: bool = False) -> int:

@@ -17,6 +17,7 @@ from policygen.cli.options import (
     confirm_option,
     cub_option,
     decorated,
+    files_option,
     filter_options,
     given_results,
     gpu_option,
@@ -25,25 +26,25 @@ from policygen.cli.options import (
 )
 
 GIVEN = (
-    "files", "benches", "base", "cub", "regex", "axes", "archs", "reach", "collisions", "narrow",
-    "next_best", "any_gpu", "provenance", "legacy", "measured_on", "least_score", "worst_allowed",
-    "confidence", "without_samples", "confirm", "accept_unconfirmed", "gpus",
+    "files", "benches", "base", "cub", "regex", "axes", "archs", "reach", "reaches", "collisions",
+    "next_best", "any_gpu", "provenance", "legacy", "measured_on", "least_score",
+    "worst_allowed", "confidence", "without_samples", "confirm", "accept_unconfirmed", "gpus",
 )  # fmt: skip
 
 _MEASURED_ON: Callable[..., Any] = click.option(
     "--measured-on",
     metavar="TREE",
-    help="The tree that was measured, to compare its base: a path, a fetched version or a"
-    " git revision.  [default: the recorded version, when it is fetched]",
+    help="The tree that was measured, to compare its baseline: a path, a fetched version, or a git"
+    " revision.  [default: the recorded version, if it is fetched]",
 )
 _ACCEPT: Callable[..., Any] = click.option(
     "--accept-unconfirmed",
     is_flag=True,
     default=None,
-    help="Write also what only the search says that found it, and that may be luck.",
+    help="Also write gains that no second run confirmed; they may be selection bias.",
 )
 _ANY_GPU: Callable[..., Any] = click.option(
-    "--any-gpu", is_flag=True, help="Take results of GPUs of other architectures, too."
+    "--any-gpu", is_flag=True, help="Accept results from GPUs of other architectures."
 )
 _WRITING: tuple[Callable[..., Any], ...] = (
     click.option(
@@ -51,40 +52,41 @@ _WRITING: tuple[Callable[..., Any], ...] = (
         type=click.Choice(["scores", "full"]),
         default="scores",
         show_default=True,
-        help="What a comment says: variant and scores, or GPU, versions and day, too.",
-    ),
-    click.option(
-        "--narrow",
-        is_flag=True,
-        help="Where a variant is worse for some types of an entry, name those and keep theirs.",
+        help="Content of the comments: variant and scores, or also GPU, versions and date.",
     ),
     click.option(
         "--next-best",
         is_flag=True,
-        help="Where an entry cannot say the best variant, write the best one that it can.",
+        help="If an entry cannot express the best variant, write the best one that it can.",
     ),
     click.option(
         "--collisions",
         type=click.Choice(["best-worst", "split"]),
         default="best-worst",
         show_default=True,
-        help="Of workloads with one entry: the variant that is best in its worst case, or an"
-        " entry for each type.",
+        help="Workloads that share an entry and differ: prefer the variant with the best worst case"
+        " and split the entry where none suits all, or split it at once.",
     ),
     click.option(
         "--reach",
         type=click.Choice(["only", "later"]),
         default="only",
         show_default=True,
-        help="Keep what later architectures have, or let them inherit.",
+        help="Later architectures keep their values (only), or inherit the new ones (later).",
+    ),
+    partial(
+        arch_option,
+        text="A later architecture that may inherit the new values, where others keep theirs.",
+        amd=True,
+        names=("--reaches", "reaches"),
     ),
     click.option(
         "--legacy",
         type=click.Choice(["leave", "warn", "update"]),
         default="leave",
         show_default=True,
-        help="Of struct families that stand beside policy selectors: leave them, name those"
-        " that say something else than what is written, or write the results there, too.",
+        help="Specializations beside policy selectors: leave them, warn where they differ, or"
+        " update them too.",
     ),
 )
 _INPUTS: tuple[Callable[..., Any], ...] = (
@@ -92,14 +94,8 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
     cub_option,
     gpu_option,
     result_options,
-    partial(arch_option, text="The architecture that is tuned: sm90."),
-    click.option(
-        "--db",
-        "files",
-        multiple=True,
-        metavar="DB",
-        help="A cccl_meta_bench.db, NVBench's JSON results, or a glob. Repeatable.",
-    ),
+    partial(arch_option, text="The architecture to tune: sm90."),
+    partial(files_option, text="A tuning database, NVBench JSON results, or a glob. Repeatable."),
 )
 
 
@@ -118,7 +114,7 @@ def make_plan(
     session: Session, given: Mapping[str, Any], *, prove: bool, ways: bool = False
 ) -> Planned:
     """Plan according to the command line."""
-    names = ("reach", "collisions", "narrow", "next_best", "provenance", "legacy")
+    names = ("reach", "reaches", "collisions", "next_best", "provenance", "legacy")
     chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
     options = Options(arch=parse_target(given["archs"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]

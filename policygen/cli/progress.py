@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from typing import TextIO
 
-from policygen.report.sink import raw
+from policygen.report.console import raw
 from policygen.steps import HowFar, Progress, spelled
 from policygen.untrusted import visible
 
@@ -52,7 +52,11 @@ def clear() -> None:
 
 @dataclass(slots=True)
 class ProgressReporter:
-    """Reports progress; consecutive phases with the same name count as one."""
+    """Reports progress; consecutive phases with the same name count as one.
+
+    How many of them will follow is not known: from the second on, no total and no time left is
+    shown, which would only grow.
+    """
 
     stream: TextIO
     live: bool
@@ -62,7 +66,7 @@ class ProgressReporter:
     before: int = 0
     """Items of earlier parts of the same phase."""
     begun: float = 0
-    told: float = 0
+    reported: float = 0
     """Time of the last update."""
     shown: bool = False
     """Whether the line is currently displayed."""
@@ -71,7 +75,7 @@ class ProgressReporter:
 
     def __post_init__(self) -> None:
         """Start the clock, so that very short work reports nothing."""
-        self.begun = self.told = self.clock()
+        self.begun = self.reported = self.clock()
 
     def __call__(self, step: HowFar) -> None:
         """Report the current step."""
@@ -79,14 +83,14 @@ class ProgressReporter:
         self._follow(step, now)
         if not self.live:
             pause = max(EVERY, PART * (now - self.begun))
-            if step.done < step.total and now - self.told >= pause:
-                self.told = now
+            if step.done < step.total and now - self.reported >= pause:
+                self.reported = now
                 self.stream.write(f"{self._line(step, now, bar=False)}\n")
                 self.stream.flush()
         elif step.done == step.total:
             self.clear()
-        elif not self.shown or now - self.told >= DRAWN:
-            self.told = now
+        elif not self.shown or now - self.reported >= DRAWN:
+            self.reported = now
             self._draw(self._line(step, now, bar=True))
 
     def say(self, text: str) -> None:
@@ -114,13 +118,18 @@ class ProgressReporter:
             self.seen.popleft()
 
     def _line(self, step: HowFar, now: float, *, bar: bool) -> str:
-        done, total = self.before + step.done, self.before + step.total
-        filled = WIDTH * done // total
-        drawn = f"{'█' * filled}{'·' * (WIDTH - filled)} " if bar else ""
         rate = self._rate(now)
+        if self.before:
+            counted = f"{step.phase}, {self.before + step.done} done"
+        else:
+            filled = WIDTH * step.done // step.total
+            drawn = f"{'█' * filled}{'·' * (WIDTH - filled)} " if bar else ""
+            counted = f"{drawn}{step.done}/{step.total} {step.phase}"
         pace = f", {rate:.1f}/s" if rate >= 1 else f", {1 / rate:.1f} s each" if rate else ""
-        time_left = f", {spelled((total - done) / rate)} left" if rate else ""
-        if not rate and now - self.seen[0][0] >= 1:
+        time_left = ""
+        if rate and not self.before:
+            time_left = f", {spelled((step.total - step.done) / rate)} left"
+        elif not rate and now - self.seen[0][0] >= 1:
             time_left = f", {spelled(now - self.seen[0][0])} so far"
         other_count = len(step.running) - 1
         names = (
@@ -128,7 +137,7 @@ class ProgressReporter:
             if step.running
             else ""
         )
-        return visible(f"{drawn}{done}/{total} {step.phase}{pace}{time_left}{names}")
+        return visible(f"{counted}{pace}{time_left}{names}")
 
     def _rate(self, now: float) -> float:
         """Items per second; 0 if not known yet."""

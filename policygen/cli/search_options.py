@@ -3,17 +3,16 @@
 import re
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextlib import contextmanager, nullcontext
 
 import click
 
-from policygen.app.measure import PROCESSES, ROUNDS, Effort
-from policygen.app.measured_workloads import SEED
-from policygen.app.search_places import SearchMachines
+from policygen.app.measured_workloads import SEED, Effort
+from policygen.app.search import SearchMachines
+from policygen.cli.options import FILE, Command, combined, decorated
 from policygen.errors import InputError
+from policygen.report.progress import SearchProgress
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 COUNT = click.IntRange(min=1)
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
@@ -23,11 +22,11 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
     """Parse `90`, `90s`, `20m` or `1.5h` into seconds."""
     match = _BUDGET.fullmatch(text)
     if match is None or not float(match[1]):
-        raise click.BadParameter(f"{text!r} is no time such as 90s, 20m or 1.5h")
+        raise click.BadParameter(f"{text!r} is not a time; write 90s, 20m or 1.5h")
     return float(match[1]) * UNITS[match[2]]
 
 
-WHOLE_BUDGET = "Time for all workloads together, over all runs of the command: 90s, 20m, 1.5h."
+WHOLE_BUDGET = "Time limit for all workloads and all runs of the command: 90s, 20m, 1.5h."
 
 
 def budget_option(command: Command, *, default: str, text: str = WHOLE_BUDGET) -> Command:
@@ -51,24 +50,52 @@ def gpus_of(
         return None
     for part in parts:
         if not (part.isascii() and part.isdigit()):
-            raise click.BadParameter(f"{part!r} is no number of a GPU, nor `all` alone")
+            raise click.BadParameter(f"{part!r} is neither a GPU number nor `all`")
     return tuple(map(int, parts))
+
+
+def database_option(
+    command: Command,
+    text: str = "The database to write, in CCCL's layout. Existing rows are not measured again.",
+) -> Command:
+    """`--db`, for commands that measure."""
+    return click.option("--db", "database", type=FILE, metavar="FILE", help=text)(command)
 
 
 wait_option = click.option(
     "--wait",
+    "patience",
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
-    help="As long for a GPU on which somebody measures.",
+    help="Seconds to wait for a busy GPU.",
 )
 
 
-def gpu_options(command: Command) -> Command:
-    """`--gpu`, `--scheduler`, `--wait`, `--jobs`, `--seed` and `--sanitize`."""
-    options = (
+def jobs_option(command: Command, short_names: tuple[str, ...] = ()) -> Command:
+    """`--jobs`, for commands that compile before they measure."""
+    text = "Number of parallel compiles.  [default: as many as cores and memory allow]"
+    return click.option(*short_names, "--jobs", "slots", type=COUNT, metavar="N", help=text)(
+        command
+    )
+
+
+def gpu_options(command: Command, effort_names: tuple[str, ...] = ()) -> Command:
+    """`--gpu` and `--scheduler`, as `machines`; `--wait`, `--jobs`, `--seed` and `--sanitize`.
+
+    The latter and other options of the command, `effort_names`, are its `effort`.
+    """
+    return decorated(
+        command,
+        combined("effort", Effort, "seed", "slots", "patience", "sanitize", *effort_names),
+        combined("machines", _machines, "gpus", "scheduler"),
+        click.option("--sanitize", is_flag=True, help="Run compute-sanitizer on finalists."),
+        jobs_option,
+        wait_option,
         click.option(
-            "--seed", type=int, default=SEED, show_default=True, help="Of all that is drawn."
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Use the workers of a Dask scheduler: tcp://HOST:8786, or its file.",
         ),
         click.option(
             "--gpu",
@@ -77,50 +104,27 @@ def gpu_options(command: Command) -> Command:
             default=["0"],
             callback=gpus_of,
             metavar="N",
-            help="Its number; 0,1 or all: several of one model. Repeatable.  [default: 0]",
+            help="GPU number; '0,1' or 'all' for several of one model. Repeatable.  [default: 0]",
         ),
-        click.option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Compile and measure on the workers of a Dask scheduler: tcp://HOST:8786, or its"
-            " file.",
-        ),
-        wait_option,
-        click.option(
-            "--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]"
-        ),
-        click.option("--sanitize", is_flag=True, help="Let compute-sanitizer look at finalists."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def effort_of(given: dict[str, Any]) -> Effort:
-    """Return the effort chosen by these options."""
-    return Effort(
-        processes=given.get("processes", PROCESSES),
-        rounds=given.get("rounds", ROUNDS),
-        seed=given["seed"],
-        slots=given["jobs"],
-        patience=given["wait"],
-        sanitize=given["sanitize"],
+        click.option("--seed", type=int, default=SEED, show_default=True, help="Random seed."),
     )
 
 
-def machines_of(given: dict[str, Any]) -> SearchMachines:
-    """Return the machines chosen by these options."""
-    if given["scheduler"] is not None and given["gpus"] != (0,):
+def _machines(gpus: tuple[int, ...] | None, scheduler: str | None) -> SearchMachines:
+    if scheduler is not None and gpus != (0,):
         raise InputError(
-            "--gpu chooses GPUs of this machine, and --scheduler uses those of its workers",
-            "Give one of both; CUDA_VISIBLE_DEVICES tells a worker which GPU is its own.",
+            "--gpu chooses GPUs of this machine, but --scheduler uses those of its workers",
+            "Give only one; CUDA_VISIBLE_DEVICES chooses the GPU of a worker.",
         )
-    return SearchMachines(given["gpus"], given["scheduler"])
+    return SearchMachines(gpus, scheduler)
 
 
 @contextmanager
-def stop_on_interrupt() -> Iterator[list[int]]:
-    """Record the first Ctrl-C, so that running work is saved; interrupt on the second."""
+def searching(teller: SearchProgress) -> Iterator[Callable[[], bool]]:
+    """Show the progress of the block, which gets whether it is to stop.
+
+    The first Ctrl-C asks it to stop, so that running work is saved; the second one interrupts.
+    """
     signals: list[int] = []
 
     def note(number: int, _frame: object) -> None:
@@ -130,6 +134,7 @@ def stop_on_interrupt() -> Iterator[list[int]]:
 
     previous_handler = signal.signal(signal.SIGINT, note)
     try:
-        yield signals
+        with teller.live or nullcontext():
+            yield lambda: bool(signals)
     finally:
         signal.signal(signal.SIGINT, previous_handler)

@@ -3,7 +3,6 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import click
@@ -24,16 +23,16 @@ from policygen.cli.options import (
 )
 from policygen.cli.output import Output, end
 from policygen.cli.progress import teller, warn
-from policygen.report.plan_views import print_doctor, print_status
-from policygen.report.tree_views import changes, print_scan, table, tree_name
-from policygen.report.value_views import print_comparison, print_resolution
+from policygen.report import plan_views, tree_views, value_views
+from policygen.report.console import show
+from policygen.report.tree_views import changes, table, tree_name
 
 
 @click.command("list")
 @cub_option
 @output_options
 def list_(cub: str | None, output: Output) -> int:
-    """Lists the trees that can be had, and names the one that is used here."""
+    """List trees that can be fetched, and the current one."""
     document = list_trees(cub)
     if output.as_json:
         click.echo(document.to_json())
@@ -50,13 +49,14 @@ def list_(cub: str | None, output: Output) -> int:
 
 @click.command()
 @click.argument("versions", metavar="VERSION...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Every version of CUB that is known.")
-@click.option("--again", is_flag=True, help="Also what is here already, with all of its files.")
+@click.option("--all", "everything", is_flag=True, help="Fetch all known versions of CUB.")
+@click.option("--again", is_flag=True, help="Fetch again what is already here.")
 @output_options
 def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output) -> int:
-    """Gets trees of CUB from PyPI and of rocPRIM (rocprim@5.7.1) from Debian's packages.
+    """Fetch trees of CUB from PyPI, or of rocPRIM from Debian.
 
-    The last one that is named becomes the current tree of its library.
+    rocPRIM is named by its ROCm release: rocprim@5.7.1. The last tree named becomes the current
+    one of its library.
     """
     if not versions and not everything:
         raise click.UsageError("name a VERSION, or give --all")
@@ -86,13 +86,13 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
 
 @click.command()
 @click.argument("version", required=False, metavar="[VERSION]")
-@click.option("--flags", is_flag=True, help="As options of a compiler: -I for each folder.")
+@click.option("--flags", is_flag=True, help="Print compiler options: -I for each folder.")
 @cub_option
 @output_options
 def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -> int:
-    """Prints the include folder of the tree that is used here, or of a fetched VERSION."""
+    """Print the include folder of a tree."""
     if version and cub:
-        raise click.UsageError("give VERSION or --cub, not both")
+        raise click.UsageError("VERSION and --cub exclude each other")
     session = fetched_session(version) if version else start(cub)
     if output.as_json:
         click.echo(used_tree(session).to_json())
@@ -109,19 +109,18 @@ def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -
 
 
 @click.command()
-@partial(selection_options, arch="Only this arch.")
+@selection_options
 @library_option
-@click.option("--no-cache", is_flag=True, help="Read anew what is known from before.")
+@click.option("--no-cache", is_flag=True, help="Ignore cached results.")
 @output_options
 def scan(
     selection: Filter, cub: str | None, library: Library | None, no_cache: bool, output: Output
 ) -> int:
-    """Shows every tuning family and entry of a tree.
+    """List the tuning entries of a tree.
 
-    HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file; with one, or with
-    -v, the entries are listed too. -R matches algorithms and qualified family names; -a takes
-    template parameters as axes, and what guarded returns ask for: -a 'KeySize=[1,2]',
-    -a 'key_size=1'.
+    HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file; with it, or with
+    -v, entries are listed. -R matches algorithms and qualified family names; -a filters by
+    template parameters and conditions of guarded returns: -a 'KeySize=[1,2]', -a 'key_size=1'.
     """
     document, errors = scan_tunings(
         cub, selection, cached=not no_cache, selectors=True, library=library, note=warn
@@ -130,7 +129,7 @@ def scan(
         click.echo(document.to_json())
     else:
         entries = output.verbose or bool(selection.headers)
-        print_scan(document, entries=entries, head=not output.quiet)
+        show(tree_views.scanned(document, entries=entries, head=not output.quiet))
     return end(errors)
 
 
@@ -143,28 +142,29 @@ def scan(
 @click.option(
     "--compare",
     metavar="TREE",
-    help="Only what differs from another tree: a path, a fetched version, or a git revision.",
+    help="Show only differences from another tree: a path, a fetched version, or a git revision.",
 )
 @output_options
 def resolve(
     selection: Filter, cub: str | None, library: Library | None, compare: str | None, output: Output
 ) -> int:
-    """Shows which values CUB selects for each workload, and which entry they come from.
+    """Show which policy CUB selects for a workload.
 
-    The compiler is asked, no GPU is needed. HEADER is an algorithm (scan) or a header's name; -R
-    matches benchmarks, -a takes their compile-time axes: -a 'T=[I8,F32]'. Without --arch: all
-    archs that the tree has tunings for. With --compare the exit status is 1 when values differ.
+    Asks the compiler; needs no GPU. HEADER is an algorithm (scan) or a header's name. -R matches
+    benchmarks, -a filters their compile-time axes: -a 'T=[I8,F32]'. Without --arch, all
+    architectures that the tree has tunings for are shown. With --compare, exit status 1 means
+    that values differ.
     """
     session = start(cub, quiet=output.quiet, library=library)
     if compare is None:
         document, errors = resolve_workloads(session, selection)
-        output.show(document, print_resolution)
+        output.show(document, value_views.resolution)
         return end(errors)
     comparison, errors = compare_trees(session, compare, selection)
     if output.as_json:
         click.echo(comparison.to_json())
     else:
-        print_comparison(comparison, head=not output.quiet)
+        show(value_views.comparison(comparison, head=not output.quiet))
     return end(errors, has_findings=bool(comparison.different))
 
 
@@ -176,12 +176,12 @@ def resolve(
 @store_option
 @output_options
 def status(cub: str | None, store: Path, output: Output) -> int:
-    """Shows where a tree stands: what was applied, what is open, what was proved, what to do next.
+    """Show what was applied, proven and left to do.
 
-    Nothing is compiled and nothing is changed. Proofs are those that apply, verify-effect and
-    verify-sass recorded in the store; one counts as long as the headers of CUB are what they were.
+    Nothing is compiled or changed. Proofs are those that apply, verify-effect and verify-sass
+    recorded in the store; each is valid as long as CUB's headers are unchanged.
     """
-    output.show(tree_status(cub, store), print_status)
+    output.show(tree_status(cub, store), plan_views.status)
     return 0
 
 
@@ -192,12 +192,12 @@ def status(cub: str | None, store: Path, output: Output) -> int:
 @cub_option
 @output_options
 def doctor(cub: str | None, output: Output) -> int:
-    """Shows what policygen works with on this machine, and the command that mends what is missing.
+    """Show what this machine has and lacks.
 
-    Python and its packages, nvcc and what comes with it, git, the GPU, trees, the cache, the store.
-    -q shows only what is to be mended, -v who needs what. The exit status is 1 when something is
-    missing that a command needs; a GPU and extras are no such things.
+    Covers Python packages, nvcc, git, the GPU, trees, the cache and the store, with a command to
+    fix what is missing. -q shows only problems, -v who needs what. Exit status 1 means that
+    something is missing that a command needs; a GPU and extras do not count.
     """
     document = examine(cub)
-    output.show(document, print_doctor)
+    output.show(document, plan_views.doctor)
     return int(bool(document.problems))

@@ -7,108 +7,130 @@ from typing import Any
 import click
 
 from policygen.app.filters import Filter
-from policygen.app.own_workloads import workload_template
+from policygen.app.inputs import choose_rules
+from policygen.app.own_workloads import with_workload, workload_template
 from policygen.app.search import SearchWanted
 from policygen.app.session import open_session
-from policygen.app.tune import TunedHeader, example_files, example_places, tune_program
+from policygen.app.tune import (
+    LEAST_SCORE,
+    TunedHeader,
+    example_files,
+    example_places,
+    tune_program,
+)
 from policygen.cli.options import (
+    FILE,
+    FOLDER,
     cub_option,
-    filter_options,
     out_option,
     output_options,
-    with_own,
+    rule_options,
+    where_options,
 )
 from policygen.cli.output import Out, Output
 from policygen.cli.progress import warn
 from policygen.cli.search_options import (
     budget_option,
-    effort_of,
+    database_option,
     gpu_options,
-    machines_of,
-    stop_on_interrupt,
+    searching,
 )
 from policygen.errors import InputError
 from policygen.outputs import check_free, write_output
-from policygen.report.plan_views import print_tuned
-from policygen.report.progress import print_line, shown, telling
+from policygen.report import search_views
+from policygen.report.console import show
+from policygen.report.progress import print_line, telling
 
 
 @click.command()
-@click.argument(
-    "workload", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[FILE]"
-)
+@click.argument("workload", required=False, type=FILE, metavar="[FILE]")
 @click.option(
     "--template",
     metavar="ALGORITHM",
-    help="Print a commented start of FILE for an algorithm, reduce for one, or for a kernel, and do"
-    " nothing else.",
+    help="Print a commented template of FILE for an algorithm (reduce, …) or for a kernel, and"
+    " exit.",
 )
 @partial(budget_option, default="10m")
 @partial(out_option, text="The header to write.")
-@click.option(
-    "--db",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Where measurements are kept.  [default: the header's name with .db]",
+@partial(
+    database_option,
+    text="The database for measurements.  [default: the header's name with .db]",
 )
-@click.option("--namespace", metavar="NAME", help="Of the selectors.  [default: the header's name]")
+@click.option(
+    "--overlay",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Instead of a header, write changed tuning headers to put before CUB, as `policygen"
+    " overlay` does.",
+)
+@click.option(
+    "--namespace", metavar="NAME", help="Namespace of the selectors.  [default: the header's name]"
+)
 @gpu_options
-@filter_options
+@partial(rule_options, least_score=LEAST_SCORE)
+@where_options
 @cub_option
 @partial(output_options, own=True)
 def tune(
-    out: Out, output: Output, workload: Path | None, template: str | None, **given: Any
+    out: Out,
+    output: Output,
+    workload: Path | None,
+    template: str | None,
+    selection: Filter,
+    **given: Any,
 ) -> int:
-    """Finds faster policies for workloads on this GPU, and writes a header that gives them to CUB.
+    """Find faster policies on this GPU and write a header.
 
-    FILE names a workload of your own: an algorithm, your types and operator, the sizes that
-    matter; or a kernel of your own, with its parameters and how it is launched. Without it -R and
-    -a choose among those of CUB's benchmarks. It searches, lets the finalists run again beside what
-    is selected today, and writes those that are faster: policy selectors for CUB's public API, or a
-    header of the kernel's values. The compiler shows what the header does. Where nothing is faster
-    there is no header, and the exit status is 1. The same command goes on.
+    FILE describes your own workload (an algorithm, your types and operator, the sizes that matter)
+    or your own kernel. Without it, -R and -a choose among CUB's benchmarks. The command
+    searches, measures finalists again beside CUB's own policy, and writes those that are
+    faster: policy selectors for CUB's public API, or a header with the kernel's values. The
+    compiler proves what the header does. If nothing gains enough, no header is written and the
+    exit status is 1. The same command resumes.
     """
     if template is not None:
         out.write(workload_template(template))
         return 0
-    if out.path is None:
-        raise click.UsageError("Missing option '-o': the header to write.")
-    if workload is None and not (given["regex"] or given["axes"]):
+    overlay = given["overlay"]
+    if (out.path is None) == (overlay is None):
+        raise click.UsageError("Name what to write: a header with -o, or a folder with --overlay.")
+    path = out.named if overlay is None else overlay
+    if workload is None and not (selection.regex or selection.axes):
         raise InputError(
-            "what is tuned is not said",
-            "Name a workload of your own, or a benchmark: -R 'cub.bench.reduce.sum$' -a T=F32"
-            "\n  policygen tune --template reduce > mine.toml makes a start of the former.",
+            "no workload to tune was given",
+            "Give a workload file, or a benchmark: -R 'cub.bench.reduce.sum$' -a T=F32"
+            "\n  policygen tune --template reduce > mine.toml writes a template.",
         )
     teller = telling(as_json=output.as_json, quiet=output.quiet)
     session = open_session(given["cub"], progress=teller.progress, note=warn)
-    session, selection = with_own(session, workload, Filter((), given["regex"], given["axes"], ()))
-    for path in example_places(out.named):
-        check_free(path, force=out.force)
-    header = TunedHeader(out.named, given["namespace"])
-    database = given["db"] or out.named.with_suffix(".db")
-    with stop_on_interrupt() as stop_requests:
-        document = shown(
-            teller,
-            lambda: tune_program(
-                session,
-                selection,
-                SearchWanted(budget=given["budget"]),
-                header,
-                database,
-                effort=effort_of(given),
-                machines=machines_of(given),
-                observer=teller,
-                stop_requested=lambda: bool(stop_requests),
-            ),
+    session, selection = with_workload(session, workload, selection)
+    for example in () if overlay else example_places(session.cub, path):
+        check_free(example, force=out.force)
+    header = TunedHeader(path, given["namespace"], is_overlay=overlay is not None)
+    rules = given["rules"]
+    rules["least_score"] = rules["least_score"] or LEAST_SCORE
+    database = given["database"] or path.with_suffix(".db")
+    with searching(teller) as stop_requested:
+        document = tune_program(
+            session,
+            selection,
+            SearchWanted(budget=given["budget"]),
+            header,
+            database,
+            rules=choose_rules(**rules),
+            effort=given["effort"],
+            machines=given["machines"],
+            observer=teller,
+            stop_requested=stop_requested,
         )
     if document.kernel is not None and document.header is not None:
         out.write(document.kernel.text)
     if document.emitted is not None:
         out.write(document.emitted.text)
-        for path, text in example_files(session.cub, document.emitted, out.named).items():
-            write_output(path, text.encode(), force=out.force)
+        for example, text in example_files(session.cub, document.emitted, path).items():
+            write_output(example, text.encode(), force=out.force)
     if output.as_json:
         print_line(document)
     else:
-        print_tuned(document, head=not output.quiet, verbose=output.verbose)
+        show(search_views.tuned(document, head=not output.quiet, verbose=output.verbose))
     return int(document.header is None)

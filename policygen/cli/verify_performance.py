@@ -2,140 +2,143 @@
 
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from policygen.app.filters import Filter
-from policygen.app.measure import ROUNDS
-from policygen.app.performance import MOST, PerformanceEffort
+from policygen.app.measured_workloads import ROUNDS
+from policygen.app.performance import MOST, PerformanceEffort, compare_performance, narrow_plan
 from policygen.app.performance import verify_performance as verify
-from policygen.app.performance_files import compare_performance
-from policygen.app.performance_narrow import narrow_plan
-from policygen.cli.options import cub_option, filter_options, output_options, start, store_option
+from policygen.cli.options import (
+    EXISTING_FILE,
+    FOLDER,
+    base_option,
+    combined,
+    cub_option,
+    output_options,
+    start,
+    store_option,
+    where_options,
+)
 from policygen.cli.output import Out, Output
-from policygen.cli.search_options import budget_option, wait_option
-from policygen.report.performance_views import narrowed, print_performance
+from policygen.cli.search_options import (
+    COUNT,
+    budget_option,
+    database_option,
+    jobs_option,
+    wait_option,
+)
+from policygen.report import performance_views
+from policygen.report.performance_views import narrowed
 
-COUNT = click.IntRange(min=1)
+EFFORT = ("processes", "rounds", "seed", "budget", "gpu", "slots", "patience")
 OF_RESULTS = frozenset(
     {
-        "before",
-        "after",
-        "regex",
-        "axes",
-        "tolerance",
-        "as_json",
-        "quiet",
-        "verbose",
-        "name",
-        "force",
+        *("before", "after", "regex", "axes", "tolerance"),
+        *("as_json", "quiet", "verbose", "name", "force"),
     }
 )
 """Parameters that also apply to results measured elsewhere."""
 
 
 @click.command("verify-performance")
-@click.option(
-    "--base",
-    metavar="TREE",
-    help="What to compare with: a git revision, a folder, or a fetched version."
-    "  [default: what the last apply replaced, else HEAD]",
-)
+@base_option
 @click.option(
     "--header",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=EXISTING_FILE,
     metavar="FILE",
-    help="A header that emit or tune made: CUB with its selectors, beside CUB by itself.",
+    help="Measure this header, made by emit or tune, against CUB's own policies.",
 )
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="All workloads of the headers that changed, not only those that the change can touch.",
+    help="Measure all workloads of changed headers, not only those that the change can reach.",
 )
-@filter_options
+@where_options
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0, min_open=True),
     metavar="PERCENT",
-    help="As much slower something may be.  [default: as far as the noise lets one see]",
+    help="Allowed slowdown.  [default: the resolution of the measurement]",
 )
 @partial(
     budget_option,
     default="10m",
-    text="Time for measuring; what was not measured then is not decided: 90s, 20m.",
+    text="Time limit for measuring: 90s, 20m. The rest is undecided.",
 )
 @click.option(
     "--processes",
     type=click.IntRange(min=2),
     default=MOST,
     show_default=True,
-    help="Fresh processes at most; what is clear stops earlier.",
+    help="Maximum number of fresh processes; clear results stop earlier.",
 )
+@click.option("--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs per process.")
 @click.option(
-    "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs in each process."
+    "--seed", type=int, default=1, show_default=True, help="Random seed for the order of runs."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the order of runs.")
-@click.option(
-    "--db",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Where rows are written; what is there of the same change is not measured again.",
+@partial(
+    database_option,
+    text="The database for measurements. Rows of the same change are not measured again.",
 )
 @click.option(
     "--entries",
     is_flag=True,
-    help="Say of each entry what became of its workloads: which one carries the win or the loss.",
+    help="Show which entry carries the gain or loss.",
 )
 @click.option(
     "--narrow",
     metavar="FILE",
-    help="Where something is slower, write the plan of the last apply without it: apply --plan.",
+    help="Write the last apply's plan without its losses, for `apply --plan`.",
 )
-@click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="Its number.")
+@click.option(
+    "--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="The GPU's number."
+)
 @wait_option
-@click.option("-j", "--jobs", type=COUNT, metavar="N", help="Compiles at once.  [default: as fit]")
+@partial(jobs_option, short_names=("-j",))
 @click.option(
     "--nvbench",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="DIR",
-    help="Where NVBench's JSON of both sides is written, for nvbench_compare.py.",
+    help="Folder for NVBench JSON of both sides, for nvbench_compare.py.",
 )
 @click.option(
     "--before",
     multiple=True,
     metavar="FILE",
-    help="Compare results of NVBench (--json, --jsonbin) instead: one process of the side before."
+    help="Compare NVBench results (--json, --jsonbin) instead: one process before the change."
     " Repeatable.",
 )
 @click.option(
     "--after",
     multiple=True,
     metavar="FILE",
-    help="One process of the side after. Repeatable.",
+    help="One process after the change. Repeatable.",
 )
 @cub_option
 @store_option
 @output_options
-def verify_performance(output: Output, **given: Any) -> int:
-    """Measures a change as it is merged: what is faster on this GPU, and that nothing is slower.
+@combined("effort", PerformanceEffort, *EFFORT)
+def verify_performance(
+    selection: Filter, output: Output, effort: PerformanceEffort, **given: Any
+) -> int:
+    """Measure a change before and after on a GPU.
 
-    Workloads with other machine code run before and after the change in turn, in fresh processes,
-    beside a copy of the side before, which tells how far equal code is from itself; results are
-    compared. The exit status is 1 when something is slower, not decided, wrong, or less than the
-    change claims.
+    Workloads whose machine code differs run before and after the change in turn, in fresh
+    processes, beside a copy of the old code that shows the noise of equal code. Results are
+    compared. Exit status 1 means that something is slower, undecided, wrong, or below the
+    change's claim.
     """
     tolerance = None if given["tolerance"] is None else given["tolerance"] / 100
-    selection = Filter((), given["regex"], given["axes"], ())
     if given["before"] or given["after"]:
         _check_results(click.get_current_context(), given)
         document = compare_performance(
             given["before"], given["after"], selection, tolerance=tolerance
         )
-        output.show(document, print_performance)
+        output.show(document, performance_views.performance)
         return int(not document.passes)
     if given["header"] is not None:
         for name in ("base", "everything", "entries", "narrow"):
@@ -151,19 +154,11 @@ def verify_performance(output: Output, **given: Any) -> int:
         header=given["header"],
         everything=given["everything"],
         tolerance=tolerance,
-        database=given["db"],
-        effort=PerformanceEffort(
-            processes=given["processes"],
-            rounds=given["rounds"],
-            seed=given["seed"],
-            budget=given["budget"],
-            gpu=given["gpu"],
-            slots=given["jobs"],
-            patience=given["wait"],
-        ),
+        database=given["database"],
+        effort=effort,
         nvbench=given["nvbench"],
     )
-    output.show(document, partial(print_performance, entries=given["entries"]))
+    output.show(document, partial(performance_views.performance, entries=given["entries"]))
     if narrow.path is not None:
         plan = narrow_plan(session, document, base=given["base"])
         if plan is not None:

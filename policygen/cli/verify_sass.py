@@ -11,6 +11,7 @@ from policygen.app.sass import DumpIndex, SassCompiles
 from policygen.app.sass import verify_sass as verify
 from policygen.cli.options import (
     arch_option,
+    base_option,
     cub_option,
     filter_options,
     output_options,
@@ -18,9 +19,9 @@ from policygen.cli.options import (
     store_option,
 )
 from policygen.cli.output import Output
-from policygen.errors import InputError
-from policygen.report.console import plural
-from policygen.report.value_views import announce, print_compiles, print_sass, write_diffs
+from policygen.errors import InputError, plural
+from policygen.report import value_views
+from policygen.report.value_views import announce, write_diffs
 
 
 def _shard(
@@ -32,24 +33,18 @@ def _shard(
     number, _, count = text.partition("/")
     if number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
         return int(number), int(count)
-    raise click.BadParameter(f"{text!r} is no part such as 2/4")
+    raise click.BadParameter(f"{text!r} is not a shard; write 2/4")
 
 
 @click.command("verify-sass")
 @partial(
     arch_option,
-    text="For this arch, or 'earlier': all that the change should not reach.  [default: earlier]",
+    text="The architecture to compare, or 'earlier': all that the change should not reach. "
+    " [default: earlier]",
     words=(EARLIER,),
 )
-@click.option(
-    "--base",
-    metavar="TREE",
-    help="What to compare with: a git revision, a folder, a fetched version, or saved dumps."
-    "  [default: what the last apply replaced, else HEAD]",
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="All workloads of all benchmarks, whatever differs."
-)
+@partial(base_option, text="a fetched version, or saved dumps.")
+@click.option("--all", "everything", is_flag=True, help="Compare all workloads of all benchmarks.")
 @filter_options
 @click.option(
     "--benchmarks", is_flag=True, help="Compile the checkout's own benchmarks, with TUNE_BASE=1."
@@ -57,26 +52,28 @@ def _shard(
 @click.option(
     "--nvbench",
     metavar="DIR",
-    help="NVBench, which the benchmarks include.  [default: that of the extra 'benchmarks']",
+    help="NVBench's include folder.  [default: that of the extra 'benchmarks']",
 )
 @cub_option
 @store_option
 @click.option(
     "--hipcc",
     metavar="FILE",
-    help="What compiles rocPRIM's kernels.  [default: in ROCM_PATH, on PATH or in /opt/rocm]",
+    help="The hipcc to use.  [default: from ROCM_PATH, PATH or /opt/rocm]",
 )
-@click.option("--allow-moved", is_flag=True, help="Other registers or order are no difference.")
-@click.option("--save", metavar="DIR", help="Keep the dumps, to compare with later: --base DIR.")
-@click.option("--diffs", metavar="DIR", help="Write a diff for each kernel that differs.")
+@click.option("--allow-moved", is_flag=True, help="Ignore register and ordering differences.")
+@click.option("--save", metavar="DIR", help="Save the dumps, to compare with later: --base DIR.")
+@click.option("--diffs", metavar="DIR", help="Folder for diffs of kernels that differ.")
 @click.option(
     "--shard",
     metavar="I/N",
     callback=_shard,
-    help="One part of N, for as many machines: --shard 1/4 to --shard 4/4.",
+    help="Process one part of N: --shard 1/4 to --shard 4/4.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be compiled; compile nothing.")
-@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Compiles at once.")
+@click.option("--dry-run", is_flag=True, help="Estimate what would be compiled, and exit.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of parallel compiles."
+)
 @output_options
 def verify_sass(
     archs: tuple[str, ...],
@@ -97,13 +94,12 @@ def verify_sass(
     jobs: int | None,
     output: Output,
 ) -> int:
-    """Shows whether anything else changed: compares the machine code of kernels.
+    """Compare machine code before and after a change.
 
-    Workloads that the change can touch are compiled before and after, those that it changes first;
-    the others have the same source, and the output says how that is known. -R names benchmarks of
-    which all are compiled, --all takes all, -a keeps some of their workloads. The exit status is 1
-    when a kernel is not what it was; one that is only called differently is, and one that other
-    values were written for is as written.
+    Compiles the workloads that the change can reach, and states how it is known that the others
+    have the same source. -R names benchmarks to compile completely, --all compiles everything,
+    -a filters workloads. Exit status 1 means that a kernel differs; a kernel that is only
+    called differently is equal, and one that new values were written for is as written.
     """
     if nvbench is not None and not benchmarks:
         raise click.UsageError("--nvbench is for --benchmarks.")
@@ -123,7 +119,7 @@ def verify_sass(
         announce=None if output.quiet else announce,
     )
     if isinstance(document, SassCompiles):
-        output.show(document, print_compiles)
+        output.show(document, value_views.compiles)
         return 0
     if isinstance(document, DumpIndex):
         if output.as_json:
@@ -134,8 +130,8 @@ def verify_sass(
         return 0
     if diffs is not None:
         write_diffs(document, Path(diffs))
-    output.show(document, print_sass)
+    output.show(document, value_views.sass)
     if document.refused and not document.changed:
         count = plural(len(document.refused), "workload")
-        raise InputError(f"{count} did not compile: nothing is known of what is in them")
+        raise InputError(f"{count} did not compile, so their contents are unknown")
     return int(document.changed)

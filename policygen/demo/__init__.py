@@ -1,1 +1,1 @@
-"""Generates the database of `policygen demo`: nobody must mistake it for measured data."""
+"""Generates the database of `policygen demo`, which must not be mistaken for measured data."""

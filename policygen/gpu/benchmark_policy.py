@@ -8,9 +8,10 @@ from typing import ClassVar
 from policygen.bindings.load import Bound, bound, scaling, types
 from policygen.bindings.words import words
 from policygen.errors import InputError
-from policygen.headers.search_space import WrittenFill, knowledge
+from policygen.gpu.units import plain_axis
+from policygen.headers.search_space import knowledge
 from policygen.headers.selectors.functions import Field, leaves
-from policygen.headers.user.header import statement, wrapped
+from policygen.headers.user.header import split, statement, wrapped
 from policygen.headers.user.policies import SINCE, PublicSelector, field_rules
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import (
@@ -21,22 +22,10 @@ from policygen.model.bindings import (
     MemberRule,
     RunBinding,
 )
-from policygen.model.trees import numbers, plain
+from policygen.model.trees import BoundVersion, numbers
 
 INDENT = 2
-"""Indentation levels of statements in a policy selector."""
-
-
-@dataclass(frozen=True, slots=True)
-class MacroPolicy:
-    """Derives the policy of a variant from CUB's own: C++ expressions in terms of macros."""
-
-    scaled: Mapping[str, str]
-    """Constant → the call that scales threads and items."""
-    fields: Mapping[str, str]
-    """Field path → value; prefixed with `+=` if it is added."""
-    copies: Mapping[str, str]
-    """Field path → the path from which it is copied."""
+"""Indentation levels of statements in a policy selector, and of members in the policy of a hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,41 +84,27 @@ class SelectorPart:
 
     def values(self, _names: SourceNames, ranges: Sequence[ParameterRange]) -> dict[str, object]:
         """Return the values for the template."""
-        policy = macro_policy(self.selector, self.fields, macros_of(ranges))
-        return {
-            "policy": self.selector.selector.policy,
-            "lines": list(self._lines(policy)),
-        }
-
-    def _lines(self, policy: MacroPolicy) -> Iterator[str]:
-        """Yield the statements that build the policy."""
-        selector = self.selector
-        default = re.sub(r"\s+", " ", selector.default).replace("< ", "<").removeprefix("::")
-        if selector.selects == selector.selector.policy:
-            yield from _statement("auto policy =", f"{default}{{}}(cc)")
-        else:
-            yield from _statement("const auto own =", f"{default}{{}}(cc)")
-            yield from _statement(f"cub::{selector.selector.policy}", "policy{}")
-            for path, _ in leaves(self.fields):
-                target = f"policy.{path}"
-                yield from _statement(f"{target} =", f"static_cast<decltype({target})>(own.{path})")
-        for name, call in policy.scaled.items():
-            yield from _statement(f"const auto {name} =", call)
-        for path, value in policy.fields.items():
-            sign, _, rest = value.partition(" ")
-            yield from _statement(f"policy.{path} {sign}", rest)
-        for target, source in policy.copies.items():
-            yield from _statement(f"policy.{target} =", f"policy.{source}")
+        writer = _Writer(self.selector, self.fields, macros_of(ranges))
+        return {"policy": self.selector.selector.policy, "lines": list(writer.lines())}
 
 
 @dataclass(frozen=True, slots=True)
-class GivenHub:
-    """The policy hub for a benchmark, and the class that dispatches to it."""
+class HubPart:
+    """A policy hub for a CUB class that dispatches to it, where the public API takes no policy."""
 
     algorithm: Bound
+    """The algorithm of the policy."""
     hub: HubBinding
     dispatch: DispatchBinding
     benchmark: BenchmarkBinding
+    template: ClassVar = "bench/hub.cu.j2"
+    words: ClassVar[Mapping[str, str]] = {"less_than": "less_than_t"}
+    """Names that the source uses for functors that it declares itself; no header declares them."""
+
+    @property
+    def includes(self) -> tuple[str, ...]:
+        """Required headers besides those of the call."""
+        return self.hub.includes
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -138,54 +113,14 @@ class GivenHub:
         texts = " ".join([*self.hub.constants.values(), *self.hub.policies.values()])
         return tuple(dict.fromkeys(word for word in _WORD.findall(texts) if word in role_names))
 
-    def lines(self, macros: Mapping[str, str]) -> Iterator[str]:
-        """Yield the members of the hub's policy; `macros` are by label."""
-        for name, labels in self.hub.delays.items():
-            yield from wrapped(f"using {name} = ", _delay_list(*labels, macros), ";", HUBS_INDENT)
-        for name, value in self.hub.constants.items():
-            declaration = f"static constexpr auto {name} ="
-            yield from statement(declaration, _with_macros(value, macros), HUBS_INDENT)
-        for name, policy in self.hub.policies.items():
-            yield from wrapped(f"using {name} = ", _with_macros(policy, macros), ";", HUBS_INDENT)
-
-    def class_name(self, hub: str | None) -> str:
-        """Return the class that runs the algorithm, with a user hub or with CUB's."""
-        last = hub or self.dispatch.default
-        return f"{self.dispatch.name}<{', '.join([*self.dispatch.takes, *filter(None, [last])])}>"
-
-
-@dataclass(frozen=True, slots=True)
-class HubPart:
-    """A policy hub for a CUB class, where the public API takes no policy."""
-
-    given: GivenHub
-    template: ClassVar = "bench/hub.cu.j2"
-    words: ClassVar[Mapping[str, str]] = {"less_than": "less_than_t"}
-    """Names that the source uses for functors that it declares itself; no header declares them."""
-
-    @property
-    def algorithm(self) -> Bound:
-        """The algorithm of the policy."""
-        return self.given.algorithm
-
-    @property
-    def includes(self) -> tuple[str, ...]:
-        """Required headers besides those of the call."""
-        return self.given.hub.includes
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """Template parameters of the hub."""
-        return self.given.roles
-
     def said(self, _run: RunBinding) -> tuple[str, ...]:
         """Return the parts of the call that name roles."""
-        dispatch = self.given.dispatch
+        dispatch = self.dispatch
         return (*dispatch.takes, dispatch.default or "", *dispatch.setup, dispatch.call)
 
     def range(self, since: str | None, below: str | None) -> tuple[str | None, str | None]:
         """Return the version range of a benchmark with this policy, within that of its binding."""
-        hub, dispatch = self.given.hub, self.given.dispatch
+        hub, dispatch = self.hub, self.dispatch
         lower_bounds = [version for version in (since, hub.since, dispatch.since) if version]
         upper_bounds = [version for version in (below, hub.below, dispatch.below) if version]
         return max(lower_bounds, key=numbers, default=None), min(
@@ -200,12 +135,25 @@ class HubPart:
         prefix = "using dispatch_t = "
         return {
             "name": HUB,
-            "lines": list(self.given.lines(macros_of(ranges))),
-            "base": wrapped(prefix, names.spell(self.given.class_name(None)), ";", 1),
-            "variant": wrapped(prefix, names.spell(self.given.class_name(hub_type)), ";", 1),
-            "setup": [names.spell(statement_text) for statement_text in self.given.dispatch.setup],
-            "call": wrapped("return dispatch_t::", names.spell(self.given.dispatch.call), ";", 2),
+            "lines": list(self._lines(macros_of(ranges))),
+            "base": wrapped(prefix, names.spell(self._class(self.dispatch.default)), ";", 1),
+            "variant": wrapped(prefix, names.spell(self._class(hub_type)), ";", 1),
+            "setup": [names.spell(statement_text) for statement_text in self.dispatch.setup],
+            "call": wrapped("return dispatch_t::", names.spell(self.dispatch.call), ";", 2),
         }
+
+    def _lines(self, macros: Mapping[str, str]) -> Iterator[str]:
+        """Yield the members of the hub's policy; `macros` are by label."""
+        for name, labels in self.hub.delays.items():
+            yield from wrapped(f"using {name} = ", _delay_list(*labels, macros), ";", INDENT)
+        for name, value in self.hub.constants.items():
+            yield from _statement(f"static constexpr auto {name} =", _with_macros(value, macros))
+        for name, policy in self.hub.policies.items():
+            yield from wrapped(f"using {name} = ", _with_macros(policy, macros), ";", INDENT)
+
+    def _class(self, hub: str | None) -> str:
+        """Return the class that runs the algorithm with a hub."""
+        return f"{self.dispatch.name}<{', '.join([*self.dispatch.takes, *filter(None, [hub])])}>"
 
 
 def macros_of(ranges: Sequence[ParameterRange]) -> Mapping[str, str]:
@@ -218,8 +166,6 @@ def _statement(left: str, right: str) -> list[str]:
 
 
 HUB = "policy_hub_t"
-HUBS_INDENT = 2
-"""Indentation levels of members in the policy of a hub."""
 _LABEL = re.compile(r"\{(\w+)\}")
 _WORD = re.compile(r"\w+")
 
@@ -227,7 +173,9 @@ _WORD = re.compile(r"\w+")
 # Policy hubs for CUB 2.8 to 3.4
 
 
-def hub_for(benchmark: BenchmarkBinding, values: Mapping[str, str], version: str) -> GivenHub:
+def hub_for(
+    benchmark: BenchmarkBinding, values: Mapping[str, str], version: BoundVersion
+) -> HubPart:
     """Return the hub for a workload; raise InputError if CUB takes none."""
     like = benchmark.like or benchmark.name
     for algorithm in bound(version):
@@ -235,11 +183,11 @@ def hub_for(benchmark: BenchmarkBinding, values: Mapping[str, str], version: str
             for hub in algorithm.hubs:
                 for dispatch in hub.dispatches:
                     if hub.site == benchmark.site and dispatch.serves(like, dict(values)):
-                        return GivenHub(algorithm, hub, dispatch, benchmark)
+                        return HubPart(algorithm, hub, dispatch, benchmark)
     chosen = " ".join(f"{axis}={value}" for axis, value in values.items())
     raise InputError(
-        f"CUB {plain(version)} can be given no policy for {like} {chosen}",
-        "It can since CUB 3.5: name a tree of that version, or of a later one.",
+        f"CUB {version.plain} does not accept a policy for {like} {chosen}",
+        "CUB 3.5 and later do: name such a tree with --cub.",
     )
 
 
@@ -265,30 +213,46 @@ DELAY = ("kind", "delay", "l2_write_latency")
 # Policy fields in terms of macros
 
 
-def macro_policy(
-    selector: PublicSelector, fields: tuple[Field, ...], macros: Mapping[str, str]
-) -> MacroPolicy:
-    """Express the fields of the policy in macros; `macros` are by label."""
-    return _Writer(selector, dict(leaves(fields)), macros).policy()
-
-
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    selector: PublicSelector
-    leaves: Mapping[str, str]
-    """Field path → type."""
-    macros: Mapping[str, str]
+    """Derives the policy of a variant from CUB's own: C++ expressions in terms of macros."""
 
-    def policy(self) -> MacroPolicy:
-        """Apply all rules."""
+    selector: PublicSelector
+    fields: tuple[Field, ...]
+    macros: Mapping[str, str]
+    """By label."""
+
+    @property
+    def leaves(self) -> Mapping[str, str]:
+        """Field path → type."""
+        return dict(leaves(self.fields))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the statements that build the policy."""
+        binding, name = self.selector.selector, self.selector.selector.policy
+        default = re.sub(r"\s+", " ", self.selector.default).replace("< ", "<").removeprefix("::")
+        if self.selector.selects == name:
+            yield from _statement("auto policy =", f"{default}{{}}(cc)")
+        else:
+            yield from _statement("const auto own =", f"{default}{{}}(cc)")
+            yield from _statement(f"cub::{name}", "policy{}")
+            for path in self.leaves:
+                target = f"policy.{path}"
+                yield from _statement(f"{target} =", f"static_cast<decltype({target})>(own.{path})")
         rules = field_rules(self.selector)
         scaled: dict[str, str] = {}
         fields: dict[str, str] = {}
         for path, rule in rules.items():
             if rule.delay is None and path not in self.leaves:
-                raise InputError(f"{self.selector.selector.policy} has no field {path}")
+                raise InputError(f"{name} has no field {path}")
             fields |= dict(self._field_values(path, rule, rules, scaled))
-        return MacroPolicy(scaled, fields, self.selector.selector.copies)
+        for constant, call in scaled.items():
+            yield from _statement(f"const auto {constant} =", call)
+        for path, value in fields.items():
+            sign, _, rest = value.partition(" ")
+            yield from _statement(f"policy.{path} {sign}", rest)
+        for target, source in binding.copies.items():
+            yield from _statement(f"policy.{target} =", f"policy.{source}")
 
     def _field_values(
         self, path: str, rule: MemberRule, rules: Mapping[str, MemberRule], scaled: dict[str, str]
@@ -330,7 +294,10 @@ class _Writer:
     def _scaled(
         self, path: str, rule: MemberRule, rules: Mapping[str, MemberRule], scaled: dict[str, str]
     ) -> str | None:
-        """Scale a count with CUB's function; None if the count has no unit."""
+        """Scale a count with CUB's function; None if the count has no unit.
+
+        `scaled` collects constants: the name of each, and the call that scales threads and items.
+        """
         units, members = self.selector.benchmark.units, words().members
         unit = units.get(rule.parameter or "")
         if unit is None:
@@ -376,7 +343,6 @@ _NAME = re.compile(r"(?<![\w:.>])(axis::)?([A-Za-z_]\w*)(?!\w|::)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Examples: uniform(to, count, Entropy), power_law_offsets(to, num_segments, Elements)
 _CALL = re.compile(r"(\w+)\(to(?:, count)?(?:, (.*))?\)", re.DOTALL)
-_OPENING, _CLOSING = "(<{", ")>}"
 
 
 # Names in a benchmark's source
@@ -412,16 +378,11 @@ def source_names(
             names_by_binding[role], roles[role] = in_style(role), text
     names = SourceNames(names_by_binding, roles)
     names_by_binding |= {name: names.spell(text) for name, text in benchmark.constants.items()}
-    names_by_binding |= {(plain := _plain(axis)): in_style(plain) for axis in run.axes}
+    names_by_binding |= {name: in_style(name) for name in map(plain_axis, run.axes)}
     for size, text in run.sizes.items():
         names_by_binding[size] = names_by_binding.get(text, size)
     names_by_binding |= {name: f"d_{name}" for name in run.buffers}
     return names
-
-
-def _plain(axis: str) -> str:
-    """Convert `Elements{io}[pow2]` to its name in the binding's C++."""
-    return re.sub(r"\{[^}]*\}|\[[^\]]*\]|\W", "", axis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,19 +404,22 @@ def filled(name: str, buffer: BufferBinding, names: SourceNames) -> FilledVector
     if buffer.fill is None:
         return FilledVector(f"({placeholders['count']})")
     match = _CALL.fullmatch(buffer.fill.strip())
-    parts = _split_arguments(match[2]) if match and match[2] else []
+    parts = [part.strip() for part in split(match[2])] if match and match[2] else []
     fill = next(
         (
             candidate
             for candidate in knowledge().written.fills
-            if match and _accepts_call(candidate, match[1], parts)
+            if match
+            and candidate.call.partition("(")[0] == match[1]
+            and len(re.findall(r"\{\d\}", candidate.call.partition("(")[2])) == len(parts)
         ),
         None,
     )
     if fill is None:
         raise InputError(
-            f"no benchmark's source can make what {name} holds: {buffer.fill.partition('(')[0]}",
-            "Such a workload is measured without one: policygen measure --workload FILE.",
+            f"a benchmark source cannot generate the contents of {name}:"
+            f" {buffer.fill.partition('(')[0]}",
+            "Measure the workload without a benchmark: policygen measure --workload FILE.",
         )
     spelled = [names.spell(part) for part in parts]
     if fill.entropy is not None and (digits := parts[fill.entropy]).isdigit():
@@ -465,19 +429,3 @@ def filled(name: str, buffer: BufferBinding, names: SourceNames) -> FilledVector
         tuple(line.format(*spelled, **placeholders) for line in fill.then),
         fill.includes,
     )
-
-
-def _accepts_call(fill: WrittenFill, name: str, parts: list[str]) -> bool:
-    called, _, arguments = fill.call.partition("(")
-    return called == name and len(re.findall(r"\{\d\}", arguments)) == len(parts)
-
-
-def _split_arguments(text: str) -> list[str]:
-    """Split the arguments of a call."""
-    parts, depth, start = [], 0, 0
-    for index, char in enumerate(text):
-        depth += (char in _OPENING) - (char in _CLOSING)
-        if char == "," and depth == 0:
-            parts.append(text[start:index].strip())
-            start = index + 1
-    return [*parts, text[start:].strip()]

@@ -21,7 +21,7 @@ from policygen.gpu.benchmark_policy import (
     in_style,
     source_names,
 )
-from policygen.gpu.units import WorkloadRun
+from policygen.gpu.units import WorkloadRun, plain_axis
 from policygen.headers.search_space import knowledge
 from policygen.headers.user.header import wrapped
 from policygen.model.benchmarks import ParameterRange
@@ -60,17 +60,19 @@ class NewSource:
     @property
     def text(self) -> str:
         """The source file."""
-        vectors = self._vectors
+        binding = self.run.binding
+        call = " ".join(self.policy.said(binding))
         values = {
-            "includes": list(self._includes(vectors)),
+            "includes": list(self._includes()),
             "about": (self.own.call.algorithm, self.own.like.name),
             "ranges": [parameter.model_dump() for parameter in self.ranges],
             "aliases": self._aliases,
             "declared": self._declared_names,
             "constants": bool(self._constants),
             "operator": self.operator,
-            "declares": self._declared_templates(),
-            "made": any(_MADE in line for vector in vectors.values() for line in vector.then),
+            # Functor templates that the call names and that no CCCL header declares.
+            "declares": [word for word in self.policy.words if word in call],
+            "made": any(_MADE in line for vector in self._vectors.values() for line in vector.then),
             "policy": self._parameters() | self.policy.values(self._names, self.ranges),
             "axes": [
                 {"name": axis, "list": self._list_name(axis), "cpp": self._type_list_entry(type_)}
@@ -79,10 +81,10 @@ class NewSource:
             ],
             "roles": list(self._roles()),
             "runtime": dict(self._runtime()),
-            "skip": self._names.spell(self.run.binding.skip or ""),
-            "buffers": list(self._buffers(vectors)),
-            "setup": [self._names.spell(self.run.binding.setup)] * bool(self.run.binding.setup),
-            "env": None if self._env == "env" else self._env,
+            "skip": self._names.spell(binding.skip or ""),
+            "buffers": list(self._buffers()),
+            "setup": [self._names.spell(binding.setup)] * bool(binding.setup),
+            "env": None if binding.environment == "env" else binding.environment,
             "call": self._call(),
             "registered": list(self._axis_registrations()),
         }
@@ -163,25 +165,20 @@ class NewSource:
     def _list_name(axis: str) -> str:
         return f"{in_style(axis.removesuffix('T')) or 'value'}_axis"
 
-    def _includes(self, vectors: Mapping[str, FilledVector]) -> Iterator[list[str]]:
+    def _includes(self) -> Iterator[list[str]]:
         binding, benchmark = self.run.binding, self.run.benchmark
         headers = {*binding.includes, *axis_headers(self.run.workload, self.run.cub.bindings)}
         headers |= {*self.policy.includes}
-        ordered = sorted(
-            {*headers, *(header for vector in vectors.values() for header in vector.includes)}
-        )
+        headers |= {header for vector in self._vectors.values() for header in vector.includes}
         yield [f"<{benchmark.call_header}>"] if benchmark.call_header else []
         cub_headers = [
-            f"<{name}>" for name in ordered if name not in (self.header, benchmark.call_header)
+            f"<{name}>"
+            for name in sorted(headers)
+            if name not in (self.header, benchmark.call_header)
         ]
         yield from filter(
             None, [cub_headers, [HELPER], [f'"{self.header}"'] if self.header else []]
         )
-
-    def _declared_templates(self) -> list[str]:
-        """Return the functor templates that the call names and that no CCCL header declares."""
-        call = " ".join(self.policy.said(self.run.binding))
-        return [word for word in self.policy.words if word in call]
 
     def _parameters(self) -> dict[str, object]:
         """Return the template parameters and arguments of the policy."""
@@ -215,8 +212,8 @@ class NewSource:
 
     def _runtime(self) -> Iterator[tuple[str, str]]:
         for axis in self.axes:
-            plain = re.sub(r"\[[^\]]*\]", "", axis)
-            name = self._names.known[re.sub(r"\{[^}]*\}", "", plain)]
+            plain = axis.partition("[")[0]
+            name = self._names.known[plain_axis(axis)]
             entropy = name == in_style(ENTROPY)
             getter = f'state.get_string("{plain}")' if entropy else f'state.get_int64("{plain}")'
             yield name, f"str_to_entropy({getter})" if entropy else getter
@@ -224,32 +221,28 @@ class NewSource:
             if text not in self._names.known:
                 yield size, self._names.spell(text)
 
-    def _buffers(self, vectors: Mapping[str, FilledVector]) -> Iterator[dict[str, object]]:
+    def _buffers(self) -> Iterator[dict[str, object]]:
         for name, buffer in self.run.binding.buffers.items():
             yield {
                 "name": name,
                 "type": self._names.spell(buffer.type),
                 "count": self._names.spell(buffer.count),
-                "init": vectors[name].init,
-                "then": vectors[name].then,
+                "init": self._vectors[name].init,
+                "then": self._vectors[name].then,
                 "read": buffer.fill is not None,
                 "written": buffer.result is not None,
                 "modified": buffer.modified,
             }
 
-    @property
-    def _env(self) -> str:
-        return self.run.binding.environment
-
     def _call(self) -> list[str]:
         binding = self.run.binding
-        env = "env" if self._env == "env" else "call_env"
+        env = "env" if binding.environment == "env" else "call_env"
         call = f"{binding.function}({self._names.spell(binding.arguments)}, {env})"
         return wrapped("", f"NVBENCH_CUDA_CALL({call})", ";", 2)
 
     def _axis_registrations(self) -> Iterator[str]:
         for axis, values in self.axes.items():
-            name = re.sub(r"\[[^\]]*\]", "", axis)
+            name = axis.partition("[")[0]
             if name == ENTROPY:
                 kind, value_list = "string", ", ".join(f'"{value}"' for value in values)
             else:
@@ -292,7 +285,7 @@ def binding_text(name: str, source: NewSource) -> str:
     """Return the binding file of a benchmark, which adds to the bindings of its algorithm."""
     algorithm = source.policy.algorithm.algorithm
     lines = [
-        f"# {name}: policygen knows it where its settings name this file, or its folder:",
+        f"# {name}: policygen uses it if its settings name this file or its folder:",
         '#   bindings = "…"',
         *_pairs({"algorithm": algorithm}),
         "",

@@ -4,33 +4,37 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from statistics import fmean
 
-from policygen.errors import InputError
-from policygen.gpu.database_writer import RowSpot
+from policygen.errors import InputError, PolicygenError
+from policygen.gpu.compiling import MOST
+from policygen.gpu.database_writer import OF_KEY, RowSpot
 from policygen.gpu.device import Failure, VariantFunction
-from policygen.gpu.measured_rows import MeasuringSession, named
+from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.opened import OpenedWorkload
+from policygen.gpu.pool import Asked, Functions, GpuPool
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rung_rows import KeptRung, RungRows, WeighedSpot
-from policygen.gpu.rungs import (
-    Asked,
-    Functions,
-    MeasuresRungs,
-    RungResult,
-    RungTask,
-    SearchTarget,
-    measure_rung,
-)
+from policygen.gpu.rungs import RungResult, RungTask, SearchTarget, measure_rung
 from policygen.gpu.space import Classifier, Policy, SpaceCounts
-from policygen.gpu.strategy import AskedVariant, Domain, Strategy, Values
-from policygen.gpu.tools import Sanitizes, WatchedWorkload
-from policygen.model.searches import Ended
+from policygen.gpu.strategies import FINE, AskedVariant, Domain, Strategy, Values
+from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
+from policygen.model.results import Rules
+from policygen.model.searches import Ended, Memcheck
 from policygen.model.workload import BASE, Point, as_label
-from policygen.results.own_tables import SEARCHES, SESSIONS, workload_text
+from policygen.results.own_tables import (
+    MEMCHECKS,
+    SEARCH_TABLES,
+    SEARCHES,
+    workload_text,
+)
 from policygen.results.tables import DeclaredAxes
+from policygen.steps import Note
 
 Key = tuple[int, ...]
+Reason = tuple[str, str]
+"""Kind of failure and reason."""
+Reasons = Mapping[str, Reason]
+"""By label."""
 
 
 @dataclass(slots=True)
@@ -38,12 +42,8 @@ class SearchSpaceOf:
     """The space of a workload as strategies see it, without the baseline policy."""
 
     classifier: Classifier
-    first: dict[Key, str] = field(default_factory=dict)
-    """Policy → the label under which it appeared first."""
-    refused: dict[str, int] = field(default_factory=dict)
-    """Rule → number of variants it forbade."""
     _keys: dict[Values, Key | None] = field(default_factory=dict)
-    _base: set[Key] = field(default_factory=set)
+    _is_base: dict[Key, bool] = field(default_factory=dict)
 
     @property
     def domain(self) -> Domain:
@@ -53,16 +53,12 @@ class SearchSpaceOf:
     def key(self, values: Values) -> Key | None:
         """Return a key shared by variants with the same policy; None if invalid or the baseline."""
         if values not in self._keys:
-            self._keys[values] = self._compute_key(values)
+            self._keys[values] = self._compute_key(self.domain.named(values))
         return self._keys[values]
-
-    def named(self, values: Values) -> dict[str, int]:
-        """Map parameters to values."""
-        return dict(zip(self.classifier.space.labels, values, strict=True))
 
     def label(self, values: Values) -> str:
         """Return the variant label that databases use."""
-        return as_label(self.named(values))
+        return as_label(self.domain.named(values))
 
     def values(self, label: str) -> Values | None:
         """Parse a label; None if it is not in the space."""
@@ -72,22 +68,15 @@ class SearchSpaceOf:
             return None
         return tuple(variant.values())
 
-    def _compute_key(self, values: Values) -> Key | None:
-        variant = self.named(values)
+    def _compute_key(self, variant: Mapping[str, int]) -> Key | None:
         try:
             key = self.classifier.key(variant)
-        except InputError as error:
-            rule = error.remedy or error.message
-            self.refused[rule] = self.refused.get(rule, 0) + 1
+        except InputError:
             return None
-        if key in self._base:
-            return None
-        if key not in self.first:
-            if self.classifier.policy(variant) == self.classifier.meaning.base:
-                self._base.add(key)
-                return None
-            self.first[key] = as_label(variant)
-        return key
+        if key not in self._is_base:
+            is_base = self.classifier.policy(variant) == self.classifier.meaning.base
+            self._is_base[key] = is_base
+        return None if self._is_base[key] else key
 
 
 def nearest_values(classifier: Classifier, policy: Policy) -> tuple[Values, bool]:
@@ -96,7 +85,7 @@ def nearest_values(classifier: Classifier, policy: Policy) -> tuple[Values, bool
     Parameters are changed one at a time until none brings the variant nearer.
     """
     space = classifier.space
-    best = dict(classifier.possible)
+    best = dict(classifier.possible()[0])
     distance = _distance(classifier, best, policy)
     assert distance is not None
     better = True
@@ -154,30 +143,64 @@ class WorkloadSearch:
     """Requested labels that there was no time for."""
     scores: dict[str, float] = field(default_factory=dict)
     """Scores of the first rung."""
+    least: dict[str, float] = field(default_factory=dict)
+    """The lowest ratio on a runtime workload in the first rung."""
+    dropped: dict[str, float] = field(default_factory=dict)
+    """Variants that were too slow on a runtime workload to be measured on all, with that ratio."""
+    heaviest: dict[str, float] = field(default_factory=dict)
+    """First ratios on the heaviest runtime workload."""
     sharper: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
     """Scores of the finalists."""
-    failed: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Label → kind of failure and reason."""
+    failed: dict[str, Reason] = field(default_factory=dict)
     exhausted: bool = False
     problem: str | None = None
-    history: list[float] = field(default_factory=list)
-    """Best score after each batch."""
+    allowed: float = Rules().worst_allowed
+    """The lowest ratio on a runtime workload with which a variant may be chosen."""
     seconds: float = 0.0
     """GPU seconds."""
-    pace: float | None = None
-    """Seconds per variant in the last batch."""
+    units: list[tuple[int, float]] = field(default_factory=list)
+    """Variants and seconds of each compiled unit."""
+    compiled: list["CompiledBatch"] = field(default_factory=list)
+    """Units that wait for the baseline."""
+    refused: dict[str, Reason] = field(default_factory=dict)
+    """Variants that do not compile and are not in the database yet."""
 
     @property
     def is_open(self) -> bool:
         """Whether there are variants left to try."""
         return self.problem is None and (bool(self.waiting) or not self.exhausted)
 
+    def kind(self, label: str) -> object:
+        """Return what variants have in common that differ in fine parameters alone."""
+        ranges = self.space.domain.ranges
+        return tuple(
+            value
+            for domain, value in zip(ranges.values(), self.space.values(label) or (), strict=False)
+            if len(domain) < FINE
+        )
+
     @property
     def leading(self) -> tuple[str, float] | None:
-        """Variant with the best score of the latest rung."""
-        scores = self.last or self.sharper or self.scores
-        return max(scores.items(), key=lambda item: item[1], default=None)
+        """Variant with the best score of the latest rung, of those that the rules allow if any."""
+        if final := self.last or self.sharper:
+            return max(final.items(), key=lambda item: item[1])
+        label = max(self.scores, key=self.goal, default=None)
+        return None if label is None else (label, self.scores[label])
+
+    def goal(self, label: str) -> float:
+        """Return what the search maximizes: the score, or the lowest ratio if it is not allowed."""
+        if label in self.dropped:
+            return self.dropped[label]
+        score, least = self.scores[label], self.least.get(label, 1.0)
+        return score if least >= self.allowed - LENIENT else min(score, least)
+
+    @property
+    def limit(self) -> float:
+        """Return the ratio on the heaviest runtime workload under which nothing can win."""
+        best = self.leading
+        behind = self.heaviest.get(best[0], 0.0) - BEHIND if best else 0.0
+        return max(self.allowed - LENIENT, behind)
 
     def count(self, kinds: Collection[str]) -> int:
         """Count failures of the given kinds."""
@@ -198,36 +221,83 @@ class WorkloadSearch:
         self.waiting = [*labels, *self.waiting]
         self.tried.difference_update(labels)
 
-    def tell(self, scores: Mapping[str, float], failed: Mapping[str, tuple[str, str]]) -> None:
-        """Record the outcomes of variants."""
-        self.scores |= scores
+    def tell(self, result: RungResult, failed: Reasons) -> None:
+        """Record the outcomes of variants of the first rung; those without a score were dropped."""
+        self.scores |= result.scores
+        self.least |= result.least
+        self.dropped |= {k: v for k, v in result.least.items() if k not in self.scores}
         self.failed |= failed
-        self._tell_strategy([*scores.items(), *((label, None) for label in failed)])
-        if self.scores:
-            self.history.append(max(self.scores.values()))
+        self._tell_strategy({**result.least, **failed})
 
-    def remember(self, scores: Mapping[str, float], failed: Mapping[str, tuple[str, str]]) -> None:
-        """Record the outcomes of earlier sessions."""
-        labels = {label for label in (*scores, *failed) if self.space.values(label)}
+    def remember(
+        self,
+        scores: Mapping[str, float],
+        least: Mapping[str, float],
+        heaviest: Mapping[str, float],
+        failed: Reasons,
+    ) -> None:
+        """Record the outcomes of earlier sessions; what was interrupted is not among them."""
+        in_space = {label for label in (*least, *failed) if self.space.values(label)}
+        self.scores |= {label: score for label, score in scores.items() if label in in_space}
+        self.least |= {label: ratio for label, ratio in least.items() if label in in_space}
+        self.heaviest |= {label: ratio for label, ratio in heaviest.items() if label in in_space}
+        slow = {k: v for k, v in least.items() if k not in scores and v < self.limit}
+        labels = in_space & {*scores, *slow, *failed}
         self.tried |= labels
-        self.scores |= {label: score for label, score in scores.items() if label in labels}
         self.failed |= {label: failure for label, failure in failed.items() if label in labels}
-        self._tell_strategy([(label, scores.get(label)) for label in labels])
+        self.dropped |= {k: v for k, v in slow.items() if k in labels and k not in self.failed}
+        self._tell_strategy(labels)
 
-    def _tell_strategy(self, scores: Iterable[tuple[str, float | None]]) -> None:
+    def _tell_strategy(self, labels: Iterable[str]) -> None:
         outcomes = []
-        for label, score in scores:
-            values = self.space.values(label)
-            if values is not None:
-                outcomes.append(AskedVariant(values, score))
+        for label in labels:
+            is_scored = label not in self.failed and (label in self.scores or label in self.dropped)
+            if values := self.space.values(label):
+                outcomes.append(AskedVariant(values, self.goal(label) if is_scored else None))
         self.strategy.tell(outcomes)
+
+    def unit_seconds(self, variants: int) -> float:
+        """Estimate how long a unit compiles, from those that were compiled."""
+        fixed, each = self._unit_costs
+        return fixed + each * variants
+
+    def unit_size(self, seconds: float) -> int:
+        """Return how many variants a unit may have to compile in so many seconds."""
+        fixed, each = self._unit_costs
+        return max(0, min(MOST, int((seconds - fixed) / each)))
+
+    @property
+    def _unit_costs(self) -> tuple[float, float]:
+        """Return the seconds that the headers of a unit take, and those of each variant."""
+        units = self.units or [UNIT]
+        mean_size = fmean(size for size, _ in units)
+        mean_seconds = fmean(seconds for _, seconds in units)
+        variance = sum((size - mean_size) ** 2 for size, _ in units)
+        most = mean_seconds / mean_size
+        each = mean_seconds / (mean_size + HEADERS)
+        if variance:
+            moved = sum((size - mean_size) * (taken - mean_seconds) for size, taken in units)
+            each = min(most, max(most / 20, moved / variance))
+        return mean_seconds - each * mean_size, each
+
+
+LENIENT = 0.02
+"""How far below the allowed ratio noise may bring a variant in the first rung."""
+BEHIND = 0.05
+"""How far behind the best on the heaviest runtime workload a variant may be at its first sample."""
+HEADERS, UNIT = 8.0, (1, 20.0)
+"""Variants that cost as much as headers; variants and seconds of a unit, before any is compiled."""
 
 
 class SearchNotes:
     """The search records of a database."""
 
     def __init__(self, session: MeasuringSession) -> None:
+        """Create the tables of searches if they are missing."""
         self._session = session
+        with session.writer.writing() as connection:
+            for statement in SEARCH_TABLES:
+                connection.execute(statement)
 
     def begin(self, search: WorkloadSearch, seed: int, budget: float | None) -> None:
         """Record that this session searches a workload."""
@@ -237,52 +307,64 @@ class SearchNotes:
             *(str(counts.variants), str(counts.valid), str(counts.distinct)),
             *(search.base, budget),
         )
-        with self._session.writer.writing() as connection:
-            connection.execute(
-                f"INSERT INTO {SEARCHES} (session, algorithm, workload, strategy, seed, variants,"  # noqa: S608
-                f" valid, distinct_, base, budget) VALUES ({', '.join('?' * len(cells))})",
-                cells,
-            )
+        self._session.writer.change(
+            f"INSERT INTO {SEARCHES} (session, algorithm, workload, strategy, seed, variants,"  # noqa: S608
+            f" valid, distinct_, base, budget) VALUES ({', '.join('?' * len(cells))})",
+            *cells,
+        )
 
     def spend(self, seconds: float, ended: Ended | None = None) -> None:
         """Record the time that this session has taken so far, and why it ended."""
-        with self._session.writer.writing() as connection:
-            connection.execute(
-                f"UPDATE {SEARCHES} SET spent = ?, ended = coalesce(?, ended) WHERE session = ?",  # noqa: S608
-                (seconds, ended, self._session.number),
-            )
+        self._session.writer.change(
+            f"UPDATE {SEARCHES} SET spent = ?, ended = coalesce(?, ended) WHERE session = ?",  # noqa: S608
+            *(seconds, ended, self._session.number),
+        )
 
-    def skip(self, search: WorkloadSearch) -> None:
+    def skip(self, search: WorkloadSearch, target: SearchTarget) -> None:
         """Record which runtime workloads are not measured."""
-        target = search.target
-        spots = [named(spot)[1:] for spot, _ in target.skipped] if target else []
-        with self._session.writer.writing() as connection:
-            connection.execute(
-                f"UPDATE {SEARCHES} SET skipped = ?"  # noqa: S608
-                " WHERE (session, algorithm, workload) = (?, ?, ?)",
-                (json.dumps(spots), self._session.number, *_database_key(search.point)),
-            )
+        spots = [spot.key[1:] for spot, _ in target.skipped]
+        self._session.writer.change(
+            f"UPDATE {SEARCHES} SET skipped = ?"  # noqa: S608
+            " WHERE (session, algorithm, workload) = (?, ?, ?)",
+            *(json.dumps(spots), self._session.number, *_database_key(search.point)),
+        )
 
     def skipped(self, point: Point) -> set[tuple[str, str]]:
         """Return the sub-benchmarks and runtime workloads that earlier sessions skipped."""
-        rows: list[Any] = self._session.writer.rows(
-            f"SELECT q.skipped FROM {SEARCHES} AS q JOIN {SESSIONS} AS s ON s.id = q.session"  # noqa: S608
-            " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?) AND (q.algorithm, q.workload) = (?, ?)"
-            " AND q.skipped IS NOT NULL",
-            *self._session.about.key,
-            *_database_key(point),
+        rows = self._session.writer.rows(
+            f"SELECT skipped FROM {SEARCHES} WHERE {OF_KEY} AND skipped IS NOT NULL"  # noqa: S608
+            " AND (algorithm, workload) = (?, ?)",
+            *(*self._session.about.key, *_database_key(point)),
         )
         return {(subbench, axes) for (text,) in rows for subbench, axes in json.loads(text)}
+
+    def keep_memcheck(self, point: Point, memcheck: Memcheck) -> None:
+        """Record what memcheck says of a variant."""
+        cells = (*_database_key(point), memcheck.variant, memcheck.outcome, memcheck.words)
+        self._session.writer.change(
+            f"INSERT INTO {MEMCHECKS} VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+            *(self._session.number, *cells, int(memcheck.in_cub)),
+        )
+
+    def memchecks(self, point: Point) -> dict[str, Memcheck]:
+        """Return what memcheck says of variants, by label, over all sessions."""
+        rows = self._session.writer.rows(
+            f"SELECT variant, outcome, words, in_cub FROM {MEMCHECKS}"  # noqa: S608
+            f" WHERE {OF_KEY} AND (algorithm, workload) = (?, ?)",
+            *(*self._session.about.key, *_database_key(point)),
+        )
+        return {
+            variant: Memcheck(variant=variant, outcome=outcome, words=words, in_cub=bool(in_cub))
+            for variant, outcome, words, in_cub in rows
+        }
 
     def before(self, points: Collection[Point]) -> float:
         """Return the seconds that earlier sessions spent on any of these workloads."""
         names = {_database_key(point) for point in points}
-        rows: list[Any] = self._session.writer.rows(
-            f"SELECT q.session, q.algorithm, q.workload, q.spent FROM {SEARCHES} AS q"  # noqa: S608
-            f" JOIN {SESSIONS} AS s ON s.id = q.session"
-            " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?) AND q.session <> ?",
-            *self._session.about.key,
-            self._session.number,
+        rows = self._session.writer.rows(
+            f"SELECT session, algorithm, workload, spent FROM {SEARCHES}"  # noqa: S608
+            f" WHERE {OF_KEY} AND session <> ?",
+            *(*self._session.about.key, self._session.number),
         )
         sessions: dict[int, float] = {}
         for session, algorithm, workload, spent in rows:
@@ -299,40 +381,30 @@ def _database_key(point: Point) -> tuple[str, str]:
     return name, workload_text({f"{axis}{{ct}}": value for axis, value in axes})
 
 
-Reasons = Mapping[str, tuple[str, str]]
-"""Label → kind of failure and reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class CompiledBatch:
     """Objects of some variants of a workload."""
 
-    bases: tuple[VariantFunction, ...]
-    """Baseline of each sub-benchmark."""
-    functions: tuple[Functions, ...]
+    bases: tuple[VariantFunction, ...] = ()
+    """Baseline of each sub-benchmark; only where no variants were requested."""
+    functions: tuple[Functions, ...] = ()
     """Functions by label of each sub-benchmark."""
-    runtimes: tuple[tuple[RuntimeSpot, ...], ...]
-    failed: Reasons
+    runtimes: tuple[tuple[RuntimeSpot, ...], ...] = ()
+    failed: Reasons = field(default_factory=dict)
     problem: str | None = None
     """Reason why the workload cannot be compiled at all."""
 
-    def with_more(self, other: "CompiledBatch") -> "CompiledBatch":
-        """Add the variants of another batch, keeping the baseline of this one."""
-        pairs = zip(self.functions, other.functions, strict=True)
-        return replace(self, functions=tuple({**old, **new} for old, new in pairs))
 
-
-Batch = Mapping[str, Sequence[str]]
-"""Workload in words → labels."""
-Compiles = Callable[[Batch], Mapping[str, CompiledBatch]]
+Compiles = Callable[[str, Sequence[str]], CompiledBatch]
+"""Compiles variants of a workload, or its baseline if there are none; called in threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchEffort:
     """How much to try, and how precise the result should be."""
 
-    batch: int
-    """Number of variants compiled together."""
+    slots: int
+    """Number of units compiled at once."""
     seed: int = 1
     count: int | None = None
     """Maximum number of variants per workload."""
@@ -340,50 +412,49 @@ class SearchEffort:
     """Number of fresh processes in the last rung."""
     rounds: int = 20
     """Maximum number of rounds in each of these."""
-    beside: bool = False
-    """Whether to compile a batch while another one is screened; never while finalists run."""
 
 
 @dataclass(slots=True)
 class SearchBench:
     """Compiles and measures variants."""
 
-    gpu: MeasuresRungs
-    rows: RungRows
+    gpu: GpuPool
+    rows: MeasuringSession
     compiles: Compiles
     effort: SearchEffort
-    asked: Asked
+    stop_requested: Asked
     sanitizes: Sanitizes | None = None
+    """Runs compute-sanitizer on the finalists, if requested."""
+    memchecks: Sanitizes | None = None
+    """Runs it on variants that failed, where the GPU is on this machine."""
+    note: Note = lambda _: None
     made: dict[str, CompiledBatch] = field(default_factory=dict)
     """Compiled variants of each workload in this session."""
-    compiling: float = 0.0
-    """Seconds to compile the last batch."""
     processes: int = 0
-    """Number of fresh processes that measured in this session."""
+    """Number of rungs that were measured in this session."""
 
-    def compile(self, batch: Batch) -> Mapping[str, CompiledBatch]:
-        """Compile a batch; may run in parallel with a measurement."""
+    def compile(self, name: str, labels: Sequence[str]) -> tuple[CompiledBatch, float]:
+        """Compile a unit; return it with the seconds that it took."""
         started = time.monotonic()
-        compiled = self.compiles(batch)
-        self.compiling = time.monotonic() - started
-        self.rows.time("compiling", self.compiling)
-        return compiled
+        compiled = self.compiles(name, labels)
+        return compiled, time.monotonic() - started
 
     def keep(self, name: str, compiled: CompiledBatch) -> CompiledBatch:
-        """Store compiled variants; return all compiled variants of the workload."""
-        previous = self.made.get(name)
-        self.made[name] = compiled if previous is None else previous.with_more(compiled)
+        """Add compiled variants to the baseline; return all of the workload."""
+        first = self.made.setdefault(name, compiled)
+        pairs = zip(first.functions, compiled.functions, strict=True)
+        functions = tuple({**earlier, **new} for earlier, new in pairs)
+        self.made[name] = replace(first, functions=functions)
         return self.made[name]
 
-    def functions(
-        self, name: str, labels: Sequence[str]
-    ) -> tuple[list[Functions], dict[str, tuple[str, str]]]:
+    def functions(self, name: str, labels: Sequence[str]) -> tuple[list[Functions], Reasons]:
         """Return functions and failures, recompiling variants of earlier sessions."""
-        failed: dict[str, tuple[str, str]] = {}
+        failed: Reasons = {}
         missing = [label for label in labels if label not in self.made[name].functions[0]]
         if missing:
-            compiled = self.compile({name: missing})[name]
-            failed |= compiled.failed
+            compiled, seconds = self.compile(name, missing)
+            self.rows.time("compiling", seconds)
+            failed = compiled.failed
             self.keep(name, compiled)
         functions_by_subbench = self.made[name].functions
         return [
@@ -391,9 +462,13 @@ class SearchBench:
             for functions in functions_by_subbench
         ], failed
 
-    def measure(self, target: SearchTarget, task: RungTask) -> RungResult:
-        """Measure one rung in a fresh process of each GPU."""
-        return measure_rung(self.gpu, self.rows, target, task, self._fresh, self.asked)
+    def measure(
+        self, target: SearchTarget, task: RungTask, idle: Callable[[], None] = lambda: None
+    ) -> RungResult:
+        """Measure one rung; `idle` is called now and then."""
+        return measure_rung(
+            self.gpu, self.rows, target, task, self._fresh, self.stop_requested, idle
+        )
 
     def _fresh(self) -> int:
         self.processes += 1
@@ -411,11 +486,11 @@ class SearchBench:
             return {}
         started = time.monotonic()
         functions, _ = self.functions(name, labels)
-        descending = sorted(target.points, key=lambda point: point.case.axes, reverse=True)
+        descending = sorted(target.points, key=lambda point: point.runtime.case.axes, reverse=True)
         smallest = {point.index: point for point in descending}  # the last one, the smallest, wins
         watched = [
             WatchedWorkload(
-                point.case, self.made[name].bases[index], tuple(functions[index].values())
+                point.runtime.case, self.made[name].bases[index], tuple(functions[index].values())
             )
             for index, point in smallest.items()
         ]
@@ -425,25 +500,39 @@ class SearchBench:
             for label, reason in reasons_by_label.items()
         }
         if BASE in reasons:
-            raise InputError(f"base of {name} must not run: {reasons[BASE]}")
+            raise InputError(f"base of {name} cannot run: {reasons[BASE]}")
         for label, reason in reasons.items():
             for point in target.points:
                 self.rows.withdraw(point.spot, label, Failure("error", reason))
         self.rows.time("sanitizing", time.monotonic() - started)
         return {label: ("error", reason) for label, reason in reasons.items()}
 
-    def known(self, target: SearchTarget) -> list[tuple[WeighedSpot, list[KeptRung]]]:
-        """Return the rungs of a workload that the database has."""
-        return [(point.weighed, self.rows.of(point.spot)) for point in target.points]
+    def memcheck(self, name: str, target: SearchTarget, labels: Sequence[str]) -> list[Memcheck]:
+        """Run variants that failed under memcheck, each where it failed, next to base."""
+        if self.memchecks is None:
+            words = "compute-sanitizer runs only on GPUs of this machine"
+            return [Memcheck(variant=label, outcome="not run", words=words) for label in labels]
+        started = time.monotonic()
+        try:
+            functions, _ = self.functions(name, labels)
+            watched = {
+                label: self._where_it_failed(name, target, label, functions)
+                for label in labels
+                if all(label in functions_of_run for functions_of_run in functions)
+            }
+            results = self.memchecks([*watched.values()]) if watched else ()
+        except PolicygenError as error:
+            words = error.in_line.replace("\n  ", ". ")
+            return [Memcheck(variant=label, outcome="not run", words=words) for label in labels]
+        finally:
+            self.rows.time("sanitizing", time.monotonic() - started)
+        return [memcheck_of(label, errors) for label, errors in zip(watched, results, strict=True)]
 
-
-# Failures
-
-
-def failures(outcome: RungResult) -> dict[str, tuple[str, str]]:
-    """Return the kind and reason of each failure."""
-    return {
-        label: (failure.kind, failure.reason)
-        for label, failure in outcome.failed.items()
-        if label != BASE
-    }
+    def _where_it_failed(
+        self, name: str, target: SearchTarget, label: str, functions: Sequence[Functions]
+    ) -> WatchedWorkload:
+        """Return the smallest runtime workload on which a variant failed."""
+        failing = [point for point in target.points if label in self.rows.failed(point.spot)]
+        point = min(failing or target.points, key=lambda point: point.runtime.case.axes)
+        base, function = self.made[name].bases[point.index], functions[point.index][label]
+        return WatchedWorkload(point.runtime.case, base, (function,))

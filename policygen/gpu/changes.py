@@ -1,24 +1,58 @@
 """A workload before and after a change: its functions and its measurements."""
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
 
+from policygen.errors import PolicygenError
+from policygen.gpu.compiling import (
+    CompiledWorkload,
+    MakesObjects,
+    WorkloadToCompile,
+    compile_workloads,
+)
 from policygen.gpu.control import Controller
 from policygen.gpu.device import Failure, VariantFunction
 from policygen.gpu.judgments import ComparedTimes, Judge, JudgedTimes
 from policygen.gpu.measured_rows import MeasuringSession
-from policygen.gpu.rounds import RuntimeSpot, WorkloadTask, measure_workload
-from policygen.gpu.statistics import PointTimes, times_of
-from policygen.model.workload import BASE, Point
+from policygen.gpu.rounds import (
+    Keeps,
+    RuntimeSpot,
+    WorkloadTask,
+    declared_axes,
+    measure_workload,
+    runtime_spots,
+)
+from policygen.gpu.statistics import PointTimes, runtime_axes, times_of, weighted
+from policygen.gpu.units import WorkloadRun, runner_text
+from policygen.model.measured import SkippedPoint, VariantFailure
+from policygen.model.selection import EntryPlace
+from policygen.model.verdicts import (
+    EntryPerformance,
+    PerformanceNoise,
+    PerformanceVerdict,
+    RuntimePerformance,
+    WorkloadPerformance,
+)
+from policygen.model.workload import BASE, Point, axis_name
 from policygen.results.export import quantile_ratios
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import Progress
 
 AFTER, COPY = "after_1", "before_1"
 """Labels beside `base`, the side before; databases require variant labels."""
+WorkloadKey = tuple[str, frozenset[tuple[str, str]]]
+"""A workload, independent of the order and decoration of its axes."""
+Claims = Mapping[WorkloadKey, tuple[float, float]]
+"""By workload: the score, and the smallest acceptable score."""
+Runs = Sequence[tuple[WorkloadRun, WorkloadToCompile]]
+"""A workload by sub-benchmark: how it runs, and both of its sides."""
+NO_TIME = "the budget ended before it was measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +124,23 @@ class JudgedWorkload:
 
 def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload | None:
     """Judge a workload; None until each runtime workload has two processes."""
-    compared = [_compared_times(point_times) for point_times in times]
+    compared = [
+        ComparedTimes(
+            point_times.ratios(AFTER),
+            point_times.ratios(COPY) if COPY in point_times.variants else (),
+            _step(point_times),
+        )
+        for point_times in times
+    ]
     judged = [judge.judge(ratios) for ratios in compared]
     decided = [point for point in judged if point is not None]
     if not decided or len(decided) < len(judged):
         return None
-    weights = [point_times.weight for point_times in times]
     score = judge.judge(
         ComparedTimes(
-            _weighted(weights, [ratios.ratios for ratios in compared]),
-            _weighted(weights, [ratios.selves for ratios in compared]),
-            sum(weight * ratios.step for weight, ratios in zip(weights, compared, strict=True)),
+            weighted(times, [ratios.ratios for ratios in compared]),
+            weighted(times, [ratios.selves for ratios in compared]),
+            sum(at.weight * ratios.step for at, ratios in zip(times, compared, strict=True)),
         )
     )
     assert score is not None
@@ -124,11 +164,6 @@ def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> Ite
             yield spot
 
 
-def _compared_times(times: PointTimes) -> ComparedTimes:
-    selves = times.ratios(COPY) if COPY in times.variants else ()
-    return ComparedTimes(times.ratios(AFTER), selves, _step(times))
-
-
 def _step(times: PointTimes) -> float:
     """Return the smallest relative difference between two times: the clock resolution.
 
@@ -140,29 +175,12 @@ def _step(times: PointTimes) -> float:
     return min(steps) / centers[0] if steps else 0.0
 
 
-def _weighted(weights: Sequence[float], ratios_by_point: Sequence[Sequence[float]]) -> list[float]:
-    """Return scores by process; runtime workloads that became clear early have fewer processes."""
-    if not all(ratios_by_point):
-        return []
-    process_count = min(map(len, ratios_by_point))
-    processes = zip(*(ratios[:process_count] for ratios in ratios_by_point), strict=True)
-    return [
-        sum(weight * ratio for weight, ratio in zip(weights, process_ratios, strict=True))
-        for process_ratios in processes
-    ]
-
-
 def quantiles_of(rows: MeasuringSession, spot: RuntimeSpot) -> tuple[float, ...]:
     """Return the ratio before over after at each quantile, over the samples of all processes."""
     samples = rows.samples(spot.spot)
     if not {BASE, AFTER} <= samples.keys():
         return ()
     return quantile_ratios(samples[BASE], samples[AFTER])
-
-
-def failures_of(failed: Mapping[str, Failure]) -> Failure | None:
-    """Return the failure of the side after; a failure of the copy concerns the side before."""
-    return failed.get(AFTER)
 
 
 LOOKS = (5, 8, 12, 20)
@@ -232,7 +250,7 @@ class ChangeMeasuring:
             progress=self.progress,
         )
         change.skipped |= findings.skipped
-        change.failed = failures_of(findings.failed)
+        change.failed = findings.failed.get(AFTER)  # one of the copy concerns the side before
         change.seconds = (time.monotonic() - started) / len(spots)
 
 
@@ -242,3 +260,220 @@ class ChangeMeasuring:
 def looks_until(most: int) -> tuple[int, ...]:
     """Return the numbers of processes after which to check, up to `most`."""
     return (*(count for count in LOOKS if count < most), most)
+
+
+# Preparing both sides of a change, and compiling them
+
+
+def workload_key(benchmark: str, workload: Mapping[str, str]) -> WorkloadKey:
+    """Returns the key of a workload of a plan, a database, or a tree: `T{ct}` becomes `T`."""
+    return benchmark, frozenset((axis_name(axis), value) for axis, value in workload.items())
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChange:
+    """What to measure of a change, and what is known about the rest."""
+
+    before: str
+    after: str
+    """Description of both sides."""
+    runs: Mapping[Point, Runs]
+    same: tuple[Point, ...]
+    """Workloads with the same machine code."""
+    refused: Mapping[Point, str]
+    """Workloads that cannot be measured, with reasons."""
+    claims: Claims
+    remarks: tuple[str, ...] = ()
+    entries: Mapping[Point, EntryPlace | None] | None = None
+    """The entry that decides each workload after the change; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledChanges:
+    """Workloads that can be measured, and those that cannot."""
+
+    changes: tuple[ChangedWorkload, ...]
+    refused: Mapping[Point, str]
+    runner: Path | None
+    """The program that times calls; None if nothing can be measured."""
+
+
+def compile_changes(
+    prepared: PreparedChange,
+    keeps: Keeps,
+    compiler: MakesObjects,
+    folder: Path,
+    *,
+    slots: int | None = None,
+    progress: Progress | None = None,
+) -> CompiledChanges:
+    """Compiles both sides of each workload.
+
+    A side that fails to compile only excludes its workload.
+    """
+    tasks = [(point, *run) for point, runs in prepared.runs.items() for run in runs]
+    compiled = compile_workloads(
+        [task for _, _, task in tasks], runner_text(), compiler, slots=slots, progress=progress
+    )
+    refused = dict(prepared.refused)
+    changes: dict[Point, ChangedWorkload] = {}
+    runner = None
+    for (point, run, _), result in zip(tasks, compiled, strict=True):
+        if isinstance(result, PolicygenError):
+            refused[point] = result.in_line
+            continue
+        runner = result.runner
+        change = changes.setdefault(point, ChangedWorkload(point, ()))
+        if AFTER in result.failed:
+            change.failed = Failure("compile", result.failed[AFTER])
+        else:
+            change.parts += (_part(run, result, keeps, folder),)
+    for point, change in changes.items():
+        if change.failed is None and not any(part.points for part in change.parts):
+            refused.setdefault(point, "-a leaves none of its runtime workloads")
+    measurable = tuple(
+        measurable_change for point, measurable_change in changes.items() if point not in refused
+    )
+    return CompiledChanges(measurable, refused, runner)
+
+
+def _part(run: WorkloadRun, compiled: CompiledWorkload, keeps: Keeps, folder: Path) -> ChangePart:
+    before, after = compiled.functions
+    library = Path(before.library)
+    copy = folder / f"{library.stem}-again{library.suffix}"
+    shutil.copyfile(library, copy)
+    return ChangePart(
+        before,
+        after,
+        VariantFunction(COPY, str(copy), before.function),
+        tuple(runtime_spots(run, compiled.inputs, keeps)),
+        declared_axes(run),
+    )
+
+
+# What was measured, as a document
+
+
+def whole_verdict(workloads: Sequence[WorkloadPerformance]) -> PerformanceVerdict:
+    """Combines verdicts, in this order: slower, undecided, faster, equal."""
+    verdicts = {workload.verdict for workload in workloads}
+    verdicts |= {row.verdict for workload in workloads for row in workload.runtime}
+    for verdict in ("slower", "undecided", "faster", "equal"):
+        if verdict in verdicts:
+            return verdict
+    return "same-code"
+
+
+def by_entry(measured: Sequence[WorkloadPerformance]) -> Iterator[EntryPerformance]:
+    """Summarizes the workloads of each entry, those with the largest loss first."""
+    workloads_by_entry: dict[EntryPlace | None, list[WorkloadPerformance]] = {}
+    for workload in measured:
+        if workload.ratio is not None:
+            workloads_by_entry.setdefault(workload.entry, []).append(workload)
+    entries = [_entry(entry, workloads) for entry, workloads in workloads_by_entry.items()]
+    yield from sorted(entries, key=lambda entry: entry.worst_ratio)
+
+
+def _entry(entry: EntryPlace | None, workloads: Sequence[WorkloadPerformance]) -> EntryPerformance:
+    ratios = {workload.name: workload.ratio for workload in workloads if workload.ratio is not None}
+    worst = min(ratios, key=lambda name: ratios[name])
+    return EntryPerformance(
+        entry=entry,
+        verdict=whole_verdict(workloads),
+        workloads=len(workloads),
+        faster=sum(workload.verdict == "faster" for workload in workloads),
+        slower=sum(whole_verdict([workload]) == "slower" for workload in workloads),
+        ratio=fmean(ratios.values()),
+        worst=worst,
+        worst_ratio=ratios[worst],
+    )
+
+
+def workload_document(
+    change: ChangedWorkload,
+    judged: JudgedWorkload | None,
+    arch: str,
+    claims: Claims,
+    entry: EntryPlace | None,
+    rows: MeasuringSession | None,
+) -> WorkloadPerformance:
+    """Builds the document of a workload; not judged: there was no time, or nothing to measure."""
+    name, axes = change.point
+    fields: dict[str, Any] = {
+        "benchmark": name,
+        "workload": dict(axes),
+        "arch": arch,
+        "entry": entry,
+    }
+    fields["skipped"] = tuple(
+        SkippedPoint(point=runtime_axes(spot.spot), reason=change.skipped[str(spot)])
+        for part in change.parts
+        for spot in part.points
+        if str(spot) in change.skipped
+    )
+    if change.failed is not None:
+        failed = VariantFailure(kind=change.failed.kind, reason=change.failed.reason)
+        return WorkloadPerformance(**fields, verdict="undecided", failed=failed)
+    if judged is None:
+        problem = NO_TIME if change.spots else "none of its runtime workloads can be measured"
+        return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
+    score = judged.score
+    key = workload_key(name, dict(axes))
+    if key in claims:
+        claimed, threshold = claims[key]
+        fields |= {"claimed": claimed, "least": threshold, "holds": score.high >= threshold}
+    return WorkloadPerformance(
+        **fields,
+        verdict=score.verdict,
+        ratio=score.ratio,
+        low=score.low,
+        high=score.high,
+        noise=score.noise,
+        runtime=tuple(
+            _runtime(judged_point, () if rows is None else quantiles_of(rows, spot))
+            for judged_point, spot in zip(judged.points, change.spots, strict=True)
+        ),
+    )
+
+
+def _runtime(judged_point: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerformance:
+    judged = judged_point.judged
+    before, after = judged_point.seconds
+    return RuntimePerformance(
+        subbench=judged_point.times.subbench,
+        point=dict(judged_point.times.point),
+        weight=judged_point.times.weight,
+        before_seconds=before,
+        after_seconds=after,
+        ratio=judged.ratio,
+        low=judged.low,
+        high=judged.high,
+        noise=judged.noise,
+        verdict=judged.verdict,
+        processes=len(judged_point.times.base),
+        quantiles=quantiles,
+    )
+
+
+def unmeasured_document(
+    point: Point, arch: str, verdict: PerformanceVerdict, problem: str | None = None
+) -> WorkloadPerformance:
+    """Builds the document of a workload that was not measured."""
+    name, axes = point
+    return WorkloadPerformance(
+        benchmark=name, workload=dict(axes), arch=arch, verdict=verdict, problem=problem
+    )
+
+
+def noise_of(measured: Sequence[WorkloadPerformance]) -> PerformanceNoise | None:
+    """Summarizes the noise over all runtime workloads."""
+    rows = [row for workload in measured for row in workload.runtime]
+    noises = [row.noise for row in rows if row.noise is not None]
+    if not noises:
+        return None
+    return PerformanceNoise(
+        least=min(noises),
+        median=median(noises),
+        most=max(noises),
+        processes=max(row.processes for row in rows),
+    )

@@ -12,7 +12,7 @@ from threading import Lock
 from policygen.bindings.load import axis_type, is_constant
 from policygen.cache import digest
 from policygen.errors import InputError, MissingToolError, Problems, ProcessError, SourceError
-from policygen.gpu.compiling import is_code_error, reason
+from policygen.gpu.compiling import is_code_error, library_in, reason
 from policygen.headers.benchmark_sources import (
     benchmarks_folder,
     checkout,
@@ -24,7 +24,7 @@ from policygen.headers.search_space import knowledge
 from policygen.installation import add
 from policygen.model.arch import arch_number
 from policygen.model.benchmarks import Benchmark
-from policygen.model.trees import Cub
+from policygen.model.trees import BoundVersion, Cub
 from policygen.model.workload import BASE, axis_name, in_words, parse_label, shortened
 from policygen.paths import cache_folder, write_atomically
 from policygen.process import threads
@@ -69,11 +69,13 @@ class CheckoutBenchmark:
             return BASE_MACROS
         values = parse_label(label)
         if values is None:
-            raise InputError(f"{shortened(label)} is no variant label", "Such as: ipt_19.tpb_512")
+            raise InputError(
+                f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
+            )
         labels = [parameter.label for parameter in self.benchmark.parameters]
         if set(values) != set(labels):
             raise InputError(
-                f"{label} is no variant of {self.benchmark.name}, whose parameters are"
+                f"{label} is not a variant of {self.benchmark.name}, which has the parameters"
                 f" {', '.join(labels) or 'none'}",
                 f"{self.benchmark.source} has them in its %RANGE% lines.",
             )
@@ -94,8 +96,8 @@ class CheckoutBenchmark:
         for axis, values in axes.items():
             if axis_name(axis) not in given and len(values) > 1:
                 raise InputError(
-                    f"{in_words(self.benchmark.name, chosen)} is no workload: it has no value of"
-                    f" {axis_name(axis)}",
+                    f"{in_words(self.benchmark.name, chosen)} is not a workload: it lacks a value"
+                    f" of {axis_name(axis)}",
                     f"It is one of: {', '.join(values)}",
                 )
             if workload[axis] not in values:
@@ -105,7 +107,7 @@ class CheckoutBenchmark:
                 )
         return workload
 
-    def text(self, label: str, workload: Mapping[str, str], version: str) -> str:
+    def text(self, label: str, workload: Mapping[str, str], version: BoundVersion) -> str:
         """Return the unit of a variant for a workload, narrowed as far as possible."""
         types: dict[str, str] = {}
         headers: list[str] = []
@@ -142,7 +144,7 @@ def open_checkout(path: Path, pattern: re.Pattern[str]) -> BenchmarkCheckout:
     files = [file for file in find(root, errors) if pattern.match(file.name)]
     if not files and not errors:
         raise InputError(
-            f"-R {pattern.pattern!r} matches the beginning of no benchmark's name in"
+            f"-R {pattern.pattern!r} does not match the start of any benchmark's name in"
             f" {root.as_posix()}"
         )
     document, unread = read_benchmarks([file.path for file in files])
@@ -166,7 +168,7 @@ def _helper(root: Path) -> Path:
             return path
     raise InputError(
         f"{root.as_posix()} has no {paths[0].name}",
-        "Its benchmarks are linked with it: is this a whole CCCL checkout?",
+        "Its benchmarks link with it; check whether this CCCL checkout is complete.",
     )
 
 
@@ -331,7 +333,6 @@ def _write_program(path: Path, data: bytes, mode: int = 0o644) -> Path:
 
 LIBRARY, MAIN = "libnvbench.so", "libnvbench_main.a"
 CURAND, CURAND_HEADER = "libcurand.so*", "curand.h"
-_LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
 
 
 # NVBench and cuRAND for the release of nvcc
@@ -340,7 +341,7 @@ _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/li
 def find_library(toolchain: Toolchain, folder: Path | None = None) -> NvbenchLibrary:
     """Find NVBench in its install folder, or in its wheel by default."""
     prefix = _wheel_prefix(toolchain) if folder is None else _checked_prefix(folder)
-    main, library = (_find_library(prefix, name) for name in (MAIN, LIBRARY))
+    main, library = (library_in(prefix, name) for name in (MAIN, LIBRARY))
     assert main is not None
     assert library is not None
     header, curand = _curand(toolchain)
@@ -351,9 +352,9 @@ def _checked_prefix(folder: Path) -> Path:
     if _is_whole(folder):
         return folder
     raise InputError(
-        f"{folder} is no installed NVBench: it has no include/{HEADER}, lib/{LIBRARY} and"
+        f"{folder} is not an installed NVBench: it has no include/{HEADER}, lib/{LIBRARY} and"
         f" lib/{MAIN}",
-        "Build it, and name what `cmake --install` wrote; or leave the option out.",
+        "Build it and name the folder that `cmake --install` wrote, or omit the option.",
     )
 
 
@@ -376,14 +377,14 @@ def _wheel_prefix(toolchain: Toolchain) -> Path:
 
 def _is_whole(prefix: Path) -> bool:
     return (prefix / "include" / HEADER).is_file() and all(
-        _find_library(prefix, name) is not None for name in (LIBRARY, MAIN)
+        library_in(prefix, name) is not None for name in (LIBRARY, MAIN)
     )
 
 
 def _curand(toolchain: Toolchain) -> tuple[Path, Path]:
     """Return cuRAND's include folder and library, from the toolkit or the wheel."""
     for root in _roots(toolchain):
-        header, library = root / "include" / CURAND_HEADER, _find_library(root, CURAND)
+        header, library = root / "include" / CURAND_HEADER, library_in(root, CURAND)
         if header.is_file() and library is not None:
             return header.parent, library
     raise MissingToolError("cuRAND", f"Install it: {add('measure')}")
@@ -398,8 +399,3 @@ def _roots(toolchain: Toolchain) -> Iterator[Path]:
 
 def _major(toolchain: Toolchain) -> str:
     return f"cu{toolchain.version.partition('.')[0]}"
-
-
-def _find_library(root: Path, pattern: str) -> Path | None:
-    candidates = (path for folder in _LIBRARIES for path in sorted((root / folder).glob(pattern)))
-    return next((path for path in candidates if path.is_file()), None)

@@ -5,8 +5,7 @@ any.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -15,17 +14,9 @@ from tempfile import TemporaryDirectory
 
 from policygen.errors import InputError, ProcessError
 from policygen.gpu.checkout import BuiltPrograms, CheckoutBenchmark
-from policygen.gpu.control import Controller, controlling, failed_of, round_order
+from policygen.gpu.control import Controller, Opened, round_order
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import (
-    Failure,
-    GpuFacts,
-    Limits,
-    Rounds,
-    VariantFunction,
-    Watch,
-    WorkerMessage,
-)
+from policygen.gpu.device import Failure, GpuFacts, Rounds, VariantFunction, WorkerMessage
 from policygen.gpu.machine import SESSION, gpu_lock
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import Findings
@@ -34,13 +25,12 @@ from policygen.model.workload import BASE, axis_name
 from policygen.opening import read_document
 from policygen.process import ENDLESS, run, stopping
 from policygen.results.nvbench import NvbenchRun, NvbenchState, parse, read_nvbench
-from policygen.results.own_tables import workload_text
 from policygen.steps import HowFar, Progress
 from policygen.untrusted import visible
 
 PHASE = "measuring with NVBench"
-PointKey = tuple[str, str]
-"""Sub-benchmark and values of all axes."""
+PointKey = tuple[str, str, str]
+"""Key of a runtime workload in policygen's own tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +51,11 @@ class NvbenchSettings:
         if self.timeout is not None:
             arguments += ["--timeout", f"{self.timeout:g}"]
         return arguments
+
+    @property
+    def worker_options(self) -> tuple[str, ...]:
+        """Worker options that make NVBench take the samples."""
+        return ("nvbench", *self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +116,7 @@ def measure_programs(
     Rows are written immediately, and the GPU is locked meanwhile. Runs from earlier sessions count,
     and failed variants are left out.
     """
-    measuring = _Measuring(task, session, {_key(spot): spot for spot in task.spots})
+    measuring = _Measuring(task, session, {spot.key: spot for spot in task.spots})
     labels = [label for label in task.built.programs if label != BASE]
     orders = _orders(labels, measuring.begin(labels, rounds), seed)
     total, done = sum(map(len, orders)), 0
@@ -147,7 +142,7 @@ def _orders(labels: Sequence[str], missing_runs: Mapping[str, int], seed: int) -
     for index in range(max([0, *missing_runs.values()])):
         order = [BASE, *(label for label in labels if missing_runs[label] > index)]
         # The first program runs on a cool GPU, so each second round is reversed.
-        Random(f"{seed}/{index // 2}").shuffle(order)  # noqa: S311  an order is no secret
+        Random(f"{seed}/{index // 2}").shuffle(order)  # noqa: S311  an order is not a secret
         orders.append(order[::-1] if index % 2 else order)
     return orders
 
@@ -207,9 +202,7 @@ class _Measuring:
             self._fail(label, error.failure, error.elapsed)
             return
         if run.results.gpu != self.task.gpu.label:
-            raise InputError(
-                f"NVBench measured on {run.results.gpu}, and not on {self.task.gpu.label}"
-            )
+            raise InputError(f"NVBench measured on {run.results.gpu}, not on {self.task.gpu.label}")
         measured = self._samples_by_point(run)
         reason = next(iter(run.skipped.values()), "it took no samples")
         if label == BASE:
@@ -230,7 +223,7 @@ class _Measuring:
             self.new_rows += 1
             if label == BASE:
                 # NVBench sorts samples; the noise estimate compares every second one with the rest.
-                Random(self.base_runs).shuffle(samples)  # noqa: S311  an order is no secret
+                Random(self.base_runs).shuffle(samples)  # noqa: S311  an order is not a secret
                 self.session.noise(self.spots[key], self.base_runs, samples)
         self.base_runs += label == BASE
 
@@ -241,7 +234,7 @@ class _Measuring:
         measured = {}
         for bench in run.results.benches:
             for state in bench.states:
-                key = _key(RowSpot(self.task.name, bench.name, state.point))
+                key = RowSpot(self.task.name, bench.name, state.point).key
                 if key in self.spots and state.samples is not None and len(state.samples):
                     measured[key] = (state, [float(sample) for sample in state.samples])
         return measured
@@ -250,15 +243,11 @@ class _Measuring:
         if label == BASE:
             raise InputError(
                 f"base of {self.task.name} fails: {failure.reason}",
-                "What was measured is kept. Look at the GPU with nvidia-smi.",
+                "All measurements so far are kept. Check the GPU with nvidia-smi.",
             )
         self.failed[label] = failure
         for spot in self.spots.values():
             self.session.fail(spot, label, failure, elapsed / len(self.spots))
-
-
-def _key(spot: RowSpot) -> PointKey:
-    return spot.subbench, workload_text(spot.workload)
 
 
 def in_words(spot: RowSpot) -> str:
@@ -273,66 +262,39 @@ def _progress_text(done: int, total: int) -> str:
 # Rounds with NVBench samples
 
 
-def nvbench_options(settings: NvbenchSettings) -> tuple[str, ...]:
-    """Return the worker options that make NVBench take the samples."""
-    return ("nvbench", *settings.arguments)
-
-
-@contextmanager
-def controlling_nvbench(
-    command: Sequence[str],
-    *,
-    limits: Limits | None = None,
-    watch: Watch | None = None,
-    more: Mapping[str, str] | None = None,
-    patience: float = 0.0,
-    locks: Path | None = None,
-) -> Iterator["NvbenchController"]:
-    """Start such a worker and hold its GPU for the block."""
-    with controlling(
-        command, limits=limits, watch=watch, more=more, patience=patience, locks=locks
-    ) as controller:
-        yield NvbenchController(controller)
-
-
 class NvbenchController(Controller):
     """Controller whose processes run NVBench once each."""
 
-    def __init__(self, controller: Controller) -> None:
-        super().__init__(controller._workers, controller._watch)
-        self._spent: int | None = None
-        """Restart count of the process in which NVBench has run."""
+    _spent: int | None = None
+    """Restart count of the process in which NVBench has run."""
 
-    def rounds(self, variants: Sequence[VariantFunction], count: int, seed: int) -> Rounds:
-        """Run rounds of the baseline and the correct variants, all in one NVBench process.
-
-        NVBench itself discards samples of a throttled GPU.
-        """
-        opened = self._begin()
-        variants = [function for function in variants if function != opened.base]
+    def rounds(
+        self, variants: Sequence[VariantFunction], count: int, seed: int, *, checks: bool = True
+    ) -> Rounds:
+        """Run rounds of the baseline and the correct variants, all in one NVBench process."""
         if self._spent == self.restarts:
             self.restart()
-        self._check(opened, variants, again=False)
-        correct = [function for function in variants if opened.verdicts[function] is None]
-        order = [
-            function
-            for number in range(count)
-            for function in round_order(opened.base, correct, number, seed)
-        ]
-        samples: dict[VariantFunction, list[float]] = {opened.base: []}
+        return super().rounds(variants, count, seed, checks=checks)
 
-        def take(function: VariantFunction, message: WorkerMessage) -> None:
+    def _sample(
+        self,
+        opened: Opened,
+        variants: Sequence[VariantFunction],
+        count: int,
+        seed: int,
+        samples: dict[VariantFunction, list[float]],
+    ) -> tuple[int, int]:
+        """Add the samples of rounds; NVBench itself discards those of a throttled GPU."""
+        correct = [function for function in variants if opened.verdicts[function] is None]
+
+        def on_answer(function: VariantFunction, message: WorkerMessage) -> None:
             samples.setdefault(function, []).extend(map(float, message["samples"]))
 
-        self._workers.work(opened, "nvbench", order, take)
+        rounds = (round_order(opened.base, correct, number, seed) for number in range(count))
+        order = [function for functions in rounds for function in functions]
+        self._work(opened, "nvbench", order, on_answer)
         self._spent = self.restarts
-        failed = failed_of(opened, variants)
-        samples_by_label = {
-            function.variant: tuple(seconds)
-            for function, seconds in samples.items()
-            if function.variant not in failed
-        }
-        return Rounds(samples_by_label, failed, dict(self._workers.elapsed))
+        return 0, 0
 
 
 RESULT = "result.json"

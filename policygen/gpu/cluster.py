@@ -1,4 +1,4 @@
-"""Client of a Dask scheduler: sends tasks to its workers, and the contents that they need."""
+"""A Dask cluster: sends tasks to its workers with the contents that they need, and its GPUs."""
 
 import asyncio
 import signal
@@ -8,19 +8,47 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
-from policygen.cache import digest
+from policygen.cache import digest, keep, kept
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
-from policygen.gpu.cluster_workers import SAME, Terms, WorkerAnswer, keep_part, packed
-from policygen.gpu.device import LostGpuError
+from policygen.gpu.cluster_workers import (
+    SAME,
+    GpuAsk,
+    Terms,
+    UnitAsk,
+    WorkerAnswer,
+    compile_unit,
+    give_back,
+    hold_gpu,
+    keep_part,
+    look_at_base,
+    measure_point,
+    packed,
+    see_gpu,
+)
+from policygen.gpu.compiling import ObjectSource, as_made, as_refused, is_code_error, object_in
+from policygen.gpu.device import GpuFacts, LostGpuError
+from policygen.gpu.machine import BusyGpuError, ListedGpu
+from policygen.gpu.pool import (
+    Asked,
+    BaselineSamples,
+    GpuSource,
+    PointResult,
+    RungGpu,
+    RungPoint,
+    StopAskedError,
+)
 from policygen.installation import add
-from policygen.process import is_ending
+from policygen.process import is_ending, threads
+from policygen.proof.compile import MEMORY, RefusedError, attempt
+from policygen.proof.toolchain import Toolchain
 from policygen.untrusted import visible
 
 GPU = "GPU"
@@ -65,37 +93,32 @@ class GoneWorkersError(EndedWorkersError):
 
 @dataclass(slots=True)
 class SentContents:
-    """Files and folders of this machine by content digest, each read once."""
+    """Files and folders of this machine by content digest."""
 
     names: dict[str, str] = field(default_factory=dict)
     """Path → digest."""
-    files: dict[str, Path] = field(default_factory=dict)
-    """Digest → path."""
-    archives: dict[str, bytes] = field(default_factory=dict)
+    sources: dict[str, Callable[[], bytes]] = field(default_factory=dict)
+    """Digest → what returns the content."""
     guard: Lock = field(default_factory=Lock)
 
     def file(self, path: str) -> str:
         """Return the digest of a file."""
-        with self.guard:
-            if path not in self.names:
-                name = digest(Path(path).read_bytes())
-                self.names[path], self.files[name] = name, Path(path)
-            return self.names[path]
+        return self._name(path, Path(path).read_bytes)
 
     def folder(self, path: str) -> str:
-        """Return the digest of a folder."""
-        with self.guard:
-            if path not in self.names:
-                data = packed(Path(path))
-                name = digest(data)
-                self.names[path], self.archives[name] = name, data
-            return self.names[path]
+        """Return the digest of a folder, whose archive is kept."""
+        return self._name(path, cache(lambda: packed(Path(path))))
 
     def data(self, name: str) -> bytes:
         """Return the content with a digest."""
-        if name in self.archives:
-            return self.archives[name]
-        return self.files[name].read_bytes()
+        return self.sources[name]()
+
+    def _name(self, path: str, read: Callable[[], bytes]) -> str:
+        with self.guard:
+            if path not in self.names:
+                name = digest(read())
+                self.names[path], self.sources[name] = name, read
+            return self.names[path]
 
 
 @dataclass(slots=True)
@@ -128,17 +151,14 @@ class ClusterClient:
         """Run a task on any worker, preferably in `near`; return its result or raise its error."""
         lacked_by_worker: Counter[str] = Counter()
         while not lacked_by_worker or max(lacked_by_worker.values()) < SHIPMENTS:
-            started = time.monotonic()
             options = {"workers": list(near), "allow_other_workers": True} if near else {}
-            future = self._submit(work, self.terms, *arguments, **options)
             try:
-                answer = self._answer(future, near)
+                answer = self._attempt(near, options, work, *arguments)
             except GoneWorkersError:  # Dask would wait until these are back
                 near = ()
                 continue
             if answer.kind != "lacks":
                 return answer.given()
-            self._send(answer, started)
             near = (answer.worker,)
             lacked_by_worker[answer.worker] += 1
         raise _never_complete(lacked_by_worker.most_common(1)[0][0])
@@ -148,15 +168,13 @@ class ClusterClient:
         options = {"workers": [worker], "resources": {GPU: 1}, "priority": MEASURING}
         try:
             for _ in range(SHIPMENTS):
-                started = time.monotonic()
-                future = self._submit(work, self.terms, *arguments, **options)
-                answer = self._answer(future, (worker,))
+                answer = self._attempt((worker,), options, work, *arguments)
                 if answer.kind != "lacks":
                     return answer.given()
-                self._send(answer, started)
         except EndedWorkersError as error:
             raise LostGpuError(
-                f"the worker {worker} has ended", "What was measured is kept. Start another one."
+                f"the worker {worker} has exited",
+                "All measurements so far are kept. Start another worker.",
             ) from error
         raise _never_complete(worker)
 
@@ -166,12 +184,23 @@ class ClusterClient:
         The task runs even if this client has gone.
         """
         dask = import_module("distributed")
-        with suppress(Exception):  # a worker that has gone need not be told
+        with suppress(Exception):  # a worker that has gone need not be notified
             future = self._submit(
                 work, self.terms, *arguments, workers=[worker], resources={GPU: 1}
             )
             dask.fire_and_forget(future)
             dask.wait(future, timeout=patience)
+
+    def _attempt(
+        self, candidates: Sequence[str], options: Mapping[str, Any], work: Work, *arguments: Any
+    ) -> WorkerAnswer:
+        """Run a task once; send the worker what it lacks."""
+        started = time.monotonic()
+        future = self._submit(work, self.terms, *arguments, **options)
+        answer = self._answer(future, candidates)
+        if answer.kind == "lacks":
+            self._send(answer, started)
+        return answer
 
     def _submit(self, work: Work, *arguments: Any, **options: Any) -> Any:
         with self._translating_errors():
@@ -205,8 +234,8 @@ class ClusterClient:
             raise GoneWorkersError
         if seconds_without_workers > max(self.patience, RESTART):
             raise LostGpuError(
-                f"{self.address} has no worker any more",
-                "What was measured is kept. Start one, or wait for longer: --wait SECONDS.",
+                f"{self.address} has no workers left",
+                "All measurements so far are kept. Start a worker, or wait longer: --wait SECONDS.",
             )
 
     def _result(self, reading: "Future[WorkerAnswer]") -> WorkerAnswer:
@@ -223,7 +252,7 @@ class ClusterClient:
             raise InputError(f"a worker of {self.address} failed: {message}", SAME) from error
 
     def _send(self, answer: WorkerAnswer, started: float) -> None:
-        """Send what a worker lacked when it was asked, each content once."""
+        """Send what a worker lacks, each content once."""
         worker = answer.worker
         with self._sending.setdefault(worker, threading.Lock()):
             for name in answer.value:
@@ -296,7 +325,7 @@ def _client_options(text: str) -> dict[str, str]:
     if host and port.isascii() and port.isdigit():
         return {"address": f"tcp://{text}"}
     raise InputError(
-        f"--scheduler {visible(text)}: is no address, and no file that a scheduler wrote",
+        f"--scheduler {visible(text)}: is neither an address nor a scheduler file",
         "Name one: --scheduler tcp://HOST:8786, or the file of dask scheduler --scheduler-file.",
     )
 
@@ -304,13 +333,247 @@ def _client_options(text: str) -> dict[str, str]:
 def _unreachable(address: str, reason: str = "") -> InputError:
     suffix = f": {visible(reason)}" if reason else ""
     return LostGpuError(
-        f"the Dask scheduler {visible(address)} does not answer{suffix}",
-        "What was measured is kept. Start it, or look whether this machine reaches it.",
+        f"the Dask scheduler {visible(address)} does not respond{suffix}",
+        "All measurements so far are kept. Start it, or check whether this machine can reach it.",
     )
 
 
 def _never_complete(worker: str) -> InputError:
     return InputError(
-        f"{worker} lacks what was sent to it, again and again",
-        "Has its folder room, which --local-directory names?",
+        f"{worker} keeps losing the data sent to it",
+        "Check whether the disk of its --local-directory is full.",
     )
+
+
+PAUSE = 0.5
+"""Seconds between checks for a free GPU or a new worker."""
+T = TypeVar("T")
+_START = (
+    'Start a worker: dask worker ADDRESS --resources "GPU=1" --nthreads 1; or wait for one:'
+    " --wait SECONDS."
+)
+_OTHER = (
+    "{} has a different GPU model, so its times are not comparable: it has {}, the others have {}"
+)
+LEAVING = 3.0
+"""Seconds that a worker may take to give its GPU back while the user waits."""
+
+
+# GPUs of workers; each measures one runtime workload at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterGpu:
+    """The GPU of one worker, for the lifetime of the worker."""
+
+    cluster: ClusterClient
+    worker: str
+    owner: GpuAsk
+    facts: GpuFacts
+
+    def look(self, points: Sequence[RungPoint], seed: int) -> list[BaselineSamples]:
+        """Run only the baseline on runtime workloads, in a fresh process."""
+        looked: list[BaselineSamples] = self._call_gpu(look_at_base, self._sent(points), seed)
+        return looked
+
+    def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointResult:
+        """Check and measure all variants on one runtime workload, optionally in a fresh process.
+
+        Each runtime workload is a separate task, so a worker that ends loses only one.
+        """
+        result: PointResult = self._call_gpu(measure_point, *self._sent([point]), seed, fresh)
+        return result
+
+    def leave(self) -> None:
+        """Give the GPU back."""
+        self.cluster.tell_gpu(self.worker, give_back, self.owner.owner, patience=LEAVING)
+
+    def _call_gpu(self, work: Work, *arguments: object) -> Any:
+        """Call the GPU, waiting while another search holds it: it was given back when idle."""
+        end = time.monotonic() + self.cluster.patience
+        while True:
+            try:
+                return self.cluster.ask_gpu(self.worker, work, self.owner, *arguments)
+            except BusyGpuError:
+                if time.monotonic() >= end:
+                    raise
+            time.sleep(PAUSE)
+
+    def _sent(self, points: Sequence[RungPoint]) -> list[RungPoint]:
+        """Return points whose objects are named by digest."""
+        return [point.relocated(self.cluster.contents.file) for point in points]
+
+
+@dataclass(slots=True)
+class ClusterGpus(GpuSource):
+    """The GPUs of a cluster's workers, including workers that join during a search."""
+
+    cluster: ClusterClient
+    note: Callable[[str], None]
+    owner: GpuAsk = field(default=GpuAsk("", ""))
+    """The search that asks; known once there is a runner for timing calls."""
+    model: str = ""
+    used: dict[str, ClusterGpu] = field(default_factory=dict)
+    """GPUs by worker."""
+    useless: set[str] = field(default_factory=set)
+    """Processes whose GPU was lost or is another model."""
+    said: set[str] = field(default_factory=set)
+
+    def seen(self, stop_requested: Asked) -> dict[str, ListedGpu]:
+        """Return the GPU of each worker without holding it; wait for the first worker."""
+        workers = _wait_for(self._workers, self.cluster.patience, stop_requested)
+        if not workers:
+            raise InputError(f"no worker of {self.cluster.address} announces a GPU", _START)
+        gpus = {}
+        for worker, seen in _call_each(workers, self._query_gpu):
+            if isinstance(seen, PolicygenError):
+                raise seen
+            gpus[worker] = seen[0]
+        return gpus
+
+    def first(self, owner: GpuAsk, stop_requested: Asked) -> list[RungGpu]:
+        """Hold the available GPUs, leaving those that others use."""
+        self.owner = owner
+        errors: list[PolicygenError] = []
+
+        def take() -> list[RungGpu]:
+            gpus, errors[:] = self._take_all(self._workers())
+            for error in errors:
+                if not isinstance(error, BusyGpuError):
+                    raise error
+            return gpus
+
+        gpus = _wait_for(take, self.cluster.patience, stop_requested)
+        if not gpus:
+            raise errors[0] if errors else LostGpuError("all workers with GPUs have exited")
+        self._report(errors)
+        return gpus
+
+    def more(self, stop_requested: Asked, *, waiting: bool) -> list[RungGpu]:
+        """Return GPUs of new workers; if none is left, wait for a worker to restart."""
+
+        def take() -> list[RungGpu]:
+            gpus, errors = self._take_all(self._workers())
+            self._report(errors)
+            return gpus
+
+        patience = max(self.cluster.patience, RESTART) if waiting else 0.0
+        return _wait_for(take, patience, stop_requested)
+
+    def lost(self, gpu: RungGpu) -> None:
+        """Stop using a GPU unless its worker restarts."""
+        for worker, used in [*self.used.items()]:
+            if used is gpu:
+                del self.used[worker]
+                self.useless.add(used.owner.process)
+
+    def leave(self) -> None:
+        """Give all GPUs back."""
+        list(_call_each([*self.used], lambda worker: self.used[worker].leave()))
+
+    def _workers(self) -> list[str]:
+        """Return the workers with a GPU that is not in use here."""
+        workers = self.cluster.workers().items()
+        return [name for name, worker in workers if worker.has_gpu and name not in self.used]
+
+    def _query_gpu(self, worker: str) -> tuple[ListedGpu, str]:
+        """Return the GPU of a worker and the worker's process."""
+        seen: tuple[ListedGpu, str] = self.cluster.ask_gpu(worker, see_gpu)
+        return seen
+
+    def _take(self, worker: str) -> ClusterGpu | None:
+        _, process = self._query_gpu(worker)
+        if process in self.useless:
+            return None
+        facts, process = self.cluster.ask_gpu(worker, hold_gpu, self.owner)
+        return ClusterGpu(self.cluster, worker, replace(self.owner, process=process), facts)
+
+    def _take_all(self, workers: Sequence[str]) -> tuple[list[RungGpu], list[PolicygenError]]:
+        """Take the GPUs that are available now; also return the errors of the others."""
+        taken: list[RungGpu] = []
+        errors: list[PolicygenError] = []
+        for worker, gpu in _call_each(workers, self._take):
+            if isinstance(gpu, PolicygenError):
+                errors.append(gpu)
+            elif gpu is not None:
+                self.model = self.model or gpu.facts.label
+                if gpu.facts.label == self.model:
+                    self.used[worker] = gpu
+                    taken.append(gpu)
+                    continue
+                gpu.leave()
+                self.useless.add(gpu.owner.process)
+                errors.append(InputError(_OTHER.format(worker, gpu.facts.label, self.model)))
+        return taken, errors
+
+    def _report(self, errors: Sequence[PolicygenError]) -> None:
+        """Report each error once."""
+        for message in (error.in_line for error in errors):
+            if message not in self.said:
+                self.said.add(message)
+                self.note(visible(message))
+
+
+def _wait_for(take: Callable[[], list[T]], patience: float, stop_requested: Asked) -> list[T]:
+    """Return what is there as soon as there is anything; nothing after `patience` seconds."""
+    end = time.monotonic() + patience
+    while not (items := take()):
+        if stop_requested():
+            raise StopAskedError
+        if time.monotonic() >= end:
+            break
+        time.sleep(PAUSE)
+    return items
+
+
+def _call_each(
+    workers: Sequence[str], ask: Callable[[str], T]
+) -> Iterator[tuple[str, T | PolicygenError]]:
+    """Call workers in parallel and yield their answers or errors."""
+    with threads(len(workers) or 1) as executor:
+        futures = [executor.submit(attempt, lambda name=worker: ask(name)) for worker in workers]
+        for worker, future in zip(workers, futures, strict=True):
+            yield worker, future.result()
+
+
+# Compiling on workers; the objects are cached on this machine
+
+KIND = "cluster-objects"
+"""Separate from local objects, because the host compiler's headers may differ on the workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCompiler:
+    """Compiles units on workers and stores the objects in a folder."""
+
+    cluster: ClusterClient
+    toolchain: Toolchain
+    folder: Path
+
+    def make(self, source: ObjectSource) -> Path:
+        """Compile an object or take it from the cache; raise RefusedError if the compiler does."""
+        trees = tuple(map(self.cluster.contents.folder, source.includes))
+        key = digest(self.toolchain.version, *source.flags, source.text, "trees", *trees)
+        data = kept(KIND, key)
+        if data is None:
+            data = self._compile(UnitAsk(source.text, trees, source.arch))
+            keep(KIND, key, data)
+        return object_in(self.folder, key, data)
+
+    def _compile(self, unit: UnitAsk) -> bytes:
+        try:
+            return as_made(self.cluster.ask(compile_unit, unit, near=self._free_workers()))
+        except RefusedError as error:
+            if not is_code_error(error):
+                raise
+            return as_refused(error)
+        except EndedWorkersError as error:
+            message = "all workers that compiled it have exited, one after another"
+            raise ProcessError(["nvcc"], -signal.SIGKILL, message, MEMORY) from error
+
+    def _free_workers(self) -> list[str]:
+        """Return the workers on which no GPU call would wait; all if there are none."""
+        workers = self.cluster.workers()
+        return [
+            name for name, worker in workers.items() if not worker.has_gpu or worker.threads > 1
+        ]

@@ -8,9 +8,9 @@ import os
 import tarfile
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -18,22 +18,25 @@ from secrets import token_hex
 from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import policygen
 from policygen.cache import digest
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.gpu.compiling import ObjectCompiler, ObjectSource, runtime_of
 from policygen.gpu.control import controlling, worker_command
-from policygen.gpu.device import GpuFacts, LostGpuError, VariantFunction
-from policygen.gpu.machine import BusyGpuError, ListedGpu, device_environment, find_gpu
-from policygen.gpu.rungs import BaseCase, LocalGpu, RungPoint
+from policygen.gpu.device import LostGpuError
+from policygen.gpu.machine import BusyGpuError, device_environment, find_gpu
+from policygen.gpu.pool import LocalGpu, RungPoint
 from policygen.paths import cache_failure
 from policygen.proof.compile import Listings, RefusedError
 from policygen.proof.toolchain import find_toolchain
 from policygen.untrusted import visible
 
-SAME = "All workers of a search need the same release of policygen and of nvcc as who asks them."
+SAME = (
+    "All workers of a search need the same versions of policygen and nvcc as the machine that"
+    " starts it."
+)
 
 
 class LackingError(Exception):
@@ -72,7 +75,7 @@ class WorkerStore:
         fits = digest(path.read_bytes()) == name
         path.replace(self.path(name)) if fits else path.unlink()
         if not fits:
-            raise InputError("what was sent is not what it is called")
+            raise InputError("received data does not match its digest")
 
     def tree(self, name: str) -> str:
         """Return the folder of headers that a content contains, unpacking it once."""
@@ -106,7 +109,14 @@ def _store(folder: Path) -> WorkerStore:
 
 Terms = tuple[str, str]
 """Versions of policygen and of nvcc, which must match on all machines of a search."""
-AnswerKind = Literal["done", "lacks", "refused", "killed", "busy", "lost", "missing", "failed"]
+ERRORS: Mapping[str, type[PolicygenError]] = {
+    "refused": RefusedError,
+    "killed": ProcessError,
+    "busy": BusyGpuError,
+    "lost": LostGpuError,
+    "missing": MissingToolError,
+}
+"""Errors that clients distinguish, by the kind of answer; a subclass comes before its base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,8 @@ class WorkerAnswer:
 
     worker: str
     """Address of the worker."""
-    kind: AnswerKind
+    kind: str
+    """`done`, `lacks`, a kind of error, or `failed`."""
     value: Any = None
     words: str = ""
     remedy: str | None = None
@@ -130,21 +141,32 @@ class WorkerAnswer:
                 raise RefusedError(["nvcc"], self.status, self.words, self.remedy)
             case "killed":
                 raise ProcessError(["nvcc"], self.status, self.words, self.remedy)
-            case "busy":
-                raise BusyGpuError(f"{self.worker}: {self.words}", self.remedy)
-            case "lost":
-                raise LostGpuError(f"{self.worker}: {self.words}", self.remedy)
             case "missing":
                 raise MissingToolError(f"{self.worker}: {self.words}", self.remedy or "")
             case _:
-                raise InputError(f"{self.worker}: {self.words}", self.remedy)
+                error = {"busy": BusyGpuError, "lost": LostGpuError}.get(self.kind, InputError)
+                raise error(f"{self.worker}: {self.words}", self.remedy)
 
 
 def answered(terms: Terms, work: Callable[[], object]) -> WorkerAnswer:
-    """Run a task if the terms match; errors become answers."""
+    """Run a task for a client of the same release, whose results are the same."""
+
+    def checked() -> object:
+        version, nvcc = terms
+        if version != policygen.__version__:
+            raise InputError(f"has policygen {policygen.__version__}, not {version}", SAME)
+        nvcc_version = find_toolchain().version
+        if nvcc_version != nvcc:
+            raise InputError(f"has nvcc {nvcc_version}, not {nvcc}", SAME)
+        return work()
+
+    return _outcome(checked)
+
+
+def _outcome(work: Callable[[], object]) -> WorkerAnswer:
+    """Run a task; errors become answers."""
     worker = here()
     try:
-        check_terms(terms)
         return WorkerAnswer(worker, "done", work())
     except LackingError as error:
         return WorkerAnswer(worker, "lacks", error.digests)
@@ -154,25 +176,9 @@ def answered(terms: Terms, work: Callable[[], object]) -> WorkerAnswer:
         return error_answer(worker, cache_failure(error))
 
 
-def check_terms(terms: Terms) -> None:
-    """Raise InputError for a client of another release, whose results would differ."""
-    version, nvcc = terms
-    if version != policygen.__version__:
-        raise InputError(f"has policygen {policygen.__version__}, and not {version}", SAME)
-    nvcc_version = find_toolchain().version
-    if nvcc_version != nvcc:
-        raise InputError(f"has nvcc {nvcc_version}, and not {nvcc}", SAME)
-
-
 def keep_part(name: str, sender: str, start: int, part: bytes, size: int) -> WorkerAnswer:
     """Store a part of a content that tasks need."""
-    try:
-        store().keep(name, sender, start, part, size)
-        return WorkerAnswer(here(), "done")
-    except InputError as error:
-        return error_answer(here(), error)
-    except OSError as error:
-        return error_answer(here(), cache_failure(error))
+    return _outcome(lambda: store().keep(name, sender, start, part, size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +208,6 @@ IDLE = 300.0
 """Seconds without a request after which a GPU is given back."""
 PROCESS = token_hex(8)
 """Identifies this process; a restarted worker has lost its state."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +237,11 @@ class WorkersGpu:
         """Lend the GPU to a search; raise BusyGpuError if another one has it."""
         with self.guard:
             if ask.process not in {"", PROCESS}:
-                raise LostGpuError("its process was started anew")
+                raise LostGpuError("its process was restarted")
             if self.gpu is not None and self.owner != ask.owner:
                 raise BusyGpuError(
-                    "another search measures on its GPU",
-                    "Wait until it has ended: --wait SECONDS.",
+                    "another search is using its GPU",
+                    "Wait for it: --wait SECONDS.",
                 )
             if self.timer is not None:
                 self.timer.cancel()
@@ -292,27 +297,18 @@ def _own_gpu() -> WorkersGpu:
 
 
 def see_gpu(terms: Terms) -> WorkerAnswer:
-    """Return the GPU of this worker."""
-    return answered(terms, lambda: SeenByWorker(find_gpu(), PROCESS))
+    """Return the GPU of this worker, which no search need hold, and the worker's process."""
+    return answered(terms, lambda: (find_gpu(), PROCESS))
 
 
 def hold_gpu(terms: Terms, ask: GpuAsk) -> WorkerAnswer:
-    """Hold the GPU for a search."""
-    return _use_gpu(terms, ask, (), lambda gpu, _: HeldByWorker(gpu.controller.facts, PROCESS))
+    """Hold the GPU for a search; return its facts and the process, which a restart changes."""
+    return _use_gpu(terms, ask, (), lambda gpu, _: (gpu.controller.facts, PROCESS))
 
 
-def look_at_base(terms: Terms, ask: GpuAsk, cases: Sequence[BaseCase], seed: int) -> WorkerAnswer:
+def look_at_base(terms: Terms, ask: GpuAsk, points: Sequence[RungPoint], seed: int) -> WorkerAnswer:
     """Run only the baseline on runtime workloads, in a fresh process."""
-    needed = [name for case, base in cases for name in (case.inputs, base.library)]
-
-    def work(gpu: LocalGpu, contents: WorkerStore) -> object:
-        local_cases = [
-            (replace(case, inputs=str(contents.path(case.inputs))), _localized(contents, base))
-            for case, base in cases
-        ]
-        return gpu.look(local_cases, seed)
-
-    return _use_gpu(terms, ask, needed, work)
+    return _use_gpu(terms, ask, points, lambda gpu, local: gpu.look(local, seed))
 
 
 def measure_point(
@@ -323,19 +319,7 @@ def measure_point(
     fresh: bool,  # noqa: FBT001  task arguments are positional
 ) -> WorkerAnswer:
     """Check and measure variants on one runtime workload, optionally in a fresh process."""
-    functions = point.functions.values()
-    needed = [point.case.inputs, point.base.library, *(function.library for function in functions)]
-
-    def work(gpu: LocalGpu, contents: WorkerStore) -> object:
-        local_point = RungPoint(
-            replace(point.case, inputs=str(contents.path(point.case.inputs))),
-            _localized(contents, point.base),
-            {label: _localized(contents, function) for label, function in point.functions.items()},
-            point.rounds,
-        )
-        return gpu.point(local_point, seed, fresh=fresh)
-
-    return _use_gpu(terms, ask, needed, work)
+    return _use_gpu(terms, ask, [point], lambda gpu, local: gpu.point(local[0], seed, fresh=fresh))
 
 
 def give_back(terms: Terms, owner: str) -> WorkerAnswer:
@@ -352,38 +336,24 @@ def give_back(terms: Terms, owner: str) -> WorkerAnswer:
 def _use_gpu(
     terms: Terms,
     ask: GpuAsk,
-    needed: Sequence[str],
-    work: Callable[[LocalGpu, WorkerStore], object],
+    points: Sequence[RungPoint],
+    work: Callable[[LocalGpu, Sequence[RungPoint]], object],
 ) -> WorkerAnswer:
+    """Run a task on the GPU with the points' objects, which were sent by digest."""
+
     def use() -> object:
-        contents = store()
-        contents.need([ask.runner, *needed])
+        contents, digests = store(), [ask.runner]
+
+        def local_path(name: str) -> str:
+            digests.append(name)
+            return str(contents.path(name))
+
+        local_points = [point.relocated(local_path) for point in points]
+        contents.need(digests)
         with _own_gpu().used(ask) as gpu:
-            return work(gpu, contents)
+            return work(gpu, local_points)
 
     return answered(terms, use)
-
-
-def _localized(contents: WorkerStore, function: VariantFunction) -> VariantFunction:
-    """Return the function with the local path of its object."""
-    return replace(function, library=str(contents.path(function.library)))
-
-
-@dataclass(frozen=True, slots=True)
-class HeldByWorker:
-    """A GPU that a worker holds for a search."""
-
-    facts: GpuFacts
-    process: str
-    """Process of the worker; it changes with a restart."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeenByWorker:
-    """The GPU of a worker that no search holds yet."""
-
-    gpu: ListedGpu
-    process: str
 
 
 # Answers to clients
@@ -391,20 +361,14 @@ class SeenByWorker:
 
 def error_answer(worker: str, error: PolicygenError) -> WorkerAnswer:
     """Convert an error into an answer."""
+    kind = next((kind for kind, type_ in ERRORS.items() if isinstance(error, type_)), "failed")
     if isinstance(error, ProcessError):
-        kind: AnswerKind = "refused" if isinstance(error, RefusedError) else "killed"
-        details = (error.stderr, error.remedy, error.status)
-        return WorkerAnswer(worker, kind, None, *details)
+        return WorkerAnswer(worker, kind, None, error.stderr, error.remedy, error.status)
     if isinstance(error, InputError):
-        kind = "failed"
-        if isinstance(error, BusyGpuError):
-            kind = "busy"
-        elif isinstance(error, LostGpuError):
-            kind = "lost"
         return WorkerAnswer(worker, kind, None, error.message, error.remedy)
     if isinstance(error, MissingToolError):
-        return WorkerAnswer(worker, "missing", None, error.tool, error.remedy)
-    return WorkerAnswer(worker, "failed", None, error.in_line)
+        return WorkerAnswer(worker, kind, None, error.tool, error.remedy)
+    return WorkerAnswer(worker, kind, None, error.in_line)
 
 
 LARGEST = 512 << 20
@@ -460,17 +424,18 @@ def _target(root: Path, path: Path, folder: Path) -> Path:
         return path
     if not target.is_relative_to(root) or folder.resolve().is_relative_to(target):
         raise InputError(
-            f"{visible(str(path))} is a link to {visible(str(target))}, which is no file of its"
-            " tree: it is not sent to other machines",
-            "Replace the link by what it points to.",
+            f"{visible(str(path))} is a link to {visible(str(target))}, which is outside of its"
+            " tree, and is not sent to other machines",
+            "Replace the link with the file that it points to.",
         )
     return target
 
 
 def _too_large(folder: Path, most: int) -> InputError:
     return InputError(
-        f"{visible(str(folder))} has more than {most >> 20} MiB, and is not sent to other machines",
-        "Name a tree that has CUB's headers alone with --cub: policygen headers fetch VERSION.",
+        f"{visible(str(folder))} has more than {most >> 20} MiB and is not sent to other machines",
+        "Name a tree that contains only CUB's headers with --cub, for example one from: policygen"
+        " headers fetch VERSION",
     )
 
 
@@ -479,14 +444,14 @@ def unpack(data: bytes, target: Path) -> None:
     reader = zlib.decompressobj()
     archive_bytes = reader.decompress(data, 2 * LARGEST)
     if reader.unconsumed_tail or not reader.eof:
-        raise InputError("an archive of headers is cut, or too large")
+        raise InputError("an archive of headers is truncated or too large")
     target.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(archive_bytes), mode="r:") as archive:
         remaining = len(archive_bytes)
         for member in archive:
             path = target.joinpath(*_parts(member))
             if (remaining := remaining - member.size) < 0:  # two members may share their bytes
-                raise InputError("an archive of headers says more than it holds")
+                raise InputError("an archive of headers is shorter than it declares")
             path.parent.mkdir(parents=True, exist_ok=True)
             content = archive.extractfile(member)
             assert content is not None
@@ -499,5 +464,5 @@ def _parts(member: tarfile.TarInfo) -> tuple[str, ...]:
     is_inside = parts and ".." not in parts and not member.name.startswith("/")
     is_plain_file = member.isreg() and not member.issparse()
     if not (is_plain_file and is_inside and "\0" not in member.name):
-        raise InputError(f"an archive of headers holds {visible(member.name)}, which is no file")
+        raise InputError(f"an archive of headers holds {visible(member.name)}, which is not a file")
     return parts

@@ -1,15 +1,19 @@
 """Compiles variants in parallel, many per unit; a variant that fails to compile fails alone."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Protocol, TypeVar
 
 from policygen.cache import digest
-from policygen.errors import PolicygenError, ProcessError
+from policygen.errors import InputError, PolicygenError, ProcessError
 from policygen.gpu.device import VariantFunction
 from policygen.gpu.units import FUNCTION
 from policygen.model.arch import arch_number
@@ -50,11 +54,8 @@ OWN = Candidate(BASE)
 """What CUB selects by default."""
 
 
-class Renders(Protocol):
-    """Renders a unit."""
-
-    def __call__(self, candidates: Sequence[Candidate], /) -> str:
-        """Return a unit with a function for each candidate, starting with `policygen_run_0`."""
+Renders = Callable[[Sequence[Candidate]], str]
+"""Returns a unit with a function for each candidate, starting with `policygen_run_0`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,27 @@ class WorkloadToCompile:
     """Candidates without the baseline, which is compiled along with them."""
     alone: bool = False
     """Whether a unit holds at most one candidate."""
+    own: Path | None = None
+    """The user's file that describes it."""
+
+    def source(self, batch: Sequence[Candidate]) -> "ObjectSource":
+        """Return the source of a unit; an empty batch means the inputs."""
+        text = self.render(batch) if batch else self.inputs
+        overlay = batch[0].includes if batch else ()
+        return ObjectSource(text, (*overlay, *self.includes), self.arch)
+
+    def parts(
+        self, candidates: Sequence[Candidate]
+    ) -> tuple[list[Candidate], list[list[Candidate]]]:
+        """Return the candidates that share units, and units of those with changed headers."""
+        shared = [candidate for candidate in candidates if not (candidate.includes or self.alone)]
+        return shared, [[each] for each in candidates if each.includes or self.alone]
+
+    def error(self, error: ProcessError) -> ProcessError:
+        """Return an error of the compiler, in the user's file if that is at fault."""
+        if self.own is not None and isinstance(error, RefusedError):
+            return error.in_own_file(self.own)
+        return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,27 +146,28 @@ def compile_workloads(
     """
     if not workloads:
         return []
-    count = workers_of(slots, MEMORY)
-    with threads(count) as executor:
-        return _Run(executor, compiler, runner, [_State(workload) for workload in workloads]).all(
-            count, progress
-        )
+    run = _Run([_State(workload, compiler, is_run=True) for workload in workloads], progress)
+    made = run.all(compiler, slots, ObjectSource(runner, (), workloads[0].arch))
+    return [
+        state.problem or CompiledWorkload(state.inputs, made, state.functions, state.failures)
+        for state in run.states
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """Source of one object: variants of a workload, its inputs, or the runner."""
+def failing_variants(
+    workloads: Sequence[WorkloadToCompile],
+    compiler: MakesObjects,
+    *,
+    slots: int | None = None,
+    progress: Progress | None = None,
+) -> list[Mapping[str, str] | PolicygenError]:
+    """Compile all variants of workloads, but nothing that only a run needs.
 
-    state: "_State | None"
-    candidates: tuple[Candidate, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name that the progress shows during compilation."""
-        if not self.candidates:
-            return f"the inputs of {self.state.workload.name}" if self.state else "the runner"
-        first, *remaining = (candidate.label for candidate in self.candidates)
-        return f"{first} and {len(remaining)} more" if remaining else first
+    Returns the compiler's messages by variant, or an error for a workload that fails.
+    """
+    run = _Run([_State(workload, compiler, is_run=False) for workload in workloads], progress)
+    run.all(compiler, slots, None)
+    return [state.problem or state.failures for state in run.states]
 
 
 @dataclass(slots=True)
@@ -152,165 +175,178 @@ class _State:
     """Compilation state of a workload."""
 
     workload: WorkloadToCompile
-    inputs: Path | None = None
+    compiler: MakesObjects
+    is_run: bool
+    """Whether it will run, which needs its inputs and the baseline."""
+    inputs: Path = Path()
     problem: PolicygenError | None = None
     """Error that no variant caused."""
     places: dict[str, VariantFunction] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    parked: list[tuple[_Unit, ProcessError]] = field(default_factory=list)
-    """Units that failed before it was known whether the baseline compiles."""
+    lock: Lock = field(default_factory=Lock)
+    """Held while the baseline compiles, which tells whether variants are at fault."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The variants to compile, the baseline first if it is compiled whatever happens."""
+        labels = [candidate.label for candidate in self.workload.candidates]
+        return (BASE, *labels) if self.is_run or not labels else tuple(labels)
 
     @property
     def done(self) -> int:
         """Number of variants whose outcome is known."""
-        total = len(self.workload.candidates) + 1
-        return total if self.problem else len(self.places) + len(self.failed)
+        outcomes = {**self.places, **self.failed}
+        return len(self.labels) if self.problem else sum(label in outcomes for label in self.labels)
 
-    def units(self, size: int) -> Iterator[_Unit]:
-        """Yield inputs and variants, the baseline in the first batch; changed headers are alone."""
-        yield _Unit(self)
-        candidates = self.workload.candidates
-        alone = [candidate for candidate in candidates if candidate.includes or self.workload.alone]
-        shared = [
-            OWN,
-            *(
-                candidate
-                for candidate in candidates
-                if not (candidate.includes or self.workload.alone)
-            ),
-        ]
-        batches_in_order = [*batches(shared, size), *batches(alone, 1)]
-        yield from (_Unit(self, tuple(batch)) for batch in batches_in_order)
+    @property
+    def functions(self) -> tuple[VariantFunction, ...]:
+        """The functions, baseline first."""
+        return tuple(self.places[label] for label in self.labels if label in self.places)
 
-    def source(self, batch: Sequence[Candidate]) -> ObjectSource:
-        """Return the source of a unit; an empty batch means the inputs."""
-        workload = self.workload
-        text = workload.render(batch) if batch else workload.inputs
-        overlay = batch[0].includes if batch else ()
-        return ObjectSource(text, (*overlay, *workload.includes), workload.arch)
+    @property
+    def failures(self) -> dict[str, str]:
+        """The compiler's messages by variant, in order."""
+        return {label: self.failed[label] for label in self.labels if label in self.failed}
+
+    def steps(self, size: int) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Yield what is compiled, with names: inputs, the baseline, and units of variants."""
+        if self.is_run:
+            yield f"the inputs of {self.workload.name}", self._compile_inputs
+        if BASE in self.labels:
+            yield BASE, self._compile_base
+        shared, alone = self.workload.parts(self.workload.candidates)
+        for part in [*batches(shared, size), *alone]:
+            others = f" and {len(part) - 1} more" if len(part) > 1 else ""
+            yield f"{part[0].label}{others}", partial(self._compile_variants, part)
+
+    def _compile_inputs(self) -> None:
+        try:
+            self.inputs = self.compiler.make(self.workload.source(()))
+        except ProcessError as error:
+            self.problem = self.workload.error(error)
+
+    def _compile_base(self) -> None:
+        with self.lock:
+            if BASE not in self.places and not self.problem:
+                try:
+                    path = self.compiler.make(self.workload.source((OWN,)))
+                except ProcessError as error:  # a broken header: no variant's fault
+                    self.problem = self.workload.error(error)
+                else:
+                    self.places |= _functions((OWN,), path)
+
+    def _compile_variants(self, part: Sequence[Candidate]) -> None:
+        def check_base() -> bool:
+            self._compile_base()
+            return self.problem is None
+
+        if not self.problem:
+            functions, failed = compile_unit(self.workload, self.compiler, part, check_base)
+            self.places |= functions
+            self.failed |= failed
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
     """Compilation of all units."""
 
-    executor: Executor
-    compiler: MakesObjects
-    runner: str
-    states: list[_State]
-    runs: "dict[Future[Path], _Unit]" = field(default_factory=dict)
-    made: Path | None = None
-    """The runner."""
+    states: Sequence[_State]
+    progress: Progress | None
 
-    def all(self, slots: int, progress: Progress | None) -> list[CompiledWorkload | PolicygenError]:
-        """Compile until no unit is left."""
-        total = sum(len(state.workload.candidates) + 1 for state in self.states)
-        size = unit_size(total, slots)
-        self._submit(_Unit(None))
-        for state in self.states:
-            for unit in state.units(size):
-                self._submit(unit)
-        with stopping(lambda: self._progress_text(total)):
-            while self.runs:
-                self._report(progress, total)
-                ended, _ = wait(self.runs, TICK if progress else None, FIRST_COMPLETED)
-                for future in ended:
-                    self._finish(future, self.runs.pop(future))
-            self._report(progress, total)
-        return [self._result(state) for state in self.states]
+    def all(self, compiler: MakesObjects, slots: int | None, runner: ObjectSource | None) -> Path:
+        """Compile everything; return the runner, if there is one."""
+        count = workers_of(slots, MEMORY)
+        size = unit_size(self._total, count)
+        running: dict[Future[None], str] = {}
+        self._report([])
+        with threads(count) as executor:
+            made = None if runner is None else executor.submit(compiler.make, runner)
+            for state in self.states:
+                running |= {executor.submit(step): name for name, step in state.steps(size)}
+            with stopping(self._progress_text), cache_failures():
+                while running:
+                    self._report([name for future, name in running.items() if future.running()])
+                    ended, _ = wait(running, TICK if self.progress else None, FIRST_COMPLETED)
+                    for future in ended:
+                        del running[future]
+                        future.result()
+                self._report([])
+                return Path() if made is None else made.result()
 
-    def _submit(self, unit: _Unit) -> None:
-        if unit.state is None:
-            arch = self.states[0].workload.arch
-            source = ObjectSource(self.runner, (), arch)
-        elif unit.state.problem:
-            return
-        else:
-            source = unit.state.source(unit.candidates)
-        self.runs[self.executor.submit(self.compiler.make, source)] = unit
-
-    def _finish(self, future: "Future[Path]", unit: _Unit) -> None:
-        try:
-            path = future.result()
-        except ProcessError as error:
-            if unit.state is None:
-                raise
-            self._handle_refusal(unit.state, unit, error)
-        except OSError as error:
-            raise cache_failure(error) from error
-        else:
-            self._store(unit, path)
-
-    def _store(self, unit: _Unit, path: Path) -> None:
-        state = unit.state
-        if state is None:
-            self.made = path
-        elif not unit.candidates:
-            state.inputs = path
-        else:
-            for index, candidate in enumerate(unit.candidates):
-                function = FUNCTION.format(index)
-                state.places[candidate.label] = VariantFunction(
-                    candidate.label, str(path), function
-                )
-            if OWN in unit.candidates:
-                self._divide_parked(state)
-
-    def _divide_parked(self, state: _State) -> None:
-        """The baseline compiles, so the variants of the parked units are at fault."""
-        parked, state.parked = state.parked, []
-        for unit, error in parked:
-            self._divide(state, unit, error)
-
-    def _handle_refusal(self, state: _State, unit: _Unit, error: ProcessError) -> None:
-        if not unit.candidates or unit.candidates == (OWN,):
-            state.problem = error  # a broken header, or too little memory: no variant's fault
-        elif BASE in state.places:
-            self._divide(state, unit, error)
-        else:
-            state.parked.append((unit, error))
-            if OWN in unit.candidates:
-                self._submit(_Unit(state, (OWN,)))
-
-    def _divide(self, state: _State, unit: _Unit, error: ProcessError) -> None:
-        """Compile the other variants again; a variant that fails alone is reported."""
-        culprits = named_culprits(error)
-        if len(unit.candidates) == 1:
-            culprits = {0: reason(error)}
-        state.failed |= {
-            unit.candidates[index].label: message for index, message in culprits.items()
-        }
-        remaining = [
-            candidate
-            for index, candidate in enumerate(unit.candidates)
-            if index not in culprits and candidate is not OWN
-        ]
-        parts = [remaining] if culprits or len(remaining) == 1 else halves(remaining)
-        for part in filter(None, parts):
-            self._submit(_Unit(state, tuple(part)))
-
-    def _report(self, progress: Progress | None, total: int) -> None:
-        if progress:
-            running = tuple(unit.name for future, unit in self.runs.items() if future.running())
-            progress(HowFar(PHASE, self._done, total, running))
+    @property
+    def _total(self) -> int:
+        return sum(len(state.labels) for state in self.states)
 
     @property
     def _done(self) -> int:
         return sum(state.done for state in self.states)
 
-    def _progress_text(self, total: int) -> str:
-        progress_text = f"{self._done:,} of {total:,} variants are compiled and kept"
-        return f"{progress_text}: the same command goes on there."
+    def _report(self, names: Sequence[str]) -> None:
+        if self.progress:
+            self.progress(HowFar(PHASE, self._done, self._total, tuple(names)))
 
-    def _result(self, state: _State) -> CompiledWorkload | PolicygenError:
-        if state.problem:
-            return state.problem
-        assert self.made is not None
-        assert state.inputs is not None
-        order = [BASE, *(candidate.label for candidate in state.workload.candidates)]
-        functions = tuple(state.places[label] for label in order if label in state.places)
-        failed = {label: state.failed[label] for label in order if label in state.failed}
-        return CompiledWorkload(state.inputs, self.made, functions, failed)
+    def _progress_text(self) -> str:
+        progress_text = f"{self._done:,} of {self._total:,} variants are compiled and kept"
+        return f"{progress_text}; the same command resumes there."
+
+
+@contextmanager
+def cache_failures() -> Iterator[None]:
+    """Report a cache that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise cache_failure(error) from error
+
+
+def _functions(batch: Sequence[Candidate], path: Path) -> dict[str, VariantFunction]:
+    """Return the functions of a compiled unit by label."""
+    return {
+        candidate.label: VariantFunction(candidate.label, str(path), FUNCTION.format(index))
+        for index, candidate in enumerate(batch)
+    }
+
+
+def without_culprits(
+    batch: Sequence[Candidate], error: ProcessError
+) -> tuple[dict[str, str], list[Sequence[Candidate]]]:
+    """Return the messages of variants that the compiler rejects, and the parts to compile again.
+
+    If it names none, the unit is halved; a variant that fails alone is at fault.
+    """
+    culprits = {0: reason(error)} if len(batch) == 1 else named_culprits(error)
+    remaining = [candidate for index, candidate in enumerate(batch) if index not in culprits]
+    parts = [remaining] if culprits or len(remaining) == 1 else halves(remaining)
+    failed = {batch[index].label: message for index, message in culprits.items()}
+    return failed, [part for part in parts if part]
+
+
+def compile_unit(
+    workload: WorkloadToCompile,
+    compiler: MakesObjects,
+    candidates: Sequence[Candidate],
+    is_base_fine: Callable[[], bool] = lambda: True,
+) -> tuple[dict[str, VariantFunction], dict[str, str]]:
+    """Compile variants without the baseline; return functions, and the messages of those that fail.
+
+    The calling thread compiles one unit after another. Where the baseline does not compile either,
+    no variant is at fault, and nothing is divided.
+    """
+    functions: dict[str, VariantFunction] = {}
+    failed: dict[str, str] = {}
+    shared, alone = workload.parts(candidates)
+    parts: list[Sequence[Candidate]] = [*filter(None, [shared]), *alone]
+    while parts:
+        part = parts.pop()
+        try:
+            functions |= _functions(part, compiler.make(workload.source(part)))
+        except ProcessError as error:
+            if not is_base_fine():
+                break
+            messages, remaining = without_culprits(part, workload.error(error))
+            failed |= messages
+            parts += remaining
+    return functions, failed
 
 
 MOST = 64
@@ -346,6 +382,8 @@ def halves(items: Sequence[One]) -> list[Sequence[One]]:
 
 
 KIND = "objects"
+LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
+"""Folders of libraries below a root."""
 FLAGS = (
     "-std=c++17",
     "-O3",
@@ -370,14 +408,16 @@ _LIMIT = "uses too much"
 # Object files
 
 
+def library_in(root: Path, pattern: str) -> Path | None:
+    """Find a library below a root of a toolkit or a wheel."""
+    files = (path for folder in LIBRARIES for path in sorted((root / folder).glob(pattern)))
+    return next(filter(Path.is_file, files), None)
+
+
 def runtime_of(toolchain: Toolchain) -> Path | None:
     """Find the CUDA runtime as a shared library; wheels have it only with a version suffix."""
-    folders = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib")
-    for root in toolchain.roots:
-        for folder in folders:
-            if libraries := sorted((Path(root) / folder).glob("libcudart.so.*")):
-                return libraries[0]
-    return None
+    libraries = (library_in(Path(root), "libcudart.so.*") for root in toolchain.roots)
+    return next(filter(None, libraries), None)
 
 
 def runtime_flags(toolchain: Toolchain) -> list[str]:
@@ -470,3 +510,20 @@ def named_culprits(error: ProcessError) -> dict[int, str]:
         for kernel, message in _PTXAS.findall(error.stderr)
         if (selector := _SELECTOR.search(kernel))
     }
+
+
+def check_compiles(toolchain: Toolchain, arch: str) -> None:
+    """Raises an error if the compiler does not support an architecture."""
+    if arch not in toolchain.archs:
+        archs = ", ".join(toolchain.archs)
+        raise InputError(
+            f"nvcc {toolchain.version} does not compile for {arch}", f"It supports: {archs}"
+        )
+
+
+def work_folder() -> "TemporaryDirectory[str]":
+    """Creates a temporary folder for objects.
+
+    Cleanup errors are ignored because a process that loaded the objects may still be exiting.
+    """
+    return TemporaryDirectory(prefix="policygen-", ignore_cleanup_errors=True)

@@ -38,36 +38,14 @@ from policygen.process import module
 
 AT_ONCE = 64
 """Maximum number of runs per request; the clocks are checked after each request."""
+WARM_SECONDS, IDLE = 0.1, 1.0
+"""After a pause of `IDLE` seconds, the baseline runs for a while to let the clocks ramp up."""
 
 
 def worker_command(index: int, runner: Path, runtime: Path | None) -> tuple[str, ...]:
     """Return the command that starts the worker of GPU `index` with a runner and a CUDA runtime."""
     paths = (str(runner.absolute()), "" if runtime is None else str(runtime.absolute()))
     return (*module("policygen.gpu.worker"), str(index), *paths)
-
-
-@contextmanager
-def controlling(
-    command: Sequence[str],
-    *,
-    limits: Limits | None = None,
-    watch: Watch | None = None,
-    more: Mapping[str, str] | None = None,
-    patience: float = 0.0,
-    locks: Path | None = None,
-    held: bool = False,
-) -> Iterator["Controller"]:
-    """Start a worker and hold its GPU for the block; `patience` is how long to wait for a busy GPU.
-
-    `more` is added to the worker's environment. `held` means that this process already holds the
-    GPU.
-    """
-    workers = Workers(command, more or {}, limits or Limits())
-    try:
-        with nullcontext() if held else gpu_lock(workers.facts.uuid, SESSION, patience, locks):
-            yield Controller(workers, watch or Watch())
-    finally:
-        workers.close()
 
 
 @dataclass(slots=True)
@@ -79,7 +57,7 @@ class Opened:
     verdicts: dict[VariantFunction, Failure | None] = field(default_factory=dict)
     """Failure of each checked variant, or None if its results match the baseline."""
     launches: dict[str, Launch] = field(default_factory=dict)
-    """Launch configurations of the variants' own kernels, by label."""
+    """Launch configurations of own kernels, by label, with the baseline's."""
     suspects: set[VariantFunction] = field(default_factory=set)
     """Variants that ran when the process was killed from outside; the second time they fail."""
     slowest: dict[str, float] = field(default_factory=dict)
@@ -94,6 +72,16 @@ class Opened:
     def forget(self) -> None:
         """Reset the state that belongs to one process."""
         self.made = self.referenced = self.warm = False
+
+    def keep_launch(self, function: VariantFunction, message: WorkerMessage) -> None:
+        """Keep the launch configuration that comes with a right answer of an own kernel."""
+        if "launch" in message:
+            self.launches[function.variant] = Launch(**message["launch"])
+
+    def failed(self, variants: Sequence[VariantFunction]) -> dict[str, Failure]:
+        """Return the failures of variants by label."""
+        verdicts = ((function.variant, self.verdicts.get(function)) for function in variants)
+        return {label: failure for label, failure in verdicts if failure is not None}
 
 
 Take = Callable[[VariantFunction, WorkerMessage], None]
@@ -129,18 +117,24 @@ class _Task:
         self.current, self.started = function, time.monotonic()
 
 
-class Workers:
-    """The worker process of a GPU and its successors."""
+class Controller:
+    """Interface to one GPU, with one runtime workload open at a time."""
 
-    def __init__(self, command: Sequence[str], more: Mapping[str, str], limits: Limits) -> None:
-        """Start the first worker."""
-        self._command, self._more, self._limits = command, more, limits
+    def __init__(
+        self, command: Sequence[str], more: Mapping[str, str], limits: Limits, watch: Watch
+    ) -> None:
+        """Start the first worker process."""
+        self._command, self._more, self._limits, self._watch = command, more, limits, watch
         self._line = WorkerLine(command, more)
-        self._troubles = 0
-        self.restarts = 0
-        self.opened: Opened | None = None
-        self.elapsed: defaultdict[str, float] = defaultdict(float)
+        self._opened: Opened | None = None
+        self._kept: dict[tuple[RuntimeCase, VariantFunction], Opened] = {}
+        """Runtime workloads that were open before, with their verdicts."""
+        self._elapsed: defaultdict[str, float] = defaultdict(float)
         """Seconds by label since the last clear."""
+        self._troubles = self._requested_restarts = self._fastest = 0
+        self._idle_since = 0.0
+        self.restarts = 0
+        """Number of processes started after the first one."""
         try:
             self.facts = self._first_facts()
         except GoneError as error:
@@ -149,6 +143,184 @@ class Workers:
         except BaseException:
             self.close()
             raise
+
+    def close(self) -> None:
+        """End the process."""
+        self._line.close()
+
+    @property
+    def ended(self) -> int:
+        """Number of processes that crashed, hung, or became unusable."""
+        return self.restarts - self._requested_restarts
+
+    def open(self, case: RuntimeCase, base: VariantFunction) -> str | None:
+        """Create the inputs and the baseline results; return the reason on failure.
+
+        The process may have them from before. Verdicts about variants are kept.
+        """
+        opened = self._kept.setdefault((case, base), Opened(case, base))
+        self._opened = None
+        while True:
+            try:
+                problem = self._make(opened) or (
+                    None if opened.referenced else self._reference(opened)
+                )
+            except GoneError as error:
+                self._trouble(error.words)
+                self._another()
+            else:
+                self._opened = opened if problem is None else None
+                return problem
+
+    def open_checked(self, case: RuntimeCase, base: VariantFunction) -> str | None:
+        """Open a runtime workload anew; return a reason also if base differs from itself."""
+        self._kept.pop((case, base), None)
+        if (problem := self.open(case, base)) is not None:
+            return problem
+        if (failure := self.check([base]).failed.get(base.variant)) is None:
+            return None
+        differs = failure.kind == "wrong"
+        return f"base differs from itself: {failure.reason}" if differs else failure.reason
+
+    def check(self, variants: Sequence[VariantFunction]) -> Checked:
+        """Compare results with the baseline; a variant is checked once."""
+        opened = self._begin()
+        self._check(opened, variants)
+        failed = opened.failed(variants)
+        correct = [function.variant for function in variants if function.variant not in failed]
+        return Checked(tuple(correct), failed, dict(self._elapsed))
+
+    def rounds(
+        self, variants: Sequence[VariantFunction], count: int, seed: int, *, checks: bool = True
+    ) -> Rounds:
+        """Measure rounds of the baseline and the variants; those that `checks` finds wrong are not.
+
+        Without variants only the baseline is measured.
+        """
+        opened = self._begin()
+        variants = [function for function in variants if function != opened.base]
+        if checks:
+            self._check(opened, variants)
+        samples: dict[VariantFunction, list[float]] = {opened.base: []}
+        repeated, throttled = self._sample(opened, variants, count, seed, samples)
+        failed = opened.failed(variants)
+        samples_by_label = {
+            function.variant: tuple(seconds)
+            for function, seconds in samples.items()
+            if function.variant not in failed
+        }
+        return Rounds(samples_by_label, failed, dict(self._elapsed), repeated, throttled)
+
+    def _sample(
+        self,
+        opened: Opened,
+        variants: Sequence[VariantFunction],
+        count: int,
+        seed: int,
+        samples: dict[VariantFunction, list[float]],
+    ) -> tuple[int, int]:
+        """Add the samples of rounds; return how many were repeated and how many are throttled."""
+        self._warm(opened)
+        repeated = throttled = 0
+        repeats_left = self._watch.repeats + self._watch.share * count * len(variants) / AT_ONCE
+        for number in range(count):
+            correct = [function for function in variants if opened.verdicts.get(function) is None]
+            for chunk in _chunks(round_order(opened.base, correct, number, seed)):
+                taken, repeats, is_slow = self._chunk(
+                    opened, chunk, min(int(repeats_left), self._watch.repeats)
+                )
+                repeats_left -= repeats
+                repeated += repeats * len(taken)
+                throttled += is_slow * len(taken)
+                for function, seconds in taken:
+                    samples.setdefault(function, []).append(seconds)
+        return repeated, throttled
+
+    @property
+    def launches(self) -> Mapping[str, Launch]:
+        """Launch configurations of own kernels that were checked on the open runtime workload."""
+        return {} if self._opened is None else self._opened.launches
+
+    def bandwidth(self) -> float | None:
+        """Measured copy bandwidth in bytes per second; None if it cannot be measured."""
+        bandwidth: float | None = None
+        try:
+            for message in self._line.answers(lambda: self._limits.first, {"do": "bandwidth"}):
+                if "bandwidth" in message:
+                    bandwidth = float(message["bandwidth"])
+        except GoneError as error:
+            self._trouble(error.words)
+            self._another()
+            return None
+        return bandwidth
+
+    def restart(self) -> None:
+        """Start a fresh process, reopening the workload and keeping all verdicts."""
+        self._requested_restarts += 1
+        self._another()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """End the process for the block so that another process of this session can use the GPU."""
+        self.close()
+        try:
+            yield
+        finally:
+            self.restart()
+
+    def _begin(self) -> Opened:
+        if self._opened is None:
+            raise ValueError("no runtime workload is open")
+        self._elapsed.clear()
+        return self._opened
+
+    def _check(self, opened: Opened, variants: Sequence[VariantFunction]) -> None:
+        verdicts = opened.verdicts
+
+        def on_answer(function: VariantFunction, message: WorkerMessage) -> None:
+            verdicts[function] = (
+                Failure("wrong", str(message["words"])) if "wrong" in message else None
+            )
+            opened.keep_launch(function, message)
+
+        for chunk in _chunks([function for function in variants if function not in verdicts]):
+            self._work(opened, "check", chunk, on_answer)
+
+    def _warm(self, opened: Opened) -> None:
+        """Run the baseline in a new process, or after a pause, so that the clocks ramp up."""
+        if not opened.warm or time.monotonic() - self._idle_since > IDLE:
+            seconds = opened.slowest.get("reference", 0.0)
+            most = self._watch.warm if seconds <= 0 else math.ceil(WARM_SECONDS / seconds)
+            runs = [opened.base] * max(2, min(self._watch.warm, most))
+            self._is_slow(self._work(opened, "sample", runs, nothing))
+            opened.warm = True
+
+    def _chunk(
+        self, opened: Opened, order: Sequence[VariantFunction], most_repeats: int
+    ) -> tuple[list[tuple[VariantFunction, float]], int, bool]:
+        """Return samples, the number of repeats, and whether the GPU is still throttled."""
+        for repeats in range(most_repeats + 1):
+            taken: list[tuple[VariantFunction, float]] = []
+
+            def on_answer(
+                function: VariantFunction, message: WorkerMessage, samples: list[Any] = taken
+            ) -> None:
+                samples.append((function, float(message["took"])))
+
+            if not self._is_slow(self._work(opened, "sample", order, on_answer)):
+                return taken, repeats, False
+            if repeats < most_repeats:
+                time.sleep(self._watch.pause)
+        return taken, most_repeats, True
+
+    def _is_slow(self, clocks: Clocks | None) -> bool:
+        """Whether the GPU ran below its usual clocks."""
+        if clocks is None:  # no variant was left to run
+            return False
+        self._fastest = max(self._fastest, clocks.sm)
+        return bool(clocks.throttled) or clocks.sm < (1 - self._watch.slower) * self._fastest
+
+    # The worker process and its successors
 
     def _first_facts(self) -> GpuFacts:
         """Read the GPU facts, restarting the process once if it was killed from outside."""
@@ -161,11 +333,7 @@ class Workers:
         self._line = WorkerLine(self._command, self._more)
         return read_facts(self._line, self._limits)
 
-    def close(self) -> None:
-        """End the process."""
-        self._line.close()
-
-    def work(
+    def _work(
         self, opened: Opened, step: str, items: Sequence[VariantFunction], take: Take
     ) -> Clocks | None:
         """Send requests until each item has an answer or has failed."""
@@ -176,26 +344,18 @@ class Workers:
                 self._ask(task)
             except GoneError as error:
                 if task.current is None or task.current == opened.base:
-                    self.trouble(error.words)
+                    self._trouble(error.words)
                 elif error.outside and task.current not in opened.suspects:
                     opened.suspects.add(task.current)
                 else:
                     self._record_failure(task, Failure(error.kind, error.words))
-                self.another()
+                self._another()
+        self._idle_since = time.monotonic()
         return task.clocks
 
-    def bandwidth(self) -> float | None:
-        """Measure the memory copy bandwidth; None if the worker cannot."""
-        self._line.send({"do": "bandwidth"})
-        bandwidth: float | None = None
-        while "done" not in (message := self._line.receive(self._limits.first)):
-            if "bandwidth" in message:
-                bandwidth = float(message["bandwidth"])
-        return bandwidth
-
-    def reference(self, opened: Opened) -> str | None:
+    def _reference(self, opened: Opened) -> str | None:
         """Record the baseline results; return the reason if the baseline is refused."""
-        task = _Task(opened, "reference", [opened.base], nothing)
+        task = _Task(opened, "reference", [opened.base], opened.keep_launch)
         try:
             self._ask(task)
         except _RefusedError as error:
@@ -205,9 +365,9 @@ class Workers:
 
     def _prepare(self, opened: Opened, *, reference: bool) -> None:
         """Make sure that the process has the inputs and, if needed, the baseline results."""
-        problem = None if opened.made else self.make(opened)
+        problem = None if opened.made else self._make(opened)
         if problem is None and reference and not opened.referenced:
-            problem = self.reference(opened)
+            problem = self._reference(opened)
         if problem is not None:
             raise GoneError(problem)
 
@@ -218,8 +378,8 @@ class Workers:
         indexes = {function: index for index, function in enumerate(functions)}
         order = [indexes[function] for function in task.pending]
         fields = [astuple(function) for function in functions]
-        self._line.send({"do": task.step, "functions": fields, "order": order})
-        while "done" not in (message := self._line.receive(self._limit(task))):
+        request = {"do": task.step, "functions": fields, "order": order}
+        for message in self._line.answers(lambda: self._limit(task), request):
             if "at" in message:
                 task.begin(functions[message["at"]])
             elif "clocks" in message:
@@ -242,7 +402,7 @@ class Workers:
             self._troubles = 0
             slowest = task.opened.slowest
             slowest[task.step] = max(seconds, slowest.get(task.step, 0.0))
-        self.elapsed[function.variant] += seconds
+        self._elapsed[function.variant] += seconds
         task.pending.remove(function)
         task.current = None
         task.on_answer(function, message)
@@ -250,7 +410,7 @@ class Workers:
     def _record_failure(self, task: _Task, failure: Failure) -> None:
         """Record that the current variant failed and must not run again."""
         assert task.current is not None
-        self.elapsed[task.current.variant] += time.monotonic() - task.started
+        self._elapsed[task.current.variant] += time.monotonic() - task.started
         task.opened.verdicts[task.current] = failure
         task.current = None
 
@@ -260,30 +420,32 @@ class Workers:
         base_seconds = slowest.get(task.step, slowest.get("reference"))
         return self._limits.seconds(task.current.variant if task.current else None, base_seconds)
 
-    def make(self, opened: Opened) -> str | None:
+    def _make(self, opened: Opened) -> str | None:
         """Let the process create the inputs; return the reason if the benchmark or GPU refuses."""
-        self._line.send({"do": "open", "case": asdict(opened.case)})
         problem: str | None = None
-        while "done" not in (message := self._line.receive(self._limits.first)):
+        request = {"do": "open", "case": asdict(opened.case)}
+        for message in self._line.answers(lambda: self._limits.first, request):
             if (failure := _message_failure(message)) is not None:
                 if message["sticky"]:
                     raise GoneError(failure.reason, failure.kind)
                 problem = failure.reason
             elif not message["open"]:
                 problem = SKIPPED
+            elif not message["kept"]:
+                opened.forget()
         opened.made = problem is None
         return problem
 
-    def another(self) -> None:
+    def _another(self) -> None:
         """Start another process; the open workload is recreated in it on demand."""
-        if self.opened is not None:
-            self.opened.forget()
+        for opened in self._kept.values():
+            opened.forget()
         while True:
             self._line.close()
             try:
                 self._start()
             except GoneError as error:
-                self.trouble(error.words)
+                self._trouble(error.words)
             else:
                 return
 
@@ -291,190 +453,46 @@ class Workers:
         self._line = WorkerLine(self._command, self._more)
         self.restarts += 1
         if (uuid := read_facts(self._line, self._limits).uuid) != self.facts.uuid:
-            raise GoneError(f"another GPU has its number now: {uuid}")
+            raise GoneError(f"a different GPU has its number now: {uuid}")
 
-    def trouble(self, reason: str) -> None:
+    def _trouble(self, reason: str) -> None:
         """Count a failure that no variant caused; raise LostGpuError after too many in a row."""
         self._troubles += 1
         if self._troubles >= self._limits.attempts:
             raise LostGpuError(
-                f"{self.facts.label}: base itself failed {self._troubles} times in a row: {reason}",
-                "What was measured is kept. Look at the GPU with nvidia-smi.",
+                f"{self.facts.label}: base failed {self._troubles} times in a row: {reason}",
+                "All measurements so far are kept. Check the GPU with nvidia-smi.",
             )
 
 
-class Controller:
-    """Interface to one GPU, with one runtime workload open at a time."""
+@contextmanager
+def controlling(
+    command: Sequence[str],
+    *,
+    kind: type[Controller] = Controller,
+    limits: Limits | None = None,
+    watch: Watch | None = None,
+    more: Mapping[str, str] | None = None,
+    patience: float = 0.0,
+    locks: Path | None = None,
+    held: bool = False,
+) -> Iterator[Controller]:
+    """Start a worker and hold its GPU for the block; `patience` is how long to wait for a busy GPU.
 
-    def __init__(self, workers: Workers, watch: Watch) -> None:
-        self.facts = workers.facts
-        self._workers, self._watch = workers, watch
-        self._requested_restarts = 0
-        self._fastest = 0
-
-    @property
-    def restarts(self) -> int:
-        """Number of processes started after the first one."""
-        return self._workers.restarts
-
-    @property
-    def ended(self) -> int:
-        """Number of processes that crashed, hung, or became unusable."""
-        return self.restarts - self._requested_restarts
-
-    def open(
-        self, case: RuntimeCase, base: VariantFunction, *, checking: bool = True
-    ) -> str | None:
-        """Create the inputs and, for checking, the baseline results; return the reason on failure.
-
-        Verdicts about variants on the previously open runtime workload are discarded.
-        """
-        workers, workers.opened = self._workers, None
-        while True:
-            opened = Opened(case, base)
-            try:
-                problem = workers.make(opened)
-                if problem is None and checking:
-                    problem = workers.reference(opened)
-            except GoneError as error:
-                workers.trouble(error.words)
-                workers.another()
-            else:
-                workers.opened = opened if problem is None else None
-                return problem
-
-    def check(self, variants: Sequence[VariantFunction], *, again: bool = False) -> Checked:
-        """Compare results with the baseline; a variant is checked once unless `again` is set."""
-        opened = self._begin()
-        self._check(opened, variants, again=again)
-        failed = failed_of(opened, variants)
-        correct = [function.variant for function in variants if function.variant not in failed]
-        return Checked(tuple(correct), failed, dict(self._workers.elapsed))
-
-    def rounds(self, variants: Sequence[VariantFunction], count: int, seed: int) -> Rounds:
-        """Measure rounds of the baseline and the correct variants, checking unknown variants first.
-
-        Without variants only the baseline is measured.
-        """
-        opened = self._begin()
-        variants = [function for function in variants if function != opened.base]
-        self._check(opened, variants, again=False)
-        self._warm(opened)
-        samples: dict[VariantFunction, list[float]] = {opened.base: []}
-        repeated = throttled = 0
-        repeats_left = self._watch.repeats + self._watch.share * count * len(variants) / AT_ONCE
-        for number in range(count):
-            correct = [function for function in variants if opened.verdicts[function] is None]
-            order = round_order(opened.base, correct, number, seed)
-            for start in range(0, len(order), AT_ONCE):
-                chunk = order[start : start + AT_ONCE]
-                taken, repeats, is_slow = self._chunk(
-                    opened, chunk, min(int(repeats_left), self._watch.repeats)
-                )
-                repeats_left -= repeats
-                repeated += repeats * len(taken)
-                throttled += is_slow * len(taken)
-                for function, seconds in taken:
-                    samples.setdefault(function, []).append(seconds)
-        failed = failed_of(opened, variants)
-        samples_by_label = {
-            function.variant: tuple(seconds_by_round)
-            for function, seconds_by_round in samples.items()
-            if function.variant not in failed
-        }
-        return Rounds(samples_by_label, failed, dict(self._workers.elapsed), repeated, throttled)
-
-    @property
-    def launches(self) -> Mapping[str, Launch]:
-        """Launch configurations of own kernels that were checked on the open runtime workload."""
-        opened = self._workers.opened
-        return {} if opened is None else opened.launches
-
-    def bandwidth(self) -> float | None:
-        """Measured copy bandwidth in bytes per second; None if it cannot be measured."""
-        try:
-            return self._workers.bandwidth()
-        except GoneError as error:
-            self._workers.trouble(error.words)
-            self._workers.another()
-            return None
-
-    def restart(self) -> None:
-        """Start a fresh process, reopening the workload and keeping all verdicts."""
-        self._requested_restarts += 1
-        self._workers.another()
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """End the process for the block so that another process of this session can use the GPU."""
-        self._workers.close()
-        try:
-            yield
-        finally:
-            self.restart()
-
-    def _begin(self) -> Opened:
-        opened = self._workers.opened
-        if opened is None:
-            raise ValueError("no runtime workload is open")
-        self._workers.elapsed.clear()
-        return opened
-
-    def _check(self, opened: Opened, variants: Sequence[VariantFunction], *, again: bool) -> None:
-        verdicts = opened.verdicts
-        pending = [
-            function
-            for function in variants
-            if function not in verdicts or (again and verdicts[function] is None)
-        ]
-
-        def on_answer(function: VariantFunction, message: WorkerMessage) -> None:
-            verdicts[function] = (
-                Failure("wrong", str(message["words"])) if "wrong" in message else None
-            )
-            if "launch" in message:
-                opened.launches[function.variant] = Launch(**message["launch"])
-
-        for start in range(0, len(pending), AT_ONCE):
-            self._workers.work(opened, "check", pending[start : start + AT_ONCE], on_answer)
-
-    def _warm(self, opened: Opened) -> None:
-        """Run the baseline in a new process so that the clocks ramp up."""
-        if not opened.warm:
-            runs = [opened.base] * self._watch.warm
-            self._is_slow(self._workers.work(opened, "sample", runs, nothing))
-            opened.warm = True
-
-    def _chunk(
-        self, opened: Opened, order: Sequence[VariantFunction], most_repeats: int
-    ) -> tuple[list[tuple[VariantFunction, float]], int, bool]:
-        """Return samples, the number of repeats, and whether the GPU is still throttled."""
-        for repeats in range(most_repeats + 1):
-            taken: list[tuple[VariantFunction, float]] = []
-
-            def on_answer(
-                function: VariantFunction, message: WorkerMessage, samples: list[Any] = taken
-            ) -> None:
-                samples.append((function, float(message["took"])))
-
-            if not self._is_slow(self._workers.work(opened, "sample", order, on_answer)):
-                return taken, repeats, False
-            if repeats < most_repeats:
-                time.sleep(self._watch.pause)
-        return taken, most_repeats, True
-
-    def _is_slow(self, clocks: Clocks | None) -> bool:
-        """Whether the GPU ran below its usual clocks."""
-        if clocks is None:  # no variant was left to run
-            return False
-        self._fastest = max(self._fastest, clocks.sm)
-        return bool(clocks.throttled) or clocks.sm < (1 - self._watch.slower) * self._fastest
+    `more` is added to the worker's environment. `held` means that this process already holds the
+    GPU.
+    """
+    controller = kind(command, more or {}, limits or Limits(), watch or Watch())
+    try:
+        with nullcontext() if held else gpu_lock(controller.facts.uuid, SESSION, patience, locks):
+            yield controller
+    finally:
+        controller.close()
 
 
-def failed_of(opened: Opened, variants: Sequence[VariantFunction]) -> dict[str, Failure]:
-    """Return the failures of variants by label."""
-    verdicts = ((function.variant, opened.verdicts.get(function)) for function in variants)
-    return {label: failure for label, failure in verdicts if failure is not None}
+def _chunks(functions: Sequence[VariantFunction]) -> Iterator[Sequence[VariantFunction]]:
+    for start in range(0, len(functions), AT_ONCE):
+        yield functions[start : start + AT_ONCE]
 
 
 SKIPPED = "the benchmark skips it"
@@ -529,7 +547,7 @@ def round_order(base: T, variants: Sequence[T], number: int, seed: int) -> list[
     that drift and neighbor effects cancel out.
     """
     # Seed with text so that the orders of neighboring seeds are unrelated.
-    random = Random(f"{seed}/{number // 2}")  # noqa: S311  an order is no secret
+    random = Random(f"{seed}/{number // 2}")  # noqa: S311  an order is not a secret
     shuffled = list(variants)
     random.shuffle(shuffled)
     parts = bases_among(len(shuffled))

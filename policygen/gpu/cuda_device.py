@@ -1,14 +1,23 @@
-"""A CUDA GPU: units and the runner are loaded as shared objects and called one at a time."""
+"""A CUDA GPU: units and the runner are loaded as shared objects and called one at a time.
+
+NVBench's Python package can run the functions of units, too.
+"""
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from dataclasses import fields
+from importlib import import_module
+from operator import mul
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from policygen.gpu import machine
 from policygen.gpu.device import (
+    MEMORY,
     UNSUPPORTED,
+    AroundPlace,
     Clocks,
     DeviceError,
     GpuFacts,
@@ -16,10 +25,13 @@ from policygen.gpu.device import (
     RuntimeCase,
     VariantFunction,
 )
+from policygen.installation import add
 
 FILLED, COMPARED, MODIFIED, EXACT = 1, 2, 4, 8
 """Buffer flags, as units define them."""
 TEXT = 4096
+KEPT = 0.5
+"""Share of the GPU's memory that the buffers of runtime workloads may take together."""
 
 
 class CudaDevice:
@@ -33,47 +45,65 @@ class CudaDevice:
         self._index = index
         self._libraries: dict[str, ctypes.CDLL] = {}
         self._case: _OpenCase | None = None
+        self._cases: dict[RuntimeCase, _OpenCase] = {}
+        """Runtime workloads whose buffers are kept, the one used last at the end."""
         self._is_open = False
         self._facts: GpuFacts | None = None
 
     def facts(self) -> GpuFacts:
         """Query the CUDA runtime and, if available, NVML; the result is cached."""
-        if self._facts is None:
-            self._facts = self._query_facts()
-        return self._facts
-
-    def _query_facts(self) -> GpuFacts:
+        if self._facts is not None:
+            return self._facts
         text = ctypes.create_string_buffer(TEXT)
         self._call("policygen_describe", self._index, text, ctypes.c_size_t(TEXT))
         facts = dict(line.split("=", 1) for line in text.value.decode().splitlines())
-        nvml_facts = machine.facts(facts["uuid"])
-        return GpuFacts(
+        state = machine.gpu_state(facts["uuid"])
+        self._facts = GpuFacts(
             name=facts["name"],
             uuid=facts["uuid"],
             arch=f"sm{facts['major']}{facts['minor']}",
             sms=int(facts["sms"]),
             bus_width=int(facts["bus"]),
             ecc=facts["ecc"] == "1",
-            driver=nvml_facts.driver or facts["driver"],
+            driver=machine.driver_version() or facts["driver"],
             l2=int(facts["l2"]),
             memory=int(facts["memory"]),
-            sm_clock=nvml_facts.sm_clock or int(facts["sm_clock"]) // 1000,
-            memory_clock=nvml_facts.memory_clock or int(facts["memory_clock"]) // 1000,
-            power_limit=nvml_facts.power_limit,
+            sm_clock=(state and state.sm.most) or int(facts["sm_clock"]) // 1000,
+            memory_clock=(state and state.memory_clock.most) or int(facts["memory_clock"]) // 1000,
+            power_limit=state.power_limit if state else None,
         )
+        return self._facts
+
+    def holds(self, case: RuntimeCase) -> bool:
+        """Whether the buffers and the baseline results of a runtime workload are kept."""
+        return case in self._cases
 
     def open(self, case: RuntimeCase) -> bool:
-        """Create the buffers and fill them with the contents for timing."""
-        self.close()
+        """Create the buffers and fill them with the contents for timing, unless they are kept.
+
+        Those of the workloads used longest ago make room for new ones.
+        """
+        self._case = None
         if not self._is_open:
             # Open the GPU only now: a query of its facts may find that it is in use.
             self._call("policygen_open", self._index)
             self._is_open = True
-        opened = _OpenCase(self, self._library(case.inputs), case)
-        if opened.skipped:
-            return False
-        self._case = opened
-        opened.make()
+        opened = self._cases.pop(case, None)
+        if opened is None:
+            opened = _OpenCase(self, self._library(case.inputs), case)
+            if opened.skipped:
+                return False
+            while self._cases and self._kept() + opened.size > self.facts().memory * KEPT:
+                self._cases.pop(next(iter(self._cases))).free()
+            try:
+                opened.make()
+            except DeviceError as error:
+                opened.free()
+                if error.code != MEMORY or not self._cases:
+                    raise
+                self.close()
+                return self.open(case)
+        self._case = self._cases[case] = opened
         return True
 
     def reference(self, base: VariantFunction) -> None:
@@ -87,7 +117,7 @@ class CudaDevice:
         self.run(reference, self._opened)
         self._opened.keep()
         if problem := self.check(base):
-            raise DeviceError(UNSUPPORTED, f"base is not what its reference computes: {problem}")
+            raise DeviceError(UNSUPPORTED, f"base differs from its reference: {problem}")
 
     def check(self, function: VariantFunction) -> str | None:
         """Compare the results of a variant for the same contents."""
@@ -106,7 +136,8 @@ class CudaDevice:
         case = self._opened
         entry = self._function(function)
         case.ready_to_time()
-        if function not in case.ran or case.is_modified:
+        is_warm = function not in case.ran or case.is_modified
+        if is_warm:
             # Allocate temporary storage and load kernels.
             self._call_hook(function, "before")
             self.run(entry, case)
@@ -119,11 +150,11 @@ class CudaDevice:
             entry,
             case.buffers,
             case.sizes,
-            int(case.is_modified),
+            int(is_warm),
             ctypes.byref(milliseconds),
         )
         if milliseconds.value < 0:
-            raise DeviceError(UNSUPPORTED, "it waits for the GPU itself and cannot be timed")
+            raise DeviceError(UNSUPPORTED, "it synchronizes with the GPU and cannot be timed")
         return milliseconds.value / 1000
 
     def launch(self, function: VariantFunction) -> Launch | None:
@@ -135,8 +166,12 @@ class CudaDevice:
         self.checked(query(case.buffers, case.sizes, values))
         return Launch(*values)
 
-    def bandwidth(self) -> float:
-        """Measure the copy bandwidth."""
+    def nvbench(self, order: Sequence[VariantFunction], measure: AroundPlace) -> None:  # noqa: ARG002
+        """Measure functions in order with NVBench, once per process."""
+        raise DeviceError(UNSUPPORTED, "this worker was not started for NVBench")
+
+    def bandwidth(self) -> float | None:
+        """Measure the bytes that a copy reads and writes per second."""
         bytes_per_second = ctypes.c_double()
         self._call("policygen_bandwidth", ctypes.byref(bytes_per_second))
         return bytes_per_second.value
@@ -152,15 +187,18 @@ class CudaDevice:
 
     def close(self) -> None:
         """Free the buffers."""
-        if self._case is not None:
-            self._case.free()
-            self._case = None
+        self._case = None
+        while self._cases:
+            self._cases.popitem()[1].free()
 
     @property
     def _opened(self) -> "_OpenCase":
         if self._case is None:
             raise DeviceError(UNSUPPORTED, "no runtime workload is open")
         return self._case
+
+    def _kept(self) -> int:
+        return sum(case.size for case in self._cases.values())
 
     def _library(self, path: str) -> ctypes.CDLL:
         if path not in self._libraries:
@@ -241,6 +279,12 @@ class _OpenCase:
         self._exact: bool | None = None
         self._expected_of: bool | None = None
         self.ran: set[VariantFunction] = set()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all buffers with their copies."""
+        copies = (1 + bool(role & MODIFIED) + bool(role & COMPARED) for role in self._roles)
+        return sum(map(mul, self._bytes, copies))
 
     @property
     def is_modified(self) -> bool:
@@ -328,3 +372,142 @@ class _OpenCase:
         elements, verb = ("element", "differs") if difference_count == 1 else ("elements", "differ")
         result = f"{difference_count:,} {elements} of result {buffer.value}"
         return f"{result} {verb} from base's{where}"
+
+
+MODULE = "cuda.bench"
+RESULT = "result.json"
+PLACE = "place"
+"""Axis of the NVBench benchmark: the index of the function in the order."""
+GROWTHS = 8
+"""Maximum number of times that temporary storage is enlarged."""
+
+
+# Measuring with NVBench
+
+
+class Arena(ctypes.Structure):
+    """Temporary storage in the layout that units expect."""
+
+    _fields_ = (
+        ("base", ctypes.c_void_p),
+        ("capacity", ctypes.c_size_t),
+        ("used", ctypes.c_size_t),
+        ("needed", ctypes.c_size_t),
+    )
+
+
+class NvbenchDevice(CudaDevice):
+    """A GPU with NVBench's options."""
+
+    def __init__(
+        self, index: int, runner: Path, runtime: Path | None = None, options: Sequence[str] = ()
+    ) -> None:
+        """Load NVBench and open the GPU."""
+        try:
+            self._bench = import_module(MODULE)
+            self._bench.run_all_benchmarks  # noqa: B018  loaded lazily on access
+        except ImportError as error:
+            message = f"cuda.bench cannot be loaded: {error}. Install it: {add('measure')}"
+            raise DeviceError(UNSUPPORTED, message) from error
+        super().__init__(index, runner, runtime)
+        self._options = options
+        self._storage = Arena()
+        self._spent = False
+
+    def nvbench(self, order: Sequence[VariantFunction], measure: AroundPlace) -> None:
+        """Measure functions in order; NVBench can run only once per process."""
+        case = self._opened
+        if self._spent:
+            raise DeviceError(UNSUPPORTED, "NVBench has run in this process already")
+        if case.is_modified:
+            raise DeviceError(
+                UNSUPPORTED, "a run changes its inputs, and NVBench does not restore them"
+            )
+        self._spent = True
+        # NVBench swallows exceptions of a benchmark.
+        raised: list[BaseException] = []
+        with TemporaryDirectory(prefix="policygen-") as temporary:
+            result = Path(temporary) / RESULT
+
+            def policygen(state: Any) -> None:
+                index = state.get_int64(PLACE)
+                if raised:
+                    state.skip("measured before it failed")
+                    return
+                try:
+                    measure(index, lambda: self._measure(state, order[index], result))
+                except BaseException as error:  # noqa: BLE001  it is raised below
+                    raised.append(error)
+                    state.skip(str(error))
+
+            self._bench.register(policygen).add_int64_axis(PLACE, list(range(len(order))))
+            try:
+                self._bench.run_all_benchmarks(self._arguments(result))
+            except RuntimeError as error:
+                if not raised:
+                    raise DeviceError(0, f"NVBench failed: {error}") from error
+        if raised:
+            raise raised[0]
+
+    def close(self) -> None:
+        """Free the buffers and the temporary storage."""
+        super().close()
+        if self._storage.base:
+            self.release([self._storage.base])
+            self._storage = Arena()
+
+    def _arguments(self, result: Path) -> list[str]:
+        result_options = ["--quiet", "--jsonbin", str(result), "-d", str(self._index)]
+        return ["policygen", *result_options, *self._options]
+
+    def _measure(self, state: Any, variant: VariantFunction, result: Path) -> list[float]:
+        """Return the seconds of runs in measurement order."""
+        # Load the kernels, and refuse functions that wait for the GPU: NVBench blocks the GPU until
+        # everything is launched.
+        self.sample(variant)
+        function, case = self._function(variant), self._opened
+        self._make_storage(function)
+        codes: list[int] = []
+
+        def enqueue(launch: Any) -> None:
+            stream = ctypes.c_void_p(launch.get_stream().addressof())
+            if code := function(case.buffers, case.sizes, ctypes.byref(self._storage), stream):
+                codes.append(code)
+
+        earlier_files = _sample_files(result)
+        try:
+            state.exec(enqueue, batched=False)
+        except RuntimeError as error:
+            raise DeviceError(codes[0] if codes else 0, f"NVBench failed: {error}") from error
+        if codes:
+            self.checked(codes[0])
+        # The sample files are written when a benchmark ends, but the JSON only when all have ended.
+        new_files = [file for file in _sample_files(result) if file not in earlier_files]
+        samples = [sample for file in new_files for sample in array("f", file.read_bytes())]
+        if not samples:
+            raise DeviceError(
+                UNSUPPORTED,
+                "NVBench took no samples: the GPU was throttled, or the time limit was too short",
+            )
+        return samples
+
+    def _make_storage(self, function: Any) -> None:
+        """Allocate as much temporary storage as the function requests."""
+        case, storage = self._opened, self._storage
+        for _ in range(GROWTHS):
+            code = function(case.buffers, case.sizes, ctypes.byref(storage), None)
+            if code != MEMORY or storage.needed <= storage.capacity:
+                self.checked(code)
+                break
+            needed = storage.needed
+            if storage.base:
+                self.release([storage.base])
+                storage.base, storage.capacity = None, 0
+            storage.base = self.allocate(needed)
+            storage.capacity = needed
+        case.ready_to_time()
+
+
+def _sample_files(result: Path) -> list[Path]:
+    """Return NVBench's sample files: one for each benchmark that has ended."""
+    return sorted(result.with_name(f"{result.name}-bin").glob("*.bin"))

@@ -19,21 +19,15 @@ from policygen.cache import digest
 from policygen.errors import InputError
 from policygen.gpu.device import GpuFacts
 from policygen.results.database import is_database
-from policygen.results.merge import (
-    DECLARED,
-    create_log,
-    create_results,
-    create_subbenches,
-    declare,
-    declared_cell,
-    translating_write_errors,
-)
-from policygen.results.own_tables import SESSIONS, VERSION, create_own, keep_weights, own_version
-from policygen.results.tables import GPUS, DeclaredAxes, check_regular, quote
+from policygen.results.merge import create_log, create_subbenches, translating_write_errors
+from policygen.results.own_tables import SESSIONS, VERSION, create_own, own_version, workload_text
+from policygen.results.tables import GPUS, check_regular, quote
 from policygen.store_schema import stamp, transaction
 
 PATIENCE = 30.0
 """Seconds that a write waits for readers."""
+OF_KEY = f"session IN (SELECT id FROM {SESSIONS} WHERE (ctk, cccl, gpu) = (?, ?, ?))"  # noqa: S608
+"""Condition for rows of sessions with the same toolkit, CCCL, and GPU."""
 _OTHER = "Name another file; `policygen db merge` brings them together."
 
 
@@ -56,10 +50,20 @@ class DatabaseWriter:
         ):
             yield connection
 
-    def rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
+    def change(self, statement: str, *values: object) -> None:
+        """Execute one statement as a transaction of its own."""
+        with self.writing() as connection:
+            connection.execute(statement, values)
+
+    def rows(self, query: str, *values: object) -> list[Any]:
         """Return the rows of a query."""
         with self._guard, translating_write_errors(self.path):
             return self._connection.execute(query, values).fetchall()
+
+
+def insert(connection: Any, table: str, *cells: object, verb: str = "INSERT") -> None:
+    """Insert a whole row within an open transaction."""
+    connection.execute(f"{verb} INTO {table} VALUES ({', '.join('?' * len(cells))})", cells)
 
 
 @contextmanager
@@ -95,11 +99,11 @@ def _lock(path: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(
-                f"{path}: another process measures into it",
-                "Wait until it has ended, or name another file.",
+                f"{path}: another process is writing measurements to it",
+                "Wait until it has finished, or name another file.",
             ) from error
         if os.fstat(descriptor).st_size and not is_database(path):
-            raise InputError(f"{path}: exists already, and is no database", "Name another file.")
+            raise InputError(f"{path}: exists already, and is not a database", "Name another file.")
         yield
     finally:
         os.close(descriptor)
@@ -114,18 +118,16 @@ def _prepare(path: Path, connection: sqlite3.Connection) -> None:
             create_log(connection, "runs")
             create_own(connection)
     elif (version := own_version(connection, table_names)) is None:
-        raise InputError(f"{path}: was measured by another program than policygen", _OTHER)
+        raise InputError(f"{path}: was not measured by policygen", _OTHER)
     elif version != VERSION:
         raise InputError(
-            f"{path}: its measurements are of version {version}, this policygen knows {VERSION}",
-            "Use the policygen that wrote it, or a newer one.",
+            f"{path}: its measurements have version {version}, but this policygen supports"
+            f" {VERSION}",
+            "Use the version of policygen that wrote it, or a newer one.",
         )
     # A kill loses nothing that was committed; a power failure may lose the last rows.
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-
-
-_TABLES_OTHER = "It is of another version of the benchmark: name another file."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,57 +144,10 @@ class RowSpot:
         """Quoted table name for SQL."""
         return quote(f"{self.algorithm}.{self.subbench}")
 
-
-# Result tables
-
-
-def prepare_table(writer: DatabaseWriter, spot: RowSpot, declared: DeclaredAxes) -> None:
-    """Create the table of a sub-benchmark and write the declared values of its axes.
-
-    An existing table must have the same axes with the same values.
-    """
-    axes = list(spot.workload)
-    name = f"{spot.algorithm}.{spot.subbench}"
-    own_axes = {
-        key: values
-        for key, values in declared.items()
-        if key[:2] == (spot.algorithm, spot.subbench)
-    }
-    cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own_axes.items()}
-    with writer.writing() as connection:
-        create_results(connection, spot.algorithm, spot.subbench, axes)
-        info = connection.execute(f"PRAGMA table_info({spot.table})")
-        if (columns := [row[1] for row in info][8:]) != axes:
-            raise InputError(
-                f"{writer.path}: {name} has the axes {', '.join(columns) or 'none'} there, and not"
-                f" {', '.join(axes) or 'none'}",
-                _TABLES_OTHER,
-            )
-        declared_cells = _declared_values(connection, spot)
-        if declared_cells and cells and declared_cells != cells:
-            raise InputError(
-                f"{writer.path}: the axes of {name} were declared with other values there",
-                _TABLES_OTHER,
-            )
-        if not declared_cells:
-            declare(connection, own_axes)
-        for key, values in own_axes.items():
-            keep_weights(connection, key, values)
-
-
-def _declared_values(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
-    """Return the declared values of a sub-benchmark in the database, by axis."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (DECLARED,)).fetchone():
-        return {}
-    rows = connection.execute(
-        f"SELECT axis, value FROM {DECLARED} WHERE (algorithm, bench) = (?, ?)"  # noqa: S608
-        " ORDER BY axis, idx",
-        (spot.algorithm, spot.subbench),
-    )
-    values_by_axis: dict[str, tuple[str, ...]] = {}
-    for axis, value in rows:
-        values_by_axis[axis] = (*values_by_axis.get(axis, ()), value)
-    return values_by_axis
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Key in policygen's own tables."""
+        return self.algorithm, self.subbench, workload_text(self.workload)
 
 
 _CARD = 12
@@ -268,8 +223,8 @@ def _check_method(writer: DatabaseWriter, about: About) -> None:
     for (method,) in rows:
         if method != about.method:
             raise InputError(
-                f"{writer.path}: was measured with the method {method}, and not {about.method}:"
-                " their times cannot be compared",
+                f"{writer.path}: was measured with the method {method}, not {about.method}: times"
+                " of different methods are not comparable",
                 "Name another file.",
             )
 

@@ -1,15 +1,15 @@
-"""Protocol of a device that runs variants on a GPU, and of its worker process."""
+"""What a device runs and measures on a GPU, and the connection to its worker process."""
 
 import json
 import os
 import select
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple
 
 from policygen.errors import InputError
 from policygen.process import GRACE, PIPE, Child
@@ -66,17 +66,17 @@ class GpuFacts:
     """Facts about a GPU."""
 
     name: str
-    """Such as `NVIDIA H200`."""
+    """The model: `NVIDIA H200`."""
     uuid: str
     """`GPU-` and hexadecimal digits."""
     arch: str
-    """Such as `sm90`."""
+    """The architecture: `sm90`."""
     sms: int
     bus_width: int
     """Bits."""
     ecc: bool
     driver: str
-    """Such as `580.82.07`."""
+    """The driver's version: `580.82.07`."""
     l2: int
     """Bytes."""
     memory: int
@@ -109,47 +109,6 @@ class Clocks:
     """
 
 
-class Device(Protocol):
-    """A GPU with one open runtime workload; each call may raise DeviceError."""
-
-    def facts(self) -> GpuFacts:
-        """Return the facts without creating anything on the GPU, which another process may use."""
-        ...
-
-    def open(self, case: RuntimeCase) -> bool:
-        """Create the inputs; return False if the benchmark skips this workload."""
-        ...
-
-    def reference(self, base: VariantFunction) -> None:
-        """Run the baseline and store its results for comparison."""
-        ...
-
-    def check(self, function: VariantFunction) -> str | None:
-        """Return None if a variant has the baseline results, else the difference."""
-        ...
-
-    def sample(self, function: VariantFunction) -> float:
-        """Time one run in seconds, with a cold L2 cache."""
-        ...
-
-    def clocks(self) -> Clocks:
-        """Return the current clocks."""
-        ...
-
-    def close(self) -> None:
-        """Release the resources of the open runtime workload."""
-        ...
-
-
-@runtime_checkable
-class MeasuresItself(Protocol):
-    """A device on which NVBench repeats and times the functions."""
-
-    def nvbench(self, order: Sequence[VariantFunction], around: "AroundPlace") -> None:
-        """Measure functions in order, once per process."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Launch:
     """Launch configuration and resource use of a user kernel."""
@@ -173,19 +132,6 @@ class Launch:
     """Bytes read and written by a run."""
 
 
-@runtime_checkable
-class TellsLaunches(Protocol):
-    """A device that knows launch configurations and the copy bandwidth."""
-
-    def launch(self, function: VariantFunction) -> Launch | None:
-        """Return the launch of a user kernel; None for CUB's kernels."""
-        ...
-
-    def bandwidth(self) -> float:
-        """Return the bytes that a copy reads and writes per second."""
-        ...
-
-
 AroundPlace = Callable[[int, Callable[[], Sequence[float]]], None]
 """Called for each place of the order with the measuring function, which returns seconds or raises
 DeviceError.
@@ -201,8 +147,7 @@ class LostGpuError(InputError):
     exit_code = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """Why a variant is not measured on a runtime workload."""
 
     kind: Kind
@@ -251,7 +196,7 @@ class Limits:
     """Number of baseline failures in a row after which the GPU is lost."""
 
     def seconds(self, variant: str | None, base: float | None) -> float:
-        """Return the limit for a run, given the baseline's time, or for a step that is no run."""
+        """Return the limit for a run, given the baseline's time, or for a step other than a run."""
         if variant is None or base is None:
             return self.first
         return max(self.floor, self.factor * base)
@@ -333,7 +278,7 @@ class WorkerLine:
             # Data that has already arrived counts, even after the deadline.
             if not select.select([self._source], [], [], max(0.0, end - time.monotonic()))[0]:
                 self._child.kill()
-                raise GoneError(f"it did not end within {limit:.3g} seconds", "hang")
+                raise GoneError(f"it did not finish within {limit:.3g} seconds", "hang")
             if not (data := os.read(self._source, _AT_ONCE)):
                 raise self._end_reason()
             *complete_lines, self._pending = (self._pending + data).split(b"\n")
@@ -342,8 +287,16 @@ class WorkerLine:
             message: WorkerMessage = json.loads(self._lines.pop())
         except ValueError as error:
             self._child.kill()
-            raise GoneError("it told what is no answer") from error
+            raise GoneError("its output cannot be parsed") from error
         return message
+
+    def answers(
+        self, limit: Callable[[], float], request: Mapping[str, object]
+    ) -> Iterator[WorkerMessage]:
+        """Send a request and yield its answers but the closing one, each within its limit."""
+        self.send(request)
+        while "done" not in (message := self.receive(limit())):
+            yield message
 
     def close(self) -> None:
         """End the worker, which holds nothing that needs cleanup."""

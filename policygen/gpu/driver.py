@@ -1,45 +1,63 @@
-"""Search driver: compiles one batch while measuring another; the finalists decide the result."""
+"""Search driver: compiles units while it measures others; the finalists decide the result."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isinf
 
 from policygen.gpu.candidates import (
+    LENIENT,
     CompiledBatch,
     SearchBench,
-    SearchEffort,
     SearchNotes,
     WorkloadSearch,
-    failures,
 )
-from policygen.gpu.measured_rows import named
-from policygen.gpu.rung_rows import (
+from policygen.gpu.pool import StopAskedError
+from policygen.gpu.rungs import (
     SCREENING,
     SHARPER,
-    WeighedSpot,
+    TO_LAST,
+    TO_SHARPER,
+    RungResult,
+    RungRule,
+    RungTask,
+    SearchTarget,
+    SpotRungs,
+    heaviest_point,
+    in_all,
+    look,
     rung_least,
     rung_scores,
     rung_times,
+    survivors,
 )
-from policygen.gpu.rungs import RungTask, SearchTarget, StopAskedError, in_all, look
 from policygen.gpu.statistics import spot_weights
-from policygen.model.results import Rules
+from policygen.gpu.strategies import Values
 from policygen.model.searches import Ended, RungName
-from policygen.process import threads
+from policygen.model.workload import in_words
+from policygen.process import ending, threads
 from policygen.results.own_tables import LAST
+from policygen.steps import spelled
 
 NAMES: Mapping[int, RungName] = {SCREENING: "screening", SHARPER: "sharper", LAST: "last"}
-CHECKS = 3.0
-"""Ratio of a first-batch variant's cost to its samples alone: it is also loaded and checked."""
-FEWEST = 4
-"""Minimum number of variants of a batch to measure, however little time is left."""
 LOOKS = 0.3
-"""Seconds between checks for a stop request while a batch compiles."""
+"""Seconds between checks for a stop request while nothing is measured."""
+QUEUED = 2
+"""Units that wait for a core, so that none is idle while the GPU measures."""
+FIRST = (2, 6, 6, 6)
+"""Variants in the first units by turns: a few come soon, and two sizes show what headers cost."""
+SHARE, SPAN = 2.0, 4.0
+"""A unit compiles for at most the remaining time over `SHARE`, and `SPAN` times its headers."""
+TOGETHER, BACKLOG = 6, 8.0
+"""Variants that passed their first sample and are measured further together, if others follow; and
+seconds of measuring that may wait before compiling does.
+"""
 Observes = Callable[[str, WorkloadSearch, RungName, float], None]
 """Callback for an event (`begun`, `batch`, `rung`, `ended`) with the seconds left."""
-Compiled = Mapping[str, CompiledBatch]
+Unit = tuple[str, tuple[str, ...]]
+"""Workload and labels; no labels mean the baseline."""
 
 
 @dataclass(slots=True)
@@ -50,15 +68,19 @@ class Budget:
     before: float = 0.0
     """Seconds used by earlier sessions."""
     clock: Callable[[], float] = time.monotonic
-    begun: float = field(init=False, default=0.0)
+    kept: float = 0.0
+    """Seconds kept for what follows the search."""
+    begun: float | None = None
+    """When this session began; by default when the budget was made."""
 
     def __post_init__(self) -> None:
         """Start the clock."""
-        self.begun = self.clock()
+        self.begun = self.clock() if self.begun is None else self.begun
 
     @property
     def elapsed(self) -> float:
         """Seconds used by this session."""
+        assert self.begun is not None
         return self.clock() - self.begun
 
     @property
@@ -67,9 +89,9 @@ class Budget:
         return self.before + self.elapsed
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Seconds left; infinite without a budget."""
-        return inf if self.seconds is None else max(0.0, self.seconds - self.spent)
+        return inf if self.seconds is None else max(0.0, self.seconds - self.kept - self.spent)
 
 
 @dataclass(slots=True)
@@ -82,17 +104,43 @@ class SearchDriver:
     """Searches by workload name."""
     budget: Budget
     observe: Observes
-    screening: float = 0.0
-    """Seconds taken to screen the last batch."""
+    later: Callable[[], Mapping[str, Sequence[Values]] | None] = lambda: None
+    """Returns more starts by workload once they are known."""
+    units: "dict[Future[tuple[CompiledBatch, float]], Unit]" = field(default_factory=dict)
+    """Units that are compiled or wait for it."""
+    ready: dict[str, deque[str]] = field(default_factory=dict)
+    """Compiled variants that were not measured."""
+    passed: dict[str, list[str]] = field(default_factory=dict)
+    """Variants that are good enough after their first sample."""
+    measured: int = 0
+    """Variants measured in this session."""
+    measuring: float = 0.0
+    """Seconds that this took."""
+    executor: Executor | None = None
+    reason: Ended = "exhausted"
 
     def run(self) -> Ended:
         """Try variants until the budget or the space is exhausted, then run the finalists."""
-        for search in self.searches.values():
-            self._recall(search)
-        ended = self._screen_batches()
         for name, search in self.searches.items():
-            if search.scores and not search.problem:
-                self._decide(name, search)
+            self.ready[name], self.passed[name] = deque(), []
+            self._recall(search)
+        with threads(self.bench.effort.slots) as self.executor:
+            if self.budget.remaining > 0:
+                for name in [name for name, search in self.searches.items() if search.is_open]:
+                    self._submit(name, ())
+            ended = self._stream()
+            self._put_back()
+            open_searches = {
+                name: search
+                for name, search in self.searches.items()
+                if (search.scores or search.dropped) and not search.problem
+            }
+            for place, (name, search) in enumerate(open_searches.items()):
+                end = self.budget.elapsed + self.budget.remaining / (len(open_searches) - place)
+                self._decide(name, search, end, fills=ended == "budget")
+            if any(future.running() for future in self.units):
+                with ending():
+                    self.executor.shutdown()
         self.notes.spend(self.budget.elapsed, ended)
         for search in self.searches.values():
             self._notify("ended", search, LAST)
@@ -102,127 +150,220 @@ class SearchDriver:
         """Load the results of earlier sessions so that they are not measured again."""
         rows = self.bench.rows
         skipped = self.notes.skipped(search.point)
-        spots = [spot for spot in search.spots if named(spot)[1:] not in skipped]
-        measured = [(spot, rows_of_spot) for spot in spots if (rows_of_spot := rows.of(spot))]
-        if not measured or len(measured) < len(spots):
-            return  # some runtime workloads have no measurements
-        weights = spot_weights([spot for spot, _ in measured], search.declared)
+        spots = [spot for spot in search.spots if spot.key[1:] not in skipped]
+        weights = spot_weights(spots, search.declared)
         points = [
-            (WeighedSpot(spot, weight), rows_of_spot)
-            for (spot, rows_of_spot), weight in zip(measured, weights, strict=True)
+            SpotRungs(spot, weight, rows.rungs(spot))
+            for spot, weight in zip(spots, weights, strict=True)
         ]
         failed = {
-            label: (failure.kind, failure.reason)
-            for spot in search.spots
-            for label, failure in rows.failed(spot).items()
+            label: failure for spot in search.spots for label, failure in rows.failed(spot).items()
         }
-        search.remember(rung_scores(points, SCREENING), failed)
+        search.remember(
+            rung_scores(points, SCREENING),
+            rung_least(points, SCREENING),
+            rung_least([heaviest_point(points)] if points else [], SCREENING),
+            failed,
+        )
 
-    def _screen_batches(self) -> Ended:
-        ready: Compiled = {}
-        with threads(1) as background:
-            while True:
-                if not (self.bench.effort.beside and self._all_have_targets(ready)):
-                    # Before the first batch neither the time per round nor the next batch is known.
-                    self._screen_all(ready)
-                    ready = {}
-                batch, reason = self._next(self.screening if ready else 0.0)
-                future = background.submit(self.bench.compile, batch) if batch else None
-                self._screen_all(ready)
-                if future is None:
-                    return reason
-                ready = self._wait_for(future)
+    def _put_back(self) -> None:
+        """Stop compiling, and count nothing as tried that there was no time for."""
+        for future, (name, labels) in self.units.items():
+            future.cancel()
+            self.searches[name].put_back(labels)
+        for name, search in self.searches.items():
+            search.put_back([*self.ready[name], *self.passed[name]])
 
-    def _all_have_targets(self, ready: Compiled) -> bool:
-        return all(self.searches[name].target is not None for name in ready)
-
-    def _screen_all(self, ready: Compiled) -> None:
-        started = time.monotonic()
-        for index, (name, compiled) in enumerate(ready.items()):
-            self._screen(name, compiled, len(ready) - index)
-        if ready:
-            self.screening = time.monotonic() - started
-
-    def _next(self, measuring: float) -> tuple[dict[str, list[str]], Ended]:
-        """Return the next batch, or the reason for stopping; `measuring` seconds come before it."""
-        if self.bench.asked():
-            raise StopAskedError
-        compiling = self.bench.compiling
-        needed = max(compiling, measuring) + self.screening + self._reserve() if compiling else 0.0
-        if self.budget.left <= needed:
-            return {}, "budget"
-        open_searches = {
-            name: search for name, search in self.searches.items() if self._is_open(search)
-        }
-        histories = {name: search.history for name, search in open_searches.items()}
-        limit = self.bench.effort.count
-        batch = {}
-        for name, count in shares(histories, self.bench.effort.batch).items():
-            search = open_searches[name]
-            fitting = count if limit is None else min(count, limit - len(search.tried))
-            if labels := search.ask(fitting):
-                batch[name] = labels
-        is_any_open = any(search.is_open for search in self.searches.values())
-        return batch, "count" if is_any_open else "exhausted"
-
-    def _is_open(self, search: WorkloadSearch) -> bool:
-        limit = self.bench.effort.count
-        return search.is_open and (limit is None or len(search.tried) < limit)
-
-    def _reserve(self) -> float:
-        """Seconds to reserve for the finalists of all workloads."""
-        targets = [search.target for search in self.searches.values() if search.target]
-        return sum(decision_seconds(target, self.bench.effort) for target in targets)
-
-    def _wait_for(self, future: "Future[Compiled]") -> Compiled:
-        while not wait([future], LOOKS).done:
-            if self.bench.asked():
+    def _stream(self) -> Ended:
+        """Compile and measure until nothing more may be tried, or no time is left for it."""
+        while True:
+            if self.bench.stop_requested():
                 raise StopAskedError
-        return future.result()
+            self._feed()
+            waiting = [*self.ready.values(), *self.passed.values(), self.units]
+            if not any(waiting):
+                return self.reason
+            searches = self.searches.values()
+            is_begun = all(each.scores or each.dropped or each.problem for each in searches)
+            if is_begun and self._search_seconds <= 0:
+                return "budget"
+            if not self._measure_next():
+                wait([*self.units], LOOKS, FIRST_COMPLETED)
 
-    def _screen(self, name: str, compiled: CompiledBatch, workload_count: int) -> None:
-        """Measure a batch of a workload within its share of the remaining time."""
+    @property
+    def _search_seconds(self) -> float:
+        """Seconds until the finalists must begin."""
+        remaining = self.budget.remaining
+        if isinf(remaining):
+            return remaining
+        assert self.budget.seconds is not None
+        share = FINAL_SHARE * self.budget.seconds / len(self.searches)
+        targets = (search.target for search in self.searches.values() if search.target)
+        return remaining - sum(
+            FinalPlan.within(share, target, self.bench).seconds for target in targets
+        )
+
+    def _feed(self) -> None:
+        """Take what was compiled, and keep all cores busy."""
+        for name, starts in (self.later() or {}).items():
+            self.searches[name].strategy.start(starts)
+        for future in [future for future in self.units if future.done()]:
+            self._take(future)
+        slots = self.bench.effort.slots
+        most = slots + QUEUED if self.bench.made else (slots + 1) // 2  # base compiles sooner
+        while (
+            len(self.units) < most
+            and self._waiting < BACKLOG
+            and not self.bench.stop_requested()
+            and (unit := self._next()) is not None
+        ):
+            self._submit(*unit)
+
+    @property
+    def _pace(self) -> float:
+        """Seconds per variant."""
+        return self.measuring / self.measured if self.measured else 0.0
+
+    @property
+    def _waiting(self) -> float:
+        """Seconds that the measuring of compiled variants takes."""
+        return self._pace * sum(map(len, [*self.ready.values(), *self.passed.values()]))
+
+    def _submit(self, name: str, labels: Sequence[str]) -> None:
+        assert self.executor is not None
+        future = self.executor.submit(self.bench.compile, name, tuple(labels))
+        self.units[future] = name, tuple(labels)
+
+    def _take(self, future: "Future[tuple[CompiledBatch, float]]") -> None:
+        name, labels = self.units.pop(future)
         search = self.searches[name]
+        compiled, seconds = future.result()
+        self.bench.rows.time("compiling", seconds)
         if compiled.problem is not None:
             search.problem = compiled.problem
             return
-        compiled_so_far = self.bench.keep(name, compiled)
-        started = time.monotonic()
-        target = self._target(search, compiled_so_far)
+        if not labels:
+            self.bench.made[name] = compiled
+        else:
+            search.units.append((len(labels), seconds))
+            search.compiled.append(compiled)
+        if name in self.bench.made:
+            for batch in search.compiled:
+                self.bench.keep(name, batch)
+                made = in_all(batch.functions)
+                self.ready[name].extend(label for label in made if label not in batch.failed)
+                search.tell(RungResult({}, {}, {}), batch.failed)
+                search.refused |= batch.failed
+            search.compiled.clear()
+
+    def _next(self) -> Unit | None:
+        """Return the next unit to compile; None if there is none now, with the reason."""
+        limit = self.bench.effort.count
+        while names := [
+            name
+            for name, search in self.searches.items()
+            if search.is_open and (limit is None or len(search.tried) < limit)
+        ]:
+            name = min(names, key=lambda name: len(self.searches[name].tried))
+            search = self.searches[name]
+            size = self._size(search)
+            if size < 1 or self.budget.remaining <= 0:
+                self.reason = "budget"
+                return None
+            if limit is not None:
+                size = min(size, limit - len(search.tried))
+            if labels := search.ask(size):
+                return name, tuple(labels)
+        is_any_open = any(search.is_open for search in self.searches.values())
+        self.reason = "count" if is_any_open else "exhausted"
+        return None
+
+    def _size(self, search: WorkloadSearch) -> int:
+        """Return how many variants the next unit has, so that it is measured in time."""
+        size = FIRST[len(self.units) % len(FIRST)]
+        remaining = self._search_seconds - self._waiting
+        if search.units:
+            headers = search.unit_seconds(0)
+            size = max(1, search.unit_size(min(remaining / SHARE, SPAN * max(1.0, headers))))
+        elif search.target is None:
+            return size
+        while size and search.unit_seconds(size) + size * self._pace > remaining:
+            size //= 2
+        return size
+
+    def _measure_next(self) -> bool:
+        """Measure what waits; return whether there was anything.
+
+        First samples come first, unless enough variants passed theirs.
+        """
+        passed = max(self.passed, key=lambda name: len(self.passed[name]))
+        ready = max(self.ready, key=lambda name: len(self.ready[name]))
+        if self.ready[ready] and len(self.passed[passed]) < TOGETHER:
+            self._first_sample(ready)
+        elif self.passed[passed]:
+            self._screen(passed)
+        else:
+            return False
+        return True
+
+    def _first_sample(self, name: str) -> None:
+        """Sample each ready variant once, on the heaviest runtime workload; drop the bad ones."""
+        search = self.searches[name]
+        target = self._target(search, self.bench.made[name])
+        labels = list(self.ready[name])
+        self.ready[name].clear()
         if target is None:
             return
-        labels = self._limit_to_budget(search, target, in_all(compiled.functions), workload_count)
-        functions = [{label: batch[label] for label in labels} for batch in compiled.functions]
-        rounds = [point.rounds for point in target.points]
-        seed = self.bench.effort.seed + len(search.history)
-        task = RungTask(SCREENING, compiled_so_far.bases, functions, rounds, seed)
-        measuring_started = time.monotonic()
-        outcome = self.bench.measure(target, task)
-        if labels:
-            search.pace = (time.monotonic() - measuring_started) / len(labels)
-        self.bench.refuse(target, compiled.failed)
-        search.tell(outcome.scores, {**compiled.failed, **failures(outcome)})
-        self._record_time(f"screening {name}", search, started)
+        started = time.monotonic()
+        self.bench.refuse(target, search.refused)
+        search.refused.clear()
+        heaviest = target.heaviest
+        result = self._measure(name, heaviest, labels, [1], checks=False)
+        search.heaviest |= result.least
+        limit = search.limit - heaviest.points[0].doubt(1)
+        slow = {label: ratio for label, ratio in result.least.items() if ratio < limit}
+        self.passed[name] += [label for label in result.least if label not in slow]
+        search.tell(RungResult({}, slow, {}), result.failed)
+        self._record(name, search, started, len(labels))
         self._notify("batch", search, SCREENING)
 
-    def _limit_to_budget(
+    def _screen(self, name: str) -> None:
+        """Measure variants on all runtime workloads, with results checked."""
+        search, labels = self.searches[name], self.passed[name]
+        self.passed[name] = []
+        target = search.target
+        assert target is not None
+        started = time.monotonic()
+        rounds = target.rounds(AIM, FEWEST, MOST)
+        search.tell(result := self._measure(name, target, labels, rounds), result.failed)
+        self._record(name, search, started, 0)
+        self._notify("batch", search, SCREENING)
+
+    def _measure(
         self,
-        search: WorkloadSearch,
+        name: str,
         target: SearchTarget,
         labels: Sequence[str],
-        workload_count: int,
-    ) -> Sequence[str]:
-        """Return as many labels as the remaining time allows; put the others back."""
-        seconds_left = self.budget.left
-        if seconds_left == inf:
-            return labels
-        pace = search.pace or CHECKS * sum(p.sample_seconds * p.rounds for p in target.points)
-        count = max(FEWEST, int((seconds_left - self._reserve()) / workload_count / pace))
-        search.put_back(labels[count:])
-        return labels[:count]
+        rounds: Sequence[int],
+        *,
+        checks: bool = True,
+    ) -> RungResult:
+        search = self.searches[name]
+        functions, _ = self.bench.functions(name, labels)
+        task = RungTask(
+            SCREENING,
+            self.bench.made[name].bases,
+            functions,
+            rounds,
+            self.bench.effort.seed + self.bench.processes,
+            allowed=search.allowed - LENIENT if checks else 0.0,
+            checks=checks,
+            fresh=False,
+        )
+        return self.bench.measure(target, task, self._feed)
 
     def _target(self, search: WorkloadSearch, compiled: CompiledBatch) -> SearchTarget | None:
-        """Return what to measure for a workload; None where the baseline cannot run."""
+        """Return what to measure for a workload; None if the baseline cannot run."""
         if search.target is None:
             seed = self.bench.effort.seed
             target = look(self.bench.gpu, compiled.bases, compiled.runtimes, search.declared, seed)
@@ -232,228 +373,191 @@ class SearchDriver:
                 )
                 return None
             search.target = target
-            self.notes.skip(search)
+            self.notes.skip(search, target)
+            self._warn(search, target)
             self._notify("begun", search, SCREENING)
         return search.target
 
-    def _decide(self, name: str, search: WorkloadSearch) -> None:
-        compiled = self.bench.made.get(name)
-        if compiled is None:  # earlier sessions measured everything
-            compiled = self.bench.keep(name, self.bench.compile({name: ()})[name])
-        started = time.monotonic()
-        target = self._target(search, compiled)
-        if target is not None:
-            decide(
-                self.bench, name, search, target, lambda rung: self._notify("rung", search, rung)
+    def _warn(self, search: WorkloadSearch, target: SearchTarget) -> None:
+        """Note how much time a workload needs at least, if the budget is less."""
+        plan = FinalPlan.within(0.0, target, self.bench)
+        needed = self.budget.spent + search.unit_seconds(1) + plan.seconds + self.budget.kept
+        if self.budget.seconds is not None and needed > self.budget.seconds:
+            self.bench.note(
+                f"a budget of {spelled(self.budget.seconds)} is too short for"
+                f" {in_words(search.point[0], dict(search.point[1]))}: a first unit and its"
+                f" confirmation take about {spelled(needed)}"
             )
-            self._record_time(f"deciding {name}", search, started)
 
-    def _record_time(self, step: str, search: WorkloadSearch, started: float) -> None:
+    def _decide(self, name: str, search: WorkloadSearch, end: float, *, fills: bool) -> None:
+        if name not in self.bench.made:  # earlier sessions measured everything
+            compiled, _ = self.bench.compile(name, ())
+            if compiled.problem is not None:
+                search.problem = compiled.problem
+                return
+            self.bench.made[name] = compiled
+        started = time.monotonic()
+        target = self._target(search, self.bench.made[name])
+        if target is not None:
+            decision = Decision(self.bench, name, search, target, self.budget, end, fills)
+            decision.run(lambda rung: self._notify("rung", search, rung))
+            self._record(name, search, started, 0, "deciding")
+
+    def _record(
+        self, name: str, search: WorkloadSearch, started: float, count: int, step: str = "screening"
+    ) -> None:
         seconds = time.monotonic() - started
         search.seconds += seconds
-        self.bench.rows.time(step, seconds)
+        if step == "screening":
+            self.measured += count
+            self.measuring += seconds
+        self.bench.rows.time(f"{step} {name}", seconds)
         self.notes.spend(self.budget.elapsed)
 
     def _notify(self, event: str, search: WorkloadSearch, rung: int) -> None:
-        self.observe(event, search, NAMES[rung], self.budget.left)
+        self.observe(event, search, NAMES[rung], self.budget.remaining)
 
 
-SHARP, LEAST_SHARP, MOST_SHARP = 0.003, 4, 30
-"""Standard error of a score that the sharper rung aims for, and the range of its rounds per runtime
-workload.
+AIM, FEWEST, MOST = 0.006, 1, 10
+"""Standard error of a score that the first rung aims for, which is about the difference between
+processes, and the range of its rounds per runtime workload.
 """
-SURE, LEAST_SURE = 0.002, 5
+SHARP, LEAST_SHARP, MOST_SHARP = 0.003, 2, 30
+"""The same for the sharper rung."""
+SURE, LEAST_SURE = 0.002, 2
 """The same for each process of the last rung: less than the difference between processes."""
-WORST = Rules().worst_allowed - 0.005
-"""A variant that loses more than this on a runtime workload would not be chosen, whatever its other
-gains; includes a margin for noise.
-"""
-RESTART = 1.0
-"""Maximum seconds until a fresh process starts to measure."""
 FRESH_SEED = 1000
 """Seed offset that keeps the orders of the last rung distinct from those of the first."""
-Tells = Callable[[int], None]
-"""Callback for the end of a rung."""
-
-
-# The last rungs
-
-
-def decide(
-    bench: SearchBench, name: str, search: WorkloadSearch, target: SearchTarget, on_rung: Tells
-) -> None:
-    """Measure the best variants with more rounds, then the finalists beside the baseline."""
-    screening_rounds = [point.rounds for point in target.points]
-    scores = {label: score for label, score in search.scores.items() if label not in search.failed}
-    sharper_rounds = _sharper_rounds(target)
-    candidates = survivors(scores, target.error(screening_rounds), TO_SHARPER)
-    search.sharper = _measure_sharper(bench, name, search, target, candidates, sharper_rounds)
-    on_rung(SHARPER)
-    finalists = _finalists(bench, name, search, target, sharper_rounds)
-    for process in range(bench.effort.processes):
-        _measure_last(bench, name, search, target, finalists, process)
-    final_scores = rung_scores(bench.known(target), LAST)
-    search.last = {
-        label: final_scores[label]
-        for label in finalists
-        if label in final_scores and label not in search.failed
-    }
-    on_rung(LAST)
-
-
-def _finalists(
-    bench: SearchBench,
-    name: str,
-    search: WorkloadSearch,
-    target: SearchTarget,
-    rounds: Sequence[int],
-) -> Sequence[str]:
-    """Return the variants that may still win; a harmful variant is replaced by the next."""
-    worst_scores = rung_least(bench.known(target), SHARPER)
-    checked: set[str] = set()
-    while True:
-        scores = {
-            label: score for label, score in search.sharper.items() if label not in search.failed
-        }
-        acceptable = {
-            label: s for label, s in scores.items() if worst_scores.get(label, 0.0) >= WORST
-        }
-        finalists = survivors(acceptable or scores, target.error(rounds), TO_LAST)
-        harmful = bench.harmful(
-            name, target, [label for label in finalists if label not in checked]
-        )
-        if not harmful:
-            return finalists
-        search.failed |= harmful
-        checked |= {*finalists}
-
-
-def decision_seconds(target: SearchTarget, effort: SearchEffort) -> float:
-    """Estimate how long `decide` takes."""
-    samples = [point.sample_seconds for point in target.points]
-    base_runs = max(2, TO_LAST.most // 2)  # runs of the baseline per round
-    sharper = sum(map(_seconds, samples, _sharper_rounds(target))) * TO_SHARPER.most
-    last = sum(map(_seconds, samples, _last_rounds(target, effort))) * (TO_LAST.most + base_runs)
-    return RESTART + sharper + effort.processes * (RESTART + last)
-
-
-def _seconds(seconds: float, rounds: int) -> float:
-    return seconds * rounds
-
-
-def _sharper_rounds(target: SearchTarget) -> list[int]:
-    return target.rounds(SHARP, LEAST_SHARP, MOST_SHARP)
-
-
-def _last_rounds(target: SearchTarget, effort: SearchEffort) -> list[int]:
-    return target.rounds(SURE, min(LEAST_SURE, effort.rounds), effort.rounds)
-
-
-def _measure_sharper(
-    bench: SearchBench,
-    name: str,
-    search: WorkloadSearch,
-    target: SearchTarget,
-    labels: Sequence[str],
-    rounds: Sequence[int],
-) -> dict[str, float]:
-    scores = rung_scores(bench.known(target), SHARPER)
-    if missing := [label for label in labels if label not in scores]:
-        functions, failed = bench.functions(name, missing)
-        seed = bench.effort.seed + len(search.history)
-        task = RungTask(SHARPER, bench.made[name].bases, functions, rounds, seed)
-        outcome = bench.measure(target, task)
-        search.failed |= {**failed, **failures(outcome)}
-        scores |= outcome.scores
-    return {label: scores[label] for label in labels if label in scores}
-
-
-def _measure_last(
-    bench: SearchBench,
-    name: str,
-    search: WorkloadSearch,
-    target: SearchTarget,
-    finalists: Sequence[str],
-    process: int,
-) -> None:
-    """Measure the finalists that have run in fewer processes in one more."""
-    times = rung_times(bench.known(target), LAST)
-    missing = [
-        label
-        for label in finalists
-        if label not in search.failed and len(times[0].variants.get(label, ())) <= process
-    ]
-    if missing:
-        functions, failed = bench.functions(name, missing)
-        rounds = _last_rounds(target, bench.effort)
-        seed = bench.effort.seed + FRESH_SEED + process
-        task = RungTask(LAST, bench.made[name].bases, functions, rounds, seed, noise=True)
-        search.failed |= {**failed, **failures(bench.measure(target, task))}
-
-
-RUNGS_SURE = 2.0
-"""Number of standard errors beyond which a score is ruled out."""
-PROCESS = 0.004
-"""Standard deviation of a score between processes, which samples of one process do not show."""
+MOST_PROCESSES = 3
+"""Maximum number of processes of the last rung, as a multiple of what is requested."""
+FINAL_SHARE = 0.35
+"""Share of the budget that the last rungs may take, if they can be that short."""
 
 
 @dataclass(frozen=True, slots=True)
-class RungRule:
-    """Minimum and maximum number of variants in a rung."""
+class FinalPlan:
+    """How many variants the last rungs measure, and how long that takes."""
 
-    least: int
-    most: int
+    sharper: int
+    last: int
+    seconds: float
 
+    @classmethod
+    def within(cls, remaining: float, target: SearchTarget, bench: SearchBench) -> "FinalPlan":
+        """FinalPlan for so many seconds, with fewer variants where they do not suffice."""
+        rounds = target.rounds(SURE, min(LEAST_SURE, bench.effort.rounds), bench.effort.rounds)
+        sharp = target.rounds(SHARP, LEAST_SHARP, MOST_SHARP)
+        last, sharper = TO_LAST.most, TO_SHARPER.most
 
-TO_SHARPER, TO_LAST = RungRule(8, 32), RungRule(3, 6)
+        def seconds() -> float:
+            processes = bench.effort.processes * target.seconds(rounds, last, fresh=True)
+            return processes + target.seconds(sharp, sharper, fresh=True)
 
-
-# Selection for the next rung
-
-
-def survivors(scores: Mapping[str, float], error: float, rule: RungRule) -> list[str]:
-    """Return the variants that may be the best and faster than the baseline, best first.
-
-    `error` is the standard error of a score due to its samples. At least `rule.least` variants are
-    kept, to confirm that none wins.
-    """
-    order = sorted(scores, key=lambda label: (-scores[label], label))
-    if not order:
-        return []
-    margin = RUNGS_SURE * (error**2 + PROCESS**2) ** 0.5
-    threshold = max(scores[order[0]] - margin, 1 - margin)
-    open_labels = [label for label in order if scores[label] + margin >= threshold]
-    return order[: min(rule.most, max(rule.least, len(open_labels)))]
+        while (sharper, last) != (TO_SHARPER.least, TO_LAST.least) and seconds() > remaining:
+            sharper = max(TO_SHARPER.least, sharper - 4)
+            last = max(TO_LAST.least, last - (sharper < 3 * last))
+        return cls(sharper, last, seconds())
 
 
-FLOOR = 0.3
-"""Fraction of a batch that is shared equally among all workloads."""
-BATCHES = 3
-"""Number of recent batches over which the gain of a workload is computed."""
+@dataclass(slots=True)
+class Decision:
+    """The last rungs of a workload."""
 
+    bench: SearchBench
+    name: str
+    search: WorkloadSearch
+    target: SearchTarget
+    budget: Budget
+    end: float
+    """Seconds of the session until which it may go on."""
+    fills: bool
+    """Whether time that is left gives the finalists more processes."""
 
-# Shares of the next batch
+    def run(self, on_rung: Callable[[int], None]) -> None:
+        """Measure the best variants with more rounds, then the finalists beside the baseline."""
+        if self.end <= self.budget.elapsed and (known := rung_scores(self._known, LAST)):
+            self.search.last = {k: v for k, v in known.items() if k not in self.search.failed}
+            return  # earlier sessions used the time, and decided
+        plan = FinalPlan.within(self.end - self.budget.elapsed, self.target, self.bench)
+        sharp = self.target.rounds(SHARP, LEAST_SHARP, MOST_SHARP)
+        screening_error = self.target.error(self.target.rounds(AIM, FEWEST, MOST))
+        search = self.search
+        usable = [label for label in search.scores or search.dropped if label not in search.failed]
+        goals = {label: search.goal(label) for label in usable}
+        rule = RungRule(TO_SHARPER.least, plan.sharper)
+        self._measure_sharper(survivors(goals, screening_error, rule), sharp)
+        on_rung(SHARPER)
+        finalists = self._finalists(self.target.error(sharp), RungRule(TO_LAST.least, plan.last))
+        rounds = self.bench.effort.rounds
+        last_rounds = self.target.rounds(SURE, min(LEAST_SURE, rounds), rounds)
+        fixed, process, taken = self.bench.effort.processes, 0, 0.0
+        while process < fixed or (
+            self.fills
+            and process < MOST_PROCESSES * fixed
+            and self.budget.elapsed + taken < self.end
+        ):
+            begun = self.budget.elapsed
+            if not self._measure_last(finalists, process, last_rounds) and process >= fixed:
+                break
+            taken = self.budget.elapsed - begun
+            process += 1
+        scores = rung_scores(self._known, LAST)
+        self.search.last = {
+            label: scores[label]
+            for label in finalists
+            if label in scores and label not in self.search.failed
+        }
+        on_rung(LAST)
 
+    @property
+    def _known(self) -> list[SpotRungs]:
+        """The rungs that the database has."""
+        return [point.rungs(self.bench.rows) for point in self.target.points]
 
-def shares(histories: Mapping[str, Sequence[float]], count: int) -> dict[str, int]:
-    """Return how many of the next variants each open workload gets.
+    def _finalists(self, error: float, rule: RungRule) -> Sequence[str]:
+        """Return the variants that may still win; a harmful variant is replaced by the next."""
+        allowed, least = self.search.allowed, rung_least(self._known, SHARPER)
+        checked: set[str] = set()
+        while True:
+            scores = {k: v for k, v in self.search.sharper.items() if k not in self.search.failed}
+            acceptable = {k: v for k, v in scores.items() if least.get(k, 0.0) >= allowed - 0.005}
+            finalists = survivors(acceptable or scores, error, rule, self.search.kind)
+            harmful = self.bench.harmful(
+                self.name, self.target, [label for label in finalists if label not in checked]
+            )
+            if not harmful:
+                return finalists
+            self.search.failed |= harmful
+            checked |= {*finalists}
 
-    A fixed fraction is shared equally; the rest goes to workloads whose best score rose recently. A
-    workload with too short a history counts like the one that rose most.
-    """
-    rises = {name: _rise(history) for name, history in histories.items()}
-    largest_rise = max((rise for rise in rises.values() if rise is not None), default=0.0)
-    weights = {name: largest_rise if rise is None else rise for name, rise in rises.items()}
-    total = sum(weights.values())
-    counts = {}
-    for name, weight in weights.items():
-        share = weight / total if total > 0 else 1 / len(weights)
-        counts[name] = max(1, round(count * (FLOOR / len(weights) + (1 - FLOOR) * share)))
-    return counts
+    def _measure_sharper(self, labels: Sequence[str], rounds: Sequence[int]) -> None:
+        scores = rung_scores(self._known, SHARPER)
+        if missing := [label for label in labels if label not in scores]:
+            seed = self.bench.effort.seed + self.bench.processes
+            scores |= self._measure(SHARPER, missing, rounds, seed)
+        self.search.sharper = {label: scores[label] for label in labels if label in scores}
 
+    def _measure_last(
+        self, finalists: Sequence[str], process: int, rounds: Sequence[int]
+    ) -> Mapping[str, float]:
+        """Measure the finalists that have run in fewer processes in one more."""
+        times = rung_times(self._known, LAST)
+        missing = [
+            label
+            for label in finalists
+            if label not in self.search.failed and len(times[0].variants.get(label, ())) <= process
+        ]
+        if not missing:
+            return {}
+        return self._measure(LAST, missing, rounds, self.bench.effort.seed + FRESH_SEED + process)
 
-def _rise(history: Sequence[float]) -> float | None:
-    """Return the rise of the best score over the last batches; None if there are too few."""
-    if len(history) <= BATCHES:
-        return None
-    return max(0.0, history[-1] - history[-1 - BATCHES])
+    def _measure(
+        self, rung: int, labels: Sequence[str], rounds: Sequence[int], seed: int
+    ) -> Mapping[str, float]:
+        """Measure a rung, record its failures, and return the scores."""
+        functions, failed = self.bench.functions(self.name, labels)
+        bases = self.bench.made[self.name].bases
+        task = RungTask(rung, bases, functions, rounds, seed)
+        outcome = self.bench.measure(self.target, task)
+        self.search.failed |= {**failed, **outcome.failed}
+        return outcome.scores

@@ -1,18 +1,21 @@
 """The best variants of a workload and their final measurements, from rungs or from result rows."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from policygen.gpu.statistics import PointTimes, judged
+from policygen.gpu.tools import SANITIZER_TOOL, memcheck_of
 from policygen.model.measured import FailureKind, MeasuredVariant, RuntimeRatio
 from policygen.model.results import Choice, ScoredVariant
 from policygen.model.searches import (
     BestSoFar,
     FailureGroup,
+    Memcheck,
     PointQuantiles,
     ReportedFinalist,
     RungName,
@@ -70,15 +73,13 @@ def rung_finals(rungs: Rungs, databases: Sequence[Database]) -> Finals:
         for place, label in enumerate(sorted(screened, key=lambda name: -screened[name]), 1)
     }
     finalists = [
-        _finalist(judged_by_variant[label], scores[rung][label]).model_copy(
-            update={
-                "screened": screened.get(label) if rung > 1 else None,
-                "rank": ranks.get(label),
-                "sharper": sharper.get(label) if rung > 2 else None,
-                "quantiles": _rung_quantiles(rungs, rung, label, databases)
-                if index < COMPARED
-                else (),
-            }
+        _finalist(
+            judged_by_variant[label],
+            scores[rung][label],
+            screened=screened.get(label) if rung > 1 else None,
+            rank=ranks.get(label),
+            sharper=sharper.get(label) if rung > 2 else None,
+            quantiles=_rung_quantiles(rungs, rung, label, databases) if index < COMPARED else (),
         )
         for index, label in enumerate(order[:MOST])
     ]
@@ -163,7 +164,9 @@ def _times(rungs: Rungs, rung: int, scores: Mapping[str, Sequence[RungScore]]) -
     ]
 
 
-def _finalist(variant: MeasuredVariant, runs: Sequence[RungScore]) -> ReportedFinalist:
+def _finalist(
+    variant: MeasuredVariant, runs: Sequence[RungScore], **details: Any
+) -> ReportedFinalist:
     assert variant.score is not None
     return ReportedFinalist(
         variant=variant.variant,
@@ -172,6 +175,7 @@ def _finalist(variant: MeasuredVariant, runs: Sequence[RungScore]) -> ReportedFi
         verdict=variant.verdict,
         processes=len(runs),
         runtime=variant.runtime,
+        **details,
     )
 
 
@@ -264,6 +268,8 @@ GROUPS = 20
 """Maximum number of reported failure groups."""
 NAMED = 5
 """Maximum number of variants named per group."""
+LISTED_IN_FINDING = 100
+"""Maximum number of variants named per finding."""
 STEPS = 500
 """Maximum number of reported improvements of the best score."""
 WRONG = "wrong"
@@ -372,23 +378,59 @@ def failed_of(rows: Sequence[FailureRow], measured: set[str]) -> dict[str, Failu
 
 def groups_of(failures: Mapping[str, FailureRow]) -> tuple[tuple[FailureGroup, ...], int]:
     """Group variants by failure, wrong results first; also return how many groups are omitted."""
-    variants_by_failure: dict[tuple[str, str], list[str]] = {}
-    for variant, row in failures.items():
-        variants_by_failure.setdefault((row.kind, row.reason), []).append(variant)
-    order = sorted(
-        variants_by_failure, key=lambda key: (key[0] != WRONG, -len(variants_by_failure[key]), key)
-    )
     kinds = get_args(FailureKind)
-    groups = tuple(
-        FailureGroup(
-            kind=kind if kind in kinds else "error",
-            reason=reason,
-            count=len(variants_by_failure[kind, reason]),
-            variants=tuple(variants_by_failure[kind, reason][:NAMED]),
-        )
-        for kind, reason in order[:GROUPS]
+    variants_by_failure: dict[tuple[str, str], dict[str, None]] = {}
+    for variant, row in failures.items():
+        variants_by_failure.setdefault((row.kind, row.reason), {})[variant] = None
+    return _grouped(
+        variants_by_failure, lambda key: (key[0] if key[0] in kinds else "error", key[1])
     )
-    return groups, len(order) - len(groups)
+
+
+# Reasons of CUDA errors that come from the code of a variant, not from its resources.
+_FAULT = re.compile(r"illegal|misaligned|launch failure|program counter|compute-sanitizer")
+_NUMBER = re.compile(r"\d+")
+
+
+def findings_of(
+    failures: Mapping[str, tuple[str, str]], memchecks: Mapping[str, Memcheck]
+) -> tuple[FailureGroup, ...]:
+    """Group the variants that compute other results than base, or fail on the GPU.
+
+    `failures` are kinds and reasons. Reasons that differ in numbers alone are the same.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for variant, (kind, reason) in failures.items():
+        if kind in {WRONG, "crash", "hang"} or (kind == "error" and _FAULT.search(reason)):
+            groups.setdefault((kind, _NUMBER.sub("", reason)), []).append(variant)
+    return tuple(
+        FailureGroup.model_validate(
+            {
+                "kind": kind,
+                "reason": failures[variants[0]][1],
+                "count": len(variants),
+                "variants": tuple(filter(is_label, variants))[:LISTED_IN_FINDING],
+                "memcheck": _memcheck_of(variants, failures, memchecks),
+            }
+        )
+        for (kind, _), variants in sorted(
+            groups.items(), key=lambda item: (item[0][0] != WRONG, -len(item[1]), item[0])
+        )
+    )
+
+
+def _memcheck_of(
+    variants: Sequence[str],
+    failures: Mapping[str, tuple[str, str]],
+    memchecks: Mapping[str, Memcheck],
+) -> Memcheck | None:
+    """Return what memcheck says of one of them; a finalist may have failed because of it."""
+    for variant in variants:
+        if variant in memchecks:
+            return memchecks[variant]
+        if failures[variant][1].startswith(f"{SANITIZER_TOOL}: "):
+            return memcheck_of(variant, {variant: failures[variant][1]})
+    return None
 
 
 def groups_in_logs(
@@ -399,17 +441,28 @@ def groups_in_logs(
     for failures in failed:
         for key, variants in failures.items():
             variants_by_failure.setdefault(key, {}).update(dict.fromkeys(variants))
-    order = sorted(variants_by_failure, key=lambda key: (-len(variants_by_failure[key]), key))
+    return _grouped(
+        variants_by_failure,
+        lambda key: ("build" if key[0] == "build" else "run", f"code {key[1][:20]}"),
+    )
+
+
+def _grouped(
+    variants_by_failure: Mapping[tuple[str, str], Collection[str]],
+    shown: Callable[[tuple[str, str]], tuple[Any, str]],
+) -> tuple[tuple[FailureGroup, ...], int]:
+    """Return the largest groups with the kind and reason that are `shown`, and how many remain."""
+    order = sorted(
+        variants_by_failure, key=lambda key: (key[0] != WRONG, -len(variants_by_failure[key]), key)
+    )
     groups = tuple(
         FailureGroup(
-            kind="build" if log == "build" else "run",
-            reason=f"code {code[:20]}",
-            count=len(variants_by_failure[log, code]),
-            variants=tuple(name for name in variants_by_failure[log, code] if is_label(name))[
-                :NAMED
-            ],
+            kind=kind,
+            reason=reason,
+            count=len(variants_by_failure[key]),
+            variants=tuple(filter(is_label, variants_by_failure[key]))[:NAMED],
         )
-        for log, code in order[:GROUPS]
+        for key, (kind, reason) in ((key, shown(key)) for key in order[:GROUPS])
     )
     return groups, len(order) - len(groups)
 

@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Protocol
 
 import numpy as np
 
@@ -40,14 +39,6 @@ class ObservedRatio:
     freedom: int
     step: float = 0.0
     """Relative clock resolution, which more processes do not reduce."""
-
-
-class Observations(Protocol):
-    """Times of both sides of a change."""
-
-    def observed(self) -> ObservedRatio | None:
-        """Return the statistics, or None if the noise cannot be estimated."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +78,6 @@ class JudgedTimes:
     clear: bool
     """Whether more processes would not change the verdict."""
 
-    @property
-    def within(self) -> float:
-        """Maximum relative difference of the sides."""
-        return max(self.high - 1, 1 - self.low)
-
 
 @dataclass(frozen=True, slots=True)
 class Judge:
@@ -102,7 +88,7 @@ class Judge:
     tolerance: float | None = None
     """Relative difference that counts as equal; None for whatever the noise allows."""
 
-    def judge(self, times: Observations) -> JudgedTimes | None:
+    def judge(self, times: "ComparedTimes | SeparateTimes") -> JudgedTimes | None:
         """Return the verdict, or None if the noise cannot be estimated."""
         observed = times.observed()
         if observed is None:
@@ -157,7 +143,7 @@ class SeparateTimes:
             return None
         squares = [*_squares(self.before), *_squares(self.after)]
         freedom = len(squares) - 2
-        # If a clock rounds times to the same step, they are no closer than the rounding.
+        # If a clock rounds times to the same step, they are not closer than the rounding.
         deviation = max(math.sqrt(sum(squares) / freedom), self.step / math.sqrt(12))
         if not deviation:
             return None
@@ -215,7 +201,7 @@ def _squares(times: Sequence[float]) -> list[float]:
 
 
 SIDES = ("before", "after")
-NO_TIME = "NVBench tells no time"
+NO_TIME = "NVBench reports no time"
 Axes = Mapping[str, str]
 """Axes with values, as named in databases."""
 Keeps = Callable[[str, Axes], bool]
@@ -283,10 +269,12 @@ def match_results(
             key = (run.algorithm, bench.name, frozenset(state.point.items()))
             if key in seen:
                 name = in_words(bench.name, state.point)
-                raise InputError(f"{run.path}: {name}: is there twice")
+                raise InputError(f"{run.path}: {name}: appears twice")
             seen.add(key)
             if key not in points:
-                types, runtime_axes = _split_axes(bench, state.point)
+                axes = {axis: state.point[axis] for axis in bench.axes}
+                types = {axis: value for axis, value in axes.items() if "{ct}" in axis}
+                runtime_axes = {axis: value for axis, value in axes.items() if "{ct}" not in axis}
                 points[key] = MatchedPoint(bench.name, runtime_axes)
                 workload = MatchedWorkload(
                     (run.algorithm, tuple((axis_name(axis), types[axis]) for axis in types)),
@@ -317,12 +305,6 @@ def _states(run: NvbenchRun) -> Iterator[tuple[NvbenchBench, NvbenchState | Skip
     for bench in run.benches:
         yield from ((bench, state) for state in bench.states)
         yield from ((bench, state) for state in bench.skipped)
-
-
-def _split_axes(bench: NvbenchBench, point: Axes) -> tuple[dict[str, str], dict[str, str]]:
-    """Split axes into compile-time and runtime axes, as databases do."""
-    types = {axis: point[axis] for axis in bench.axes if "{ct}" in axis}
-    return types, {axis: point[axis] for axis in bench.axes if "{ct}" not in axis}
 
 
 def _add(point: MatchedPoint, side: str, state: NvbenchState | SkippedState) -> None:

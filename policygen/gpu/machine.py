@@ -23,7 +23,7 @@ PROGRAM = "nvidia-smi"
 _QUERY = "--query-gpu=name,uuid,compute_cap,driver_version"
 _SECONDS = 20.0
 _REMEDY = (
-    "A GPU of NVIDIA and its driver are needed; policygen measure --doctor says what is missing."
+    "An NVIDIA GPU and its driver are needed; policygen measure --doctor shows what is missing."
     " Without them, policygen measure --compile-only compiles variants."
 )
 # NVIDIA H200, GPU-0fc714b2-91ef-0806-7d53-e5d74e5359b4, 9.0, 580.159.04
@@ -48,7 +48,7 @@ def find_gpu(number: int = 0) -> ListedGpu:
     gpus = list_gpus()
     if number >= len(gpus):
         names = "; ".join(f"{gpu.number} is {gpu.name}" for gpu in gpus)
-        raise InputError(f"there is no GPU {number}", f"There are: {names}")
+        raise InputError(f"there is no GPU {number}", f"Available: {names}")
     return gpus[number]
 
 
@@ -65,8 +65,8 @@ def check_one_model(models: Mapping[str, str]) -> None:
     if len(set(models.values())) > 1:
         listing = "; ".join(f"{place} is {visible(model)}" for place, model in models.items())
         raise InputError(
-            f"the GPUs are of different models, and their times cannot be compared: {listing}",
-            "Measure on those of one model, and on the others with another database.",
+            f"the GPUs are different models, so their times are not comparable: {listing}",
+            "Measure on the GPUs of one model, and on the others with another database.",
         )
 
 
@@ -85,7 +85,7 @@ def list_gpus() -> tuple[ListedGpu, ...]:
     try:
         output = run([PROGRAM, _QUERY, "--format=csv,noheader"], limit=_SECONDS, install=_REMEDY)
     except PolicygenError as error:
-        raise MissingToolError("a GPU that answers", f"{error}\n  {_REMEDY}") from error
+        raise MissingToolError("a responding GPU", f"{error}\n  {_REMEDY}") from error
     rows = [match for row in output.splitlines() if (match := _ROW.fullmatch(row.strip()))]
     if not rows:
         raise MissingToolError("a GPU", _REMEDY)
@@ -102,10 +102,15 @@ def _visible(gpus: Sequence[ListedGpu], names: str | None) -> list[ListedGpu]:
         return list(gpus)
     visible_gpus: list[ListedGpu] = []
     for name in map(str.strip, names.split(",")):
-        match = next((gpu for gpu in gpus if _matches(name, gpu)), None)
-        if match is None:
+        is_uuid = name.startswith("GPU-")
+        matches = [
+            gpu
+            for gpu in gpus
+            if name == str(gpu.number) or (is_uuid and gpu.uuid.startswith(name))
+        ]
+        if not matches:
             break
-        visible_gpus.append(replace(match, number=len(visible_gpus)))
+        visible_gpus.append(replace(matches[0], number=len(visible_gpus)))
     if not visible_gpus:
         raise MissingToolError(
             f"a GPU: {VISIBLE}={visible(names)!r} names none of the {len(gpus)} that the driver"
@@ -113,10 +118,6 @@ def _visible(gpus: Sequence[ListedGpu], names: str | None) -> list[ListedGpu]:
             f"Unset {VISIBLE}, or correct it.",
         )
     return visible_gpus
-
-
-def _matches(name: str, gpu: ListedGpu) -> bool:
-    return name == str(gpu.number) or (name.startswith("GPU-") and gpu.uuid.startswith(name))
 
 
 Told = TypeVar("Told")
@@ -159,6 +160,17 @@ class GpuState:
     """IDs of the processes that compute on it."""
 
 
+_VERSION_FILE = Path("/proc/driver/nvidia/version")
+# NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Thu Aug 28 …
+_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
+REASONS: Mapping[str, str] = {
+    "nvmlClocksThrottleReasonHwSlowdown": "a slowdown by the hardware",
+    "nvmlClocksEventReasonSwThermalSlowdown": "its temperature",
+    "nvmlClocksThrottleReasonHwThermalSlowdown": "its temperature",
+    "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "the power supply",
+}
+
+
 # GPU state from NVML
 
 
@@ -171,28 +183,18 @@ def gpu_state(uuid: str) -> GpuState | None:
         handle = library.nvmlDeviceGetHandleByUUID(uuid)
     except library.NVMLError:
         return None
-    return _read(library, handle)
-
-
-def _read(library: Any, handle: Any) -> GpuState:
-    def query(ask: Callable[[], Told]) -> Told | None:
-        # Some values are not supported on every GPU or not allowed for every user.
-        with suppress(library.NVMLError, AttributeError):
-            return ask()
-        return None
 
     def clock(kind: int) -> ClockState:
         return ClockState(
-            query(lambda: int(library.nvmlDeviceGetClockInfo(handle, kind))),
-            query(lambda: int(library.nvmlDeviceGetMaxClockInfo(handle, kind))),
+            _query(lambda: int(library.nvmlDeviceGetClockInfo(handle, kind))),
+            _query(lambda: int(library.nvmlDeviceGetMaxClockInfo(handle, kind))),
         )
 
-    memory = query(lambda: library.nvmlDeviceGetMemoryInfo(handle))
-    bits = query(lambda: int(library.nvmlDeviceGetCurrentClocksEventReasons(handle))) or 0
-    limit = query(lambda: int(library.nvmlDeviceGetEnforcedPowerLimit(handle)))
-    limits = query(lambda: library.nvmlDeviceGetPowerManagementLimitConstraints(handle))
-    mode = query(lambda: int(library.nvmlDeviceGetComputeMode(handle)))
-    running = query(lambda: library.nvmlDeviceGetComputeRunningProcesses(handle))
+    memory = _query(lambda: library.nvmlDeviceGetMemoryInfo(handle))
+    limit = _query(lambda: int(library.nvmlDeviceGetEnforcedPowerLimit(handle)))
+    limits = _query(lambda: library.nvmlDeviceGetPowerManagementLimitConstraints(handle))
+    mode = _query(lambda: int(library.nvmlDeviceGetComputeMode(handle)))
+    running = _query(lambda: library.nvmlDeviceGetComputeRunningProcesses(handle))
     return GpuState(
         memory=None if memory is None else int(memory.total),
         used=None if memory is None else int(memory.used),
@@ -200,56 +202,15 @@ def _read(library: Any, handle: Any) -> GpuState:
         memory_clock=clock(library.NVML_CLOCK_MEM),
         power_limit=None if limit is None else limit / 1000,
         power_limits=None if limits is None else (limits[0] / 1000, limits[1] / 1000),
-        slowed=slowed_by(library, bits),
-        temperature=query(
+        slowed=_slowed_by(library, handle),
+        temperature=_query(
             lambda: int(library.nvmlDeviceGetTemperature(handle, library.NVML_TEMPERATURE_GPU))
         ),
-        persistence=query(lambda: bool(library.nvmlDeviceGetPersistenceMode(handle))),
-        ecc=query(lambda: bool(library.nvmlDeviceGetCurrentEccMode(handle))),
+        persistence=_query(lambda: bool(library.nvmlDeviceGetPersistenceMode(handle))),
+        ecc=_query(lambda: bool(library.nvmlDeviceGetCurrentEccMode(handle))),
         exclusive=None if mode is None else mode == library.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS,
-        divided=query(lambda: bool(library.nvmlDeviceGetMigMode(handle)[0])),
+        divided=_query(lambda: bool(library.nvmlDeviceGetMigMode(handle)[0])),
         processes=None if running is None else tuple(sorted(process.pid for process in running)),
-    )
-
-
-_VERSION_FILE = Path("/proc/driver/nvidia/version")
-# NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82.07  Thu Aug 28 …
-_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
-REASONS: Mapping[str, str] = {
-    "nvmlClocksThrottleReasonHwSlowdown": "a slowdown by the hardware",
-    "nvmlClocksEventReasonSwThermalSlowdown": "its temperature",
-    "nvmlClocksThrottleReasonHwThermalSlowdown": "its temperature",
-    "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "the power supply",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class DriverFacts:
-    """Facts from NVML beyond the CUDA runtime; None where it is missing."""
-
-    driver: str | None = None
-    sm_clock: int | None = None
-    memory_clock: int | None = None
-    power_limit: float | None = None
-
-
-# Driver facts and clocks from NVML
-
-
-def facts(uuid: str) -> DriverFacts:
-    """Query driver version, maximum clocks, and power limit."""
-    library = management_library()
-    if library is None:
-        return DriverFacts(driver=driver_of_kernel())
-    handle = library.nvmlDeviceGetHandleByUUID(uuid)
-    limit = _query(lambda: library.nvmlDeviceGetEnforcedPowerLimit(handle))
-    return DriverFacts(
-        driver=str(library.nvmlSystemGetDriverVersion()),
-        sm_clock=_query(lambda: library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_SM)),
-        memory_clock=_query(
-            lambda: library.nvmlDeviceGetMaxClockInfo(handle, library.NVML_CLOCK_MEM)
-        ),
-        power_limit=None if limit is None else limit / 1000,
     )
 
 
@@ -259,23 +220,27 @@ def clocks(uuid: str) -> Clocks | None:
     if library is None:
         return None
     handle = library.nvmlDeviceGetHandleByUUID(uuid)
-    now = _query(lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM))
-    bits = _query(lambda: library.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
-    return Clocks(now or 0, slowed_by(library, bits))
+    now = _query(lambda: int(library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM)))
+    return Clocks(now or 0, _slowed_by(library, handle))
 
 
-def slowed_by(library: Any, bits: int) -> tuple[str, ...]:
-    """Translate NVML's slowdown bits into words."""
+def driver_version() -> str | None:
+    """Return the driver version from NVML or else from the kernel."""
+    library = management_library()
+    return str(library.nvmlSystemGetDriverVersion()) if library else driver_of_kernel()
+
+
+def _slowed_by(library: Any, handle: Any) -> tuple[str, ...]:
+    """Query why a GPU is slowed down, in words."""
+    bits = _query(lambda: int(library.nvmlDeviceGetCurrentClocksEventReasons(handle))) or 0
     reasons = ((getattr(library, name, 0), words) for name, words in REASONS.items())
     return tuple(dict.fromkeys(words for bit, words in reasons if bits & bit))
 
 
-def _query(ask: Callable[[], int]) -> int | None:
+def _query(ask: Callable[[], Told]) -> Told | None:
     """Query a value; None if the GPU does not support it or the user may not read it."""
-    library = management_library()
-    assert library is not None
-    with suppress(library.NVMLError, AttributeError):
-        return int(ask())
+    with suppress(management_library().NVMLError, AttributeError):
+        return ask()
     return None
 
 
@@ -327,7 +292,9 @@ def gpu_lock(
     descriptor = _open_lock(path)
     try:
         _wait(descriptor, path, uuid, patience)
-        _write_holder(descriptor)
+        with suppress(OSError):  # for others to read; another user's file is left unchanged
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} of user {os.getuid()}".encode(), 0)
         yield
     finally:
         os.close(descriptor)
@@ -341,9 +308,9 @@ def _lock_folder() -> Path:
             if stat.S_ISDIR(mode) and mode & stat.S_ISVTX and mode & stat.S_IWOTH:
                 return folder
     raise InputError(
-        f"there is no folder for the lock of a GPU: neither {' nor '.join(map(str, PLACES))}"
-        " is one that all users may write",
-        f"Make one: chmod 1777 {PLACES[-1]}",
+        f"there is no folder for the lock of a GPU: none of {' nor '.join(map(str, PLACES))} is"
+        " writable by all users",
+        f"Make one writable: chmod 1777 {PLACES[-1]}",
     )
 
 
@@ -361,7 +328,7 @@ def _open_lock(path: Path) -> int:
     # A second hard link may point to a file that must not be written.
     if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
         os.close(descriptor)
-        raise _unusable(path, "it is no file of its own")
+        raise _unusable(path, "it is not a regular file")
     if status.st_uid == os.getuid():
         os.fchmod(descriptor, 0o666)  # undo the umask
     return descriptor
@@ -378,25 +345,15 @@ def _wait(descriptor: int, path: Path, uuid: str, patience: float) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() >= end:
-                holder = _read_holder(descriptor)
+                text = os.pread(descriptor, _SHOWN, 0).decode(errors="replace")
+                holder = visible(text.partition("\n")[0])
                 raise BusyGpuError(
-                    f"another measurement runs on {visible(uuid)}: {holder or 'of somebody else'}",
-                    "Wait until it has ended, or choose another GPU.",
+                    f"another measurement is running on {visible(uuid)}:"
+                    f" {holder or 'of another user'}",
+                    "Wait until it has finished, or choose another GPU.",
                 ) from error
             time.sleep(_PAUSE)
         except OSError as error:
             raise _unusable(path, error.strerror or str(error)) from error
         else:
             return
-
-
-def _write_holder(descriptor: int) -> None:
-    """Write the holder for others to read; another user's file is left unchanged."""
-    with suppress(OSError):
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()} of user {os.getuid()}".encode(), 0)
-
-
-def _read_holder(descriptor: int) -> str:
-    text = os.pread(descriptor, _SHOWN, 0).decode(errors="replace").partition("\n")[0]
-    return visible(text)

@@ -2,12 +2,15 @@
 
 A row is a variant on a runtime workload for one GPU, toolkit, and CCCL. Repeated measurements are
 merged into the row; `policygen_rows` holds those of each session.
+
+Variants are selected by their luck in the first rungs of a search. Therefore CCCL's own table holds
+only the samples of the last rung, and those of the others are kept separately.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +18,30 @@ import numpy as np
 
 from policygen.errors import InputError
 from policygen.gpu.database_writer import (
+    OF_KEY,
     About,
     DatabaseWriter,
     RowSpot,
     begin_session,
+    insert,
     now,
     open_writer,
-    prepare_table,
 )
 from policygen.gpu.device import Failure, Kind, Launch
+from policygen.model.workload import BASE
 from policygen.results.imported import ACHIEVED, KERNELS, LAUNCHES, PEAKS
+from policygen.results.merge import DECLARED, create_results, declare, declared_cell
 from policygen.results.own_tables import (
     FAILURES,
+    LAST,
     NOISE,
     ROWS,
+    RUNGS,
     SESSIONS,
     TIMES,
     VALUE_TABLE,
     VALUES,
-    workload_text,
+    keep_weights,
 )
 from policygen.results.samples import BadSamplesError, Decoder, Samples, encode
 from policygen.results.tables import DeclaredAxes, quote
@@ -47,6 +55,22 @@ CODES: Mapping[Kind, str] = {
     "hang": "42",
 }
 """Log codes of failed runs; 42 is CCCL's code for a timeout."""
+_OTHER = "The rows belong to another version of the benchmark; name another file."
+_OWN_SPOT = f"(algorithm, bench, workload) = (?, ?, ?) AND {OF_KEY}"
+_LAUNCH_COLUMNS = ", ".join(f"{column.name} INTEGER NOT NULL" for column in fields(Launch))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRung:
+    """A variant on a runtime workload in one process."""
+
+    variant: str
+    rung: int
+    process: tuple[int, int]
+    """Session and process number in it."""
+    center: float
+    base: float
+    """Time of the baseline in the same process."""
 
 
 @contextmanager
@@ -55,7 +79,7 @@ def open_measurements(path: Path, about: About) -> Iterator["MeasuringSession"]:
     with open_writer(path) as writer, Decoder() as decoder:
         session = MeasuringSession(writer, about, decoder)
         yield session
-        session.end()
+        writer.change(f"UPDATE {SESSIONS} SET ended = ? WHERE id = ?", now(), session.number)  # noqa: S608
 
 
 class MeasuringSession:
@@ -68,49 +92,62 @@ class MeasuringSession:
         self.number = begin_session(writer, about)
 
     def prepare(self, spot: RowSpot, declared: DeclaredAxes) -> None:
-        """Create the table of a sub-benchmark and write the declared values of its axes."""
-        prepare_table(self.writer, spot, declared)
+        """Create the table of a sub-benchmark and write the declared values of its axes.
+
+        An existing table must have the same axes with the same values.
+        """
+        axes = list(spot.workload)
+        name = f"{spot.algorithm}.{spot.subbench}"
+        own_axes = {
+            key: values
+            for key, values in declared.items()
+            if key[:2] == (spot.algorithm, spot.subbench)
+        }
+        cells = {key[2]: tuple(map(declared_cell, values)) for key, values in own_axes.items()}
+        with self.writer.writing() as connection:
+            create_results(connection, spot.algorithm, spot.subbench, axes)
+            info = connection.execute(f"PRAGMA table_info({spot.table})")
+            if (columns := [row[1] for row in info][8:]) != axes:
+                raise InputError(
+                    f"{self.writer.path}: {name} has the axes {', '.join(columns) or 'none'}"
+                    f" there, not {', '.join(axes) or 'none'}",
+                    _OTHER,
+                )
+            declared_cells = _declared_values(connection, spot)
+            if declared_cells and cells and declared_cells != cells:
+                raise InputError(
+                    f"{self.writer.path}: the axes of {name} have different declared values there",
+                    _OTHER,
+                )
+            if not declared_cells:
+                declare(connection, own_axes)
+            for key, values in own_axes.items():
+                keep_weights(connection, key, values)
 
     def measured(self, spot: RowSpot) -> frozenset[str]:
         """Return the variants that have a row, including `base`."""
-        where, values = self._where(spot)
-        rows = self.writer.rows(f"SELECT variant FROM {spot.table} WHERE {where}", *values)  # noqa: S608
-        return frozenset(str(variant) for (variant,) in rows)
+        return frozenset(str(variant) for (variant,) in self._results("variant", spot))
 
     def times(self, spot: RowSpot) -> dict[str, list[tuple[int, float]]]:
         """Return the time of each variant in each process, with the session, in order.
 
         The n-th times of the baseline and of a variant in a session belong together.
         """
-        rows: list[Any] = self.writer.rows(
-            f"SELECT r.variant, r.session, r.center FROM {ROWS} AS r JOIN {SESSIONS} AS s"  # noqa: S608
-            " ON s.id = r.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
-            " AND (r.algorithm, r.bench, r.workload) = (?, ?, ?) ORDER BY r.rowid",
-            *self._key,
-            *named(spot),
-        )
         times: dict[str, list[tuple[int, float]]] = {}
-        for variant, session_id, center in rows:
+        for variant, session_id, center in self._own(ROWS, "variant, session, center", spot):
             times.setdefault(variant, []).append((session_id, center))
         return times
 
     def samples(self, spot: RowSpot) -> dict[str, Samples]:
         """Return all samples of each variant, sorted and merged over processes."""
-        where, values = self._where(spot)
-        rows = self.writer.rows(f"SELECT variant, samples FROM {spot.table} WHERE {where}", *values)  # noqa: S608
+        rows = self._results("variant, samples", spot)
         return {str(variant): self._decoded(blob) for variant, blob in rows}
 
     def failed(self, spot: RowSpot) -> dict[str, Failure]:
         """Return the failures of all sessions, for variants without a row."""
-        rows = self.writer.rows(
-            f"SELECT f.variant, f.kind, f.reason FROM {FAILURES} AS f JOIN {SESSIONS} AS s"  # noqa: S608
-            " ON s.id = f.session WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
-            " AND (f.algorithm, f.bench, f.workload) = (?, ?, ?) ORDER BY f.rowid",
-            *self._key,
-            *named(spot),
-        )
         failures = {
-            str(variant): Failure(_kind(kind), str(reason)) for variant, kind, reason in rows
+            str(variant): Failure(_kind(kind), str(reason))
+            for variant, kind, reason in self._own(FAILURES, "variant, kind, reason", spot)
         }
         measured = self.measured(spot) if failures else frozenset()
         return {label: failure for label, failure in failures.items() if label not in measured}
@@ -124,31 +161,130 @@ class MeasuringSession:
         bandwidth: float | None = None,
     ) -> None:
         """Write a row, or merge samples into the existing one, in one transaction."""
-        where, values = self._where(spot)
         new_samples = np.asarray(samples, np.float64)
         with self.writer.writing() as connection:
-            row = connection.execute(
-                f"SELECT elapsed, samples FROM {spot.table} WHERE {where} AND variant = ?",  # noqa: S608
-                (*values, variant),
-            ).fetchone()
-            all_samples = new_samples if row is None else self._joined(row[1], new_samples)
-            total = elapsed + (0.0 if row is None else row[0] or 0.0)
-            self.put(connection, spot, variant, all_samples, total, bandwidth)
-            connection.execute(
-                f"INSERT INTO {ROWS} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (
-                    self.number,
-                    *named(spot),
-                    variant,
-                    len(new_samples),
-                    center_of(new_samples),
-                    elapsed,
-                    now(),
-                ),
-            )
-            self.log_run(connection, spot, variant, elapsed)
+            all_samples, total = new_samples, elapsed
+            for seconds, blob in self._results("elapsed, samples", spot, variant):
+                all_samples = np.concatenate([self._decoded(blob), new_samples])
+                total += seconds or 0.0
+            self._put(connection, spot, variant, all_samples, total, bandwidth)
+            counted = len(new_samples), center_of(new_samples), elapsed
+            insert(connection, ROWS, self.number, *spot.key, variant, *counted, now())
+            self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
 
-    def put(
+    def fail(self, spot: RowSpot, variant: str, failure: Failure, elapsed: float = 0.0) -> None:
+        """Write why a variant is not measured on a runtime workload."""
+        cells = (self.number, *spot.key, variant, failure.kind, failure.reason, now())
+        with self.writer.writing() as connection:
+            insert(connection, FAILURES, *cells)
+            log = "builds" if failure.kind == "compile" else "runs"
+            self._log(connection, log, spot.algorithm, variant, CODES[failure.kind], elapsed)
+
+    def noise(self, spot: RowSpot, process: int, samples: Sequence[float]) -> None:
+        """Write the time and noise of the baseline once per fresh process."""
+        times = np.asarray(samples, np.float32)
+        pairs = len(times) // 2
+        self_ratio = center_of(times[::2][:pairs]) / center_of(times[1::2]) if pairs else 1.0
+        cells = (self.number, *spot.key, process, len(times), center_of(times), self_ratio)
+        with self.writer.writing() as connection:
+            insert(connection, NOISE, *cells, verb="INSERT OR IGNORE")
+
+    def beside(self, spot: RowSpot) -> list[float]:
+        """Return the baseline against itself within each fresh process, over all sessions."""
+        return [ratio for (ratio,) in self._own(NOISE, "beside", spot)]
+
+    def noise_centers(self, spot: RowSpot) -> list[float]:
+        """Return the baseline times in fresh processes, over all sessions."""
+        return [center for (center,) in self._own(NOISE, "center", spot)]
+
+    def time(self, step: str, seconds: float) -> None:
+        """Write the duration of a step."""
+        with self.writer.writing() as connection:
+            insert(connection, TIMES, self.number, step, seconds)
+
+    def note(self, repeated: int, throttled: int, restarts: int) -> None:
+        """Add to the throttling counts, and store the number of restarts."""
+        self.writer.change(
+            f"UPDATE {SESSIONS} SET repeated = repeated + ?, throttled = throttled + ?,"  # noqa: S608
+            " restarts = ? WHERE id = ?",
+            *(repeated, throttled, restarts, self.number),
+        )
+
+    def launched(self, spot: RowSpot, launches: Mapping[str, Launch]) -> None:
+        """Write the launch configurations of user kernels on a runtime workload."""
+        rows = [(label, *astuple(launch)) for label, launch in sorted(launches.items())]
+        if rows:
+            self._keep_about(LAUNCHES, _LAUNCH_COLUMNS, spot, rows)
+
+    def achieved(self, spot: RowSpot, shares: Mapping[str, float]) -> None:
+        """Write the achieved occupancy of variants."""
+        self._keep_about(ACHIEVED, "share REAL NOT NULL", spot, sorted(shares.items()))
+
+    def write_rung(
+        self,
+        spot: RowSpot,
+        rung: int,
+        process: int,
+        samples: Mapping[str, Sequence[float]],
+        elapsed: Mapping[str, float],
+    ) -> dict[str, float]:
+        """Write the times of one process in one transaction; return the centers.
+
+        The result row of a variant comes from its highest rung.
+        """
+        samples_by_label = {label: np.asarray(times, "<f4") for label, times in samples.items()}
+        centers = {label: center_of(times) for label, times in samples_by_label.items()}
+        with self.writer.writing() as connection:
+            for label, times in samples_by_label.items():
+                seconds = elapsed.get(label, 0.0)
+                cells = (rung, process, centers[label], centers[BASE], times.tobytes(), now())
+                insert(connection, RUNGS, self.number, *spot.key, label, *cells)
+                self._put(connection, spot, label, self._rung_samples(spot, label), seconds)
+                self._log(connection, "runs", spot.algorithm, label, "0", seconds)
+        return centers
+
+    def rungs(self, spot: RowSpot) -> list[KeptRung]:
+        """Return the rungs on a runtime workload in the order in which they were written."""
+        columns = "variant, rung, session, process, center, base"
+        return [
+            KeptRung(variant, rung, (session, process), center, base)
+            for variant, rung, session, process, center, base in self._own(RUNGS, columns, spot)
+        ]
+
+    def withdraw(self, spot: RowSpot, variant: str, failure: Failure) -> None:
+        """Write that a variant must not be used, with the reason, and delete its measurements."""
+        where, values = self._where(spot, variant)
+        with self.writer.writing() as connection:
+            connection.execute(
+                f"DELETE FROM {RUNGS} WHERE {_OWN_SPOT} AND variant = ?",  # noqa: S608
+                (*spot.key, *self._key, variant),
+            )
+            connection.execute(f"DELETE FROM {spot.table} WHERE {where}", values)  # noqa: S608
+        self.fail(spot, variant, failure)
+
+    def _results(self, columns: str, spot: RowSpot, variant: str | None = None) -> list[Any]:
+        """Return cells of the result rows of a runtime workload."""
+        where, values = self._where(spot, variant)
+        return self.writer.rows(f"SELECT {columns} FROM {spot.table} WHERE {where}", *values)  # noqa: S608
+
+    def _own(
+        self, table: str, columns: str, spot: RowSpot, variant: str | None = None
+    ) -> list[Any]:
+        """Return cells of policygen's own rows about a runtime workload, in order of writing."""
+        suffix, values = (" AND variant = ?", [variant]) if variant else ("", [])
+        return self.writer.rows(
+            f"SELECT {columns} FROM {table} WHERE {_OWN_SPOT}{suffix} ORDER BY rowid",  # noqa: S608
+            *(*spot.key, *self._key, *values),
+        )
+
+    def _where(self, spot: RowSpot, variant: str | None) -> tuple[str, tuple[str, ...]]:
+        """Return the condition for result rows, with its values."""
+        cells = {"ctk": self._key[0], "cccl": self._key[1], "gpu": self._key[2], **spot.workload}
+        if variant is not None:
+            cells["variant"] = variant
+        return " AND ".join(f"{quote(column)} = ?" for column in cells), tuple(cells.values())
+
+    def _put(
         self,
         connection: Any,
         spot: RowSpot,
@@ -157,121 +293,29 @@ class MeasuringSession:
         elapsed: float,
         bandwidth: float | None = None,
     ) -> None:
-        """Replace the samples of a row within an open transaction."""
-        where, values = self._where(spot)
+        """Write or replace the samples of a row within an open transaction."""
+        where, values = self._where(spot, variant)
         cells = (elapsed, center_of(samples), encode(samples), bandwidth)
         changed = connection.execute(
             f"UPDATE {spot.table} SET elapsed = ?, center = ?, samples = ?,"  # noqa: S608
-            f" bw = coalesce(?, bw) WHERE {where} AND variant = ?",
-            (*cells, *values, variant),
+            f" bw = coalesce(?, bw) WHERE {where}",
+            (*cells, *values),
         )
         if not changed.rowcount:
             axes = "".join(f", {quote(axis)}" for axis in spot.workload)
             connection.execute(
                 f"INSERT INTO {spot.table}"  # noqa: S608
-                f" (elapsed, center, samples, bw, variant, ctk, cccl, gpu{axes})"
-                f" VALUES (?, ?, ?, ?, ?, ?, ?, ?{', ?' * len(spot.workload)})",
-                (*cells, variant, *self._key, *spot.workload.values()),
+                f" (elapsed, center, samples, bw, ctk, cccl, gpu{axes}, variant)"
+                f" VALUES ({', '.join('?' * (len(cells) + len(values)))})",
+                (*cells, *values),
             )
 
-    def drop(self, connection: Any, spot: RowSpot, variant: str) -> None:
-        """Delete a row within an open transaction."""
-        where, values = self._where(spot)
-        connection.execute(
-            f"DELETE FROM {spot.table} WHERE {where} AND variant = ?",  # noqa: S608
-            (*values, variant),
-        )
-
-    def log_run(self, connection: Any, spot: RowSpot, variant: str, elapsed: float) -> None:
-        """Log a run in CCCL's own table."""
-        self._log(connection, "runs", spot.algorithm, variant, "0", elapsed)
-
-    def fail(self, spot: RowSpot, variant: str, failure: Failure, elapsed: float = 0.0) -> None:
-        """Write why a variant is not measured on a runtime workload."""
-        with self.writer.writing() as connection:
-            connection.execute(
-                f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (
-                    *(self.number, *named(spot), variant),
-                    *(failure.kind, failure.reason, now()),
-                ),
-            )
-            log = "builds" if failure.kind == "compile" else "runs"
-            self._log(connection, log, spot.algorithm, variant, CODES[failure.kind], elapsed)
-
-    def built(self, algorithm: str, variant: str, code: str, elapsed: float) -> None:
-        """Log whether a variant was compiled; code `0` means success."""
-        with self.writer.writing() as connection:
-            self._log(connection, "builds", algorithm, variant, code, elapsed)
-
-    def noise(self, spot: RowSpot, process: int, samples: Sequence[float]) -> None:
-        """Write the time and noise of the baseline once per fresh process."""
-        times = np.asarray(samples, np.float32)
-        pairs = len(times) // 2
-        self_ratio = center_of(times[::2][:pairs]) / center_of(times[1::2]) if pairs else 1.0
-        with self.writer.writing() as connection:
-            connection.execute(
-                f"INSERT OR IGNORE INTO {NOISE} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                (*(self.number, *named(spot), process), len(times), center_of(times), self_ratio),
-            )
-
-    def beside(self, spot: RowSpot) -> list[float]:
-        """Return the baseline against itself within each fresh process, over all sessions."""
-        return self._noise("beside", spot)
-
-    def noise_centers(self, spot: RowSpot) -> list[float]:
-        """Return the baseline times in fresh processes, over all sessions."""
-        return self._noise("center", spot)
-
-    def _noise(self, column: str, spot: RowSpot) -> list[float]:
-        rows: list[Any] = self.writer.rows(
-            f"SELECT n.{column} FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session"  # noqa: S608
-            " WHERE (s.ctk, s.cccl, s.gpu) = (?, ?, ?)"
-            " AND (n.algorithm, n.bench, n.workload) = (?, ?, ?) ORDER BY n.rowid",
-            *self._key,
-            *named(spot),
-        )
-        return [value for (value,) in rows]
-
-    def time(self, step: str, seconds: float) -> None:
-        """Write the duration of a step."""
-        with self.writer.writing() as connection:
-            connection.execute(
-                f"INSERT INTO {TIMES} VALUES (?, ?, ?)",  # noqa: S608
-                (self.number, step, seconds),
-            )
-
-    def note(self, repeated: int, throttled: int, restarts: int) -> None:
-        """Add to the throttling counts, and store the number of restarts."""
-        with self.writer.writing() as connection:
-            connection.execute(
-                f"UPDATE {SESSIONS} SET repeated = repeated + ?, throttled = throttled + ?,"  # noqa: S608
-                " restarts = ? WHERE id = ?",
-                (repeated, throttled, restarts, self.number),
-            )
-
-    def launched(self, spot: RowSpot, launches: Mapping[str, Launch]) -> None:
-        """Write the launch configurations of user kernels on a runtime workload."""
-        keep_launches(self.writer, self.number, named(spot), launches)
-
-    def achieved(self, spot: RowSpot, shares: Mapping[str, float]) -> None:
-        """Write the achieved occupancy of variants."""
-        keep_achieved(self.writer, self.number, named(spot), shares)
-
-    def end(self) -> None:
-        """Record that the session ended normally."""
-        with self.writer.writing() as connection:
-            connection.execute(
-                f"UPDATE {SESSIONS} SET ended = ? WHERE id = ?",  # noqa: S608
-                (now(), self.number),
-            )
-
-    def _where(self, spot: RowSpot) -> tuple[str, tuple[str, ...]]:
-        axes = "".join(f" AND {quote(axis)} = ?" for axis in spot.workload)
-        return f"ctk = ? AND cccl = ? AND gpu = ?{axes}", (*self._key, *spot.workload.values())
-
-    def _joined(self, blob: object, new_samples: Samples) -> Samples:
-        return np.concatenate([self._decoded(blob), new_samples])
+    def _rung_samples(self, spot: RowSpot, label: str) -> Samples:
+        """Return the samples of the last rung, or all samples if there are none."""
+        rows = self._own(RUNGS, "rung, samples", spot, label)
+        last = [blob for rung, blob in rows if rung == LAST]
+        parts = [np.frombuffer(blob, "<f4") for blob in last or [blob for _, blob in rows]]
+        return np.concatenate(parts).astype(np.float64)
 
     def _decoded(self, blob: object) -> Samples:
         (samples,) = self._decoder.decode([blob])
@@ -284,15 +328,26 @@ class MeasuringSession:
     def _log(
         self, connection: Any, log: str, algorithm: str, variant: str, code: str, elapsed: float
     ) -> None:
+        """Log a run or a build in CCCL's own table."""
         connection.execute(
             f"INSERT INTO {log} (ctk, cccl, bench, code, elapsed) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
             (*self._key[:2], f"{algorithm}.{variant}", code, elapsed),
         )
 
-
-def named(spot: RowSpot) -> tuple[str, str, str]:
-    """Return the key of a runtime workload in policygen's own tables."""
-    return spot.algorithm, spot.subbench, workload_text(spot.workload)
+    def _keep_about(
+        self, table: str, columns: str, spot: RowSpot, rows: Iterable[tuple[object, ...]]
+    ) -> None:
+        """Keep rows of this session about variants on a runtime workload."""
+        columns = (
+            "session INTEGER NOT NULL, algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
+            f" workload TEXT NOT NULL, variant TEXT NOT NULL, {columns},"
+            " UNIQUE(session, algorithm, bench, workload, variant)"
+        )
+        _keep(
+            self.writer,
+            f"CREATE TABLE IF NOT EXISTS {table} ({columns})",
+            *(table, [(self.number, *spot.key, *cells) for cells in rows]),
+        )
 
 
 def center_of(samples: "np.ndarray[Any, Any]") -> float:
@@ -304,90 +359,56 @@ def _kind(text: object) -> Kind:
     return next((kind for kind in CODES if kind == text), "error")
 
 
-_COLUMNS = ", ".join(f"{launch_field.name} INTEGER NOT NULL" for launch_field in fields(Launch))
-_SPOT_COLUMNS = "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL"
+def _declared_values(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:
+    """Return the declared values of a sub-benchmark in the database, by axis."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (DECLARED,)).fetchone():
+        return {}
+    rows = connection.execute(
+        f"SELECT axis, value FROM {DECLARED} WHERE (algorithm, bench) = (?, ?)"  # noqa: S608
+        " ORDER BY axis, idx",
+        (spot.algorithm, spot.subbench),
+    )
+    values_by_axis: dict[str, tuple[str, ...]] = {}
+    for axis, value in rows:
+        values_by_axis[axis] = (*values_by_axis.get(axis, ()), value)
+    return values_by_axis
 
 
 # Tables for user kernels
-
-
-def keep_launches(
-    writer: DatabaseWriter,
-    session: int,
-    spot: tuple[str, str, str],
-    launches: Mapping[str, Launch],
-) -> None:
-    """Write the launches on a runtime workload, replacing those of this session."""
-    if not launches:
-        return
-    places = ", ".join("?" * (5 + len(fields(Launch))))
-    with writer.writing() as connection:
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {LAUNCHES} (session INTEGER NOT NULL, {_SPOT_COLUMNS},"
-            f" variant TEXT NOT NULL, {_COLUMNS},"
-            " UNIQUE(session, algorithm, bench, workload, variant))"
-        )
-        connection.executemany(
-            f"INSERT OR REPLACE INTO {LAUNCHES} VALUES ({places})",  # noqa: S608
-            [
-                (session, *spot, label, *astuple(launch))
-                for label, launch in sorted(launches.items())
-            ],
-        )
-
-
-def keep_achieved(
-    writer: DatabaseWriter,
-    session: int,
-    spot: tuple[str, str, str],
-    shares: Mapping[str, float],
-) -> None:
-    """Write the achieved occupancy of variants."""
-    with writer.writing() as connection:
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {ACHIEVED} (session INTEGER NOT NULL, {_SPOT_COLUMNS},"
-            " variant TEXT NOT NULL, share REAL NOT NULL,"
-            " UNIQUE(session, algorithm, bench, workload, variant))"
-        )
-        connection.executemany(
-            f"INSERT OR REPLACE INTO {ACHIEVED} VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608
-            [(session, *spot, label, share) for label, share in sorted(shares.items())],
-        )
 
 
 def keep_words(
     writer: DatabaseWriter, algorithm: str, words: Mapping[str, tuple[str, ...]]
 ) -> None:
     """Write the names of a parameter's values."""
-    with writer.writing() as connection:
-        connection.execute(VALUE_TABLE)
-        connection.executemany(
-            f"INSERT OR REPLACE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
-            [
-                (algorithm, parameter, value, json.dumps(word))
-                for parameter, value_words in words.items()
-                for value, word in enumerate(value_words)
-            ],
-        )
+    rows = [
+        (algorithm, parameter, value, json.dumps(word))
+        for parameter, value_words in words.items()
+        for value, word in enumerate(value_words)
+    ]
+    _keep(writer, VALUE_TABLE, VALUES, rows)
 
 
 def keep_start(writer: DatabaseWriter, algorithm: str, kernel: str, variant: str) -> None:
     """Write the kernel of a size class and the variant that is its baseline."""
-    with writer.writing() as connection:
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {KERNELS} (algorithm TEXT NOT NULL UNIQUE,"
-            " kernel TEXT NOT NULL, variant TEXT NOT NULL)"
-        )
-        connection.execute(
-            f"INSERT OR REPLACE INTO {KERNELS} VALUES (?, ?, ?)",  # noqa: S608
-            (algorithm, kernel, variant),
-        )
+    create = (
+        f"CREATE TABLE IF NOT EXISTS {KERNELS} (algorithm TEXT NOT NULL UNIQUE,"
+        " kernel TEXT NOT NULL, variant TEXT NOT NULL)"
+    )
+    _keep(writer, create, KERNELS, [(algorithm, kernel, variant)])
 
 
 def keep_peak(writer: DatabaseWriter, session: int, bandwidth: float) -> None:
     """Write the measured copy bandwidth in bytes per second."""
+    create = f"CREATE TABLE IF NOT EXISTS {PEAKS} (session INTEGER NOT NULL, bytes REAL NOT NULL)"
+    _keep(writer, create, PEAKS, [(session, bandwidth)])
+
+
+def _keep(
+    writer: DatabaseWriter, create: str, table: str, rows: Iterable[tuple[object, ...]]
+) -> None:
+    """Create a table if it is missing, and write rows, replacing those with the same key."""
     with writer.writing() as connection:
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {PEAKS} (session INTEGER NOT NULL, bytes REAL NOT NULL)"
-        )
-        connection.execute(f"INSERT INTO {PEAKS} VALUES (?, ?)", (session, bandwidth))  # noqa: S608
+        connection.execute(create)
+        for cells in rows:
+            insert(connection, table, *cells, verb="INSERT OR REPLACE")

@@ -29,8 +29,8 @@ ENOUGH = 5
 """Minimum number of samples for which NVBench reports noise."""
 HIDDEN = "Hidden by default."
 JOINED = (
-    "NVBench's files have all processes of a side together: one file a side tells no noise between"
-    " processes, on which the verdicts here rest"
+    "NVBench's files combine all processes of a side: one file per side does not show the noise"
+    " between processes, which the verdicts here need"
 )
 MEGA = 1_000_000
 Json = dict[str, Any]
@@ -75,7 +75,7 @@ def write_nvbench(
 
 def unwritten(folder: Path) -> str:
     """Return the remark for a folder that was not written."""
-    return f"{folder}: nothing was measured that could be written"
+    return f"{folder}: no measurements to write"
 
 
 def _write(

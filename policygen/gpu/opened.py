@@ -15,6 +15,7 @@ from policygen.gpu.space import (
     Tile,
     Variant,
     check_fits,
+    check_vectors,
     element_bytes,
     is_static,
     joined,
@@ -25,7 +26,6 @@ from policygen.gpu.units import PublicPolicy, WorkloadRun, inputs_text, variants
 from policygen.headers.protocol import EntryWrite, FamilySpot
 from policygen.headers.selectors.functions import (
     Field,
-    Struct,
     leaves,
     policy_structs,
     read_aggregate,
@@ -38,14 +38,14 @@ from policygen.headers.user.policies import (
     overlay,
     question,
     selector_for,
+    with_arguments,
 )
-from policygen.headers.user.selectors import Arguments, arguments
 from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.expression import Expression
 from policygen.model.own_workload import ELEMENTS, STRATEGY, KernelStrategy
 from policygen.model.selection import Values
-from policygen.model.trees import Cub, numbers
-from policygen.model.tuning import Policies, Value, Whole, spell
+from policygen.model.trees import BoundVersion, Cub, numbers
+from policygen.model.tuning import Value, Whole, spell
 from policygen.model.workload import Point, in_words
 from policygen.planning.judge import differs
 from policygen.planning.plan import NotWritableError, Planner
@@ -76,21 +76,23 @@ class EntryWorkload:
     benchmark: BenchmarkBinding
     point: Point
     arch: str
-    version: str
+    version: BoundVersion
     """Version of the bindings for the tree."""
 
     @property
     def base(self) -> Policy:
         """The policy that CUB selects by default."""
-        return spelled(self.spot.told.values)
+        return spelled(self.spot.selected.values)
 
     def policy(self, variant: Variant) -> Policy:
         """Return the full policy for a variant; raise InputError if it is invalid."""
         values = {**self.base, **spelled(self.expected(variant))}
         site = self.spot.site.name
         min_element_bytes = element_bytes(site, dict(self.point[1]), self.version)
-        for tile in tiles(site, values, self._elements(), min_element_bytes):
+        sizes = element_sizes(self.benchmark, self._rules(), self.spot.selected.sizes)
+        for tile in tiles(site, values, sizes, min_element_bytes):
             check_fits(tile, values, self.arch)
+        check_vectors(site, values)
         return values
 
     def members(self, variant: Variant) -> dict[str, str]:
@@ -114,6 +116,8 @@ class EntryWorkload:
         counts = {*words().members.threads, *words().members.items, self.spot.site.marked}
         if is_static(self.spot.site.name):
             counts |= {*words().tiles.algorithms}
+        if self.spot.site.name in words().tiles.shortened:
+            counts |= {*words().members.vectors}
         counting_rules = [rule for name, rule in rules.items() if name in counts]
         yield frozenset(label for rule in counting_rules for label in labels_of(rule)), (), None
 
@@ -125,11 +129,13 @@ class EntryWorkload:
                 rules[name] = rule
         return rules
 
-    def _elements(self) -> Mapping[str, int]:
-        """Return the element sizes in bytes, by the item counts scaled by them."""
-        sizes, units = self.spot.told.sizes, self.benchmark.units
-        pairs = ((name, units.get(rule.parameter or "")) for name, rule in self._rules().items())
-        return {name: sizes[unit.of] for name, unit in pairs if unit and unit.of in sizes}
+
+def element_sizes(
+    benchmark: BenchmarkBinding, rules: Mapping[str, MemberRule], sizes: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the element sizes in bytes, by the item counts scaled by them."""
+    units = ((path, benchmark.units.get(rule.parameter or "")) for path, rule in rules.items())
+    return {path: sizes[unit.of] for path, unit in units if unit and unit.of in sizes}
 
 
 # Variants as changed headers
@@ -176,7 +182,7 @@ class HeaderVariants:
     def one(self, variant: Mapping[str, int], label: str) -> ChangedHeaders:
         """Return the headers of a variant; raise InputError if they cannot express it."""
         entry, expected = self.meant, self.meant.expected(variant)
-        if not differs(entry.spot.told.values, expected):
+        if not differs(entry.spot.selected.values, expected):
             return ChangedHeaders((), expected)
         changed = self._changed_headers(entry, variant, label)
         selected = self.select(changed, entry.point, entry.arch)
@@ -193,7 +199,7 @@ class HeaderVariants:
             selected = self.select(changed, entry.point, entry.arch)
         if difference := differs(selected, expected):
             raise InputError(
-                f"{entry.spot.header} cannot say {label}: the workload gets {difference}"
+                f"{entry.spot.header} cannot express {label}: the workload gets {difference}"
             )
         folders = tuple(units_overlay(name, data) for name, data in sorted(changed.items()))
         return ChangedHeaders(folders, selected)
@@ -254,12 +260,7 @@ class KernelWorkload:
             "macros": self._macros(policies[0] or self.base) if self.is_alone else {},
             "sizes": list(run.binding.sizes),
             "buffers": [
-                {
-                    "name": name,
-                    "type": buffer.type,
-                    "count": buffer.count,
-                    "modified": buffer.modified,
-                }
+                {"name": name, **buffer.model_dump()}
                 for name, buffer in run.binding.buffers.items()
             ],
             "scalars": {name: scalar.model_dump() for name, scalar in given.scalar.items()},
@@ -312,7 +313,6 @@ class PublicWorkload:
     """Policy that CUB's own selector returns, and the compiler's values of the roles."""
     point: Point
     arch: str
-    arguments: Arguments
     rules: Mapping[str, MemberRule]
     tiles: tuple[Tile, ...]
 
@@ -331,6 +331,7 @@ class PublicWorkload:
         policy = overlay(self.selector, self.fields, self.whole, self.benchmark, variant)
         for tile in self.tiles:
             check_fits(tile, policy, self.arch)
+        check_vectors(self.selector.site.name, policy)
         return policy
 
     def parts(self) -> Sequence[PolicyPart]:
@@ -346,6 +347,10 @@ class PublicWorkload:
                 yield self._labels([path, *items]), (), None  # threads are scaled by their items
         for tile in self.tiles:
             yield self._labels(tile.fields), (), None
+        if self.selector.site.name in words().tiles.shortened:
+            names = {*words().members.items, *words().members.vectors}
+            paths = [path for path in self.rules if path.rpartition(".")[2] in names]
+            yield self._labels(paths), (), None
 
     def _labels(self, paths: Collection[str]) -> frozenset[str]:
         rules = (self.rules[path] for path in paths if path in self.rules)
@@ -384,31 +389,34 @@ class OpenedWorkload:
 
     def candidates(self, labels: Sequence[str]) -> Candidates:
         """Return the variants of the labels, writing and verifying headers where needed."""
+        made, refused, base = [], {}, []
+        for label, outcome in self._outcomes(labels).items():
+            if isinstance(outcome, PolicygenError):
+                refused[label] = outcome.in_line
+            elif outcome is None:
+                base.append(label)
+            else:
+                made.append(outcome)
+        return Candidates(tuple(made), refused, tuple(base))
+
+    def _outcomes(self, labels: Sequence[str]) -> dict[str, Candidate | PolicygenError | None]:
+        """Return the candidate of each variant, or the error; None for the baseline."""
         if self.headers is not None:
-            return self._with_headers(self.headers, labels)
-        candidates, refused, base = [], {}, []
+            return {
+                label: headers
+                if isinstance(headers, PolicygenError)
+                else (Candidate(label, None, headers.folders) if headers.folders else None)
+                for label, headers in self.headers.all(self.space, labels).items()
+            }
+        outcomes: dict[str, Candidate | PolicygenError | None] = {}
         for label in labels:
             try:
                 policy = self.meaning.policy(self.space.variant(label))
             except InputError as error:
-                refused[label] = error.in_line
-                continue
-            if policy == self.meaning.base:
-                base.append(label)
+                outcomes[label] = error
             else:
-                candidates.append(Candidate(label, policy))
-        return Candidates(tuple(candidates), refused, tuple(base))
-
-    def _with_headers(self, headers: HeaderVariants, labels: Sequence[str]) -> Candidates:
-        candidates, refused, base = [], {}, []
-        for label, outcome in headers.all(self.space, labels).items():
-            if isinstance(outcome, PolicygenError):
-                refused[label] = outcome.in_line
-            elif outcome.folders:
-                candidates.append(Candidate(label, None, outcome.folders))
-            else:
-                base.append(label)
-        return Candidates(tuple(candidates), refused, tuple(base))
+                outcomes[label] = None if policy == self.meaning.base else Candidate(label, policy)
+        return outcomes
 
     def to_compile(self, run: WorkloadRun, candidates: Sequence[Candidate]) -> WorkloadToCompile:
         """Return a sub-benchmark with variants to compile."""
@@ -431,48 +439,11 @@ class OpenedWorkload:
             render,
             tuple(candidates),
             alone=isinstance(meaning, KernelWorkload) and meaning.is_alone,
+            own=run.cub.own.path if run.cub.own else None,
         )
 
 
 # Policies for the public API: CUB 3.5 and later
-
-
-def public_workloads(
-    selector: PublicSelector,
-    structs: Mapping[str, Struct],
-    policies: Policies,
-    arch: str,
-    version: str,
-) -> dict[Point, PublicWorkload]:
-    """Return all workloads of a benchmark from the policies that CUB's own selector returns."""
-    fields, rules = read_aggregate(structs, selector.selector.policy), field_rules(selector)
-    workloads = {}
-    for (point, policy_arch), whole in policies.items():
-        if policy_arch == arch and point[0] == selector.benchmark.name:
-            call_arguments = arguments(selector, dict(point[1]), whole, version)
-            min_element_bytes = element_bytes(selector.site.name, dict(point[1]), version)
-            elements = _elements(selector, rules, whole)
-            fitting_tiles = tuple(
-                tiles(selector.site.name, whole.fields, elements, min_element_bytes)
-            )
-            workloads[point] = PublicWorkload(
-                selector, fields, whole, point, arch, call_arguments, rules, fitting_tiles
-            )
-    return workloads
-
-
-def _elements(
-    selector: PublicSelector, rules: Mapping[str, MemberRule], whole: Whole
-) -> dict[str, int]:
-    """Return the element sizes in bytes, by the item field scaled by them."""
-    units = {
-        path: selector.benchmark.units.get(rule.parameter or "") for path, rule in rules.items()
-    }
-    return {
-        path: whole.sizes[unit.of]
-        for path, unit in units.items()
-        if unit is not None and unit.of in whole.sizes
-    }
 
 
 def ask_public(
@@ -481,21 +452,42 @@ def ask_public(
     arch: str,
     toolchain: Toolchain,
     *,
+    points: Collection[Point] | None = None,
     progress: Progress | None = None,
 ) -> dict[Point, PublicWorkload]:
-    """Return all workloads of benchmarks on an architecture, asking the compiler once for all.
+    """Return workloads of benchmarks on an architecture, asking the compiler once for all.
 
+    All workloads are returned, or only those of some points.
     Raises InputError if CUB takes no policy for a benchmark.
     """
     version = cub.bindings
-    selectors = [selector_for(benchmark, version) for benchmark in benchmarks]
-    structs = policy_structs(tuning_headers(cub)[0].parent)
+    folder = tuning_headers(cub)[0].parent
+    selectors = [
+        with_arguments(selector_for(benchmark, version), folder) for benchmark in benchmarks
+    ]
+    structs = policy_structs(folder)
     tree = QueriedTree(version, cub.include_folders, {})
     questions = [question(selector, structs) for selector in selectors]
-    policies = ask_policies(questions, tree, toolchain, archs=(arch,), progress=progress)
+    policies = ask_policies(
+        questions, tree, toolchain, archs=(arch,), points=points, progress=progress
+    )
     workloads: dict[Point, PublicWorkload] = {}
     for selector in selectors:
-        workloads |= public_workloads(selector, structs, policies, arch, version)
+        fields, rules = read_aggregate(structs, selector.selector.policy), field_rules(selector)
+        for (point, _), whole in policies.items():
+            if point[0] == selector.benchmark.name:
+                name, types = selector.site.name, dict(point[1])
+                sizes = element_sizes(selector.benchmark, rules, whole.sizes)
+                varied = tuple(
+                    tile
+                    for tile in tiles(
+                        name, whole.fields, sizes, element_bytes(name, types, version)
+                    )
+                    if not rules.keys().isdisjoint(tile.fields)
+                )
+                workloads[point] = PublicWorkload(
+                    selector, fields, whole, point, arch, rules, varied
+                )
     return workloads
 
 
@@ -517,7 +509,7 @@ KERNEL = "measure/kernel.cu.j2"
 
 
 def _cpp(text: str | None) -> str:
-    assert text is not None, "a strategy says what the kernel does not"
+    assert text is not None, "a strategy has a value that the kernel lacks"
     return Expression(text).cpp
 
 

@@ -1,67 +1,196 @@
-"""A pool of GPUs of one model that share the variants of a rung and replace each other.
+"""GPUs of one model that share the variants of a rung and replace each other.
 
 If a GPU is lost, another one continues its share at the current runtime workload; results reported
-before are kept.
+before are kept. Requests and results are plain data, so that a GPU may be in another machine.
 """
 
+import math
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
+from statistics import median
+from typing import Protocol
 
-from policygen.gpu.device import LostGpuError
-from policygen.gpu.rungs import (
-    Asked,
-    BaseCase,
-    BaselineSamples,
-    MeasuresRungs,
-    PointResult,
-    RungPoint,
-    StopAskedError,
-)
+from policygen.errors import plural
+from policygen.gpu.control import Controller
+from policygen.gpu.device import Failure, LostGpuError, RuntimeCase, VariantFunction
+from policygen.model.workload import BASE
 from policygen.process import threads
 
+LOOK, LONG = 12, 0.02
+"""Samples of the baseline alone that determine its noise; half as many if one takes `LONG` seconds.
+"""
 ATTEMPTS = 3
 """Number of GPUs that the same work may lose in a row before the work itself is blamed."""
-_Answer = tuple["RungShare", PointResult | BaseException | None]
+Functions = Mapping[str, VariantFunction]
+"""Functions by variant label."""
+Asked = Callable[[], bool]
+"""Returns whether a stop was requested."""
+_Answer = tuple["RungShare", "PointResult | BaseException | None"]
 """Result of a GPU, or the end of its share with the error, if any."""
+
+
+class StopAskedError(Exception):
+    """A stop was requested; everything measured so far is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineSamples:
+    """Samples of the baseline on a runtime workload, or the reason why there are none."""
+
+    samples: tuple[float, ...] = ()
+    skipped: str | None = None
+    opening: float = 0.0
+    """Seconds to create the inputs and the baseline results."""
+    cost: float = 0.0
+    """Seconds that one sample takes with everything around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RungPoint:
+    """A runtime workload of a rung."""
+
+    case: RuntimeCase
+    base: VariantFunction
+    functions: Functions = field(default_factory=dict)
+    """All variants of the rung."""
+    rounds: int = 0
+    least: float = 0.0
+    """Ratio to the baseline under which a variant is left out of the next runtime workloads."""
+    checks: bool = True
+    """Whether results are compared with the baseline's before anything is timed."""
+
+    def without(self, labels: set[str]) -> "RungPoint":
+        """Leave variants out."""
+        return replace(self, functions={k: v for k, v in self.functions.items() if k not in labels})
+
+    def relocated(self, place: Callable[[str], str]) -> "RungPoint":
+        """Return the same point with other paths of its objects."""
+
+        def move(function: VariantFunction) -> VariantFunction:
+            return replace(function, library=place(function.library))
+
+        functions = {label: move(function) for label, function in self.functions.items()}
+        case = replace(self.case, inputs=place(self.case.inputs))
+        return replace(self, case=case, base=move(self.base), functions=functions)
+
+
+@dataclass(frozen=True, slots=True)
+class PointResult:
+    """Result of one runtime workload of a rung."""
+
+    samples: Mapping[str, Sequence[float]]
+    """Seconds by label, including the baseline; empty if the runtime workload cannot be opened."""
+    failed: Mapping[str, Failure]
+    elapsed: Mapping[str, float]
+    repeated: int = 0
+    throttled: int = 0
+    restarts: int = 0
+    """Number of processes so far that were started after the first one of each GPU."""
+    point: int = 0
+    """Index of the runtime workload in the rung."""
+    part: int = 0
+    """Index of the process of the rung; each process measures the baseline."""
+
+    def below(self, least: float) -> set[str]:
+        """Return the variants whose ratio to the baseline is lower."""
+        if not least or not self.samples:
+            return set()
+        base = median(self.samples[BASE])
+        return {label for label, times in self.samples.items() if base < least * median(times)}
+
+
+class RungGpu(Protocol):
+    """A GPU of this machine or of another one."""
+
+    def look(self, points: Sequence[RungPoint], seed: int) -> list[BaselineSamples]:
+        """Run only the baseline on runtime workloads, in a fresh process."""
+
+    def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointResult:
+        """Check and measure all variants on one runtime workload, optionally in a fresh process."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGpu:
+    """A GPU of this machine."""
+
+    controller: Controller
+
+    def look(self, points: Sequence[RungPoint], seed: int) -> list[BaselineSamples]:
+        """Run only the baseline on runtime workloads, in a fresh process."""
+        self.controller.restart()
+        self.controller.open(points[0].case, points[0].base)  # opens the GPU, which takes longer
+        return [self._look(point, seed) for point in points]
+
+    def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointResult:
+        """Check and measure all variants on one runtime workload, optionally in a fresh process."""
+        controller = self.controller
+        if fresh:
+            controller.restart()
+        problem = controller.open(point.case, point.base)
+        if problem is not None:  # it could be opened before: the GPU has less memory now
+            return PointResult({}, dict.fromkeys(point.functions, Failure("error", problem)), {})
+        functions = [*point.functions.values()]
+        rounds = controller.rounds(functions, point.rounds, seed, checks=point.checks)
+        return PointResult(
+            samples=rounds.samples,
+            failed=rounds.failed,
+            elapsed=rounds.elapsed,
+            repeated=rounds.repeated,
+            throttled=rounds.throttled,
+            restarts=controller.restarts,
+        )
+
+    def _look(self, point: RungPoint, seed: int) -> BaselineSamples:
+        begun = time.monotonic()
+        problem = self.controller.open_checked(point.case, point.base)
+        if problem is not None:
+            return BaselineSamples(skipped=problem)
+        opening = time.monotonic() - begun
+        first = self.controller.rounds([], 1, seed).samples[point.base.variant]
+        count = LOOK if max(first) < LONG else LOOK // 2
+        begun = time.monotonic()
+        samples = self.controller.rounds([], math.ceil(count / 2), seed).samples[point.base.variant]
+        cost = (time.monotonic() - begun) / len(samples)
+        return BaselineSamples(samples, opening=opening, cost=cost)
 
 
 class GpuSource:
     """Source of additional GPUs during a search; a single machine has none."""
 
-    def more(self, stop_requested: Asked, *, waiting: bool) -> list[MeasuresRungs]:  # noqa: ARG002
+    def more(self, stop_requested: Asked, *, waiting: bool) -> list[RungGpu]:  # noqa: ARG002
         """Return new GPUs; `waiting` means that none is left and the call may wait for one."""
         return []
 
-    def lost(self, gpu: MeasuresRungs) -> None:
+    def lost(self, gpu: RungGpu) -> None:
         """Handle a GPU that is no longer used."""
-
-
-def _ignore_note(_: str) -> None:
-    """Ignore a note."""
 
 
 @dataclass(slots=True)
 class GpuPool:
     """GPUs that measure in parallel."""
 
-    gpus: list[MeasuresRungs]
+    gpus: list[RungGpu]
     source: GpuSource = field(default_factory=GpuSource)
-    note: Callable[[str], None] = _ignore_note
+    note: Callable[[str], None] = lambda _: None
     """Callback for notes about lost GPUs."""
-    _restarts: dict[MeasuresRungs, int] = field(default_factory=dict)
+    _restarts: dict[RungGpu, int] = field(default_factory=dict)
     """Number of processes of each GPU so far, including lost GPUs."""
 
-    def look(self, cases: Sequence[BaseCase], seed: int) -> list[BaselineSamples]:
-        """Run only the baseline on runtime workloads; skip what any GPU cannot open."""
+    def look(self, points: Sequence[RungPoint], seed: int) -> list[BaselineSamples]:
+        """Run only the baseline, in fresh processes; skip what any GPU cannot open."""
         attempts = 0
         while True:
             self._join()
-            answers, error = self._look_on_all(cases, seed)
+            answers, error = self._look_on_all(points, seed)
             if error is None or answers:
-                return [_first_skip(looked) for looked in zip(*answers, strict=True)]
+                return [
+                    next((answer for answer in looked if answer.skipped is not None), looked[0])
+                    for looked in zip(*answers, strict=True)
+                ]
             attempts += 1
             if attempts == ATTEMPTS:
                 raise error
@@ -74,31 +203,37 @@ class GpuPool:
         stop_requested: Asked,
         *,
         together: bool = False,
-    ) -> Iterator[PointResult]:
-        """Check and measure variants, divided among the GPUs unless `together` is set."""
+        fresh: bool = True,
+    ) -> Generator[PointResult]:
+        """Check and measure variants, one runtime workload after another.
+
+        A variant that fails, or is too slow, on one workload is left out of the next. The GPUs
+        divide the variants, each with the baseline, unless they must be measured `together`. They
+        begin in `fresh` processes, or go on in those that they have.
+        """
         self._join()
         shares = divided(points, 1 if together else len(self.gpus))
-        run = _PoolRun(self, seed, stop_requested, together, deque(shares))
+        run = _PoolRun(self, seed, stop_requested, deque(shares), fresh)
         with threads(len(shares)) as executor:
             yield from run.all(executor)
         if run.problem is not None:
             raise run.problem
 
-    def lose(self, gpu: MeasuresRungs, error: LostGpuError) -> None:
+    def lose(self, gpu: RungGpu, error: LostGpuError) -> None:
         """Continue without a GPU."""
         self.gpus.remove(gpu)
         self.source.lost(gpu)
         if self.gpus:
-            self.note(f"{error.message}; {len(self.gpus)} measure on")
+            self.note(f"{error.message}; {plural(len(self.gpus), 'GPU')} left")
 
     def replace(self, error: LostGpuError, stop_requested: Asked) -> None:
         """Get other GPUs when none is left, or raise the error."""
         self.gpus.extend(self.source.more(stop_requested, waiting=True))
         if not self.gpus:
             raise error
-        self.note(f"{error.message}; another one measures on")
+        self.note(f"{error.message}; another GPU continues")
 
-    def counted(self, gpu: MeasuresRungs, result: PointResult) -> PointResult:
+    def counted(self, gpu: RungGpu, result: PointResult) -> PointResult:
         """Return the result with the process count of all GPUs."""
         self._restarts[gpu] = result.restarts
         return replace(result, restarts=sum(self._restarts.values()))
@@ -107,12 +242,12 @@ class GpuPool:
         self.gpus.extend(self.source.more(_never_stop, waiting=False))
 
     def _look_on_all(
-        self, cases: Sequence[BaseCase], seed: int
+        self, points: Sequence[RungPoint], seed: int
     ) -> tuple[list[list[BaselineSamples]], LostGpuError | None]:
         """Return the answers of all remaining GPUs and the error of the last lost one."""
         gpus, answers, last_error = list(self.gpus), [], None
         with threads(len(gpus)) as executor:
-            futures = [executor.submit(gpu.look, cases, seed) for gpu in gpus]
+            futures = [executor.submit(gpu.look, points, seed) for gpu in gpus]
             for gpu, future in zip(gpus, futures, strict=True):
                 try:
                     answers.append(future.result())
@@ -127,16 +262,7 @@ def divided(points: Sequence[RungPoint], count: int) -> list["RungShare"]:
     labels = list(points[0].functions) if points else []
     count = max(1, min(count, len(labels)))
     return [
-        RungShare(
-            index,
-            [
-                replace(
-                    point,
-                    functions={label: point.functions[label] for label in labels[index::count]},
-                )
-                for point in points
-            ],
-        )
+        RungShare(index, [point.without({*labels} - {*labels[index::count]}) for point in points])
         for index in range(count)
     ]
 
@@ -150,30 +276,29 @@ class RungShare:
     done: int = 0
     """Number of finished runtime workloads."""
     failed: set[str] = field(default_factory=set)
+    """Variants that are left out: they failed, or are too slow."""
     lost: int = 0
     """Number of GPUs lost in a row at the same runtime workload."""
 
-    def left(self) -> list[RungPoint]:
-        """Return the remaining work without failed variants."""
-        return [
-            replace(
-                point,
-                functions={
-                    label: function
-                    for label, function in point.functions.items()
-                    if label not in self.failed
-                },
-            )
-            for point in self.points[self.done :]
-        ]
+    def measure(
+        self, gpu: RungGpu, seed: int, stop_requested: Asked, *, fresh: bool
+    ) -> Iterator[PointResult]:
+        """Measure the remaining work without the variants that are left out.
 
-    def take(self, result: PointResult) -> PointResult:
-        """Advance, and return the result as part of the whole rung."""
-        result = replace(result, point=self.done, part=self.number)
-        self.done += 1
-        self.failed |= result.failed.keys()
-        self.lost = 0
-        return result
+        It can be stopped between two runtime workloads.
+        """
+        while self.done < len(self.points):
+            if stop_requested():
+                raise StopAskedError
+            point = self.points[self.done].without(self.failed)
+            if not point.functions:
+                return
+            result = gpu.point(point, seed, fresh=fresh)
+            fresh = False
+            yield replace(result, point=self.done, part=self.number)
+            self.done += 1
+            self.failed |= result.failed.keys() | result.below(point.least)
+            self.lost = 0
 
 
 @dataclass(slots=True)
@@ -183,9 +308,9 @@ class _PoolRun:
     pool: GpuPool
     seed: int
     stop_requested: Asked
-    together: bool
     waiting: deque[RungShare]
-    running: dict[int, MeasuresRungs] = field(default_factory=dict)
+    fresh: bool
+    running: dict[int, RungGpu] = field(default_factory=dict)
     """By share number."""
     answers: SimpleQueue[_Answer] = field(default_factory=SimpleQueue)
     problem: Exception | None = None
@@ -199,8 +324,7 @@ class _PoolRun:
                 return
             share, answer = self.answers.get()
             if isinstance(answer, PointResult):
-                gpu = self.running[share.number]
-                yield self.pool.counted(gpu, share.take(answer))
+                yield self.pool.counted(self.running[share.number], answer)
             else:
                 self._finish_share(share, answer)
 
@@ -213,19 +337,16 @@ class _PoolRun:
             self.running[share.number] = gpu
             executor.submit(self._measure, gpu, share)
 
-    def _measure(self, gpu: MeasuresRungs, share: RungShare) -> None:
+    def _measure(self, gpu: RungGpu, share: RungShare) -> None:
         """Measure a share; runs in its own thread."""
         ended: BaseException | None = None
         try:
-            points = share.left()
-            for result in gpu.rung(points, self.seed, self._is_over, together=self.together):
+            is_over = lambda: self.problem is not None or self.stop_requested()  # noqa: E731
+            for result in share.measure(gpu, self.seed, is_over, fresh=self.fresh):
                 self.answers.put((share, result))
         except BaseException as error:  # noqa: BLE001  raised where the answers are read
             ended = error
         self.answers.put((share, ended))
-
-    def _is_over(self) -> bool:
-        return self.problem is not None or self.stop_requested()
 
     def _finish_share(self, share: RungShare, error: BaseException | None) -> None:
         gpu = self.running.pop(share.number)
@@ -247,16 +368,11 @@ class _PoolRun:
     def _reassign(self, share: RungShare, error: LostGpuError) -> None:
         if share.lost >= ATTEMPTS:
             raise LostGpuError(
-                f"{share.lost} GPUs in a row were lost at the same work: {error.message}",
+                f"{share.lost} GPUs in a row failed on the same work: {error.message}",
                 error.remedy,
             )
         if not self.pool.gpus:
             self.pool.replace(error, self.stop_requested)
-
-
-def _first_skip(answers: Sequence[BaselineSamples]) -> BaselineSamples:
-    """Return the first answer that was skipped on any GPU, else the first answer."""
-    return next((looked_at for looked_at in answers if looked_at.skipped is not None), answers[0])
 
 
 def _never_stop() -> bool:

@@ -1,25 +1,37 @@
 """Replays a strategy on a measured space, without a GPU, to see what it finds and how soon."""
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from pathlib import Path
 from random import Random
 
 import numpy as np
 
 from policygen.errors import InputError
-from policygen.gpu.local_search import nearest
-from policygen.gpu.strategy import AskedVariant, Domain, Strategy, Values
-from policygen.model.workload import BASE, parse_label, shortened
+from policygen.gpu.strategies import (
+    AskedVariant,
+    Domain,
+    Strategy,
+    StrategyName,
+    Values,
+    make_strategy,
+    nearest,
+)
+from policygen.model.searches import BestVariant, ReplayedSpace, ReplayRun
+from policygen.model.workload import BASE, as_label, axis_name, parse_label, shortened
 from policygen.results.cases import Case, Part
 from policygen.results.database import Floats
 from policygen.results.own_tables import OWN, workload_of, workload_text
-from policygen.results.samples import Samples
-from policygen.results.score import SampleReader, Scores
-from policygen.results.tables import quote
+from policygen.results.ranking import Warnings, open_cases
+from policygen.results.samples import Decoder, Samples
+from policygen.results.score import SampleReader, Scores, score_case
+from policygen.results.tables import DeclaredAxes, quote
+from policygen.steps import HowFar, Progress
 
 Curve = tuple[tuple[int, float], ...]
 """Pairs of evaluations and the best score so far."""
@@ -45,7 +57,7 @@ def replay(
 ) -> ReplayedOrder:
     """Run a strategy until it is exhausted or `most` variants are evaluated.
 
-    The outcomes of a batch are told after `late` later batches have been requested.
+    The outcomes of a batch are reported after `late` later batches have been requested.
     """
     evaluated: list[Values] = []
     invalid = 0
@@ -82,11 +94,6 @@ def curve_of(scores: Sequence[float]) -> Curve:
 def reached(curve: Curve, score: float) -> int | None:
     """Return the evaluations until the best score reaches `score`; None if it never does."""
     return next((count for count, best in curve if best >= score), None)
-
-
-def best_after(curve: Curve, count: int) -> float | None:
-    """Return the best score after `count` evaluations; None if there were none."""
-    return max((best for evaluations, best in curve if evaluations <= count), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,7 @@ class RecordedSpace:
             values: float(self.scores.score[position]) for values, position in self.place.items()
         }
 
-    def told(self, samples: int, seed: int) -> dict[Values, float]:
+    def sampled_scores(self, samples: int, seed: int) -> dict[Values, float]:
         """Return scores from medians of a few samples, drawn with replacement by the seed.
 
         Without samples, return the recorded scores.
@@ -251,16 +258,135 @@ def starts_in(domain: Domain, labels: Sequence[str]) -> tuple[Values, ...]:
 
     A header's values may be outside the searched ranges.
     """
-    return tuple(dict.fromkeys(_start_in(domain, label) for label in labels))
+    starts: dict[Values, None] = {}
+    ranges = domain.ranges
+    for label in labels:
+        parsed = parse_label(label)
+        if parsed is None:
+            raise InputError(
+                f"{shortened(label)} is not a variant label", "For example: ipt_19.tpb_512"
+            )
+        if parsed.keys() != ranges.keys():
+            raise InputError(
+                f"{label} has different parameters than the space", f"It has: {', '.join(ranges)}"
+            )
+        start = (values[nearest(values, parsed[name])] for name, values in ranges.items())
+        starts.setdefault(tuple(start))
+    return tuple(starts)
 
 
-def _start_in(domain: Domain, label: str) -> Values:
-    parsed = parse_label(label)
-    if parsed is None:
-        raise InputError(f"{shortened(label)} is no variant label", "Such as: ipt_19.tpb_512")
-    if parsed.keys() != domain.ranges.keys():
-        raise InputError(
-            f"{label} has other parameters than the space",
-            f"It has: {', '.join(domain.ranges)}",
-        )
-    return tuple(values[nearest(values, parsed[name])] for name, values in domain.ranges.items())
+# Replaying a strategy on each workload of databases
+
+DEFAULT: StrategyName = "local"
+BATCH = 16
+"""Typical number of variants compiled at once in the recorded searches."""
+SAMPLES = 10
+"""Minimum number of samples for the first measurement of a variant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaying:
+    """How to replay a strategy."""
+
+    strategy: StrategyName = DEFAULT
+    seed: int = 1
+    seeds: int = 1
+    """Number of seeds, starting at `seed`."""
+    variants: int | None = None
+    """Maximum number of evaluations; None means all variants."""
+    batch: int = BATCH
+    late: int = 0
+    """Batches requested before the scores of one are reported: a search measures while it compiles.
+    """
+    samples: int = SAMPLES
+    """Samples per runtime workload that determine the strategy's scores; 0 uses the recorded
+    scores.
+    """
+    starts: tuple[str, ...] | None = None
+    """Labels to start from; None: those named by databases, or nothing for `random`."""
+
+    @property
+    def begins(self) -> tuple[str, ...] | None:
+        """The start labels; empty by default for the `random` baseline."""
+        return () if self.starts is None and self.strategy == "random" else self.starts
+
+
+def recorded_spaces(
+    databases: Sequence[Path],
+    warnings: Warnings,
+    pattern: re.Pattern[str],
+    values: Mapping[str, frozenset[str]],
+    declared: DeclaredAxes,
+    *,
+    sampled: bool,
+    starts: Sequence[str] | None = None,
+) -> list[RecordedSpace]:
+    """Returns the recorded spaces of selected workloads, one per GPU and version."""
+    spaces = []
+    with Decoder() as decoder, open_cases(databases, warnings, pattern, values) as cases:
+        for case in cases:
+            reader = SampleReader(case, decoder, warnings.add) if sampled else None
+            space = recorded_space(score_case(case, declared), reader, starts)
+            if space is not None:
+                spaces.append(space)
+    return spaces
+
+
+def describe_space(space: RecordedSpace) -> ReplayedSpace:
+    """Describes a recorded space."""
+    scores = space.scores
+    case = scores.case
+    best = min(space.place, key=lambda values: space.place[values])
+    return ReplayedSpace(
+        **dict(case.key),
+        benchmark=case.algorithm,
+        workload={axis_name(axis): value for axis, value in case.workload.items()},
+        databases=case.files,
+        recorded=len(space.place),
+        product=space.domain.count,
+        others=space.others,
+        incomplete=scores.incomplete,
+        sampled=bool(space.cells),
+        approximate=scores.approximate,
+        starts=tuple(as_label(space.domain.named(values)) for values in space.starts),
+        best=BestVariant(variant=space.label(best), score=space.score[best]),
+    )
+
+
+def replay_runs(
+    spaces: Sequence[RecordedSpace],
+    descriptions: Sequence[ReplayedSpace],
+    settings: Replaying,
+    progress: Progress | None,
+) -> Iterator[ReplayRun]:
+    """Replays a strategy on each space, with each seed."""
+    total = len(spaces) * settings.seeds
+    for number, (space, about) in enumerate(zip(spaces, descriptions, strict=True)):
+        for offset in range(settings.seeds):
+            if progress:
+                progress(HowFar("replaying", number * settings.seeds + offset, total))
+            yield _run(space, about, settings, settings.seed + offset)
+    if progress:
+        progress(HowFar("replaying", total, total))
+
+
+def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: int) -> ReplayRun:
+    strategy = make_strategy(settings.strategy, space.domain, seed, space.starts)
+    limit = len(space.place) if settings.variants is None else settings.variants
+    known_scores = space.sampled_scores(settings.samples, seed)
+    result = replay(strategy, known_scores, most=limit, batch=settings.batch, late=settings.late)
+    score = space.score
+    best = max(result.evaluated, key=lambda values: score[values], default=None)
+    return ReplayRun(
+        gpu=about.gpu,
+        ctk=about.ctk,
+        cccl=about.cccl,
+        benchmark=about.benchmark,
+        workload=about.workload,
+        strategy=settings.strategy,
+        seed=seed,
+        evaluations=len(result.evaluated),
+        invalid=result.invalid,
+        best=None if best is None else BestVariant(variant=space.label(best), score=score[best]),
+        curve=curve_of([score[values] for values in result.evaluated]),
+    )

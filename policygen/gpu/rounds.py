@@ -12,7 +12,7 @@ from policygen.gpu.control import Controller
 from policygen.gpu.database_writer import RowSpot
 from policygen.gpu.device import Failure, RuntimeCase, VariantFunction
 from policygen.gpu.measured_rows import MeasuringSession
-from policygen.gpu.units import RuntimePoint, WorkloadRun
+from policygen.gpu.units import WorkloadRun
 from policygen.model.workload import BASE
 from policygen.process import stopping
 from policygen.results.own_tables import WeighedValues
@@ -52,18 +52,13 @@ class Findings:
     """Outcome of a workload over all sessions of its database."""
 
     failed: Mapping[str, Failure]
-    """Label → failure on a runtime workload; these variants are no candidates."""
+    """Label → failure on a runtime workload; these variants are not candidates."""
     skipped: Mapping[str, str]
     """Runtime workloads that are not measured, with reasons."""
     new: int
     """Number of rows that were added or got more samples."""
     repeated: int = 0
     throttled: int = 0
-
-    @property
-    def wrong(self) -> Mapping[str, Failure]:
-        """Variants whose results differ from the baseline's."""
-        return {label: failure for label, failure in self.failed.items() if failure.kind == "wrong"}
 
 
 def measure_workload(
@@ -111,7 +106,7 @@ def measure_workload(
                 last = process
             if str(point) in skipped:
                 continue
-            problem = controller.open(point.case, task.base) or _base_problem(controller, task.base)
+            problem = controller.open_checked(point.case, task.base)
             if problem is not None:
                 skipped[str(point)] = problem
                 continue
@@ -145,16 +140,6 @@ def _missing_processes(
     }
 
 
-def _base_problem(controller: Controller, base: VariantFunction) -> str | None:
-    """Return why the baseline cannot be used, such as results that change from run to run."""
-    failure = controller.check([base]).failed.get(base.variant)
-    if failure is None:
-        return None
-    return (
-        f"base differs from itself: {failure.reason}" if failure.kind == "wrong" else failure.reason
-    )
-
-
 def _measure_point(
     controller: Controller,
     session: MeasuringSession,
@@ -183,8 +168,8 @@ def _measure_point(
 
 def _progress_text(done: int, total: int) -> str:
     return (
-        f"{done:,} of {total:,} runtime workloads are measured, and all rows that were written are"
-        " kept: the same command goes on there."
+        f"{done:,} of {total:,} runtime workloads are measured, and all written rows are kept; the"
+        " same command resumes there."
     )
 
 
@@ -195,21 +180,17 @@ Keeps = Callable[[Mapping[str, str]], bool]
 # Runtime workloads of a sub-benchmark
 
 
-def all_points(_: Mapping[str, str]) -> bool:
-    """Include every runtime workload."""
-    return True
-
-
-def row_spots(run: WorkloadRun, keeps: Keeps = all_points) -> list[RowSpot]:
-    """Return the database keys."""
-    return [_row_spot(run, point) for point in run.points if keeps(point.values)]
-
-
-def runtime_spots(run: WorkloadRun, inputs: Path, keeps: Keeps = all_points) -> list[RuntimeSpot]:
+def runtime_spots(
+    run: WorkloadRun, inputs: Path, keeps: Keeps = lambda _: True
+) -> list[RuntimeSpot]:
     """Return the runtime workloads with the object that creates their inputs."""
-    buffers, sizes = len(run.binding.buffers), len(run.binding.sizes)
+    types = {f"{axis}{{ct}}": value for axis, value in run.workload.values.items()}
+    counts = len(run.binding.buffers), len(run.binding.sizes)
     return [
-        RuntimeSpot(_row_spot(run, point), RuntimeCase(str(inputs), point.numbers, buffers, sizes))
+        RuntimeSpot(
+            RowSpot(run.benchmark.name, run.binding.subbench, {**types, **point.values}),
+            RuntimeCase(str(inputs), point.numbers, *counts),
+        )
         for point in run.points
         if keeps(point.values)
     ]
@@ -223,8 +204,3 @@ def declared_axes(run: WorkloadRun) -> DeclaredAxes:
         (name, subbench, axis): WeighedValues.of(values, weights.get(axis))
         for axis, values in run.axes.items()
     }
-
-
-def _row_spot(run: WorkloadRun, point: RuntimePoint) -> RowSpot:
-    types = {f"{axis}{{ct}}": value for axis, value in run.workload.values.items()}
-    return RowSpot(run.benchmark.name, run.binding.subbench, {**types, **point.values})

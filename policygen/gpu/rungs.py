@@ -1,178 +1,34 @@
-"""Measuring for a search: runs the baseline and rungs on a GPU, and scores the results.
-
-Requests and answers are plain data, so that the GPU may be in another machine.
-"""
+"""Rungs of a search: what each one measures, and the scores of its results."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import median
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import TypeVar
 
-from policygen.gpu.control import Controller
+from policygen.gpu.control import bases_among
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import Failure, Rounds, RuntimeCase, VariantFunction
+from policygen.gpu.device import Failure, VariantFunction
+from policygen.gpu.measured_rows import KeptRung, MeasuringSession
+from policygen.gpu.pool import Asked, Functions, GpuPool, PointResult, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rung_rows import RungRows, WeighedSpot
-from policygen.gpu.statistics import spot_weights
+from policygen.gpu.statistics import PointTimes, runtime_axes, spot_weights
+from policygen.model.workload import BASE
 from policygen.results.own_tables import LAST
 from policygen.results.tables import DeclaredAxes
 
-LOOK = 12
-"""Rounds of the baseline alone that determine its noise."""
-BaseCase = tuple[RuntimeCase, VariantFunction]
-"""A runtime workload and its baseline function."""
-Functions = Mapping[str, VariantFunction]
-"""Functions by variant label."""
-Asked = Callable[[], bool]
-"""Returns whether a stop was requested."""
-
-
-class StopAskedError(Exception):
-    """A stop was requested; everything measured so far is written."""
-
-
-@dataclass(frozen=True, slots=True)
-class BaselineSamples:
-    """Samples of the baseline on a runtime workload, or the reason why there are none."""
-
-    samples: tuple[float, ...] = ()
-    skipped: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RungPoint:
-    """A runtime workload of a rung."""
-
-    case: RuntimeCase
-    base: VariantFunction
-    functions: Functions
-    """All variants of the rung."""
-    rounds: int
-
-
-@dataclass(frozen=True, slots=True)
-class PointResult:
-    """Result of one runtime workload of a rung."""
-
-    samples: Mapping[str, Sequence[float]]
-    """Seconds by label, including the baseline; empty if the runtime workload cannot be opened."""
-    failed: Mapping[str, Failure]
-    elapsed: Mapping[str, float]
-    repeated: int = 0
-    throttled: int = 0
-    restarts: int = 0
-    """Number of processes so far that were started after the first one of each GPU."""
-    point: int = 0
-    """Index of the runtime workload in the rung."""
-    part: int = 0
-    """Index of the process of the rung; each process measures the baseline."""
-
-
-class MeasuresRungs(Protocol):
-    """A local or remote GPU."""
-
-    def look(self, cases: Sequence[BaseCase], seed: int) -> list[BaselineSamples]:
-        """Run only the baseline on runtime workloads, in a fresh process."""
-
-    def rung(
-        self,
-        points: Sequence[RungPoint],
-        seed: int,
-        stop_requested: Asked,
-        *,
-        together: bool = False,
-    ) -> Iterator[PointResult]:
-        """Check and measure variants in a fresh process, one runtime workload after another.
-
-        A variant that fails on one workload is left out of the next. Several GPUs divide the
-        variants, each with the baseline, unless they must be measured `together`.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class LocalGpu:
-    """A GPU of this machine."""
-
-    controller: Controller
-
-    def look(self, cases: Sequence[BaseCase], seed: int) -> list[BaselineSamples]:
-        """Run only the baseline on runtime workloads, in a fresh process."""
-        self.controller.restart()
-        return [self._look(case, base, seed) for case, base in cases]
-
-    def rung(
-        self,
-        points: Sequence[RungPoint],
-        seed: int,
-        stop_requested: Asked,
-        *,
-        together: bool = False,  # noqa: ARG002  one GPU measures all of them together
-    ) -> Iterator[PointResult]:
-        """Check and measure variants in a fresh process, one runtime workload after another."""
-        return rung_of(self.point, points, seed, stop_requested)
-
-    def point(self, point: RungPoint, seed: int, *, fresh: bool) -> PointResult:
-        """Check and measure all variants on one runtime workload, optionally in a fresh process."""
-        controller = self.controller
-        if fresh:
-            controller.restart()
-        variants = list(point.functions.values())
-        problem = controller.open(point.case, point.base)
-        if problem is not None:  # it could be opened before: the GPU has less memory now
-            return PointResult(
-                {}, {function.variant: Failure("error", problem) for function in variants}, {}
-            )
-        checked = controller.check(variants)
-        correct = [function for function in variants if function.variant not in checked.failed]
-        rounds: Rounds = controller.rounds(correct, point.rounds, seed)
-        return PointResult(
-            samples=rounds.samples,
-            failed={**checked.failed, **rounds.failed},
-            elapsed={**checked.elapsed, **rounds.elapsed},
-            repeated=rounds.repeated,
-            throttled=rounds.throttled,
-            restarts=controller.restarts,
-        )
-
-    def _look(self, case: RuntimeCase, base: VariantFunction, seed: int) -> BaselineSamples:
-        problem = self.controller.open(case, base)
-        if problem is not None:
-            return BaselineSamples(skipped=problem)
-        failure = self.controller.check([base]).failed.get(base.variant)
-        if failure is not None:
-            reason = f"base differs from itself: {failure.reason}"
-            return BaselineSamples(skipped=reason if failure.kind == "wrong" else failure.reason)
-        rounds = self.controller.rounds([], math.ceil(LOOK / 2), seed)
-        return BaselineSamples(rounds.samples[base.variant])
-
-
-class MeasuresPoint(Protocol):
-    """A function that measures one runtime workload."""
-
-    def __call__(self, point: RungPoint, seed: int, /, *, fresh: bool) -> PointResult:
-        """Measure all variants, in a fresh process or the current one."""
-
-
-def rung_of(
-    measure: MeasuresPoint, points: Sequence[RungPoint], seed: int, stop_requested: Asked
-) -> Iterator[PointResult]:
-    """Measure one runtime workload after another without failed variants, starting a fresh process.
-
-    It can be stopped between two workloads.
-    """
-    failed: set[str] = set()
-    for index, point in enumerate(points):
-        if stop_requested():
-            raise StopAskedError
-        remaining = {
-            label: function for label, function in point.functions.items() if label not in failed
-        }
-        if not remaining:
-            return
-        result = measure(replace(point, functions=remaining), seed, fresh=not index)
-        failed |= result.failed.keys()
-        yield replace(result, point=index)
+SCREENING, SHARPER = 1, 2
+MEDIAN = 1.2533
+"""Ratio of the standard error of a median to that of a mean, for many samples."""
+ROBUST = 1.4826
+"""Ratio of a standard deviation to the median absolute deviation."""
+SURE = 3.0
+"""Standard errors by which a ratio may be below its true value."""
+RESTART = 2.0
+"""Seconds until a fresh process measures, without its inputs."""
+WARM, BESIDE = 2.0, 0.00015
+"""Duration of a sample: a multiple of one run plus a constant number of seconds."""
 
 
 # Rungs of a search
@@ -200,8 +56,10 @@ class TargetPoint:
     """Time of the baseline."""
     spread: float
     """Relative standard deviation of a sample."""
-    rounds: int
-    """Rounds of the first rung."""
+    opening: float = 0.0
+    """Seconds to create the inputs and the baseline results."""
+    cost: float = 0.0
+    """Measured seconds of a sample with everything around it; 0 if unknown."""
 
     @property
     def spot(self) -> RowSpot:
@@ -209,19 +67,17 @@ class TargetPoint:
         return self.runtime.spot
 
     @property
-    def case(self) -> RuntimeCase:
-        """Runtime workload that a device opens."""
-        return self.runtime.case
-
-    @property
     def sample_seconds(self) -> float:
         """Estimated duration of one sample."""
-        return WARM * self.seconds + BESIDE
+        return max(self.cost, WARM * self.seconds + BESIDE)
 
-    @property
-    def weighed(self) -> WeighedSpot:
-        """Key and weight for the scores."""
-        return WeighedSpot(self.spot, self.weight)
+    def rungs(self, rows: MeasuringSession) -> "SpotRungs":
+        """Return the rungs that the database has."""
+        return SpotRungs(self.spot, self.weight, rows.rungs(self.spot))
+
+    def doubt(self, rounds: int) -> float:
+        """Return how far below its true value a ratio of so many samples may be."""
+        return SURE * self.spread * MEDIAN / math.sqrt(rounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +85,14 @@ class SearchTarget:
     """A workload whose baseline has run."""
 
     points: tuple[TargetPoint, ...]
-    skipped: tuple[tuple[RowSpot, str], ...]
+    """The quickest first."""
+    skipped: tuple[tuple[RowSpot, str], ...] = ()
     """Runtime workloads that are not measured, with reasons."""
+
+    @property
+    def heaviest(self) -> "SearchTarget":
+        """Only the heaviest runtime workload."""
+        return SearchTarget((heaviest_point(self.points),))
 
     def rounds(self, aim: float, least: int, most: int) -> list[int]:
         """Return the rounds per runtime workload for a standard error of `aim`."""
@@ -249,6 +111,13 @@ class SearchTarget:
             )
         )
 
+    def seconds(self, rounds: Sequence[int], variants: int, *, fresh: bool) -> float:
+        """Estimate how long a rung takes; a fresh process creates all inputs again."""
+        samples = variants + bases_among(variants)
+        pairs = zip(self.points, rounds, strict=True)
+        each = sum(point.sample_seconds * (count * samples + variants) for point, count in pairs)
+        return each + (RESTART + sum(point.opening for point in self.points) if fresh else 0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class RungTask:
@@ -262,18 +131,23 @@ class RungTask:
     rounds: Sequence[int]
     """Rounds for each runtime workload of the target."""
     seed: int
-    noise: bool = False
-    """Whether the baseline is used to estimate the noise between processes."""
+    allowed: float = 0.0
+    """Ratio on any runtime workload under which a variant is dropped, if noise allows for it."""
+    checks: bool = True
+    fresh: bool = True
+    """Whether to begin in a fresh process."""
 
     def points(self, target: SearchTarget) -> list[RungPoint]:
         """Return the GPU requests, for variants that all sub-benchmarks have."""
         labels = in_all(self.functions)
         return [
             RungPoint(
-                point.case,
+                point.runtime.case,
                 self.bases[point.index],
                 {label: self.functions[point.index][label] for label in labels},
                 rounds,
+                max(0.0, self.allowed - point.doubt(rounds)),
+                self.checks,
             )
             for point, rounds in zip(target.points, self.rounds, strict=True)
         ]
@@ -285,40 +159,57 @@ class RungResult:
 
     scores: Mapping[str, float]
     """Scores of variants that ran on all runtime workloads."""
+    least: Mapping[str, float]
+    """The lowest ratio of each variant that ran on any."""
     failed: Mapping[str, Failure]
 
 
 def measure_rung(
-    gpu: MeasuresRungs,
-    rows: RungRows,
+    gpu: GpuPool,
+    rows: MeasuringSession,
     target: SearchTarget,
     task: RungTask,
     fresh: Callable[[], int],
     stop_requested: Asked,
+    idle: Callable[[], None] = lambda: None,
 ) -> RungResult:
     """Measure a rung, write each result as it arrives, and return the scores.
 
-    `fresh` returns a new process number; each of several GPUs has its own process.
+    `fresh` returns a new process number; each of several GPUs has its own process. `idle` is called
+    after each result.
     """
     failed: dict[str, Failure] = {}
-    scores: dict[str, float] = {}
+    ratios: dict[str, list[tuple[float, float]]] = {}
     processes: dict[int, int] = {}
-    together = task.rung == LAST
-    for result in gpu.rung(task.points(target), task.seed, stop_requested, together=together):
-        point = target.points[result.point]
-        if result.part not in processes:
-            processes[result.part] = fresh()
-        process = processes[result.part]
-        failed |= result.failed
-        for label, ratio in _write_point(rows, point, result, task, process).items():
-            scores[label] = scores.get(label, 0.0) + point.weight * ratio
-    return RungResult(
-        {label: score for label, score in scores.items() if label not in failed}, failed
+    results = gpu.rung(
+        task.points(target),
+        task.seed,
+        stop_requested,
+        together=task.rung == LAST,
+        fresh=task.fresh,
     )
+    with closing(results):
+        for result in results:
+            point = target.points[result.point]
+            if result.part not in processes:
+                processes[result.part] = fresh()
+            process = processes[result.part]
+            failed |= result.failed
+            for label, ratio in _write_point(rows, point, result, task, process).items():
+                ratios.setdefault(label, []).append((point.weight, ratio))
+            idle()
+    ratios = {label: pairs for label, pairs in ratios.items() if label not in failed}
+    complete = {
+        label: sum(weight * ratio for weight, ratio in pairs)
+        for label, pairs in ratios.items()
+        if len(pairs) == len(target.points)
+    }
+    least = {label: min(ratio for _, ratio in pairs) for label, pairs in ratios.items()}
+    return RungResult(complete, least, failed)
 
 
 def _write_point(
-    rows: RungRows, point: TargetPoint, result: PointResult, task: RungTask, process: int
+    rows: MeasuringSession, point: TargetPoint, result: PointResult, task: RungTask, process: int
 ) -> dict[str, float]:
     """Write a result; return the baseline's time over each variant's."""
     spot, base = point.spot, task.bases[point.index].variant
@@ -327,24 +218,10 @@ def _write_point(
     if not result.samples:
         return {}
     rows.note(result.repeated, result.throttled, result.restarts)
-    centers = rows.write(spot, task.rung, process, result.samples, result.elapsed)
-    if task.noise:
-        rows.noise(spot, process, result.samples)
+    centers = rows.write_rung(spot, task.rung, process, result.samples, result.elapsed)
+    if task.rung == LAST:  # the noise between processes is that of the decision
+        rows.noise(spot, process, result.samples[BASE])
     return {label: centers[base] / center for label, center in centers.items() if label != base}
-
-
-MEDIAN = 1.2533
-"""Ratio of the standard error of a median to that of a mean, for many samples."""
-ROBUST = 1.4826
-"""Ratio of a standard deviation to the median absolute deviation."""
-AIM = 0.006
-"""Standard error of a score that the first rung aims for: about the difference between processes,
-which more samples in one process do not reduce.
-"""
-FEWEST, MOST = 2, 10
-"""Range of rounds of the first rung on a runtime workload."""
-WARM, BESIDE = 2.0, 0.00015
-"""Duration of a sample: a multiple of one run plus a constant number of seconds."""
 
 
 # Baselines and rounds of a search
@@ -356,7 +233,7 @@ def rounds_for(error: float, least: int, most: int) -> int:
 
 
 def look(
-    gpu: MeasuresRungs,
+    gpu: GpuPool,
     bases: Sequence[VariantFunction],
     runtimes: Sequence[Sequence[RuntimeSpot]],
     declared: DeclaredAxes,
@@ -371,28 +248,172 @@ def look(
         for index, runtimes_of_case in enumerate(runtimes)
         for runtime in runtimes_of_case
     ]
-    results = gpu.look([(runtime.case, bases[index]) for index, runtime in requests], seed)
+    results = gpu.look([RungPoint(runtime.case, bases[index]) for index, runtime in requests], seed)
     answered = list(zip(requests, results, strict=True))
     skipped = [
         (runtime.spot, result.skipped)
         for (_, runtime), result in answered
         if result.skipped is not None
     ]
-    measured = [
-        (index, runtime, result.samples) for (index, runtime), result in answered if result.samples
+    measured = [(index, runtime, looked) for (index, runtime), looked in answered if looked.samples]
+    weights = spot_weights([runtime.spot for _, runtime, _ in measured], declared)
+    points = [
+        TargetPoint(
+            *(index, runtime, weight, median(looked.samples), _spread(looked.samples)),
+            opening=looked.opening,
+            cost=looked.cost,
+        )
+        for (index, runtime, looked), weight in zip(measured, weights, strict=True)
     ]
-    weights = (
-        spot_weights([runtime.spot for _, runtime, _ in measured], declared) if measured else []
-    )
-    points = []
-    for (index, runtime, samples), weight in zip(measured, weights, strict=True):
-        spread = _spread(samples)
-        error = weight * spread * MEDIAN * math.sqrt(len(measured)) / AIM
-        rounds = rounds_for(error, FEWEST, MOST)
-        points.append(TargetPoint(index, runtime, weight, median(samples), spread, rounds))
+    points.sort(key=lambda point: point.sample_seconds)
     return SearchTarget(tuple(points), tuple(skipped))
 
 
 def _spread(samples: Sequence[float]) -> float:
     middle = median(samples)
     return ROBUST * median(abs(sample - middle) for sample in samples) / middle
+
+
+@dataclass(frozen=True, slots=True)
+class SpotRungs:
+    """The rungs of a runtime workload, and its share of a score."""
+
+    spot: RowSpot
+    weight: float
+    rows: Sequence[KeptRung]
+
+    @property
+    def seconds(self) -> float:
+        """Longest time of the baseline; 0 before it ran."""
+        return max((row.base for row in self.rows), default=0.0)
+
+
+Weighed = TypeVar("Weighed", TargetPoint, SpotRungs)
+
+
+def heaviest_point(points: Sequence[Weighed]) -> Weighed:
+    """Return the runtime workload that counts most; of equals the slowest."""
+    return max(points, key=lambda point: (point.weight, point.seconds))
+
+
+# Scores of rungs
+
+
+def rung_scores(points: Sequence[SpotRungs], rung: int) -> dict[str, float]:
+    """Return mean scores by variant over the processes that ran all runtime workloads.
+
+    A score is the weighted mean of baseline over variant in the same process.
+    """
+    return {
+        label: fmean(
+            sum(
+                point.weight * base / variant
+                for point, (base, variant) in zip(points, pairs, strict=True)
+            )
+            for pairs in processes.values()
+        )
+        for label, processes in _complete_processes(points, rung).items()
+    }
+
+
+def rung_least(points: Sequence[SpotRungs], rung: int) -> dict[str, float]:
+    """Return the lowest ratio of each variant on any runtime workload, over all processes."""
+    ratios: dict[str, list[float]] = {}
+    for point in points:
+        of_point: dict[str, list[float]] = {}
+        for row in point.rows:
+            if row.rung == rung and row.variant != BASE:
+                of_point.setdefault(row.variant, []).append(row.base / row.center)
+        for label, values in of_point.items():
+            ratios.setdefault(label, []).append(fmean(values))
+    return {label: min(values) for label, values in ratios.items()}
+
+
+def rung_times(points: Sequence[SpotRungs], rung: int) -> list[PointTimes]:
+    """Return the times for statistics, from the processes that ran all runtime workloads."""
+    complete = _complete_processes(points, rung)
+    pairs_by_process = {
+        process: pairs for processes in complete.values() for process, pairs in processes.items()
+    }
+    return [
+        PointTimes(
+            subbench=point.spot.subbench,
+            point=runtime_axes(point.spot),
+            weight=point.weight,
+            base=[pairs[index][0] for pairs in pairs_by_process.values()],
+            beside=[],
+            variants={
+                label: [pairs[index] for pairs in processes.values()]
+                for label, processes in complete.items()
+            },
+        )
+        for index, point in enumerate(points)
+    ]
+
+
+def _complete_processes(
+    points: Sequence[SpotRungs], rung: int
+) -> dict[str, dict[tuple[int, int], list[tuple[float, float]]]]:
+    """Map variant → process → baseline and variant times on each runtime workload."""
+    by_point = [
+        {
+            (row.variant, row.process): (row.base, row.center)
+            for row in point.rows
+            if row.rung == rung and row.variant != BASE
+        }
+        for point in points
+    ]
+    complete: dict[str, dict[tuple[int, int], list[tuple[float, float]]]] = {}
+    for key in by_point[0] if by_point else ():
+        if all(key in times for times in by_point):
+            label, process = key
+            complete.setdefault(label, {})[process] = [times[key] for times in by_point]
+    return complete
+
+
+RUNGS_SURE = 2.0
+"""Number of standard errors beyond which a score is ruled out."""
+PROCESS = 0.004
+"""Standard deviation of a score between processes, which samples of one process do not show."""
+
+
+@dataclass(frozen=True, slots=True)
+class RungRule:
+    """Minimum and maximum number of variants in a rung."""
+
+    least: int
+    most: int
+
+
+TO_SHARPER, TO_LAST = RungRule(8, 32), RungRule(3, 6)
+ALIKE = 2
+"""Finalists that may differ in fine parameters alone."""
+
+
+# Selection for the next rung
+
+
+def survivors(
+    scores: Mapping[str, float],
+    error: float,
+    rule: RungRule,
+    kind: Callable[[str], object] | None = None,
+) -> list[str]:
+    """Return the variants that may be the best and faster than the baseline, best first.
+
+    `error` is the standard error of a score due to its samples. At least `rule.least` variants are
+    kept, to confirm that none wins; of those of one `kind`, only the best few.
+    """
+    order = sorted(scores, key=lambda label: (-scores[label], label))
+    if not order:
+        return []
+    if kind is not None:
+        kinds: dict[object, list[str]] = {}
+        for label in order:
+            kinds.setdefault(kind(label), []).append(label)
+        kept = {label for labels in kinds.values() for label in labels[:ALIKE]}
+        order = [label for label in order if label in kept]
+    margin = RUNGS_SURE * (error**2 + PROCESS**2) ** 0.5
+    threshold = max(scores[order[0]] - margin, 1 - margin)
+    open_labels = [label for label in order if scores[label] + margin >= threshold]
+    return order[: min(rule.most, max(rule.least, len(open_labels)))]

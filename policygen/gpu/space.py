@@ -17,6 +17,7 @@ from policygen.bindings.words import archs, words
 from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, MemberRule
+from policygen.model.trees import BoundVersion
 from policygen.model.workload import Point, as_label
 
 Variant = Mapping[str, int]
@@ -44,11 +45,6 @@ class SearchSpace:
             parameter.label: self.only.get(parameter.label, parameter.values)
             for parameter in self.given
         }
-
-    @property
-    def macros(self) -> dict[str, str]:
-        """Parameter → macro in the benchmark sources, where one is known."""
-        return {parameter.label: parameter.macro for parameter in self.given if parameter.macro}
 
     @property
     def count(self) -> int:
@@ -88,7 +84,7 @@ class SearchSpace:
         values = variant_parameters(self.benchmark, label, self.given)
         if missing := [name for name in self.labels if name not in values]:
             raise InputError(
-                f"{label} says nothing of {', '.join(missing)}",
+                f"{label} does not name {', '.join(missing)}",
                 f"{self.benchmark.name} has the parameters {', '.join(self.labels)}",
             )
         return {name: values[name] for name in self.labels}
@@ -97,7 +93,7 @@ class SearchSpace:
 def space_of(benchmark: BenchmarkBinding, given: Sequence[ParameterRange] = ()) -> SearchSpace:
     """Return the space of the given ranges, or of the bindings if there are none."""
     if not benchmark.parameters:
-        raise InputError(f"{benchmark.name} has no search space: there are no variants of it")
+        raise InputError(f"{benchmark.name} has no search space and therefore no variants")
     if given:
         if unknown := [
             parameter.label for parameter in given if parameter.label not in benchmark.parameters
@@ -179,13 +175,8 @@ class SpaceCounts:
     distinct: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """Result of a policy part: a number that identifies its fields, or the reason for refusal."""
-
-    number: int = -1
-    fields: Policy = field(default_factory=dict)
-    refusal: InputError | None = None
+_Outcome = tuple[int, Policy] | InputError
+"""Result of a policy part: a number that identifies its fields, and these; or the refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,20 +232,33 @@ class Classifier:
         self.known = [{} for _ in self.parts]
         self.numbers = [{} for _ in self.parts]
 
-    @property
-    def possible(self) -> Mapping[str, int]:
-        """A valid variant; raises InputError if none of many is valid."""
-        return self._possible()[0]
+    def possible(self) -> tuple[dict[str, int], Policy]:
+        """Return a valid variant with its policy; raise InputError if none of many is valid."""
+        if self.first is not None:
+            return self.first
+        refusals: Counter[str] = Counter()
+        for variant in chain(islice(self.space, FIRST), self.space.sample(DRAWN, SEED)):
+            try:
+                self.first = variant, self.meaning.policy(variant)
+            except InputError as error:
+                refusals[error.in_line] += 1
+                continue
+            return self.first
+        summary = "; ".join(f"{count:,}: {reason}" for reason, count in refusals.most_common(RULES))
+        raise InputError(
+            f"{self.meaning.benchmark.name} has no valid variant: of {refusals.total():,} checked,"
+            f" {summary}"
+        )
 
     def key(self, variant: Variant) -> tuple[int, ...]:
         """Return a key shared by variants with the same policy; raise InputError if invalid."""
-        return tuple(outcome.number for outcome in self._outcomes(variant))
+        return tuple(number for number, _ in self._outcomes(variant))
 
     def policy(self, variant: Variant) -> Policy:
         """Return the whole policy of a variant; raise InputError if it is invalid."""
-        fields = dict(self._possible()[1])
-        for outcome in self._outcomes(variant):
-            fields |= outcome.fields
+        fields = dict(self.possible()[1])
+        for _, part_fields in self._outcomes(variant):
+            fields |= part_fields
         return fields
 
     def classify(self, variants: Iterable[Variant] | None = None) -> ClassifiedVariants:
@@ -292,7 +296,7 @@ class Classifier:
 
     def counts(self) -> SpaceCounts:
         """Count the whole space part by part, without iterating over it."""
-        self._possible()
+        self.possible()
         free = set(self.space.labels).difference(*(part.labels for part in self.parts))
         valid = prod(len(self.space.ranges[label]) for label in free)
         distinct = 1
@@ -308,59 +312,37 @@ class Classifier:
         valid, distinct = 0, set()
         for values in product(*(ranges[label] for label in part.labels)):
             outcome = self._outcome(index, values)
-            if outcome.refusal is None:
+            if not isinstance(outcome, InputError):
                 valid += 1
-                distinct.add(outcome.number)
+                distinct.add(outcome[0])
         return valid, len(distinct)
 
-    def _possible(self) -> tuple[dict[str, int], Policy]:
-        """Return a valid variant; raise InputError with the most frequent reasons if none is."""
-        if self.first is None:
-            refusals: Counter[str] = Counter()
-            for variant in chain(islice(self.space, FIRST), self.space.sample(DRAWN, SEED)):
-                try:
-                    self.first = variant, self.meaning.policy(variant)
-                except InputError as error:
-                    refusals[error.in_line] += 1
-                    continue
-                return self.first
-            summary = "; ".join(
-                f"{count:,}: {reason}" for reason, count in refusals.most_common(RULES)
-            )
-            raise InputError(
-                f"no variant of {self.meaning.benchmark.name} can be: of"
-                f" {refusals.total():,} that were looked at, {summary}"
-            )
-        return self.first
-
-    def _outcomes(self, variant: Variant) -> Iterator[_Outcome]:
+    def _outcomes(self, variant: Variant) -> Iterator[tuple[int, Policy]]:
+        """Yield the outcome of each part; raise InputError if one refuses the variant."""
         for index, part in enumerate(self.parts):
             try:
                 values = tuple(variant[label] for label in part.labels)
             except KeyError as error:
                 raise InputError(f"the variant has no parameter {error}") from error
             outcome = self._outcome(index, values)
-            if outcome.refusal is not None:
-                raise outcome.refusal
+            if isinstance(outcome, InputError):
+                raise outcome
             yield outcome
 
     def _outcome(self, index: int, values: tuple[int, ...]) -> _Outcome:
-        outcomes = self.known[index]
+        """Evaluate a part once, with the other parameters taken from a valid variant."""
+        part, numbers, outcomes = self.parts[index], self.numbers[index], self.known[index]
         if values not in outcomes:
-            outcomes[values] = self._evaluate_part(index, values)
+            variant = self.possible()[0] | dict(zip(part.labels, values, strict=True))
+            try:
+                policy = self.meaning.policy(variant)
+            except InputError as error:
+                outcomes[values] = error
+            else:
+                fields = {name: policy[name] for name in policy if name in part.fields}
+                number = numbers.setdefault(tuple(fields.items()), len(numbers))
+                outcomes[values] = number, fields
         return outcomes[values]
-
-    def _evaluate_part(self, index: int, values: tuple[int, ...]) -> _Outcome:
-        """Evaluate a part, with the other parameters taken from a valid variant."""
-        part, numbers = self.parts[index], self.numbers[index]
-        try:
-            policy = self.meaning.policy(
-                self._possible()[0] | dict(zip(part.labels, values, strict=True))
-            )
-        except InputError as error:
-            return _Outcome(refusal=error)
-        fields = {name: policy[name] for name in policy if name in part.fields}
-        return _Outcome(numbers.setdefault(tuple(fields.items()), len(numbers)), fields)
 
 
 # Counts of delays
@@ -371,7 +353,9 @@ def _delay_counts(
 ) -> tuple[int, int]:
     """Count the valid and the distinct delays; some constructors ignore arguments."""
     delays_by_id = {delay.id: delay for delay in types().delays}
-    possible = {"ns": _possible(delays), "l2w": _possible(latencies)}
+    possible = {
+        arg: sum(map(_is_possible, values)) for arg, values in (("ns", delays), ("l2w", latencies))
+    }
     valid = sum(number in delays_by_id for number in ids) * prod(possible.values())
     distinct = sum(
         prod(
@@ -384,15 +368,29 @@ def _delay_counts(
     return valid, distinct
 
 
-def _possible(values: Sequence[int]) -> int:
-    return sum(_is_possible(value) for value in values)
-
-
 def _is_possible(value: int) -> bool:
     try:
         return bool(within_limits("delay", str(value)))
     except InputError:
         return False
+
+
+def check_vectors(site: str, policy: Mapping[str, str]) -> None:
+    """Raise InputError if a thread has too few items for its vectors, and still loads vectors.
+
+    Some kernels shorten the length of a vector to the items of a thread, but not its type.
+    """
+    if site not in words().tiles.shortened:
+        return
+    for path in policy:
+        scope, dot, name = path.rpartition(".")
+        if name not in words().members.vectors:
+            continue
+        beside = _beside(f"{scope}{dot}", words().members.items, policy)
+        if beside and 1 < (items := int(policy[beside])) < (vector := int(policy[path])):
+            raise InputError(
+                f"{items} items of a thread are loaded as vectors of {vector}, which is misaligned"
+            )
 
 
 # Parts of a policy
@@ -477,7 +475,7 @@ def tiles(
                 yield Tile(path, threads, items, element)
 
 
-def element_bytes(site: str, values: Mapping[str, str], version: str) -> int:
+def element_bytes(site: str, values: Mapping[str, str], version: BoundVersion) -> int:
     """Return the element size in bytes from the types of a workload; 0 if unknown."""
     names = (values[axis] for axis in words().tiles.static.get(site, ()) if axis in values)
     sizes = (axis_type(name, version).size for name in names if not is_constant(name))
@@ -492,7 +490,7 @@ def check_fits(tile: Tile, policy: Mapping[str, str], arch: str) -> None:
     """Raise InputError if a tile exceeds the static shared memory of a block."""
     facts = archs().get(arch)
     exchange = policy[tile.exchange].rpartition("::")[2]
-    if facts is None or exchange not in words().tiles.exchanges:
+    if facts is None or exchange not in words().tiles.exchanges | words().tiles.scatters:
         return
     threads, items = int(policy[tile.threads]), int(policy[tile.items])
     if (size := threads * items * tile.element) > facts.static:

@@ -43,13 +43,36 @@ class PointTimes:
 def judged(points: Sequence[PointTimes], labels: Sequence[str]) -> list[MeasuredVariant]:
     """Score each variant that was measured on all runtime workloads."""
     complete = [label for label in labels if all(label in point.variants for point in points)]
-    scores = {label: _weighted(points, _ratios(points, label)) for label in complete}
+    scores = {
+        label: weighted(points, [point.ratios(label) for point in points]) for label in complete
+    }
     score_spread = _spread(scores.values())
-    point_spreads = [_spread(point.ratios(label) for label in complete) for point in points]
-    return [
-        _judge_variant(label, points, scores[label], score_spread, point_spreads)
-        for label in complete
-    ]
+    spreads = [_spread(point.ratios(label) for label in complete) for point in points]
+    variants = []
+    for label in complete:
+        interval = _interval(scores[label], score_spread)
+        runtime = (
+            RuntimeRatio(
+                subbench=point.subbench,
+                point=dict(point.point),
+                weight=point.weight,
+                seconds=median(seconds for _, seconds in point.variants[label]),
+                base_seconds=median(seconds for seconds, _ in point.variants[label]),
+                ratio=fmean(point.ratios(label)),
+                interval=_interval(point.ratios(label), spread),
+            )
+            for point, spread in zip(points, spreads, strict=True)
+        )
+        variants.append(
+            MeasuredVariant(
+                variant=label,
+                score=fmean(scores[label]),
+                interval=interval,
+                verdict=None if interval is None else _verdict(interval),
+                runtime=tuple(runtime),
+            )
+        )
+    return variants
 
 
 def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
@@ -60,7 +83,7 @@ def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
             subbench=point.subbench,
             point=dict(point.point),
             seconds=median(point.base),
-            between=_relative(point.base),
+            between=stdev(point.base) / fmean(point.base) if len(point.base) > 1 else None,
             beside=_deviation_from_one(point.beside) / sqrt(2),
         )
         for point in points
@@ -69,50 +92,16 @@ def noises(points: Sequence[PointTimes]) -> list[PointNoise]:
 
 def score_noise(points: Sequence[PointTimes]) -> float | None:
     """Return the deviation of the baseline's score against itself between processes."""
-    scores = _weighted(points, [point.beside for point in points])
+    scores = weighted(points, [point.beside for point in points])
     return _deviation_from_one(scores) / sqrt(2) if len(scores) > 1 else None
 
 
-def _judge_variant(
-    label: str,
-    points: Sequence[PointTimes],
-    scores: Sequence[float],
-    score_spread: float,
-    point_spreads: Sequence[float],
-) -> MeasuredVariant:
-    interval = _interval(scores, score_spread)
-    return MeasuredVariant(
-        variant=label,
-        score=fmean(scores),
-        interval=interval,
-        verdict=None if interval is None else _verdict(interval),
-        runtime=tuple(
-            RuntimeRatio(
-                subbench=point.subbench,
-                point=dict(point.point),
-                weight=point.weight,
-                seconds=median(seconds for _, seconds in point.variants[label]),
-                base_seconds=median(seconds for seconds, _ in point.variants[label]),
-                ratio=fmean(ratios),
-                interval=_interval(ratios, spread),
-            )
-            for point, ratios, spread in zip(
-                points, _ratios(points, label), point_spreads, strict=True
-            )
-        ),
-    )
-
-
-def _weighted(points: Sequence[PointTimes], ratios: Sequence[Sequence[float]]) -> list[float]:
-    """Return scores by process; a process that ended early has not run all runtime workloads."""
+def weighted(points: Sequence[PointTimes], ratios: Sequence[Sequence[float]]) -> list[float]:
+    """Return scores by process; some processes may not have run all runtime workloads."""
     return [
         sum(point.weight * ratio for point, ratio in zip(points, process_ratios, strict=True))
         for process_ratios in zip(*ratios, strict=False)
     ]
-
-
-def _ratios(points: Sequence[PointTimes], label: str) -> list[list[float]]:
-    return [point.ratios(label) for point in points]
 
 
 def _spread(groups: Iterable[Sequence[float]]) -> float:
@@ -138,10 +127,6 @@ def _verdict(interval: Interval) -> MeasuredVerdict:
     if interval.low > 1:
         return "faster"
     return "slower" if interval.high < 1 else "equal"
-
-
-def _relative(values: Sequence[float]) -> float | None:
-    return stdev(values) / fmean(values) if len(values) > 1 else None
 
 
 def _deviation_from_one(ratios: Sequence[float]) -> float:
@@ -188,10 +173,21 @@ def times_of(
     rows: MeasuringSession, spots: Sequence[RowSpot], declared: DeclaredAxes
 ) -> list[PointTimes]:
     """Read the times of all sessions; the weights are relative to these runtime workloads."""
-    return [
-        _point_times(rows, spot, weight)
-        for spot, weight in zip(spots, spot_weights(spots, declared), strict=True)
-    ]
+    points = []
+    for spot, weight in zip(spots, spot_weights(spots, declared), strict=True):
+        times = rows.times(spot)
+        base = times.pop(BASE, [])
+        points.append(
+            PointTimes(
+                subbench=spot.subbench,
+                point=runtime_axes(spot),
+                weight=weight,
+                base=rows.noise_centers(spot) or [center for _, center in base],
+                beside=rows.beside(spot),
+                variants={label: _pairs(base, variant) for label, variant in times.items()},
+            )
+        )
+    return points
 
 
 def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float]:
@@ -204,22 +200,6 @@ def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float
 def runtime_axes(spot: RowSpot) -> dict[str, str]:
     """Return the axes that distinguish a runtime workload from others of its workload."""
     return {axis: value for axis, value in spot.workload.items() if "{ct}" not in axis}
-
-
-def _point_times(rows: MeasuringSession, spot: RowSpot, weight: float) -> PointTimes:
-    times = rows.times(spot)
-    return PointTimes(
-        subbench=spot.subbench,
-        point=runtime_axes(spot),
-        weight=weight,
-        base=rows.noise_centers(spot) or [center for _, center in times[BASE]],
-        beside=rows.beside(spot),
-        variants={
-            label: _pairs(times[BASE], variant_times)
-            for label, variant_times in times.items()
-            if label != BASE
-        },
-    )
 
 
 def _pairs(
@@ -282,25 +262,12 @@ def measure_noise(
             progress(HowFar(PHASE, process, count))
         controller.restart()
         for point in points:
-            if missing[id(point)] > process:
-                _measure_process(controller, session, base, point, process, rounds, seed)
+            if missing[id(point)] <= process or controller.open(point.case, base) is not None:
+                continue
+            # Without variants the baseline runs twice in a round.
+            result = controller.rounds([], math.ceil(rounds / 2), seed + process)
+            session.noise(point.spot, controller.restarts, result.samples[base.variant])
+            session.note(result.repeated, result.throttled, controller.restarts)
     if progress:
         progress(HowFar(PHASE, count, count))
     return {str(point): spread_of(session.noise_centers(point.spot)) for point in points}
-
-
-def _measure_process(
-    controller: Controller,
-    session: MeasuringSession,
-    base: VariantFunction,
-    point: RuntimeSpot,
-    process: int,
-    rounds: int,
-    seed: int,
-) -> None:
-    if controller.open(point.case, base) is not None:
-        return
-    # Without variants the baseline runs twice in a round.
-    rounds_result = controller.rounds([], math.ceil(rounds / 2), seed + process)
-    session.noise(point.spot, controller.restarts, rounds_result.samples[base.variant])
-    session.note(rounds_result.repeated, rounds_result.throttled, controller.restarts)

@@ -1,129 +1,340 @@
-"""Search strategies by name, and the choice of one for a budget."""
+"""Search strategies: they propose variants and learn outcomes; the default stays near the best."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import prod
 from random import Random
-from typing import Any, Literal, get_args
+from typing import Literal, Protocol, get_args
 
-from policygen.errors import InputError, MissingToolError
-from policygen.gpu.local_search import LocalSearch, are_kinds
-from policygen.gpu.strategy import (
-    AskedVariant,
-    Domain,
-    Fresh,
-    Strategy,
-    Values,
-    Walker,
-    shuffled,
-    take_next,
-    walk,
-)
-from policygen.installation import add
+from policygen.errors import InputError
 
-StrategyName = Literal["exhaustive", "local", "optuna", "random"]
+StrategyName = Literal["local", "random"]
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
+Values = tuple[int, ...]
+"""A variant: a value of each parameter, in label order."""
 
 
-def choose_strategy(distinct: int | None, affordable: int | None) -> StrategyName:
-    """Choose an exhaustive search if the budget covers all distinct variants, else a local one."""
-    is_exhaustive = distinct is not None and affordable is not None and distinct <= affordable
-    return "exhaustive" if is_exhaustive else "local"
+@dataclass(frozen=True, slots=True)
+class AskedVariant:
+    """Outcome of a proposed variant."""
+
+    values: Values
+    score: float | None
+    """Baseline time over variant time, as in databases; None if the variant failed or is wrong."""
+
+
+class Strategy(Protocol):
+    """Proposes what to try next.
+
+    Proposals are valid and have policies that were neither proposed nor reported before. Outcomes
+    may arrive late: the next batch is requested while one is measured.
+    """
+
+    def ask(self, count: int) -> list[Values]:
+        """Propose `count` variants; fewer if there are no more."""
+
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
+        """Learn outcomes, also of variants from earlier sessions that it has not proposed."""
+
+    def start(self, starts: Iterable[Values]) -> None:
+        """Propose these variants next, such as those that CUB selects elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The variants that a strategy may propose."""
+
+    ranges: Mapping[str, Sequence[int]]
+    """Ascending values of each parameter, in label order."""
+    key: Callable[[Values], Hashable | None]
+    """Key shared by variants with the same policy; None for invalid variants."""
+
+    @property
+    def count(self) -> int:
+        """Number of variants, valid or not."""
+        return prod(len(values) for values in self.ranges.values())
+
+    def at(self, index: int) -> Values:
+        """Return the variant at an index of the space; the last parameter varies fastest."""
+        values = []
+        for domain_values in reversed([*self.ranges.values()]):
+            index, position = divmod(index, len(domain_values))
+            values.append(domain_values[position])
+        return tuple(reversed(values))
+
+    def named(self, values: Values) -> dict[str, int]:
+        """Map parameters to values."""
+        return dict(zip(self.ranges, values, strict=True))
+
+
+Order = Callable[[int], int]
+"""Permutation from steps to positions in the space."""
+MISSES = 200_000
+"""Number of consecutive invalid or known variants after which the walk ends."""
+_ROUNDS = 4
+_WORD = (1 << 64) - 1
+
+
+class Walker:
+    """Proposes the starts and then all other variants in a given order."""
+
+    def __init__(self, domain: Domain, order: Order, starts: Sequence[Values] = ()) -> None:
+        self._fresh = Fresh(domain)
+        self._starts = deque(starts)
+        self._remaining = walk(self._fresh, order)
+
+    def ask(self, count: int) -> list[Values]:
+        """Return the next variants."""
+        first = take_next(filter(self._fresh.take, drained(self._starts)), count)
+        return first + take_next(self._remaining, count - len(first))
+
+    def start(self, starts: Iterable[Values]) -> None:
+        """Propose these variants next."""
+        self._starts.extend(starts)
+
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
+        """Exclude these variants from later proposals."""
+        for outcome in outcomes:
+            self._fresh.take(outcome.values)
+
+
+@dataclass(slots=True)
+class Fresh:
+    """Tracks which policies of a domain are still new."""
+
+    domain: Domain
+    seen: set[Hashable] = field(default_factory=set)
+
+    def has(self, values: Values) -> bool:
+        """Whether a variant is valid and its policy is new."""
+        key = self.domain.key(values)
+        return key is not None and key not in self.seen
+
+    def take(self, values: Values) -> bool:
+        """Mark the policy of a variant as seen; return whether it was valid and new."""
+        key = self.domain.key(values)
+        if key is None or key in self.seen:
+            return False
+        self.seen.add(key)
+        return True
+
+
+# Walks through a space without listing it
+
+
+def walk(fresh: Fresh, order: Order) -> Iterator[Values]:
+    """Yield all new variants in an order, marking each as seen."""
+    domain, misses_in_row = fresh.domain, 0
+    for step in range(domain.count):
+        values = domain.at(order(step))
+        if fresh.take(values):
+            misses_in_row = 0
+            yield values
+        elif (misses_in_row := misses_in_row + 1) >= MISSES:
+            return
+
+
+def drained(variants: deque[Values]) -> Iterator[Values]:
+    """Yield variants from the front of a queue, removing each."""
+    while variants:
+        yield variants.popleft()
+
+
+def take_next(variants: Iterator[Values], count: int) -> list[Values]:
+    """Take the next `count` variants."""
+    return list(islice(variants, max(0, count)))
+
+
+def shuffled(domain: Domain, seed: int) -> Order:
+    """Return a pseudorandom permutation: a Feistel network with as many bits as positions need."""
+    count = max(1, domain.count)
+    half = max(1, ((count - 1).bit_length() + 1) // 2)
+    mask, draw = (1 << half) - 1, Random(seed)  # noqa: S311  it keeps no secret
+    keys = [(draw.getrandbits(64) | 1, draw.getrandbits(64)) for _ in range(_ROUNDS)]
+
+    def place(step: int) -> int:
+        while True:  # at most four times as many numbers as positions
+            high, low = step >> half, step & mask
+            for factor, key in keys:
+                hashed = ((low + 1) * factor + key) & _WORD
+                hashed = ((hashed ^ hashed >> 29) * 0x9E3779B97F4A7C15) & _WORD
+                high, low = low, high ^ (hashed >> 32 & mask)
+            step = high << half | low
+            if step < count:
+                return step
+
+    return place
+
+
+# Local search: base and its neighbors, then neighbors and mixtures of the best variants
+
+FIRST = 16
+"""Number of variants to draw before there is anything to be near to."""
+COARSE_FIRST = 48
+"""Number of scores after which delays and the like are varied."""
+EXPLORE, SINGLE, DOUBLE = 0.03, 0.55, 0.25
+"""Fraction of the variants that is drawn from the whole space; of the others, fractions that change
+one and two parameters of a good variant. The rest mixes two good variants.
+"""
+GOOD, DECAY = 8, 0.7
+"""Number of variants that count as good, and the rate at which they are picked less often by rank:
+each half as often.
+"""
+TRIES = 60
+"""Proposals per variant; those that are invalid or not new are discarded."""
+
+
+class LocalSearch(Walker):
+    """Proposes variants near the best ones: base and its neighbors first."""
+
+    def __init__(self, domain: Domain, seed: int, starts: Sequence[Values] = ()) -> None:
+        super().__init__(domain, shuffled(domain, seed), starts)
+        self._draw = Random(seed)  # noqa: S311  it keeps no secret
+        self._neighborhood = Neighborhood(domain)
+        self._scores: dict[Values, float] = {}
+        self._asked_count = 0
+        for start in starts[:1]:
+            self.start(self._neighborhood.around(start, fine=self._has_fine))
+
+    def ask(self, count: int) -> list[Values]:
+        """Return the starts and the neighbors of the first one, then what is near the best.
+
+        Without starts and scores, variants are drawn from the whole space.
+        """
+        variants = take_next(filter(self._fresh.take, drained(self._starts)), count)
+        missing, asked_count = count - len(variants), self._asked_count + len(variants)
+        drawn = min(missing, FIRST - asked_count) if self._scores else missing
+        variants += take_next(self._remaining, drawn)
+        variants += take_next(self._near(count - len(variants)), count - len(variants))
+        variants += take_next(self._remaining, count - len(variants))
+        self._asked_count += len(variants)
+        return variants
+
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
+        """Learn from the outcomes of variants."""
+        super().tell(outcomes)
+        self._scores |= {
+            outcome.values: outcome.score for outcome in outcomes if outcome.score is not None
+        }
+
+    @property
+    def _has_fine(self) -> bool:
+        """Whether fine parameters are varied: the others come first."""
+        return not self._neighborhood.has_coarse or len(self._scores) >= COARSE_FIRST
+
+    def _near(self, count: int) -> Iterator[Values]:
+        """Yield untried variants near the good ones, and some from the whole space."""
+        draw, fine = self._draw, self._has_fine
+        ranked = sorted(self._scores, key=self._scores.__getitem__, reverse=True)
+        good = ranked[:GOOD]
+
+        def parent() -> Values:
+            return good[min(int(draw.expovariate(DECAY)), len(good) - 1)]
+
+        for _ in range(TRIES * count if good else 0):
+            if draw.random() < EXPLORE:
+                yield from take_next(self._remaining, 1)
+                continue
+            if (kind := draw.random()) < SINGLE + DOUBLE:
+                changes = 1 if kind < SINGLE else 2
+                values = self._neighborhood.changed(parent(), draw, changes, fine=fine)
+            else:
+                values = self._neighborhood.mixed(parent(), parent(), draw)
+            if self._fresh.take(values):
+                yield values
+
+
+FINE, LEVELS = 100, 6
+"""Parameters with at least so many values are fine; number of step sizes of these."""
+LEAST = 3
+"""Minimum number of step sizes of an amount: 1, 2, and 4 positions."""
+
+
+class Neighborhood:
+    """Neighbors of variants; a given variant may have values outside the domain.
+
+    Fine parameters, such as delays in nanoseconds, have so many values that single steps make no
+    difference.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self._ranges = tuple(domain.ranges.values())
+        varied = [index for index, values in enumerate(self._ranges) if len(values) > 1]
+        self._coarse = [index for index in varied if len(self._ranges[index]) < FINE]
+        self._varied = sorted(varied, key=lambda index: index not in self._coarse)
+
+    @property
+    def has_coarse(self) -> bool:
+        """Whether any parameter is not fine."""
+        return bool(self._coarse)
+
+    def around(self, values: Values, *, fine: bool = True) -> Iterator[Values]:
+        """Yield all variants with one parameter changed, fine parameters last or not at all."""
+        for index in self._varied if fine else self._coarse:
+            for value in self._moves(index, values[index]):
+                yield *values[:index], value, *values[index + 1 :]
+
+    def changed(self, values: Values, draw: Random, count: int, *, fine: bool = True) -> Values:
+        """Return a variant with `count` parameters changed at random."""
+        new_values = list(values)
+        varied = self._varied if fine else self._coarse
+        for index in draw.sample(varied, min(count, len(varied))):
+            new_values[index] = draw.choice(self._moves(index, values[index]))
+        return tuple(new_values)
+
+    def mixed(self, first: Values, second: Values, draw: Random) -> Values:
+        """Return a variant that takes each value from either parent."""
+        return tuple(draw.choice(pair) for pair in zip(first, second, strict=True))
+
+    def _moves(self, index: int, value: int) -> Sequence[int]:
+        values = self._ranges[index]
+        if are_kinds(values):
+            return [other for other in values if other != value]
+        position = nearest(values, value)
+        positions = (
+            position + direction * step for step in _steps(len(values)) for direction in (1, -1)
+        )
+        return [values[position] for position in positions if 0 <= position < len(values)]
+
+
+def _steps(count: int) -> list[int]:
+    """Return step sizes in positions of a range: powers of two.
+
+    With small steps alone a range of 513 values would never be crossed; of a fine parameter the
+    smallest steps make no difference.
+    """
+    first = count.bit_length() - LEVELS if count >= FINE else 0
+    return [1 << power for power in range(first, max(LEAST, count.bit_length() - 1))]
+
+
+def nearest(values: Sequence[int], value: int) -> int:
+    """Return the position of the value nearest to `value` in ascending values."""
+    insertion = bisect_left(values, value)
+    positions = [position for position in (insertion - 1, insertion) if 0 <= position < len(values)]
+    return min(positions, key=lambda position: abs(values[position] - value))
+
+
+KINDS = 16
+"""Values below this may be categorical, such as load or wait algorithms; others are amounts."""
+MOST = 8
+"""Maximum number of values of a categorical parameter."""
+
+
+def are_kinds(values: Sequence[int]) -> bool:
+    """Whether the values of a parameter are categorical; amounts are ordered."""
+    return len(values) <= MOST and all(0 <= value < KINDS for value in values)
 
 
 def make_strategy(name: str, domain: Domain, seed: int, starts: Sequence[Values] = ()) -> Strategy:
     """Create a strategy for a space; `starts` are proposed first, such as the current values."""
     match name:
-        case "exhaustive":
-            return Walker(domain, shuffled(domain, seed), starts, misses=None)
         case "random":
             return Walker(domain, shuffled(domain, seed), starts)
         case "local":
             return LocalSearch(domain, seed, starts)
-        case "optuna":
-            return TreeParzen(domain, seed, starts)
         case _:
             names = ", ".join(STRATEGIES)
-            raise InputError(f"no strategy is called {name!r}", f"There are: {names}")
-
-
-TRIES = 4
-"""Proposals per variant of a batch; duplicates are discarded."""
-
-
-class TreeParzen:
-    """Strategy based on an Optuna study; it is told invalid and duplicate proposals as failed."""
-
-    def __init__(self, domain: Domain, seed: int, starts: Sequence[Values] = ()) -> None:
-        self._optuna = _optuna()
-        draw = Random(seed)  # noqa: S311  it keeps no secret
-        sampler = self._optuna.samplers.TPESampler(
-            seed=draw.getrandbits(32), multivariate=True, constant_liar=True
-        )
-        self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
-        self._ranges = {label: tuple(values) for label, values in domain.ranges.items()}
-        self._distributions = {label: self._distribution(label) for label in self._ranges}
-        self._fresh, self._starts = Fresh(domain), iter(starts)
-        self._remaining = walk(self._fresh, shuffled(domain, draw.getrandbits(64)))
-        self._open_trials: dict[Values, Any] = {}
-
-    def ask(self, count: int) -> list[Values]:
-        """Return the study's proposals, completed by random variants."""
-        variants = take_next(filter(self._fresh.take, self._starts), count)
-        for _ in range(TRIES * (count - len(variants))):
-            if len(variants) == count:
-                break
-            trial = self._study.ask(self._distributions)
-            values = tuple(self._value(label, trial.params[label]) for label in self._ranges)
-            if self._fresh.take(values):
-                self._open_trials[values] = trial
-                variants.append(values)
-            else:
-                self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
-        return variants + take_next(self._remaining, count - len(variants))
-
-    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
-        """Tell the study all outcomes, also of variants that it has not proposed."""
-        states = self._optuna.trial.TrialState
-        for outcome in outcomes:
-            self._fresh.take(outcome.values)
-            state = states.FAIL if outcome.score is None else states.COMPLETE
-            if (trial := self._open_trials.pop(outcome.values, None)) is not None:
-                self._study.tell(trial, outcome.score, state=state)
-            elif all(map(self._has, self._ranges, outcome.values)):
-                self._study.add_trial(
-                    self._optuna.trial.create_trial(
-                        params=dict(map(self._param, self._ranges, outcome.values)),
-                        distributions=self._distributions,
-                        value=outcome.score,
-                        state=state,
-                    )
-                )
-
-    def _distribution(self, label: str) -> Any:
-        """Return a categorical distribution for kinds, and one of value positions for amounts."""
-        distributions, values = self._optuna.distributions, self._ranges[label]
-        if are_kinds(values):
-            return distributions.CategoricalDistribution(values)
-        return distributions.IntDistribution(0, len(values) - 1)
-
-    def _value(self, label: str, raw: int) -> int:
-        values = self._ranges[label]
-        return raw if are_kinds(values) else values[raw]
-
-    def _param(self, label: str, value: int) -> tuple[str, int]:
-        values = self._ranges[label]
-        return label, value if are_kinds(values) else values.index(value)
-
-    def _has(self, label: str, value: int) -> bool:
-        return value in self._ranges[label]
-
-
-# Optuna is an optional dependency, used for comparison
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise MissingToolError("optuna", add("search")) from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
+            raise InputError(f"unknown strategy {name!r}", f"Available: {names}")

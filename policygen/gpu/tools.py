@@ -13,6 +13,8 @@ from policygen.gpu.control import Controller, controlling
 from policygen.gpu.device import Limits, RuntimeCase, VariantFunction
 from policygen.gpu.machine import device_environment
 from policygen.installation import pip
+from policygen.model.searches import Memcheck
+from policygen.model.workload import BASE
 from policygen.proof.toolchain import Toolchain, find_tool
 from policygen.steps import HowFar, Progress
 from policygen.untrusted import visible
@@ -33,7 +35,7 @@ def find_profiler(toolchain: Toolchain) -> Path:
     return find_tool(
         TOOL,
         toolchain,
-        "It is in the CUDA toolkit and in Nsight Compute: put it on PATH, or set CUDA_HOME.",
+        "It is part of the CUDA toolkit and of Nsight Compute: put it on PATH, or set CUDA_HOME.",
     )
 
 
@@ -93,10 +95,10 @@ def achieved(
     shares = list(_shares(text))
     # Launches of the reference come first; a process that was lost took its launches along.
     if restarts or len(shares) < len(completed):
-        return Achieved({}, f"{len(shares)} launches are told of {len(completed)} variants")
+        return Achieved({}, f"{len(shares)} launches were reported for {len(completed)} variants")
     shares_by_variant = dict(zip(completed, shares[len(shares) - len(completed) :], strict=True))
     if any(map(math.isnan, shares_by_variant.values())):
-        return Achieved({}, f"it does not tell {METRIC}")
+        return Achieved({}, f"it does not report {METRIC}")
     return Achieved(shares_by_variant)
 
 
@@ -159,6 +161,29 @@ def sanitize(
         with watched(sanitizer_command, command, patience=patience, held=held) as controller:
             run = _Sanitizing(controller, Path(folder), progress, sum(map(_count, workloads)))
             return [run.workload(workload) for workload in workloads]
+
+
+# "compute-sanitizer: Invalid … read of size 4 bytes at void cub::CUB_300_SM_90::Kernel<…>(…)+0x90"
+_CUB_FRAME = re.compile(r"\bat (?:void )?(?:\w+::)*cub::")
+
+
+def memcheck_of(variant: str, errors: Mapping[str, str]) -> Memcheck:
+    """Judge a variant by the errors of a workload.
+
+    CUB itself fails only if base passes and the frame of the error is CUB's.
+    """
+    if BASE in errors:
+        return Memcheck(variant=variant, outcome="base", words=_without_tool(errors[BASE]))
+    error = errors.get(variant, "")
+    if not error.startswith(f"{SANITIZER_TOOL}: "):
+        return Memcheck(variant=variant, outcome="clean", words=error)
+    words = _without_tool(error)
+    in_cub = _CUB_FRAME.search(words) is not None
+    return Memcheck(variant=variant, outcome="error", words=words, in_cub=in_cub)
+
+
+def _without_tool(error: str) -> str:
+    return error.removeprefix(f"{SANITIZER_TOOL}: ")
 
 
 def _count(workload: WatchedWorkload) -> int:

@@ -1,13 +1,13 @@
 """C++ units: a workload's inputs, and its algorithm with the policies of variants."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import product
 
 from policygen import rendering
-from policygen.bindings.load import Bound, bound
+from policygen.bindings.load import bound
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import Field
 from policygen.headers.user.header import returned
@@ -72,7 +72,7 @@ class WorkloadRun:
     @property
     def numbers(self) -> tuple[str, ...]:
         """Names of the runtime axes in units."""
-        return tuple(_DECORATION.sub("", axis) for axis in self.axes)
+        return tuple(map(plain_axis, self.axes))
 
     @property
     def points(self) -> tuple[RuntimePoint, ...]:
@@ -90,7 +90,7 @@ class WorkloadRun:
         if words is None:
             return _number(axis, value)
         if value not in words:
-            raise InputError(f"the value {value!r} of {axis} is none of {', '.join(words)}")
+            raise InputError(f"the value {value!r} of {axis} is not one of {', '.join(words)}")
         return words.index(value)
 
 
@@ -100,17 +100,9 @@ def inputs_text(run: WorkloadRun) -> str:
     references = {buffer.beside for buffer in binding.buffers.values()}
     buffers = [
         {
+            **buffer.model_dump(),
             "name": name,
-            "type": buffer.type,
-            "count": buffer.count,
-            "fill": buffer.fill,
-            "exact": buffer.exact,
-            "result": buffer.result,
             "compared": bool(buffer.result) or name in references,
-            "tolerance": buffer.tolerance,
-            "same": buffer.same,
-            "modified": buffer.modified,
-            "group": buffer.group,
             "beside": buffer.beside and list(binding.buffers).index(buffer.beside),
             "bitwise": any(any_buffer.exact for any_buffer in binding.buffers.values()),
         }
@@ -127,7 +119,7 @@ def variants_text(
 ) -> str:
     """Render a unit of variants; each is a whole policy, or None for CUB's default."""
     binding = run.binding
-    form = binding.form_in(run.cub.bindings)
+    form = binding.form_in(run.cub.bindings.text)
     in_environment = form == "environment"
     values = {
         **_prelude(run, _ENVIRONMENT if in_environment else ()),
@@ -143,11 +135,21 @@ def variants_text(
         "storage": form == "storage",
         "policy": policy and policy.name,
         "variants": [
-            {"number": number, "policy": _policy_text(policy, variant)}
+            {
+                "number": number,
+                "policy": None
+                if policy is None or variant is None
+                else returned(policy.fields, variant, STD, 2),
+            }
             for number, variant in enumerate(variants)
         ],
     }
     return fill(VARIANTS, values)
+
+
+def plain_axis(axis: str) -> str:
+    """Convert `Elements{io}[pow2]` to its name in the binding's C++."""
+    return _DECORATION.sub("", axis)
 
 
 def runner_text() -> str:
@@ -155,18 +157,12 @@ def runner_text() -> str:
     return (rendering.folder("templates") / RUNNER).read_text(encoding="utf-8")
 
 
-def _policy_text(policy: PublicPolicy | None, values: Mapping[str, str] | None) -> str | None:
-    if values is None:
-        return None
-    assert policy is not None
-    return returned(policy.fields, values, STD, 2)
-
-
-def _prelude(run: WorkloadRun, includes: Sequence[str]) -> dict[str, object]:
-    call, values = run.benchmark, run.workload.values
-    version = run.cub.bindings
+def _prelude(run: WorkloadRun, environment_headers: Sequence[str]) -> dict[str, object]:
+    call, values, version = run.benchmark, run.workload.values, run.cub.bindings
+    headers = {*run.site.includes, *run.binding.includes, *axis_headers(run.workload, version)}
+    includes = [*filter(None, [call.call_header]), *sorted({*headers, *environment_headers})]
     return {
-        "includes": list(dict.fromkeys(_includes(run, includes))),
+        "includes": list(dict.fromkeys(includes)),
         "axes": [
             axis_declaration(axis, text, version)
             for axis, text in values.items()
@@ -178,17 +174,6 @@ def _prelude(run: WorkloadRun, includes: Sequence[str]) -> dict[str, object]:
         "namespaces": run.site.namespace.split("::"),
         "numbers": list(run.numbers),
     }
-
-
-def _includes(run: WorkloadRun, environment_headers: Sequence[str]) -> Iterator[str]:
-    if run.benchmark.call_header:
-        yield run.benchmark.call_header
-    headers = {
-        *run.site.includes,
-        *run.binding.includes,
-        *axis_headers(run.workload, run.cub.bindings),
-    }
-    yield from sorted({*headers, *environment_headers})
 
 
 POWER = "[pow2]"
@@ -213,28 +198,21 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
             run.of(subbench),
             run.axes or _declared_axes(declared, workload, subbench),
         )
-        for site, run in _bound(cub, benchmark)
-        if _applies(run, workload)
+        for algorithm in bound(cub.bindings)
+        if benchmark in algorithm.benchmarks
+        for site in sites_of(algorithm, cub.dialect)
+        if site.name == benchmark.site
+        for run in algorithm.runs
+        if benchmark.name in run.benchmarks and _applies(run, workload)
         for subbench in run.every_subbench
     )
     if not runs:
         name = in_words(benchmark.name, dict(workload.values))
         raise InputError(
             f"{name} cannot be measured: {benchmark.unmeasured or 'no binding says how it runs'}",
-            "A [[run]] table of schemas/bindings does: docs/bindings.md has its keys.",
+            "Add a [[run]] table to schemas/bindings; docs/reference/bindings.md lists its keys.",
         )
     return runs
-
-
-def _bound(cub: Cub, benchmark: BenchmarkBinding) -> Iterator[tuple[Site, RunBinding]]:
-    for algorithm in bound(cub.bindings):
-        if benchmark in algorithm.benchmarks:
-            site = _site(algorithm, cub, benchmark)
-            yield from ((site, run) for run in algorithm.runs if benchmark.name in run.benchmarks)
-
-
-def _site(algorithm: Bound, cub: Cub, benchmark: BenchmarkBinding) -> Site:
-    return next(site for site in sites_of(algorithm, cub.dialect) if site.name == benchmark.site)
 
 
 def _applies(run: RunBinding, workload: Workload) -> bool:
@@ -254,7 +232,7 @@ def _declared_axes(
     }
     if not axes:
         raise InputError(
-            f"{benchmark} cannot be measured: its runtime workloads are not known",
+            f"{benchmark} cannot be measured: its runtime workloads are unknown",
             "schemas/axes.toml has the declared values of runtime axes.",
         )
     return axes
@@ -265,7 +243,7 @@ def _number(axis: str, value: str) -> int:
     try:
         number = Decimal(value)
     except InvalidOperation:
-        raise InputError(f"the value {value!r} of {axis} is no number") from None
+        raise InputError(f"the value {value!r} of {axis} is not a number") from None
     if axis.endswith(POWER):
         return 1 << int(number)
     return int(number * THOUSANDTHS) if "." in value else int(number)

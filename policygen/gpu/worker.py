@@ -3,15 +3,15 @@
 Requests and answers are lines of JSON. The `do` of a request is
 
 - `facts`: answered with `facts`;
-- `open`, with the `case`: answered with `open`;
+- `open`, with the `case`: answered with `open`, and whether its inputs and the results of the
+  baseline were `kept` from before;
 - `reference` and `check`, with `functions`: answered for each with `at`, and then `right`, `wrong`,
   or `failed`; a user kernel that is right also has its `launch`;
 - `bandwidth`: answered with `bandwidth`, the copy bandwidth in bytes per second, if known;
 - `sample`, with `functions` and the `order` in which they run: answered for each place of the order
   with the function `at`, and then `took` or `failed`; at the end `clocks`;
 - `nvbench`, with `functions` and the `order`: the same measured by NVBench, with `samples` instead
-  of `took`. A process can do this only once;
-- `close`.
+  of `took`. A process can do this only once.
 
 The last answer to each request is `done`. `at` is flushed before a function runs, so that the
 parent knows which function crashed or hung the process. After an error that persists in a process,
@@ -27,59 +27,38 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import cache as once
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 from policygen.errors import InputError
-from policygen.gpu.device import (
-    UNSUPPORTED,
-    Device,
-    DeviceError,
-    MeasuresItself,
-    RuntimeCase,
-    TellsLaunches,
-    VariantFunction,
-)
+from policygen.gpu.cuda_device import CudaDevice, NvbenchDevice
+from policygen.gpu.device import DeviceError, RuntimeCase, VariantFunction
 from policygen.gpu.machine import WORKER, gpu_lock
 
 STICKY = 70
 """Exit status after a persistent CUDA error."""
 PATIENCE = 60.0
 """Seconds to wait for the worker of a killed measurement, which is still ending."""
-DEVICE = "policygen.gpu.cuda_device"
-NVBENCH = "policygen.gpu.nvbench_device"
 Request = Mapping[str, Any]
 
 
-class _Ended(Exception):  # noqa: N818  it is no failure of ours
+class _Ended(Exception):  # noqa: N818  it is not an error of ours
     """The process is no longer usable."""
 
 
 class _Server:
     """Answers requests about one device."""
 
-    def __init__(self, device: Device, sink: IO[bytes], hold: Callable[[], None]) -> None:
+    def __init__(self, device: CudaDevice, sink: IO[bytes], hold: Callable[[], None]) -> None:
         self._device = device
         self._sink = sink
         self._hold = hold
-        self._ran: set[VariantFunction] = set()
-        """Functions that have run in this process on the open runtime workload and are loaded."""
 
     def answer(self, request: Request) -> None:
         """Execute a request and send the answers."""
-        steps: Mapping[str, Callable[[Request], None]] = {
-            "facts": self._facts,
-            "open": self._open,
-            "reference": self._reference,
-            "check": self._check,
-            "sample": self._sample,
-            "nvbench": self._nvbench,
-            "bandwidth": self._bandwidth,
-            "close": self._close,
-        }
+        step: Callable[[Request], None] = getattr(self, f"_{request['do']}")
         with self._reporting_errors(None):
-            steps[request["do"]](request)
+            step(request)
         self._send(done=True)
 
     @contextmanager
@@ -92,6 +71,13 @@ class _Server:
             if error.sticky:
                 raise _Ended from error
 
+    @contextmanager
+    def _running(self, index: int) -> Iterator[None]:
+        """Say which function runs in the block, and report its failure."""
+        self._send(at=index)
+        with self._reporting_errors(index):
+            yield
+
     def _send(self, *, flush: bool = True, **fields: object) -> None:
         self._sink.write(json.dumps(fields).encode() + b"\n")
         if flush:
@@ -102,36 +88,33 @@ class _Server:
 
     def _open(self, request: Request) -> None:
         self._hold()
-        self._ran.clear()
-        case = request["case"]
-        opened = self._device.open(RuntimeCase(**{**case, "axes": tuple(case["axes"])}))
-        self._send(open=opened)
+        case = RuntimeCase(**{**request["case"], "axes": tuple(request["case"]["axes"])})
+        kept = self._device.holds(case)
+        self._send(open=self._device.open(case), kept=kept)
 
     def _reference(self, request: Request) -> None:
         for index, base in enumerate(_functions(request)):
-            self._send(at=index)
-            with self._reporting_errors(index):
+            with self._running(index):
                 self._device.reference(base)
-                self._send(right=index)
+                self._send_right(index, base)
 
     def _check(self, request: Request) -> None:
         for index, function in enumerate(_functions(request)):
-            self._send(at=index)
-            with self._reporting_errors(index):
+            with self._running(index):
                 difference = self._device.check(function)
                 if difference is None:
-                    self._send(right=index, **self._launch(function))
+                    self._send_right(index, function)
                 else:
                     self._send(wrong=index, words=difference)
 
-    def _launch(self, function: VariantFunction) -> dict[str, Any]:
-        device = self._device
-        launch = device.launch(function) if isinstance(device, TellsLaunches) else None
-        return {} if launch is None else {"launch": asdict(launch)}
+    def _send_right(self, index: int, function: VariantFunction) -> None:
+        launch = self._device.launch(function)
+        known: dict[str, Any] = {} if launch is None else {"launch": asdict(launch)}
+        self._send(right=index, **known)
 
     def _bandwidth(self, _: Request) -> None:
-        if isinstance(self._device, TellsLaunches):
-            self._send(bandwidth=self._device.bandwidth())
+        if (bandwidth := self._device.bandwidth()) is not None:
+            self._send(bandwidth=bandwidth)
 
     def _sample(self, request: Request) -> None:
         functions = _functions(request)
@@ -139,48 +122,32 @@ class _Server:
         for index in request["order"]:
             if index in refused:
                 continue
-            self._send(at=index)
             refused.add(index)
-            with self._reporting_errors(index):
-                seconds = self._timed_run(functions[index])
+            with self._running(index):
                 # It is sent with the next line: nothing in between can fail.
-                self._send(flush=False, took=seconds)
+                self._send(flush=False, took=self._device.sample(functions[index]))
                 refused.remove(index)
         clocks = self._device.clocks()
         self._send(flush=False, clocks=asdict(clocks))
 
-    def _timed_run(self, function: VariantFunction) -> float:
-        """Time a run in seconds, with one untimed run of a new function before it."""
-        if function not in self._ran:
-            self._device.sample(function)
-            self._ran.add(function)
-        return self._device.sample(function)
-
     def _nvbench(self, request: Request) -> None:
-        if not isinstance(self._device, MeasuresItself):
-            raise DeviceError(UNSUPPORTED, "this worker was not started for NVBench")
         functions, order = _functions(request), request["order"]
         refused: set[int] = set()
 
         def measure(position: int, take: Callable[[], Sequence[float]]) -> None:
             if (index := order[position]) in refused:
                 return
-            self._send(at=index)
             refused.add(index)
-            with self._reporting_errors(index):
+            with self._running(index):
                 self._send(samples=list(take()))
                 refused.remove(index)
 
         self._device.nvbench([functions[index] for index in order], measure)
         self._send(flush=False, clocks=asdict(self._device.clocks()))
 
-    def _close(self, _: Request) -> None:
-        self._ran.clear()
-        self._device.close()
-
 
 def serve(
-    device: Device, source: IO[bytes], sink: IO[bytes], hold: Callable[[], None] = lambda: None
+    device: CudaDevice, source: IO[bytes], sink: IO[bytes], hold: Callable[[], None] = lambda: None
 ) -> int:
     """Answer requests until the input ends; return the exit status.
 
@@ -199,7 +166,7 @@ def serve(
     return 0
 
 
-def run_worker(make: Callable[[], Device], locks: Path | None = None) -> int:
+def run_worker(make: Callable[[], CudaDevice], locks: Path | None = None) -> int:
     """Serve a device on standard input and output; exit with the parent, even during a run."""
     # Redirect the output of variants, which is not part of the protocol.
     answers = os.dup(1)
@@ -240,13 +207,10 @@ def main(arguments: Sequence[str]) -> int:
     Further arguments are `nvbench` and its options, if NVBench is to measure.
     """
     gpu_index, runner, runtime, *options = arguments
-    device_arguments = (int(gpu_index), Path(runner), Path(runtime) if runtime else None)
-    # These modules load the driver, which nothing else does.
+    where = (int(gpu_index), Path(runner), Path(runtime) if runtime else None)
     if options[:1] == ["nvbench"]:
-        nvbench_device = import_module(NVBENCH).NvbenchDevice
-        return run_worker(lambda: nvbench_device(*device_arguments, options[1:]))
-    device = import_module(DEVICE).CudaDevice
-    return run_worker(lambda: device(*device_arguments))
+        return run_worker(lambda: NvbenchDevice(*where, options[1:]))
+    return run_worker(lambda: CudaDevice(*where))
 
 
 if __name__ == "__main__":

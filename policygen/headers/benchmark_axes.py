@@ -9,7 +9,7 @@ from policygen.headers.expressions import evaluate
 from policygen.headers.preprocessor import Passage, PreprocessedUnit, Preprocessor, Region
 from policygen.model.benchmarks import Axis, SubBenchmark
 
-# Such as: NVBENCH_BENCH_TYPES(basic, NVBENCH_TYPE_AXES(all_types, offset_types))
+# For example: NVBENCH_BENCH_TYPES(basic, NVBENCH_TYPE_AXES(all_types, offset_types))
 _REGISTRATION = re.compile(r"\bNVBENCH_BENCH(?:_TYPES)?\s*\(")
 # .set_name("base")
 _CALL = re.compile(r"\s*(?:\.|->)\s*(\w+)\s*\(")
@@ -474,10 +474,10 @@ _ALIAS = re.compile(r"\busing\s+(\w+)\s*(?:\[\[[^]]{0,80}\]\]\s*)?=")
 # using ::cuda::std::false_type;
 _USING = re.compile(r"\busing\s+((?:::)?(?:\w+::)+(\w+))\s*;")
 _TYPEDEF = re.compile(r"\btypedef\s+([^;{}()]{1,400}?)\s+(\w+)\s*;")
-# Such as: NVBENCH_DECLARE_TYPE_STRINGS(complex32, "C32", "complex32");
+# For example: NVBENCH_DECLARE_TYPE_STRINGS(complex32, "C32", "complex32");
 _SCOPE_STRINGS = re.compile(r'\bNVBENCH_DECLARE_TYPE_STRINGS\s*\(([^;"]{1,400}?),\s*"([^"]*)"')
 _ENUM_STRINGS = re.compile(r"\bNVBENCH_DECLARE_ENUM_TYPE_STRINGS\s*\(")
-# Such as: case Mode::Latency: return "latency";
+# For example: case Mode::Latency: return "latency";
 _CASE = re.compile(r'\bcase\s+([\w:]+)\s*:\s*return\s*"([^"]*)"')
 _CLASS = re.compile(r"\b(?:struct|class)\s+(\w+)[^;{}()<>]{0,200}\{")
 

@@ -13,7 +13,7 @@ from policygen.headers.benchmark_axes import Scope, read_registrations, read_sco
 from policygen.headers.preprocessor import Preprocessor, Sources, read_text
 from policygen.headers.search_space import Meta, is_meta, knowledge, read_meta, read_ranges
 from policygen.headers.text import Text, limited
-from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList, SubBenchmark
+from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList
 from policygen.model.own_workload import OwnKernel
 from policygen.model.records import Problem
 from policygen.model.workload import axis_name, spelled
@@ -198,7 +198,7 @@ def around(folder: Path) -> Path:
     if checkout_root := _checkout_above(folder):
         return checkout_root
     raise InputError(
-        f"no benchmarks here: no folder above {folder.absolute().as_posix()} has {_folders()}",
+        f"no benchmarks found: no folder above {folder.absolute().as_posix()} has {_folders()}",
         "name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv",
     )
 
@@ -235,7 +235,7 @@ def checkout(path: Path) -> Path:
 
 
 def benchmarks_folder(path: Path) -> Path:
-    """Returns a checkout's benchmark folder, or the path itself if it is no checkout."""
+    """Returns a checkout's benchmark folder, or the path itself if it is not a checkout."""
     candidates = (path / known_folder for known_folder in knowledge().files.folders)
     return next((folder for folder in candidates if folder.is_dir()), path)
 
@@ -269,7 +269,7 @@ def _walk(folder: Path, ancestors: frozenset[Path], errors: list[SourceError]) -
     try:
         real = folder.resolve()
         if real in ancestors:
-            errors.append(SourceError(folder.as_posix(), 1, 1, "link to a folder that it is in"))
+            errors.append(SourceError(folder.as_posix(), 1, 1, "link to its own parent folder"))
             return
         entries = sorted(folder.iterdir())
     except (OSError, RuntimeError) as error:
@@ -282,7 +282,7 @@ def _walk(folder: Path, ancestors: frozenset[Path], errors: list[SourceError]) -
         elif entry.suffix == SUFFIX:
             yield entry
         elif entry.is_symlink() and not entry.exists():
-            errors.append(SourceError(entry.as_posix(), 1, 1, "link that leads nowhere"))
+            errors.append(SourceError(entry.as_posix(), 1, 1, "broken link"))
 
 
 def _name(path: Path, root: Path | None) -> str:
@@ -315,7 +315,7 @@ def select(document: BenchmarkList, names: re.Pattern[str], axes: Chosen) -> Ben
     selected = [benchmark for benchmark in document.benchmarks if names.match(benchmark.name)]
     if document.benchmarks and not selected:
         raise InputError(
-            f"-R {names.pattern!r} matches the beginning of no benchmark's name",
+            f"-R {names.pattern!r} does not match the start of any benchmark's name",
             anchored(names, (benchmark.name for benchmark in document.benchmarks))
             or f"one of {len(document.benchmarks)} is {document.benchmarks[0].name}",
         )
@@ -339,7 +339,7 @@ def _check(benchmarks: list[Benchmark], axes: Chosen) -> None:
     for name, values in axes.items():
         if name not in values_by_axis:
             raise InputError(
-                f"-a {name}: none of these benchmarks has such an axis",
+                f"-a {name}: none of these benchmarks has this axis",
                 f"they have: {', '.join(sorted(values_by_axis)) or 'none'}",
             )
         if not values & values_by_axis[name].keys():
@@ -350,27 +350,16 @@ def _check(benchmarks: list[Benchmark], axes: Chosen) -> None:
 
 
 def _restrict(benchmark: Benchmark, axes: Chosen) -> Benchmark:
-    return benchmark.model_copy(
-        update={
-            "subbenches": tuple(
-                _restrict_subbench(subbench, axes) for subbench in benchmark.subbenches
-            )
-        }
-    )
+    subbenches = [
+        sub.model_copy(update={"axes": tuple(_restrict_axis(axis, axes) for axis in sub.axes)})
+        for sub in benchmark.subbenches
+    ]
+    return benchmark.model_copy(update={"subbenches": tuple(subbenches)})
 
 
-def _restrict_subbench(sub: SubBenchmark, axes: Chosen) -> SubBenchmark:
-    return sub.model_copy(
-        update={"axes": tuple(_restrict_axis(axis, axes.get(axis.name)) for axis in sub.axes)}
-    )
-
-
-def _restrict_axis(axis: Axis, values: frozenset[str] | None) -> Axis:
-    if values is None:
-        return axis
-    return axis.model_copy(
-        update={"values": tuple(value for value in axis.values if value in values)}
-    )
+def _restrict_axis(axis: Axis, axes: Chosen) -> Axis:
+    values = tuple(value for value in axis.values if value in axes.get(axis.name, axis.values))
+    return axis.model_copy(update={"values": values})
 
 
 # User kernels: a TOML table, and `%RANGE%` lines in the kernel's source

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from policygen.headers.syntax import Guards
 from policygen.headers.text import Text, decode
@@ -15,7 +16,7 @@ from policygen.model.tuning import Label
 _VARIANT = re.compile(r"[a-z][a-z0-9]*_-?\d+(?:\.[a-z][a-z0-9]*_-?\d+)*(?=\s|$)")
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)(?=\s|$)")
 _ASIDE = re.compile(r"\s*\(([^()]*)\)")
-# "static constexpr int threads = 512;" and the like: commented-out code, which is no remark
+# "static constexpr int threads = 512;" and the like: commented-out code, which is not a remark
 _CODE = re.compile(
     r"(?:static\b|constexpr\b|using\b|template\b|struct\b|#\s*\w|[{}]).*|.*[;{}]\s*$|\w+(?:::\w+)?,$"
 )
@@ -44,7 +45,7 @@ class Notes:
 def comment_lines(data: bytes, comment: Span) -> Iterator[Line]:
     """Yields the lines of a comment."""
     offset = comment.start
-    for row in data[comment.start : comment.end].split(b"\n"):
+    for row in data[slice(*comment)].split(b"\n"):
         yield _line(row, offset)
         offset += len(row) + 1
 
@@ -179,8 +180,16 @@ class SourceFile:
 
     text: Text
     guards: Guards
-    comments: Comments
-    format_off: tuple[Span, ...]
+
+    @cached_property
+    def comments(self) -> Comments:
+        """The comments, by offset."""
+        return Comments(self.text)
+
+    @cached_property
+    def format_off(self) -> tuple[Span, ...]:
+        """The regions in which clang-format is off."""
+        return format_off_regions(self.text)
 
     def format_is_off(self, offset: int) -> bool:
         """Tells whether clang-format is off at an offset."""

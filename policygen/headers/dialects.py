@@ -3,16 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.bindings.recorded import benchmark_of
 from policygen.headers.protocol import (
     Dialect,
     EntryWrite,
     HeaderEdits,
+    Notation,
     NotKeptError,
     SelectionQuery,
-    Spot,
     TuningTree,
-    site_of,
 )
 from policygen.headers.selectors.guarded_returns import Returns
 from policygen.headers.selectors.marks import mark_returns
@@ -20,14 +18,14 @@ from policygen.headers.selectors.return_edits import write_returns
 from policygen.headers.specializations.entry_edits import write_entries
 from policygen.headers.specializations.placement import Specialization, family_spot, keep_later
 from policygen.headers.spelling import replaced
-from policygen.model.arch import arch_number
+from policygen.libraries import part_of
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.edits import Marked, mark
 from policygen.model.records import Span
 from policygen.model.selection import DeltaRow, Selected, Values
+from policygen.model.trees import OTHERS
 from policygen.model.trees import Dialect as Name
-from policygen.model.tuning import Entry, Family, TuningHeader, has_own_returns
-from policygen.rocprim.dialect import Configs
+from policygen.model.tuning import Entry, Family, TuningHeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,36 +43,24 @@ class Selectors(Returns):
         del members
         return mark_returns(header, data)
 
-    def check(self, benchmark: BenchmarkBinding) -> None:
-        """Accepts every benchmark: the selected values determine whether there is a place."""
-
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Writes new values and new returns; a new block has its own bounds."""
         return write_returns(self.sources.headers[name], self.sources.data[name], writes)
 
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: SelectionQuery) -> list[EntryWrite]:
-        """Refuses architectures with their own returns; all others take the written values."""
+        """Refuses every later architecture: only a bound keeps its values."""
         del tell
-        target, version = arch_number(self.arch), self.sources.cub.bindings
-        owners: list[tuple[DeltaRow[Values], str]] = []
-        for change in changes:
-            _, site = site_of(benchmark_of(change.benchmark, version), version, "selectors")
-            families = self.sources.headers[site.header].selectors
-            if has_own_returns(arch_number(change.arch), families, target):
-                reason = f"{change.name} on {change.arch} falls through to the same return"
-                owners.append((change, reason))
-        if owners:
-            raise NotKeptError(owners)
-        return []
+        raise NotKeptError(
+            [(row, f"{row.name} on {row.arch} falls through to the same return") for row in changes]
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Specializations:
-    """The dialect of struct templates `smNN_*_tuning`, which policies read by key."""
+class Specializations(Dialect):
+    """The dialect of struct templates `smNN_*_tuning`, which policies read by key.
 
-    sources: TuningTree
-    arch: str
-    below: str | None = None
+    Entries in their own families shield later architectures.
+    """
 
     @staticmethod
     def read(header: TuningHeader) -> tuple[Family, ...]:
@@ -96,9 +82,6 @@ class Specializations:
         _ = spot.place
         return spot
 
-    def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> None:
-        """Returns None: entries in their own families shield later architectures."""
-
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Writes entries, and a new family with its policy; `below` keeps its values."""
         header, data = self.sources.headers[name], self.sources.data[name]
@@ -109,16 +92,17 @@ class Specializations:
         return keep_later(changes, self.sources, self.arch, tell)
 
 
-DIALECTS: Mapping[Name, type[Selectors] | type[Specializations] | type[Configs]] = {
-    "specializations": Specializations,
-    "selectors": Selectors,
-    "configs": Configs,
-}
+def dialect_class(name: Name) -> type[Dialect]:
+    """Returns the class of a dialect: of CUB's, or of the one that another library has."""
+    notation = part_of(OTHERS.get(name, "cub"), Notation)
+    if notation is not None:
+        return notation.dialect
+    return Selectors if name == "selectors" else Specializations
 
 
 def dialect_of(sources: TuningTree, arch: str, below: str | None) -> Dialect:
     """Returns the dialect of a tree; `below` is the later architecture that keeps its values."""
-    return DIALECTS[sources.cub.dialect](sources, arch, below)
+    return dialect_class(sources.cub.dialect)(sources, arch, below)
 
 
 # Marked copies of tuning headers, in which the selected entry can be identified

@@ -11,7 +11,7 @@ MAX_PARTS = 400
 MAX_DEPTH = 40
 INT64 = 1 << 63
 
-# Such as: TUNE_T == 0x10 && defined(X) || F(a, >=, 12)
+# For example: TUNE_T == 0x10 && defined(X) || F(a, >=, 12)
 _PART = re.compile(
     r"\s*(?:(?P<number>(?:0[xX][0-9a-fA-F']+|[0-9][0-9']*)[uUlLzZ]*(?![\w.]))"
     r"|(?P<name>(?:::)?[A-Za-z_]\w*(?:::\w+)*)"
@@ -63,7 +63,7 @@ _LOGIC = {"||": 1, "&&": 2}
 
 
 class _MalformedError(Exception):
-    """The text is no expression that this module reads."""
+    """The text is not an expression that this module reads."""
 
 
 def evaluate(text: str, lookup: Lookup) -> int | None:

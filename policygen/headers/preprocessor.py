@@ -73,7 +73,7 @@ class PreprocessedUnit:
     mask: str = ""
     regions: tuple[Region, ...] = ()
     pieces: list[tuple[Text, int, bool]] = field(default_factory=list)
-    """The origin of each piece; the flag marks text that comes from one offset and is no copy."""
+    """The origin of each piece; the flag marks text from one offset that is not a copy."""
     starts: list[int] = field(default_factory=list)
 
     def origin(self, offset: int) -> tuple[Text, int]:
@@ -119,7 +119,9 @@ class Sources:
         """Reads a file below `root`, or raises the error of the first attempt again."""
         if (root, path) not in self._known:
             try:
-                self._known[root, path] = _read(path, root)
+                text = read_text(path, root)
+                text.check_ends()
+                self._known[root, path] = text
             except SourceError as error:
                 self._known[root, path] = error
         text_or_error = self._known[root, path]
@@ -249,7 +251,7 @@ class Preprocessor:
                 if path is not None:
                     self.add(path, depth + 1)
         if groups:
-            raise text.error(groups[-1].opened, "#if without an #endif")
+            raise text.error(groups[-1].opened, "#if without #endif")
         self._emit(text, end_of_directive, data[end_of_directive:], code[end_of_directive:])
 
     def _emit(self, text: Text, start: int, data: str, code: str) -> None:
@@ -319,7 +321,7 @@ class Preprocessor:
 
     def _turn(self, text: Text, offset: int, word: str, rest: str, groups: list[_Group]) -> None:
         if not groups:
-            raise text.error(offset, f"#{word} without an #if")
+            raise text.error(offset, f"#{word} without #if")
         group = groups[-1]
         self._leave(group)
         if word == "endif":
@@ -382,7 +384,7 @@ class Preprocessor:
         return value
 
     def condition(self, text: str) -> tuple[int | None, bool]:
-        """Evaluates a condition in code, and tells whether it depends on assumptions."""
+        """Evaluates a condition in code, and returns whether it depends on assumptions."""
         self._assumed = False
         return evaluate(text, self._lookup), self._assumed
 
@@ -465,12 +467,6 @@ def mask_strings(text: str) -> str:
 
 
 # Reading files
-
-
-def _read(path: Path, root: Path) -> Text:
-    text = read_text(path, root)
-    text.check_ends()
-    return text
 
 
 def read_text(path: Path, root: Path) -> Text:

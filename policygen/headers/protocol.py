@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
 
 from policygen.bindings.load import Bound, bound
 from policygen.bindings.variants import (
@@ -15,12 +15,14 @@ from policygen.bindings.variants import (
 )
 from policygen.bindings.words import words
 from policygen.errors import InputError
+from policygen.headers.comments import SourceFile
+from policygen.libraries import library_of_header, part_of
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
 from policygen.model.edits import AddedMember, Content, Edit, Marked, Slot
 from policygen.model.plans import Target
 from policygen.model.records import Span
 from policygen.model.selection import DeltaRow, Selected, Values
-from policygen.model.trees import Cub, plain
+from policygen.model.trees import BoundVersion, Cub
 from policygen.model.trees import Dialect as trees_Dialect
 from policygen.model.tuning import Entry, Family, TuningHeader, Value, spell
 from policygen.model.workload import Point
@@ -44,7 +46,7 @@ class TuningTree:
 class Spot(ABC):
     """The place for a workload's values: its current entry, or a new one."""
 
-    told: Selected
+    selected: Selected
 
     @property
     @abstractmethod
@@ -133,7 +135,7 @@ class Spot(ABC):
 
     def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the values that the policy reports after the change."""
-        return {**self.told.values, **changed}
+        return {**self.selected.values, **changed}
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """Builds the content of an entry with these values."""
@@ -141,7 +143,7 @@ class Spot(ABC):
 
     def kept(self, name: str) -> Content:
         """Builds content that keeps the workload's values where a broader entry would take over."""
-        raise InputError(f"no entry can keep what {name} has")
+        raise InputError(f"no entry can keep the values of {name}")
 
     def takes(self, other: "Spot") -> bool:
         """Tells whether this spot's entry serves, or may serve, another workload."""
@@ -176,31 +178,65 @@ class HeaderEdits:
     policies: list[str] = field(default_factory=list)
 
 
-class Dialect(Protocol):
+@dataclass(frozen=True, slots=True)
+class Dialect(ABC):
     """A notation for tunings in one tree's headers, for one architecture."""
 
+    sources: TuningTree
+    arch: str
+    below: str | None = None
+    """The later architecture that keeps its values; None if later ones may take the new ones."""
+
     @staticmethod
+    @abstractmethod
     def read(header: TuningHeader) -> tuple[Family, ...]:
         """Reads the entries of a header in this notation, by family."""
 
     @staticmethod
+    @abstractmethod
     def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
         """Marks each entry in a copy of a header; `members` names the members that carry marks."""
 
     def check(self, benchmark: BenchmarkBinding) -> None:
         """Refuses a benchmark whose workloads can have no place, whatever is selected for them."""
+        del benchmark
 
+    @abstractmethod
     def place(self, benchmark: BenchmarkBinding, selected: Selected) -> Spot:
         """Finds the entry of a workload, or the place for a new one."""
 
     def bounded(self, benchmark: BenchmarkBinding, spot: Spot) -> Spot | None:
         """Returns the spot with an upper bound on architectures, or None if there is none."""
+        del benchmark, spot
+        return None
 
+    @abstractmethod
     def write(self, name: str, writes: Sequence[EntryWrite]) -> HeaderEdits:
         """Turns entries into edits of a header; writes to one place form one edit."""
 
+    @abstractmethod
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: SelectionQuery) -> list[EntryWrite]:
         """Builds entries that shield later architectures from a change; all or NotKeptError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How the tuning headers of a library besides CUB are read and written."""
+
+    read: Callable[[SourceFile, str, Mapping[str, bytes]], TuningHeader]
+    """Reads a header, given its name and the headers that declare what it uses."""
+    declaring: Callable[[Path], dict[str, bytes]]
+    """Finds the headers that declare what a header uses, by name."""
+    dialect: type[Dialect]
+    archs: Callable[[Path], tuple[str, ...]]
+    """Returns the architectures that the tree in a folder can be tuned for."""
+    gpus: Callable[[Path], tuple[str, ...]]
+    """Returns the GPUs by which a tree divides architectures; none if it does not."""
+
+
+def notation_of(data: bytes) -> Notation | None:
+    """Returns the notation of a header; None for one of CUB."""
+    return part_of(library_of_header(data), Notation)
 
 
 class NotKeptError(Exception):
@@ -208,7 +244,7 @@ class NotKeptError(Exception):
 
     def __init__(self, reasons: Sequence[tuple[DeltaRow[Values], str]]) -> None:
         super().__init__(reasons[0][1])
-        self.told = reasons
+        self.reasons = reasons
 
 
 # Spots in families
@@ -273,9 +309,9 @@ class FamilySpot(Spot, ABC):
         for name, value in measured.fixed.items():
             if name not in represented and variant.get(name, value) != value:
                 raise InputError(
-                    f"{self.header} has no place for {name}, and stands for {name}_{value}"
+                    f"{self.header} has no member for {name} and implies {name}_{value}"
                 )
-        return member_values(self.binding, measured, variant, self.told.sizes)
+        return member_values(self.binding, measured, variant, self.selected.sizes)
 
     def unsaid(self, measured: BenchmarkBinding, variant: Mapping[str, int]) -> dict[str, Value]:
         """Returns the variant's values that the policy reports but no entry member states."""
@@ -285,21 +321,21 @@ class FamilySpot(Spot, ABC):
             if rule.parameters <= variant.keys()
         }
         binding = self.binding.model_copy(update={"members": rules})
-        members = member_values(binding, measured, variant, self.told.sizes)
+        members = member_values(binding, measured, variant, self.selected.sizes)
         values = {
             **measured.always,
-            **expected_values(self.site, binding, members, self.told.sizes),
+            **expected_values(self.site, binding, members, self.selected.sizes),
         }
         represented = {value_name(self.site, *rule) for rule in self.binding.members.items()}
         return {
             name: value
             for name, value in values.items()
-            if name in self.told.values and name not in represented
+            if name in self.selected.values and name not in represented
         }
 
     def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """Drops the values that the chosen algorithm does not use."""
-        values = {**self.told.values, **changed}
+        values = {**self.selected.values, **changed}
         used = self.site.used_by.get(str(changed.get(words().values.algorithm)))
         if used is None:
             return values
@@ -316,7 +352,7 @@ class FamilySpot(Spot, ABC):
 
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
         """Returns the values that the policy reports with these members."""
-        return expected_values(self.site, self.binding, members, self.told.sizes)
+        return expected_values(self.site, self.binding, members, self.selected.sizes)
 
 
 ANY_OTHER = "other"
@@ -324,9 +360,10 @@ ANY_OTHER = "other"
 
 
 def can_name(arg: str) -> bool:
-    """Tells whether an entry can name a type that the compiler printed."""
-    is_nameable = type_name(arg) in by_print() or arg.replace(" ", "").isidentifier()
-    return is_nameable and arg != ANY_OTHER
+    """Tells whether an entry can name a type, or a number, that the compiler printed."""
+    word = arg.replace(" ", "")
+    is_word = word.isidentifier() or word.isdecimal()
+    return (is_word or type_name(arg) in by_print()) and arg != ANY_OTHER
 
 
 Insertion = tuple[int, str, str]
@@ -376,7 +413,7 @@ def _join(texts: Iterable[str]) -> str:
 
 
 def site_of(
-    benchmark: BenchmarkBinding, version: str, dialect: trees_Dialect
+    benchmark: BenchmarkBinding, version: BoundVersion, dialect: trees_Dialect
 ) -> tuple[Bound, Site]:
     """Returns the benchmark's site in a dialect, and its algorithm."""
     for algorithm in bound(version):
@@ -384,4 +421,4 @@ def site_of(
             site = algorithm.site(benchmark.site, dialect)
             if site is not None:
                 return algorithm, site
-    raise InputError(f"{benchmark.name} has no family of tunings in CUB {plain(version)}")
+    raise InputError(f"{benchmark.name} has no family of tunings in CUB {version.plain}")

@@ -277,25 +277,5 @@ class Surroundings:
         """Returns the outermost `#if` … `#endif` around an entry."""
         if entry.guard_span is None:
             return None
-        guards = self._guards
-        outermost_before = [
-            conditional
-            for conditional in guards.conditionals
-            if not guards.at(conditional.span.start).conditions
-        ]
-        outermost_after = [
-            conditional
-            for conditional in guards.conditionals
-            if not guards.at(conditional.span.end).conditions
-        ]
-        first = next(
-            conditional
-            for conditional in reversed(outermost_before)
-            if conditional.span.start < entry.span.start
-        )
-        last = next(
-            conditional
-            for conditional in outermost_after
-            if conditional.span.start >= entry.span.end
-        )
-        return Span(first.span.start, last.span.start)
+        start = entry.span.start
+        return next(group for group in self._guards.groups if group.start < start < group.end)

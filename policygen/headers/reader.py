@@ -2,59 +2,42 @@
 
 from collections.abc import Mapping
 
-from policygen.headers.comments import Comments, SourceFile, format_off_regions
-from policygen.headers.parsers import NeighborHeaders
+from policygen.headers.comments import SourceFile
+from policygen.headers.protocol import notation_of
 from policygen.headers.selectors.branches import holds_selectors, read_selectors
 from policygen.headers.selectors.functions import Struct, find_structs
 from policygen.headers.specializations.families import holds_tunings, read_families
 from policygen.headers.syntax import Guards, check_brackets
-from policygen.headers.text import Text, check_hidden, check_limits
+from policygen.headers.text import Text, check_hidden, check_words, reachable
 from policygen.model.tuning import TuningHeader
-from policygen.rocprim.structs import holds_configs, read_configs
 
 
 def read_header(
-    name: str, data: bytes, neighbours: NeighborHeaders | None = None, path: str | None = None
+    name: str, data: bytes, neighbours: Mapping[str, bytes] = {}, path: str | None = None
 ) -> TuningHeader:
     """Reads a header; `neighbours` are the other headers of its folder."""
     text = Text(path or name, data)
     text.check()
     guards = Guards(text)
     check_brackets(text, guards)
-    check_limits(text)
-    neighbours = neighbours or NeighborHeaders({})
-    if holds_configs(data):
-        return _read_config_header(text, guards, name, neighbours)
+    check_words(text)
+    source = SourceFile(text, guards)
+    if notation := notation_of(data):
+        check_hidden(text, {})
+        return notation.read(source, name, neighbours)
     tunings, returns = holds_tunings(data), holds_selectors(data)
-    reachable = neighbours.reachable(text.uncommented) if tunings or returns else {}
+    included = reachable(text.uncommented, neighbours) if tunings or returns else {}
     if tunings or returns:
-        check_hidden(text, reachable)
-    source = SourceFile(text, guards, Comments(text), format_off_regions(text))
+        check_hidden(text, included)
     selectors = read_selectors(source, name) if returns else ()
-    families, chains = read_families(source, name, neighbours) if tunings else ((), ())
+    families, chains = read_families(source, name) if tunings else ((), ())
     return TuningHeader(
         name=name,
         families=families,
         chains=chains,
         selectors=selectors,
         format_off=source.format_off if tunings else (),
-        aggregates=_aggregates(text, reachable) if returns else {},
-    )
-
-
-def _read_config_header(
-    text: Text, guards: Guards, name: str, neighbours: NeighborHeaders
-) -> TuningHeader:
-    check_hidden(text, {})
-    source = SourceFile(text, guards, Comments(text), format_off_regions(text))
-    families, aggregates, needed = read_configs(source, name, neighbours.headers)
-    return TuningHeader(
-        name=name,
-        families=families,
-        chains=(),
-        format_off=source.format_off,
-        aggregates=aggregates,
-        needed=needed,
+        aggregates=_aggregates(text, included) if returns else {},
     )
 
 
@@ -66,8 +49,5 @@ def _aggregates(
     for name, data in neighbours.items():
         structs |= find_structs(Text(name, data).code)
     structs |= find_structs(text.code)
-    return {
-        name: tuple(zip(struct.fields, struct.types, strict=True))
-        for name, struct in sorted(structs.items())
-        if struct.fields
-    }
+    fields = {name: struct.typed_fields for name, struct in sorted(structs.items())}
+    return {name: typed_fields for name, typed_fields in fields.items() if typed_fields}

@@ -1,4 +1,4 @@
-"""Scans a folder's tuning headers in parallel, with a cache keyed by content."""
+"""Scans a folder's tuning headers, with a cache keyed by content."""
 
 import hashlib
 import re
@@ -14,14 +14,14 @@ from policygen import rendering
 from policygen.bindings.words import words
 from policygen.cache import digest, keep, kept
 from policygen.errors import SourceError
-from policygen.headers.parsers import NeighborHeaders
+from policygen.headers.protocol import notation_of
+from policygen.headers.reader import read_header
 from policygen.headers.specializations.families import holds_tunings
-from policygen.headers.text import FOLDER, Text, read_bytes, tree_around
-from policygen.headers.workers import Request, read_all
+from policygen.headers.text import FOLDER, Text, limited, reachable, read_bytes, tree_around
+from policygen.libraries import sources
 from policygen.model.arch import arch_and_gpu
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.opening import NotOpenedError, read_inside
-from policygen.rocprim.structs import declaring
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +40,18 @@ def scan_headers(
 ) -> Scanned:
     """Reads headers; a broken header does not affect the others."""
     neighbours, included = _neighbours(paths), Included(frozenset(paths))
-    cached_or_requests = [
-        _cached_or_request(path, neighbours, included, cached=cached) for path in paths
-    ]
-    read_results = read_all([item for item in cached_or_requests if isinstance(item, Request)])
-    results: list[TuningHeader | SourceError] = []
-    for index, (path, item) in enumerate(zip(paths, cached_or_requests, strict=True)):
-        result = next(read_results) if isinstance(item, Request) else item
-        if cached and isinstance(item, Request) and isinstance(result, TuningHeader):
-            store(_key(item), result)
-        results.append(result)
+    headers: list[TuningHeader] = []
+    errors: list[SourceError] = []
+    for index, path in enumerate(paths):
+        try:
+            data = read_bytes(path)
+            included.check(path, data)
+            headers.append(_read_cached(path, data, neighbours, cached=cached))
+        except SourceError as error:
+            errors.append(error)
         if progress:
             progress(index + 1, len(paths), path.name)
-    return Scanned(
-        tuple(result for result in results if isinstance(result, TuningHeader)),
-        tuple(result for result in results if isinstance(result, SourceError)),
-    )
+    return Scanned(tuple(headers), tuple(errors))
 
 
 @dataclass(slots=True)
@@ -81,45 +77,46 @@ class Included:
                     shown = file.relative_to(root) if file.is_relative_to(root) else file
                     raise Text(str(path), data).error(
                         include.start(2),
-                        f"{shown.as_posix()} holds tunings, and is no tuning header: they are not"
-                        " read",
+                        f"{shown.as_posix()} contains tunings but is not a tuning header, so they"
+                        " are not read",
                         width=len(include[2]),
-                        remedy=f"Write them into a header that is called {_NAME}.",
+                        remedy=f"Move them into a header named {_NAME}.",
                     )
                 pending += included
 
 
-def _cached_or_request(
-    path: Path, neighbours: NeighborHeaders, included: Included, *, cached: bool
-) -> TuningHeader | SourceError | Request:
-    """Returns a cached header, or the request to read it."""
-    try:
-        data = read_bytes(path)
-        included.check(path, data)
-        request = _request(path, data, neighbours)
-    except SourceError as error:
-        return error
-    return (load(_key(request)) if cached else None) or request
+def _read_cached(
+    path: Path, data: bytes, neighbours: Mapping[str, bytes], *, cached: bool
+) -> TuningHeader:
+    """Reads a header, or loads it if its content was read before."""
+    readable = _readable(path, data, neighbours)
+    name = key(path.name, data, *readable.values())
+    header = load(name) if cached else None
+    if header is None:
+        header = _read(path, data, readable)
+        if cached:
+            store(name, header)
+    return header
 
 
-def _request(path: Path, data: bytes, neighbours: NeighborHeaders) -> Request:
-    readable = {**neighbours.reachable(data), **declaring(path)}
-    return Request(path.name, str(path), data, readable)
+def _read(path: Path, data: bytes, readable: Mapping[str, bytes]) -> TuningHeader:
+    with limited(str(path)):
+        return read_header(path.name, data, readable, str(path))
 
 
-def _key(request: Request) -> str:
-    return key(request.name, request.data, *request.neighbours.values())
+def _readable(path: Path, data: bytes, neighbours: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Returns the other headers that a header is read with."""
+    notation = notation_of(data)
+    declaring = notation.declaring(path) if notation else {}
+    return {**reachable(data, neighbours), **declaring}
 
 
 def read_changed(path: Path, data: bytes) -> TuningHeader:
     """Reads a header of a tree with content that differs from the file's."""
-    (header,) = read_all([_request(path, data, _neighbours([path]))])
-    if isinstance(header, SourceError):
-        raise header
-    return header
+    return _read(path, data, _readable(path, data, _neighbours([path])))
 
 
-def _neighbours(paths: Sequence[Path]) -> NeighborHeaders:
+def _neighbours(paths: Sequence[Path]) -> dict[str, bytes]:
     """Collects the headers beside the scanned ones that hold no tunings of their own."""
     folders = sorted({path.parent for path in paths})
     headers: dict[str, bytes] = {}
@@ -131,7 +128,7 @@ def _neighbours(paths: Sequence[Path]) -> NeighborHeaders:
                 continue  # reported by its own scan; others do not need it
             if not holds_tunings(data):
                 headers[f"{FOLDER}/{path.name}"] = data
-    return NeighborHeaders(headers)
+    return headers
 
 
 KIND = "scan"
@@ -144,12 +141,10 @@ KIND = "scan"
 def _fingerprint() -> bytes:
     """Hashes the readers' sources, so that changes to them invalidate cached results."""
     package = Path(__file__).resolve().parent
-    folders = (package, package.parent / "rocprim")
-    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-    sources.append(package.parent / "model" / "tuning.py")
-    sources.append(rendering.folder("templates") / "scan" / "prelude.h")
-    sources += [rendering.folder("schemas") / name for name in ("archs.toml", "words.toml")]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).digest()
+    paths = [*sorted(package.rglob("*.py")), *sources()]
+    paths.append(package.parent / "model" / "tuning.py")
+    paths += [rendering.folder("schemas") / name for name in ("archs.toml", "words.toml")]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).digest()
 
 
 def key(name: str, *contents: bytes) -> str:

@@ -47,9 +47,9 @@ def parse_range(text: Text, offset: int, macro: str, label: str, bounds: str) ->
     """Parses `start:end:step`, which stands at `offset`."""
     width = max(1, len(bounds))
     if not _MACRO.fullmatch(macro):
-        raise text.error(offset, f"{macro!r} is no macro name", width=width, remedy=FORM)
+        raise text.error(offset, f"{macro!r} is not a macro name", width=width, remedy=FORM)
     if not _LABEL.fullmatch(label):
-        raise text.error(offset, f"{label!r} is no label", width=width, remedy=FORM)
+        raise text.error(offset, f"{label!r} is not a label", width=width, remedy=FORM)
     parts = [part.strip() for part in bounds.split(":")]
     if len(parts) != 3:
         message = f"{bounds!r} is not three numbers"
@@ -60,7 +60,7 @@ def parse_range(text: Text, offset: int, macro: str, label: str, bounds: str) ->
             raise text.error(offset, message, width=width, remedy=FORM)
     start, end, step = (int(part) for part in parts)
     if step <= 0:
-        raise text.error(offset, f"the step {step} leads nowhere", width=width)
+        raise text.error(offset, f"the step {step} is not positive", width=width)
     if end < start:
         raise text.error(offset, f"the end {end} is before the start {start}", width=width)
     return ParameterRange(macro=macro, label=label, start=start, end=end, step=step)
@@ -122,7 +122,7 @@ def read_meta(text: Text) -> Meta:
                 benchmark = _benchmark(text, offset, key, line)
                 if benchmark.name in benchmarks:
                     raise text.error(
-                        offset, f"{benchmark.name} stands here twice", width=len(benchmark.name)
+                        offset, f"{benchmark.name} appears twice", width=len(benchmark.name)
                     )
                 benchmarks[benchmark.name] = benchmark
         except SourceError as error:
@@ -139,7 +139,10 @@ def read_meta(text: Text) -> Meta:
 def _benchmark(text: Text, line_start: int, name: str, line: bytes) -> Benchmark:
     if not _NAME.fullmatch(name):
         raise text.error(
-            line_start, f"{name!r} is no benchmark name", width=max(1, len(name)), remedy=META_FORM
+            line_start,
+            f"{name!r} is not a benchmark name",
+            width=max(1, len(name)),
+            remedy=META_FORM,
         )
     parameters: list[ParameterRange] = []
     _, comma, rest = line.partition(b",")
@@ -147,7 +150,7 @@ def _benchmark(text: Text, line_start: int, name: str, line: bytes) -> Benchmark
     for part in rest.split(b",") if comma and rest.strip() else ():
         match = _PARAMETER.fullmatch(decode(part).strip())
         if match is None:
-            message = f"{decode(part).strip()!r} is no parameter"
+            message = f"{decode(part).strip()!r} is not a parameter"
             raise text.error(offset, message, width=max(1, len(part.strip())), remedy=META_FORM)
         parameter = parse_range(text, offset + part.index(b"=") + 1, *match.groups())
         check_new(text, offset + part.index(b"|") + 1, parameter, parameters)

@@ -160,7 +160,7 @@ def _run_width(run: Sequence[tuple[str, str]]) -> int:
 
 def spelled_as(code: bytes, spans: Iterable[Span], name: str) -> list[Span]:
     """Returns the spans that spell a name, with any qualifier: `cub::LOAD_LDG`."""
-    return [span for span in spans if _unqualified(code[span.start : span.end]) == name]
+    return [span for span in spans if _unqualified(code[slice(*span)]) == name]
 
 
 def _unqualified(value: bytes) -> str:
@@ -192,7 +192,7 @@ def line_start(data: bytes, offset: int) -> int:
 
 def text_of(data: bytes, span: Span) -> str:
     """Returns the text of a span."""
-    return data[span.start : span.end].decode()
+    return data[slice(*span)].decode()
 
 
 Change = tuple[Span, str]
@@ -306,11 +306,11 @@ def _bracket(data: bytes, lines: Sequence[int], width: int) -> tuple[int, int] |
 def edit_at(data: bytes, span: Span, replacement: str, reason: str) -> Edit:
     """Builds an edit that replaces the current content of a span."""
     try:
-        old = data[span.start : span.end].decode()
+        old = data[slice(*span)].decode()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"byte {span.start + error.start} of a comment that is to be replaced is not UTF-8",
-            "Save the header as UTF-8; a plan can then hold what it replaces.",
+            f"byte {span.start + error.start} of a comment to be replaced is not UTF-8",
+            "Save the header as UTF-8, so that a plan can store the replaced text.",
         ) from error
     return Edit(span=span, old=old, new=replacement, reason=reason)
 
@@ -324,11 +324,12 @@ def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:
         start, end = edit.span
         # Two insertions at one offset have no order; an insertion behind a replacement does.
         if start < end_of_last or edit.span == before:
-            raise InputError(f"{path}: two edits meet at byte {start}", edit.reason)
+            raise InputError(f"{path}: two edits overlap at byte {start}", edit.reason)
         if end > len(data) or data[start:end] != edit.old.encode():
             raise Text(path, data).error(
                 start,
-                f"the header is not what the plan was made for: expected {edit.old!r} here",
+                "the header differs from the one that the plan was made for: expected"
+                f" {edit.old!r} here",
                 remedy="Make the plan again.",
             )
         parts += [data[end_of_last:start], edit.new.encode()]

@@ -2,9 +2,12 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
 
+from policygen.headers.expressions import evaluate
 from policygen.headers.text import Text, squeeze
 from policygen.model.records import Span
 from policygen.model.tuning import Member, Value
@@ -15,6 +18,7 @@ _BRACKETS = re.compile(rb"[(){}\[\]]")
 _INNER = re.compile(rb"[(\[]")
 _TEMPLATE = re.compile(rb"\btemplate\s*<")
 _OPENING = {b")": b"(", b"}": b"{", b"]": b"["}
+_OPENS = frozenset(_OPENING.values())
 _CLOSING = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
 _BRACES = re.compile(rb"[{}]")
 _LISTS = re.compile(rb"[(){}]")
@@ -51,6 +55,8 @@ class Guards:
         self.conditionals = [
             conditional for span in text.directives if (conditional := _conditional(text, span))
         ]
+        self.groups: list[Span] = []
+        """The outermost conditions, each from its `#if` to its `#endif`, without include guards."""
         self._starts: list[int] = [0]
         self._guards: list[Guard] = [Guard((), None)]
         self._walk(text)
@@ -61,10 +67,11 @@ class Guards:
 
     def _walk(self, text: Text) -> None:
         stack: list[tuple[str, list[str], Span]] = []
+        opened = 0
         for directive in self.conditionals:
             if directive.kind.startswith("if"):
                 if len(stack) == DEEPEST_GUARD:
-                    words = f"more than {DEEPEST_GUARD} #if within each other"
+                    words = f"#if nested more than {DEEPEST_GUARD} deep"
                     raise text.error(directive.span.start, words)
                 stack.append((directive.condition, [], directive.span))
             elif not stack:
@@ -72,13 +79,18 @@ class Guards:
             elif directive.kind == "endif":
                 stack.pop()
             else:
-                before, earlier, span = stack.pop()
+                condition, earlier, span = stack.pop()
                 if len(earlier) == DEEPEST_GUARD:
                     words = f"more than {DEEPEST_GUARD} branches of one #if"
                     raise text.error(directive.span.start, words)
-                stack.append((directive.condition, [*earlier, before], span))
+                stack.append((directive.condition, [*earlier, condition], span))
+            before, after = self._guards[-1], _guard(text, stack)
+            if not before.conditions:
+                opened = directive.span.start
+            elif not after.conditions:
+                self.groups.append(Span(opened, directive.span.start))
             self._starts.append(directive.span.end)
-            self._guards.append(_guard(text, stack))
+            self._guards.append(after)
         if stack:
             raise text.error(stack[-1][2].start, "#if without #endif")
 
@@ -113,10 +125,10 @@ def _push_or_pop(text: Text, bracket: bytes, offset: int, stack: list[int]) -> N
     if bracket not in _OPENING:
         stack.append(offset)
         if len(stack) > DEEPEST:
-            raise text.error(offset, f"more than {DEEPEST} brackets within each other")
+            raise text.error(offset, f"brackets nested more than {DEEPEST} deep")
         return
     if not stack:
-        raise text.error(offset, f"{bracket.decode()!r} closes nothing")
+        raise text.error(offset, f"{bracket.decode()!r} has no opening bracket")
     opening = stack.pop()
     if _bracket_at(text, opening).encode() != _OPENING[bracket]:
         line = text.line(opening)
@@ -172,9 +184,7 @@ def closing_angle(code: bytes, opening: int) -> int | None:
     open_brackets: list[bytes] = []
     for match in _TEMPLATE_TOKENS.finditer(code, opening):
         token = match.group()
-        if token in _OPENING.values() or (
-            token == b"<" and (not open_brackets or open_brackets[-1] == b"<")
-        ):
+        if token in _OPENS or (token == b"<" and (not open_brackets or open_brackets[-1] == b"<")):
             open_brackets.append(token)
         elif token == b">":
             if open_brackets[-1] == b"<":
@@ -194,11 +204,10 @@ def split_list(code: bytes, start: int, end: int) -> list[Span]:
     parts: list[Span] = []
     open_brackets: list[bytes] = []
     part_start = start
-    for match in _TEMPLATE_TOKENS.finditer(code, start, end):
+    has_comma = code.find(b",", start, end) >= 0
+    for match in _TEMPLATE_TOKENS.finditer(code, start, end) if has_comma else ():
         token = match.group()
-        if token in _OPENING.values() or (
-            token == b"<" and (not open_brackets or open_brackets[-1] == b"<")
-        ):
+        if token in _OPENS or (token == b"<" and (not open_brackets or open_brackets[-1] == b"<")):
             open_brackets.append(token)
         elif open_brackets and token == _CLOSING[open_brackets[-1]]:
             open_brackets.pop()
@@ -304,8 +313,9 @@ _VALUE = re.compile(
 )
 # "using delay_constructor = fixed_delay_constructor_t<368, 725>"
 _ALIAS = re.compile(rb"using\s+(?P<name>\w+)\s*=(?P<value>[\s\S]+)\Z")
+# "public:", "[[maybe_unused]]", "alignas(8)" before a member
 _BEFORE = re.compile(
-    rb"(?:(?:(?:public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\]"
+    rb"(?:(?:(?:public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\]|\bmutable\b"
     rb"|\b(?:alignas|__attribute__)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))\s*)+"
 )
 # "MACRO(x) static constexpr int items = 7", which is a value; not "operator==(…)", "f() = default"
@@ -333,8 +343,8 @@ _NUMERIC_TYPE = re.compile(
 def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
     """Yields the members of a body, in order; functions and nested types are skipped."""
     names: set[str] = set()
-    for statement in _statements(code, body):
-        source = code[statement.start : statement.end]
+    for statement in statements(code, body):
+        source = code[slice(*statement)]
         match = _VALUE.match(source) or _ALIAS.match(source)
         if match is None and _NO_MEMBER.match(source) and not _is_value(source):
             continue
@@ -347,7 +357,7 @@ def find_members(text: Text, code: bytes, body: Span) -> Iterator[Member]:
                 remedy="Expected: static constexpr TYPE NAME = VALUE; or: using NAME = TYPE;",
             )
         if member.name in names:
-            raise text.error(statement.start, f"{member.name} is a member twice")
+            raise text.error(statement.start, f"{member.name} appears twice as a member")
         names.add(member.name)
         yield member
 
@@ -360,7 +370,7 @@ def _is_value(statement: bytes) -> bool:
 def _member(data: bytes, code: bytes, statement: Span, match: re.Match[bytes]) -> Member:
     group = "value" if match["value"] is not None else "braced"
     value = trim(code, *(statement.start + offset for offset in match.span(group)))
-    spelling = squeeze(data[value.start : value.end])
+    spelling = squeeze(data, value)
     alias = match.re is _ALIAS
     type_name = "using" if alias else squeeze(match["type"])
     return Member(
@@ -368,10 +378,19 @@ def _member(data: bytes, code: bytes, statement: Span, match: re.Match[bytes]) -
         kind="alias" if alias else "value",
         type=type_name,
         spelling=spelling,
-        value=spelling if alias else literal(type_name, spelling),
+        value=spelling if alias else _constant(type_name, spelling),
         span=Span(statement.start, statement.end + 1),
         value_span=value,
     )
+
+
+def _constant(kind: str, spelling: str) -> Value | None:
+    """Evaluates a literal, or an expression of literals such as `1 << 2`."""
+    value = literal(kind, spelling)
+    if value is not None or is_literal(spelling):
+        return value
+    number = evaluate(spelling, {"true": 1, "false": 0}.get)
+    return bool(number) if kind == "bool" and number is not None else number
 
 
 def literal(kind: str, spelling: str) -> Value | None:
@@ -386,7 +405,7 @@ def literal(kind: str, spelling: str) -> Value | None:
         if number.bit_length() > _MAX_BITS:
             return None
         return bool(number) if kind == "bool" else number
-    if is_numeric(kind):
+    if _NUMERIC_TYPE.fullmatch(kind):
         return None
     return spelling
 
@@ -396,17 +415,12 @@ def is_literal(spelling: str) -> bool:
     return _INTEGER.fullmatch(spelling) is not None
 
 
-def is_numeric(kind: str) -> bool:
-    """Tells whether a member of this type has a numeric value rather than an enumerator."""
-    return _NUMERIC_TYPE.fullmatch(kind) is not None
-
-
 def _decimal(spelling: str) -> str:
     # C++ octal `017` is not a Python literal.
     return re.sub(r"^([+-]?\s*)0(?=[0-7])", r"\g<1>0o", spelling)
 
 
-def _statements(code: bytes, body: Span) -> Iterator[Span]:
+def statements(code: bytes, body: Span) -> Iterator[Span]:
     """Yields the text before each top-level `;` of a body, and statements without a `;`."""
     statement_start, depth = body.start, 0
     for match in _TOKENS.finditer(code, body.start, body.end):
@@ -443,3 +457,82 @@ def member_values(members: tuple[Member, ...]) -> dict[str, Value]:
     return {
         member.name: member.spelling if member.value is None else member.value for member in members
     }
+
+
+# "CUB_NAMESPACE_BEGIN", "_CCCL_HOST_DEVICE_API": tokens outside of the grammar; not "CUB_MAX("
+_MACROS = re.compile(rb"\b_?(?:CUB|CCCL|THRUST)_[A-Z0-9_]+\b(?![ \t]*\()")
+# "sm90_tuning<int>", "detail::scan::sm90_tuning"
+_FAMILY_NAME = re.compile(rb"(?:(?:\w+\s*)?::\s*)*(sm\d{2,3}_\w+)")
+_QUERY = """
+(template_declaration (struct_specifier name: (_) @name))
+(template_declaration (class_specifier name: (_) @name))
+(template_declaration (union_specifier name: (_) @name))
+"return" @return
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The contents of a header; offsets into the file."""
+
+    families: tuple[Span, ...]
+    """The names of family templates."""
+    returns: tuple[int, ...]
+
+
+# The count of families and returns by tree-sitter, which refuses those that were not read
+#
+# It has its own lexer and grammar, needs no known names, and continues after errors.
+
+
+@lru_cache(maxsize=1)
+def parse_with_tree_sitter(data: bytes) -> Counted:
+    """Parses a header with tree-sitter; cached, as both checks need it."""
+    from tree_sitter import Parser, QueryCursor
+
+    language, query = _query()
+    tree = Parser(language).parse(_MACROS.sub(lambda match: b" " * len(match[0]), data))
+    captures = QueryCursor(query).captures(tree.root_node)
+    returns = sorted(node.start_byte for node in captures.get("return", []))
+    return Counted(_families(data, captures.get("name", [])), tuple(returns))
+
+
+def _families(data: bytes, nodes: Iterable[Any]) -> tuple[Span, ...]:
+    names = ((node.start_byte, data[node.start_byte : node.end_byte]) for node in nodes)
+    matches = ((start, match) for start, name in names if (match := _FAMILY_NAME.match(name)))
+    return tuple(
+        sorted(Span(start + match.start(1), start + match.end(1)) for start, match in matches)
+    )
+
+
+def check_families(text: Text, families: Iterable[Span], names: Collection[int]) -> None:
+    """Raises an error at a family that was not read; `names` are the offsets of those that were."""
+    for span in families:
+        if span.start not in names:
+            name = text.data[slice(*span)].decode()
+            raise text.error(span.start, f"{name}: cannot read this declaration", width=len(name))
+
+
+def check_returns(text: Text, seen: Counted, bodies: Iterable[Span]) -> None:
+    """Raises an error at a return outside of all known function bodies."""
+    spans = iter(sorted(bodies))
+    body = next(spans, None)
+    for offset in seen.returns:
+        while body is not None and body.end <= offset:
+            body = next(spans, None)
+        if body is None or offset < body.start:
+            raise text.error(
+                offset,
+                "a return outside of any readable function",
+                width=len("return"),
+                remedy="Expected: constexpr auto NAME(…) -> TYPE { … }",
+            )
+
+
+@cache
+def _query() -> tuple[Any, Any]:
+    import tree_sitter
+    import tree_sitter_cpp
+
+    language = tree_sitter.Language(tree_sitter_cpp.language())
+    return language, tree_sitter.Query(language, _QUERY)

@@ -27,7 +27,7 @@ _LEXEMES = re.compile(
       (?P<line>    (?<=/)/[^\n\\]*(?:\\(?:\r?\n|[^\n])?[^\n\\]*)*)   # // text, continued
     | (?P<block>   (?<=/)\*[\s\S]*?\*/)                              # /* text */
     | (?P<raw>     (?<=R")(?P<fence>[^()\\\s]{0,16})\([\s\S]*?\)(?P=fence)")  # R"x(text)x"
-    | (?P<open>    (?<=/)\*[\s\S]* | (?<=R")[^()\\\s]{0,16}\([\s\S]*)     # either, without an end
+    | (?P<open>    (?<=/)\*[\s\S]* | (?<=R")[^()\\\s]{0,16}\([\s\S]*)     # either, unterminated
     | (?P<string>  (?<=")(?:[^"\\\n]|\\(?:\r?\n|[^\n]))*")            # "text"
     | (?P<number>  (?<=[0-9A-Fa-f]')(?=[0-9A-Fa-f]))                  # the quote of 1'024
     | (?P<char>    (?<=')(?:[^'\\\n]|\\[^\n])+')                      # 'c'
@@ -133,7 +133,7 @@ class Text:
         self.check_ends()
         if open_quote := _OPEN_QUOTE.search(self.code):
             name = "string" if open_quote.group() == b'"' else "character literal"
-            raise self.error(open_quote.start(), f"{name} without an end")
+            raise self.error(open_quote.start(), f"unterminated {name}")
         try:
             # Compilers accept any bytes in comments and strings.
             _ = self.code.isascii() or self.code.decode()
@@ -143,13 +143,13 @@ class Text:
     def check_bytes(self) -> None:
         """Raises an error if this is a binary file."""
         if (nul := self.data.find(b"\0")) >= 0:
-            raise self.error(nul, "NUL byte: this is no text file (UTF-16 perhaps?)")
+            raise self.error(nul, "NUL byte: this is not a text file (perhaps UTF-16)")
 
     def check_ends(self) -> None:
         """Raises an error if a comment or a raw string never ends."""
         if (start := self._lexemes[2]) is not None:
             name = "comment" if self.data.startswith(b"/*", start) else "raw string"
-            raise self.error(start, f"{name} without an end", width=2)
+            raise self.error(start, f"unterminated {name}", width=2)
 
 
 def blank(data: bytes, spans: list[Span], fill: bytes = b" ") -> bytes:
@@ -174,8 +174,9 @@ def decode(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def squeeze(data: bytes) -> str:
-    """Collapses white space to single spaces, and drops a line break behind `<`."""
+def squeeze(data: bytes, span: Span | None = None) -> str:
+    """Collapses white space of a span to single spaces, and drops a line break behind `<`."""
+    data = data if span is None else data[slice(*span)]
     if b"\n" in data:
         data = _BREAK_IN_LIST.sub(b"<", data)
     return " ".join(decode(data).split())
@@ -206,68 +207,64 @@ def tree_around(header: Path) -> Path:
     return folder.parents[len(parts) - 1] if folder.parts[-len(parts) :] == parts else folder
 
 
-# clang recurses once per operator of an expression, until it overflows its stack.
-_OPERATORS = re.compile(rb"[-!~+*/%&|^<?=]")
-_MAX_OPERATORS = 1500
-_STATEMENT_ENDS = re.compile(rb"[;{}]")
-# "struct A B A B": clang reparses the rest at each of the words.
+# "struct A B A B": searches for a declaration start at each of the words.
 _WORDS = re.compile(rb"\w++(?:\s++\w++)+")
 _MAX_WORDS = 100
+"""A limit far beyond any CUB header."""
 
 
-# Limits far beyond any CUB header, which protect clang
-
-
-def check_limits(text: Text) -> None:
-    """Raises an error at code that would crash clang, or keep it busy for minutes."""
-    offset = 0
-    for statement in _STATEMENT_ENDS.split(text.uncommented):
-        if len(statement) > _MAX_OPERATORS < len(_OPERATORS.findall(statement)):
-            raise text.error(offset, "an expression with too many operators to be read")
-        offset += len(statement) + 1
+def check_words(text: Text) -> None:
+    """Raises an error at a run of words that would keep the readers busy for minutes."""
     for words in _WORDS.finditer(text.code):
         if len(words[0]) > 2 * _MAX_WORDS and len(words[0].split()) > _MAX_WORDS:
-            raise text.error(words.start(), f"more than {_MAX_WORDS} words without a sign between")
+            raise text.error(words.start(), f"more than {_MAX_WORDS} words without punctuation")
 
 
 SECONDS = 3.0
 """Processor time per file; the largest header of CUB takes a tenth of a second."""
-
-
-# A limit of processor time for readers in this process
-
-
-def too_long(seconds: float) -> str:
-    """Returns the message for a file that exceeded its time."""
-    return f"it takes more than {seconds:g} seconds of processor time to read"
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 @contextmanager
 def limited(path: str, seconds: float = SECONDS) -> Iterator[None]:
     """Refuses a file if reading it in this block takes too long.
 
-    Signals only reach the main thread: other threads are not limited.
+    Signals only reach the main thread: other threads are not limited. Python drops what a callback
+    of the garbage collector raises, so the timer repeats until it interrupts one of our functions.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def refuse(_signal: int, _frame: FrameType | None) -> None:
-        raise SourceError(
-            path,
-            1,
-            1,
-            too_long(seconds),
-            remedy="No source of CUB is like this.",
-        )
+    def refuse(_signal: int, frame: FrameType | None) -> None:
+        if frame and frame.f_code.co_filename.startswith(_PACKAGE):
+            words = f"reading it takes more than {seconds:g} seconds of processor time"
+            raise SourceError(path, 1, 1, words, remedy="No CUB source looks like this.")
 
     previous_handler = signal.signal(signal.SIGVTALRM, refuse)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds / 100)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, previous_handler)
+
+
+# "#  include <cub/device/dispatch/tuning/common.cuh>"
+_NEIGHBOR = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"]', re.MULTILINE)
+
+
+def reachable(data: bytes, neighbors: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Returns the neighbors, by include path, that a header includes directly or transitively."""
+    included: dict[str, bytes] = {}
+    pending = [data]
+    while pending:
+        for include in _NEIGHBOR.finditer(pending.pop()):
+            path = include[1].decode("latin-1")
+            if path in neighbors and path not in included:
+                included[path] = neighbors[path]
+                pending.append(neighbors[path])
+    return dict(sorted(included.items()))
 
 
 # "\\u00e9" is part of a name, "\\" at the end of a line joins two
@@ -283,7 +280,7 @@ _NAMED = re.compile(rb"<[^<>\n]+>|\"[^\"\n]+\"")
 _NUMBER = re.compile(rb"(?:[-+*/%()<>&|^~!\s]|\\|\b\d[\w']*)*")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _BRACE = re.compile(rb"[{}]|\bCUB_NAMESPACE_(?:BEGIN|END)\b")
-_REMEDY = "Write it out: policygen reads what stands in the header."
+_REMEDY = "Write it out; policygen does not expand macros."
 
 
 # Spellings that hide code from a reader without a preprocessor
@@ -298,12 +295,10 @@ def check_hidden(text: Text, neighbours: Mapping[str, bytes]) -> None:
         description = (
             "a name with a universal character" if match[1] in b"uU" and match[1] else None
         )
-        description = description or (
-            "a line that goes on in the next" if match[1] else "a stray backslash"
-        )
+        description = description or ("a line continuation" if match[1] else "a stray backslash")
         raise text.error(match.start(), f"{description}: cannot be read", remedy=_REMEDY)
     if digraph := _DIGRAPH.search(text.code):
-        words = f"{digraph[0].decode()!r} stands for another sign: cannot be read"
+        words = f"{digraph[0].decode()!r} is a digraph or trigraph and cannot be read"
         raise text.error(digraph.start(), words, width=len(digraph[0]), remedy=_REMEDY)
     _check_macros(text, neighbours)
     _check_includes(text)
@@ -321,7 +316,7 @@ def _check_macros(text: Text, neighbours: Mapping[str, bytes]) -> None:
             name = word[0].decode("utf-8", "replace")
             raise text.error(
                 word.start(),
-                f"{name} is a macro of {macros[word[0]]}: cannot read what it expands to",
+                f"{name} is a macro of {macros[word[0]]}; policygen does not expand it",
                 width=len(word[0]),
                 remedy=_REMEDY,
             )
@@ -342,25 +337,22 @@ def _check_includes(text: Text) -> None:
         if match is None:
             continue
         depth += sum(
-            _depth_change(brace[0]) for brace in _BRACE.finditer(text.code, end_of_last, span.start)
+            -1 if brace[0] in {b"}", b"CUB_NAMESPACE_END"} else 1
+            for brace in _BRACE.finditer(text.code, end_of_last, span.start)
         )
         end_of_last = span.end
         if match[1] != b"include" or not _NAMED.fullmatch(match[2].strip()):
             raise text.error(
-                _directive_start(span, text), "cannot tell what this includes", remedy=_REMEDY
+                _directive_start(span, text), "cannot determine what this includes", remedy=_REMEDY
             )
         if depth > 0:
-            words = "an include inside of a declaration: cannot read what it adds"
+            words = "an include inside a declaration; policygen does not read it"
             raise text.error(_directive_start(span, text), words, remedy=_REMEDY)
 
 
 def _joined_lines(text: Text, directive: Span) -> bytes:
     """Returns a directive with its continuation lines joined."""
-    return _LINE_CONTINUATION.sub(b"", text.uncommented[directive.start : directive.end])
-
-
-def _depth_change(brace: bytes) -> int:
-    return -1 if brace in {b"}", b"CUB_NAMESPACE_END"} else 1
+    return _LINE_CONTINUATION.sub(b"", text.uncommented[slice(*directive)])
 
 
 def _directive_start(span: Span, text: Text) -> int:

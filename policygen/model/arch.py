@@ -15,7 +15,7 @@ _SPELLING = re.compile(r"(?i)(?:sm_?|compute_?)?(?:(\d+)\.(\d)|(\d{2,3}))([af]?)
 _AMD = re.compile(r"(?i)gfx([0-9a-f]{3,4})(:[a-z]\w{0,15})?")
 _GPU_BYTES = 16
 UNKNOWN = "unknown"
-"""rocPRIM's architecture for which there is no config."""
+"""rocPRIM's name for an architecture without a config."""
 
 _ARCH_PREFIX = re.compile(r"sm(\d+)_")
 
@@ -30,7 +30,7 @@ def parse_arch(text: str) -> str:
     match = _SPELLING.fullmatch(text)
     if match is None:
         raise ValueError(
-            f"{text!r} is no GPU architecture; write sm90, sm_90, 90 or 9.0, or AMD's as gfx942"
+            f"{text!r} is not a GPU architecture; write sm90, sm_90, 90 or 9.0, or gfx942 for AMD"
         )
     major, minor, number, _ = match.groups()
     return f"sm{number or major + minor}"

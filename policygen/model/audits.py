@@ -11,12 +11,13 @@ from policygen.model.selection import EntryPlace, Unresolved
 from policygen.model.trees import Cub
 from policygen.model.workload import OnArch
 
-CellStatus = Literal["tuned", "inherited", "default", "disabled", "unreachable"]
+CellStatus = Literal["tuned", "inherited", "default", "disabled", "unreachable", "unknown"]
 """How CUB determines the values of a workload on an architecture.
 
 `tuned`: by an entry for it. `inherited`: by an entry for an earlier architecture. `default`: by
 none. `disabled`: its entry is commented out. `unreachable`: a live entry has its key, but the
-compiler does not select it. In the last two cases `since` says what it gets instead.
+compiler does not select it. In these two cases `since` names what it gets instead. `unknown`: no
+binding asks for the part of the policy that entries of the header are for.
 """
 STATUSES: tuple[CellStatus, ...] = get_args(CellStatus)
 
@@ -26,18 +27,18 @@ class Cell(OnArch):
 
     status: CellStatus
     since: Arch | None
-    """The architecture that the values were tuned for; none for defaults."""
+    """The architecture that the values were tuned for; null for defaults."""
     entry: EntryPlace | None
-    """The entry that decides, or the one that should."""
+    """The entry that decides the workload, or should."""
     reason: str | None = None
-    """Why an entry does not decide, as far as the header says."""
+    """Why the entry does not decide it, as far as the header shows."""
 
 
 class Share(Record):
-    """How many workloads of a benchmark, or of all, have which status on an architecture."""
+    """The number of workloads per status on an architecture, for one benchmark or for all."""
 
     benchmark: str | None
-    """None: of all."""
+    """Null: all benchmarks."""
     arch: Arch
     workloads: int
     counts: dict[CellStatus, int]
@@ -48,7 +49,7 @@ class Share(Record):
 
 
 class Fillable(OnArch):
-    """A cell that is not tuned, and what a database has for it."""
+    """An untuned cell, and what a database has for it."""
 
     status: CellStatus
     variant: str
@@ -57,7 +58,7 @@ class Fillable(OnArch):
 
 
 class Unfilled(Fillable):
-    """A cell that is not tuned, and a variant of a database that `plan` rejects for it."""
+    """An untuned cell, and a database's variant that `plan` rejects for it."""
 
     reason: str
 
@@ -68,7 +69,7 @@ TURNED: tuple[TurnedKind, ...] = get_args(TurnedKind)
 
 
 class Turned(OnArch):
-    """A cell whose status is another in another tree; none where that tree lacks the workload."""
+    """A cell whose status differs between two trees; null if a tree lacks the workload."""
 
     before: CellStatus | None
     after: CellStatus | None
@@ -84,7 +85,7 @@ class Turned(OnArch):
 
 
 class Compared(Record):
-    """What became of another tree's coverage."""
+    """Coverage compared with another tree."""
 
     cub: Cub
     turned: tuple[Turned, ...]
@@ -106,7 +107,7 @@ class Compared(Record):
             counts_by_tree = ", ".join(
                 f"{count:,} {when}" for count, when in single_tree_counts if count
             )
-            text += f"; tuned workloads that one tree alone has: {counts_by_tree}"
+            text += f"; tuned workloads that only one tree has: {counts_by_tree}"
         return text
 
 
@@ -118,12 +119,12 @@ class Coverage(Document):
     toolchain: str
     archs: tuple[Arch, ...]
     shares: tuple[Share, ...]
-    """Of all benchmarks by architecture, then of each one."""
+    """First all benchmarks by architecture, then each benchmark."""
     cells: tuple[Cell, ...]
     fillable: tuple[Fillable, ...] | None = None
-    """What `apply` would write of databases, the best first; none when none was given."""
+    """What `apply` would write from the databases, best first; null if none was given."""
     unfilled: tuple[Unfilled, ...] = ()
-    """What it would not write, the best first, and why."""
+    """What `apply` would not write, best first, and why."""
     compared: Compared | None = None
     remarks: tuple[str, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
@@ -150,10 +151,10 @@ Cause = Literal[
 """Why an entry is never selected.
 
 `gate`: the key leads to it, but the policy does not consult the family there. `missing member`: it
-lacks a member that the selection names. `inherits without`: what it inherits from lacks it, too.
-`empty`: it has no members at all, which keeps its key from being tuned. `shadowed`: another entry
-takes its keys. `argument`: one of its arguments never has this value. `key`: no workload has this
-combination of arguments. `condition`: no workload reaches a guarded return.
+lacks a member that the selection needs. `inherits without`: the entry that it inherits from lacks
+it as well. `empty`: it has no members at all, which keeps its key from being tuned. `shadowed`:
+another entry takes its keys. `argument`: one of its arguments never has this value. `key`: no
+workload has this combination of arguments. `condition`: no workload reaches a guarded return.
 """
 
 
@@ -163,11 +164,11 @@ class Unreachable(EntryPlace):
     cause: Cause
     reason: str
     example: str | None = None
-    """A workload that has the entry's key, and what it gets instead."""
+    """A workload with the entry's key, and what it gets instead."""
 
 
 class CallOnly(EntryPlace):
-    """An entry that some call selects, and no benchmark."""
+    """An entry that some call selects, but no benchmark."""
 
     example: str
 
@@ -180,15 +181,15 @@ class Reach(Document):
     toolchain: str
     archs: tuple[Arch, ...]
     workloads: int
-    """How many were tried, architectures not counted."""
+    """The number of workloads tried, counted once for all architectures."""
     entries: int
     reached: int
     unreachable: tuple[Unreachable, ...]
     call_only: tuple[CallOnly, ...] = ()
     unasked: tuple[str, ...] = ()
-    """Families that no binding knows, and functions that no workload comes to."""
+    """Families without a binding, and functions that no workload reaches."""
     unknown: dict[str, int] = Field(default_factory=dict)
-    """Header → entries of which nothing is known, as the compiler refused workloads there."""
+    """Header → number of entries that are unknown because workloads there do not compile."""
     remarks: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -212,13 +213,13 @@ Severity = Literal["error", "warning", "note"]
 
 
 class Finding(Record):
-    """One place in a header, and what is wrong there."""
+    """A problem at one place in a header."""
 
     rule: RuleName
     severity: Severity
     header: str
     family: str
-    """Empty where a header is meant, or a file that it includes."""
+    """Empty if the finding concerns a whole header or an included file."""
     args: tuple[str, ...]
     line: int
     column: int
@@ -240,15 +241,15 @@ class LintReport(Document):
     format: Literal["policygen/audit-lint/1"] = "policygen/audit-lint/1"
     cub: Cub
     off: tuple[RuleName, ...]
-    """Rules that were not asked."""
+    """Rules that were switched off."""
     families: int
     entries: int
-    """Live entries that were judged."""
+    """The number of live entries that were checked."""
     unbound: tuple[str, ...]
-    """Families without a binding: how their members are counted and labelled is not known."""
+    """Families without a binding, so the meaning of their members is unknown."""
     findings: tuple[Finding, ...]
     counts: dict[RuleName, int]
-    """Findings of each rule that was asked."""
+    """The number of findings by rule."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -268,26 +269,26 @@ Kind = Literal[
 
 
 class BenchDifference(Record):
-    """One thing that a benchmark's source and its binding say differently."""
+    """A difference between a benchmark's source and its binding."""
 
     benchmark: str
     source: str
     kind: Kind
     what: str
-    """The parameter's label, or the axis without `{ct}`; `parameters` for all of them."""
+    """The parameter's label, or the axis without `{ct}`; `parameters` stands for all."""
     binding: tuple[str, ...]
-    """Empty where the binding does not know it."""
+    """Empty if the binding lacks it."""
     found: tuple[str, ...]
-    """Empty where the source does not have it."""
+    """Empty if the source lacks it."""
 
 
 class NotCompared(Record):
-    """A part of a bound benchmark that its source leaves open."""
+    """A part of a bound benchmark that its source does not determine."""
 
     benchmark: str
     source: str
     what: str
-    """The axis without `{ct}`; `axes` for all of them."""
+    """The axis without `{ct}`; `axes` stands for all."""
 
 
 class BenchCheck(Document):
@@ -295,20 +296,20 @@ class BenchCheck(Document):
 
     format: Literal["policygen/bench-check/1"] = "policygen/bench-check/1"
     cub: str | None
-    """The version of CUB that the benchmarks are of; none where nothing tells it."""
+    """The benchmarks' version of CUB; null if unknown."""
     tested: bool
-    """Whether the bindings were tried with that version."""
+    """Whether the bindings were tested with that version."""
     version: str
-    """The version whose bindings they were compared with."""
+    """The version of the bindings in the comparison."""
     compared: int
-    """CUB's benchmarks that have parameters or a binding."""
+    """The number of CUB benchmarks with parameters or a binding."""
     differing: int
     unbound: int
-    """Those of the differing ones that no binding knows."""
+    """How many of the differing ones have no binding."""
     untuned: int
-    """CUB's benchmarks that have neither parameters nor a binding."""
+    """The number of CUB benchmarks with neither parameters nor a binding."""
     others: int
-    """Benchmarks that are not CUB's."""
+    """The number of benchmarks that do not belong to CUB."""
     differences: tuple[BenchDifference, ...]
     """By benchmark and source; parameters before axes, each in the order of the source."""
     not_compared: tuple[NotCompared, ...] = ()

@@ -24,7 +24,7 @@ class ParameterRange(Record):
 
 
 class Axis(Record):
-    """One axis of a sub-benchmark, as its database column is called: `Elements{io}[pow2]`."""
+    """One axis of a sub-benchmark; its database column is named `Elements{io}[pow2]`."""
 
     name: str
     kind: Literal["type", "int64", "float64", "string"]
@@ -35,7 +35,7 @@ class Axis(Record):
     spelling: str
     """The list as the source has it: `integral_types`, `nvbench::range(16, 28, 4)`."""
     complete: bool = True
-    """False when the source alone does not tell the values."""
+    """False if the source alone does not show the values."""
     conditions: tuple[str, ...] = ()
     """Preprocessor conditions, taken as true, under which the values are these."""
 
@@ -67,7 +67,7 @@ class Benchmark(Derived):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def variants(self) -> int:
-        """The size of the search space: how many variants there are, base not counted."""
+        """The number of variants in the search space, without base."""
         return (
             prod(len(parameter.values) for parameter in self.parameters) if self.parameters else 0
         )
@@ -75,13 +75,13 @@ class Benchmark(Derived):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def ct_axes(self) -> dict[str, tuple[str, ...]]:
-        """Compile-time axes: CCCL wants them equal in all sub-benchmarks."""
+        """Compile-time axes; CCCL requires that all sub-benchmarks have the same."""
         return self._axes(compile_time=True)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def rt_axes(self) -> dict[str, tuple[str, ...]]:
-        """Runtime axes of all sub-benchmarks; the first to declare one gives its values."""
+        """Runtime axes of all sub-benchmarks; the first declaration of an axis counts."""
         return self._axes(compile_time=False)
 
     @property

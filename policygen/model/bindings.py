@@ -15,33 +15,33 @@ Range = Annotated[str, Field(pattern=r"^-?[0-9]{1,9}:-?[0-9]{1,9}:[1-9][0-9]{0,8
 
 
 class AxisType(Versioned):
-    """A value of a type axis: `I8`, and what it is in C++."""
+    """A value of a type axis, `I8`, and its C++ type."""
 
     name: str
     also: tuple[str, ...] = ()
-    """What other results call it."""
+    """Its name in results of other tuners."""
     cpp: str = ""
-    """A type; a value that is a constant is written as it stands."""
+    """The C++ type; constants are written unchanged."""
     size: int | None = None
-    """In bytes; none for a functor."""
+    """Size in bytes; none for a functor."""
     header: str | None = None
     guard: str | None = None
-    """The preprocessor condition under which CUB writes about it: `_CCCL_HAS_INT128()`."""
+    """The preprocessor condition under which CUB supports it: `_CCCL_HAS_INT128()`."""
     floating: bool = False
-    """Whether it is a floating-point type, where something asks for that alone."""
+    """Whether it is a floating-point type, for conditions that test only that."""
     twin: str | None = None
-    """The unsigned type that gets an entry of its own, which inherits from this one's."""
+    """The unsigned type that gets its own entry, inheriting from this type's."""
 
 
 class DelayConstructor(Record):
     """One of CUB's ways to wait for a predecessor's tile."""
 
     id: int | None = None
-    """The value of `dcid`; none for one that no benchmark tries."""
+    """The value of `dcid`; none if no benchmark tries it."""
     type: str
     """`fixed_delay_constructor_t`, as families name it."""
     kind: str
-    """`fixed_delay`, as policy selectors do."""
+    """`fixed_delay`, as policy selectors name it."""
     args: tuple[str, ...]
     """`ns`, `l2w`, or a constant."""
 
@@ -52,15 +52,15 @@ class DelayConstructor(Record):
 
 
 class Scaling(Record):
-    """How CUB makes a thread's items of a count for elements of 4 bytes."""
+    """How CUB scales an item count for 4-byte elements to the actual element size."""
 
     name: str
     most: int
-    """How many times the count they are at most."""
+    """Upper limit of the result, as a multiple of the count."""
     bounded: bool
-    """Whether threads are fewer where their tile would not fit into shared memory."""
+    """Whether the thread count is reduced if the tile would not fit into shared memory."""
     function: str | None = None
-    """CUB's own, of policy selectors; threads and items come from one that is bounded."""
+    """CUB's function, used by policy selectors; threads and items come from a bounded one."""
 
     def items(self, count: int, size: int) -> int:
         """Returns the items per thread for elements of a size, at least one."""
@@ -68,7 +68,7 @@ class Scaling(Record):
 
 
 class Group(Versioned):
-    """A name for a list of values, for axes that many benchmarks have."""
+    """A named list of axis values that many benchmarks share."""
 
     name: str
     values: tuple[str, ...]
@@ -78,7 +78,7 @@ class Group(Versioned):
 
 
 class Limit(Record):
-    """What a value of an entry can be, whatever was measured; a count beyond it is refused."""
+    """Limits of an entry's value, regardless of measurements; a count outside is rejected."""
 
     members: tuple[str, ...]
     """Members of families and fields of aggregates, by the last part of their path."""
@@ -92,18 +92,18 @@ class Limit(Record):
 
 
 class Types(Record):
-    """`schemas/bindings/types.toml`: what axis values and delay constructors are called."""
+    """`schemas/bindings/types.toml`: the names of axis values and delay constructors."""
 
     tested: Versioned
-    """The versions of CUB whose benchmarks the bindings were compared with."""
+    """The versions of the CUB benchmarks that the bindings were compared with."""
     compiled: tuple[str, ...]
-    """The versions whose headers they were compiled with: `3.2`."""
+    """The versions of the headers that the bindings were compiled with: `3.2`."""
     helper_kernels: tuple[str, ...] = ()
-    """Kernels that algorithms bring along and never run."""
+    """Helper kernels that are compiled with algorithms but never launched."""
     open_classes: tuple[str, ...] = ()
-    """Enumerations whose `no` stands for every type that is no number of its size."""
+    """Enumerations in which `no` stands for every non-arithmetic type of the size."""
     spellings: dict[str, str] = Field(default_factory=dict)
-    """A type as headers have it → as the compiler prints it."""
+    """Spelling of a type in headers → spelling by the compiler."""
     types: tuple[AxisType, ...]
     groups: tuple[Group, ...] = ()
     delays: tuple[DelayConstructor, ...]
@@ -112,36 +112,36 @@ class Types(Record):
 
 
 class Unit(Record):
-    """What a count is counted in, when it is not used as it stands."""
+    """The unit of a count that is not used directly."""
 
     scaling: str
-    """The name of one: `nominal_4b`."""
+    """The name of a scaling: `nominal_4b`."""
     of: str
     """The role whose size scales it: `InputT`."""
 
 
 class MemberRule(Record):
-    """How a member of an entry comes from a variant's parameters; one of the forms."""
+    """How a member of an entry is computed from a variant's parameters, in one of several forms."""
 
     parameter: str | None = None
     """The label: `ipt`."""
     choices: tuple[str, ...] | None = None
-    """The parameter's values 0, 1, … in this order."""
+    """What the parameter's values 0, 1, … mean, in this order."""
     power_of_two: bool = False
     unit: Unit | None = None
-    """The unit in which the header has it."""
+    """The unit used in the header."""
     delay: tuple[str, str, str] | None = None
     """The labels of a delay constructor's id, its delay and its write latency."""
     constant: str | None = None
-    """A value that no parameter tunes."""
+    """A constant that no parameter tunes."""
     shown: str | None = None
-    """What the policy calls it, where that is another name."""
+    """Its name in the policy, if different."""
     times: str | int | None = None
-    """What a count is multiplied with: a number, or what another parameter says."""
+    """The factor of a count: a number, or the value of another parameter."""
     plus: int = 0
-    """What is added to a count."""
+    """The offset added to a count."""
     bias: bool = False
-    """The parameter is added to what CUB has; only a selector of a user's own can say so."""
+    """The parameter is added to CUB's value; only a user's own selector can express that."""
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -152,15 +152,8 @@ class MemberRule(Record):
     def _check_single_form(self) -> Self:
         if sum(form is not None for form in (self.parameter, self.delay, self.constant)) != 1:
             raise ValueError("needs exactly one of parameter, delay and constant")
-        of_a_parameter = (
-            self.choices,
-            self.power_of_two,
-            self.unit,
-            self.times,
-            self.plus,
-            self.bias,
-        )
-        if self.parameter is None and any(of_a_parameter):
+        extras = (self.choices, self.power_of_two, self.unit, self.times, self.plus, self.bias)
+        if self.parameter is None and any(extras):
             raise ValueError(
                 "choices, power_of_two, unit, times, plus and bias belong to a parameter"
             )
@@ -168,18 +161,17 @@ class MemberRule(Record):
 
 
 class ValuesBase(Record):
-    """A template that gives an entry its values: `sm90_tuning_vals<T, 128, 24, 648, 1245>`."""
+    """A template that supplies an entry's values: `sm90_tuning_vals<T, 128, 24, 648, 1245>`."""
 
     name: str
     args: tuple[str, ...]
-    """`{0}` is the entry's first argument, `{items}` a member's value, `{ns}` and `{l2w}` a
-    delay's."""
+    """`{0}`: the entry's first argument; `{items}`: a member's value; `{ns}`, `{l2w}`: delay."""
     needs: dict[str, str]
-    """Members with the only value that it can give them; a delay by its type."""
+    """Members for which it supports a single value; delays are named by type."""
 
 
 class FamilyBinding(Versioned):
-    """A family that a site's policies read, and how its entries are keyed and filled."""
+    """A family that a site's policies read, with the keys and values of its entries."""
 
     site: str
     name: str
@@ -187,24 +179,24 @@ class FamilyBinding(Versioned):
     args: tuple[str, ...]
     """The key: one C++ expression per template parameter, in terms of the workload's roles."""
     members: dict[str, MemberRule]
-    """In the order in which the header's entries have them."""
+    """In the order of the header's entries."""
     optional: dict[str, MemberRule] = Field(default_factory=dict)
-    """Values that only some returns say, and others leave to the policy."""
+    """Values that only some returns set; the others leave them to the policy."""
     layout: Literal["block", "line"] = "block"
     base: ValuesBase | None = None
-    """What its entries inherit their values from."""
+    """The template that its entries inherit values from."""
     mark: str = "items"
-    """A whole number that the policy scales by a power of two at most: it can carry a mark."""
+    """An integer that the policy scales by at most a power of two, so that it can carry a mark."""
 
 
 class Alias(Record):
-    """What a header calls a type that is no part of CUB's API."""
+    """A header's name for a type outside of CUB's API."""
 
     name: str
     of: str
-    """The type, or the template, as the binding has it: `::cub::detail::arg_min`."""
+    """The type or template as spelled in the binding: `::cub::detail::arg_min`."""
     parameters: tuple[str, ...] = ()
-    """Of a template: `typename T`."""
+    """The parameters of a template: `typename T`."""
 
     @property
     def arguments(self) -> str:
@@ -214,35 +206,35 @@ class Alias(Record):
 
 
 class SelectorBinding(Versioned):
-    """A policy selector of a user's own, as `policygen emit` writes it for a site."""
+    """A user's policy selector that `policygen emit` writes for a site."""
 
     site: str
     name: str
-    """What the selector is called; several of a name are one, for benchmarks that differ."""
+    """The name of the selector; selectors with the same name are merged."""
     policy: str
     """The public aggregate that it returns, in namespace `cub`."""
     header: str
-    """What a call of the algorithm includes."""
+    """The header that declares the algorithm."""
     benchmarks: tuple[str, ...] = ()
-    """Those that it serves; all of the site where it names none."""
+    """The benchmarks that it serves; if empty, all benchmarks of the site."""
     default: str | None = None
-    """CUB's own selector in terms of roles, where the site's hub is more than that."""
+    """CUB's own selector in terms of roles, if the site's hub contains more."""
     selects: str | None = None
-    """The aggregate that CUB's own selector returns, where it is another one."""
+    """The aggregate that CUB's own selector returns, if different."""
     members: dict[str, MemberRule] = Field(default_factory=dict)
-    """Field → what fills it, besides what the site's newest family says; a delay by its policy."""
+    """Field → its source, in addition to the newest family; a delay is named by its policy."""
     inherits: bool = True
-    """Whether the site's newest family says what parameters mean."""
+    """Whether the site's newest family defines the meaning of parameters."""
     sized: tuple[str, ...] = ()
-    """Roles of which CUB looks at the size alone."""
+    """Roles of which CUB uses only the size."""
     copies: dict[str, str] = Field(default_factory=dict)
-    """Field → the field whose values it takes."""
+    """Field → the field that it copies."""
     takes: str
     """The parameters of an example, in terms of roles: `const AccumT* in, AccumT* out, int n`."""
     call: str
     """The call of the algorithm in it, with the environment `env`."""
     calls: dict[str, str] = Field(default_factory=dict)
-    """Value of an axis → the call in its place: maxima are found by another function."""
+    """Value of an axis → the call to use instead, for example another function for maxima."""
     aliases: tuple[Alias, ...] = ()
 
 
@@ -250,12 +242,12 @@ class SelectorBinding(Versioned):
 
 
 class Opening(Record):
-    """What a header asks for, and holds nothing without; a question says that it is so."""
+    """A condition without which a header is empty; compiler queries define it."""
 
     macro: str
-    """Without its parentheses: `_CCCL_CUB_HAS_TILE_TRANSFORM`."""
+    """The macro without parentheses: `_CCCL_CUB_HAS_TILE_TRANSFORM`."""
     header: str
-    """The one that defines it."""
+    """The header that defines it."""
 
 
 class Site(Versioned):
@@ -265,16 +257,16 @@ class Site(Versioned):
     dialect: Dialect
     header: str
     namespace: str
-    """Without `cub::`."""
+    """The namespace without `cub::`."""
     includes: tuple[str, ...] = ()
     opened: Opening | None = None
-    """Where the header holds nothing unless a macro says so."""
+    """Set if the header is empty unless a macro is defined."""
     hub: str
     """The policy hub, or the policy selector, with the roles of the workload."""
     max_policy: str = "MaxPolicy"
-    """What the hub calls the policy of its newest architecture."""
+    """The hub's name for the policy of its newest architecture."""
     policy: str = ""
-    """The member of the active policy, or of the selected one, that holds the values."""
+    """The member of the active or selected policy that contains the values."""
     support: tuple[str, ...] = ()
     """C++ templates before the workloads."""
     setup: tuple[str, ...] = ()
@@ -284,21 +276,21 @@ class Site(Versioned):
     types: dict[str, str] = Field(default_factory=dict)
     """Value → C++ type in terms of `policy`."""
     used_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Where the policy names an `algorithm`: which values that one alone uses."""
+    """If the policy names an `algorithm`: the values that only this algorithm uses."""
     delay: tuple[str, str, str] | None = None
-    """Of a policy selector: the algorithm, the delay and the write latency of a delay policy."""
+    """For policy selectors: algorithm, delay and write latency of a delay policy."""
     arguments: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Of a policy selector: value → what functions that make a policy call it."""
+    """For policy selectors: value → its parameter name in functions that make a policy."""
     configs: tuple[str, ...] = ()
-    """Of rocPRIM's: the templates that a config may be, or the struct that a picker returns."""
+    """For rocPRIM: the config templates, or the struct that a picker returns."""
     targets: str = ""
-    """The list of the targets that pickers are for; none where a config is a template."""
+    """The list of targets of the pickers; none if configs are templates."""
     table: bool = False
-    """Of rocPRIM's: whether the hub is a table by hand, which knows architectures by numbers."""
+    """For rocPRIM: whether the hub is a hand-written table with numeric architectures."""
     untuned: str | None = None
-    """Of a policy selector: one of the same sizes that no tuning was made for."""
+    """For policy selectors: a type of the same size without tunings."""
     marked: str = "items"
-    """The value in which a mark of an entry shows."""
+    """The value that carries the mark of an entry."""
 
     @property
     def is_selector(self) -> bool:
@@ -317,28 +309,28 @@ class Site(Versioned):
 
 
 class Call(Versioned):
-    """What instantiates an algorithm: axes with their values, and the roles that they fill."""
+    """What instantiates an algorithm: axes with values, and the roles that they fill."""
 
     site: str
     axes: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
-    """Compile-time axis → the values, or the name of a group of them."""
+    """Compile-time axis → values, or the name of a group of values."""
     roles: dict[str, str] = Field(default_factory=dict)
     """Role → the C++ type that fills it, in terms of earlier ones and of `axis::T`."""
     constants: dict[str, str] = Field(default_factory=dict)
     """Role → the C++ constant that fills it."""
     includes: tuple[str, ...] = ()
-    """Headers that those need besides; one that lies beside the binding is found there."""
+    """Additional headers; a header next to the binding is found there."""
 
 
 class FirstReturnBinding(Record):
-    """Where a return goes that comes before what is computed, and what it asks for."""
+    """The place and conditions of a return inserted before a computed policy."""
 
     function: str = "operator()"
-    """Of the policy selector."""
+    """A member function of the policy selector."""
     part: str = ""
-    """Where that which it returns is in what is selected: `lookahead`."""
+    """The path of its result in the selected policy: `lookahead`."""
     asks: tuple[str, ...]
-    """Members of the policy selector that tell workloads apart."""
+    """Members of the policy selector that distinguish workloads."""
 
 
 class BenchmarkBinding(Call):
@@ -346,37 +338,37 @@ class BenchmarkBinding(Call):
 
     name: str
     like: str | None = None
-    """Of one's own: the benchmark of CUB's whose policy selectors serve it, too."""
+    """For your own benchmark: the CUB benchmark with the policy selectors to use."""
     parameters: dict[str, Range]
     """Label → `start:end:step`, in the order of variant labels."""
     units: dict[str, Unit] = Field(default_factory=dict)
-    """Label → the unit in which the benchmark counts; plain where it is silent."""
+    """Label → the benchmark's unit; plain if not given."""
     fixed: dict[str, int] = Field(default_factory=dict)
-    """Label → the only value that an entry or a return can stand for, as it has no place there."""
+    """Label → the only supported value of a parameter that entries and returns cannot express."""
     always: dict[str, int | str] = Field(default_factory=dict)
-    """Value → what it is in every variant: what the benchmark fixes, and its policy has to have."""
+    """Value → its fixed value in every variant, set by the benchmark and required of the policy."""
     returns: dict[str, MemberRule] = Field(default_factory=dict)
-    """Value → what fills it in a guarded return, where that is not as the newest family has it."""
+    """Value → its source in a guarded return, if it differs from the newest family."""
     first: FirstReturnBinding | None = None
-    """Where the values are computed: how a return comes before that."""
+    """For computed values: how a return is inserted before the computation."""
     renamed: dict[str, str] = Field(default_factory=dict)
-    """Axis → what earlier versions of the same axis are called in databases."""
+    """Axis → names of earlier versions of the same axis in databases."""
     needs: tuple[str, ...] = ()
-    """Benchmarks without whose results it is not decided: an algorithm has the kernels of both."""
+    """Benchmarks that a decision also needs, because an algorithm uses the kernels of both."""
     called: dict[str, str] = Field(default_factory=dict)
-    """Parameter → what another tuner than the library's benchmarks calls it."""
+    """Parameter → its name in other tuners."""
     ignored: tuple[str, ...] = ()
-    """Axes that no key depends on."""
+    """Axes that no key uses."""
     algorithm_call: str | None = None
     """The device API call that instantiates the algorithm."""
     call_header: str | None = None
     least_arch: str | None = None
-    """The first architecture that has what it runs; earlier ones get no values of it."""
+    """The first architecture that supports it; earlier ones get no values."""
     writable: bool = True
     edit: str | None = None
-    """What would have to be edited where no entry can take a variant's values."""
+    """What would need editing if no entry can express a variant's values."""
     unmeasured: str | None = None
-    """Why it has no run."""
+    """Why it cannot be measured."""
     note: str | None = None
 
     def values(self, label: str) -> range:
@@ -387,7 +379,9 @@ class BenchmarkBinding(Call):
     @model_validator(mode="after")
     def _check_edit(self) -> Self:
         if not self.writable and not self.edit:
-            raise ValueError("a benchmark that is not writable says what would have to be edited")
+            raise ValueError(
+                "a benchmark that is not writable must say what would have to be edited"
+            )
         return self
 
 
@@ -395,17 +389,17 @@ class BenchmarkBinding(Call):
 
 
 class DispatchBinding(Versioned):
-    """A class of CUB's that runs an algorithm with a policy hub that it is given."""
+    """A CUB class that runs an algorithm with a given policy hub."""
 
     benchmarks: tuple[str, ...]
     workload: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Values of compile-time axes that it holds for; all without it."""
+    """The values of compile-time axes that it applies to; all if empty."""
     name: str
     """`cub::DispatchScan`."""
     takes: tuple[str, ...]
     """Its template arguments before the hub, in terms of roles and of `axis::T`."""
     default: str | None = None
-    """CUB's own hub, where the class has another one, or none, by default."""
+    """CUB's own hub, if the class has a different default or none."""
     setup: tuple[str, ...] = ()
     """C++ statements before the call."""
     call: str
@@ -419,7 +413,7 @@ class DispatchBinding(Versioned):
 
 
 class HubBinding(Versioned):
-    """What a policy hub of one's own holds, in C++ in terms of roles; `{ipt}` is a macro."""
+    """The contents of a custom policy hub, as C++ in terms of roles; `{ipt}` is a macro."""
 
     site: str
     includes: tuple[str, ...] = ()
@@ -440,25 +434,25 @@ class BufferBinding(Record):
     """Memory of the GPU that a run reads or writes."""
 
     type: str
-    """Of its elements, in C++ in terms of roles and of `axis::T`."""
+    """The element type, as C++ in terms of roles and `axis::T`."""
     count: str
-    """How many, in C++ in terms of runtime axes and of sizes."""
+    """The number of elements, as C++ in terms of runtime axes and sizes."""
     fill: str | None = None
-    """A call that makes its contents as the benchmark has them; none for what is only written."""
+    """A call that generates the benchmark's contents; none for buffers that are only written."""
     exact: str | None = None
-    """One that makes contents with which results are equal bit for bit, where `fill`'s are not."""
+    """A call that generates contents for bitwise equal results, if those of `fill` are not."""
     result: Literal["equal", "close", "set"] | None = None
-    """How it is compared with what base makes of it: `set` in any order."""
+    """How the result is compared with base's: `set` means in any order."""
     tolerance: float = Field(default=0, ge=0, le=1)
-    """How far from base's a result may be, as a share of it."""
+    """Allowed relative difference from base's result."""
     same: str | None = None
-    """A functor of two elements that says whether they are equal, in place of their bytes."""
+    """A functor that compares two elements, instead of a byte comparison."""
     group: str | None = None
-    """How many elements that stand together are a set; all without it."""
+    """The number of adjacent elements that form a set; all if empty."""
     beside: str | None = None
-    """The buffer whose elements belong to those of a set, one to each."""
+    """The buffer with one element for each element of a set."""
     modified: bool = False
-    """Whether a run changes what it reads: its contents are made anew before each."""
+    """Whether a run modifies its inputs, so that they are restored before each run."""
 
     @model_validator(mode="after")
     def _check_result_kind(self) -> Self:
@@ -470,7 +464,7 @@ class BufferBinding(Record):
 
 
 Form = Literal["environment", "storage", "stream"]
-"""What a call takes besides its arguments."""
+"""The additional arguments of a call: storage, stream, or environment."""
 
 
 class RunBinding(Versioned):
@@ -479,19 +473,19 @@ class RunBinding(Versioned):
     benchmarks: tuple[str, ...]
     subbench: str = "base"
     subbenches: tuple[str, ...] = ()
-    """Several that run so, in its place."""
+    """Several benchmarks that run in the same way, instead of `name`."""
     variations: dict[str, str] = Field(default_factory=dict)
-    """Sub-benchmark → what it has in front of `support`; they are all then."""
+    """Sub-benchmark → its prefix before `support`; then these are all sub-benchmarks."""
     workload: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Values of compile-time axes that it holds for; all without it."""
+    """The values of compile-time axes that it applies to; all if empty."""
     words: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Runtime axis → its words, which units take as 0, 1, …"""
+    """Runtime axis → its words, passed to units as 0, 1, …"""
     sizes: dict[str, str] = Field(default_factory=dict)
-    """Whole number → C++ in terms of runtime axes and of earlier ones."""
+    """Integer → C++ in terms of runtime axes and earlier integers."""
     axes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Runtime axis → its values, where they are not declared for the benchmark by `axes.toml`."""
+    """Runtime axis → its values, if `axes.toml` does not declare them for the benchmark."""
     weights: dict[str, tuple[float, ...]] = Field(default_factory=dict)
-    """Of those values, where they are not as CCCL weighs them."""
+    """The weights of those values, if they differ from CCCL's."""
     skip: str | None = None
     """When the benchmark skips a runtime workload."""
     buffers: dict[str, BufferBinding]
@@ -503,15 +497,15 @@ class RunBinding(Versioned):
     function: str
     """`cub::DeviceScan::ExclusiveSum`."""
     arguments: str
-    """Between the temporary storage, or before the environment: `in, out, num_items`."""
+    """The arguments after the temporary storage or before the environment: `in, out, num_items`."""
     form: Form = "environment"
-    """An environment behind the arguments, a stream, or a stream and the storage before them."""
+    """An environment after the arguments, a stream, or a stream and preceding storage."""
     storage_below: str | None = None
-    """Versions before this one take storage and a stream, and the same arguments otherwise."""
+    """Earlier versions take storage and a stream, and otherwise the same arguments."""
     stream_below: str | None = None
-    """Versions before this one take a stream alone, and the same arguments otherwise."""
+    """Earlier versions take only a stream, and otherwise the same arguments."""
     environment: str = "env"
-    """The environment that is given, in terms of `env`; else the stream, in terms of `stream`."""
+    """The environment argument in terms of `env`, or the stream argument in terms of `stream`."""
 
     def form_in(self, version: str) -> Form:
         """Returns what a version's call takes besides its arguments."""
@@ -544,26 +538,26 @@ class Binding(Record):
     benchmarks: tuple[BenchmarkBinding, ...] = Field(alias="benchmark", default=())
     selectors: tuple[SelectorBinding, ...] = Field(alias="selector", default=())
     hubs: tuple[HubBinding, ...] = Field(alias="hub", default=())
-    """How benchmarks give policies to CUB 2.8 to 3.4."""
+    """How benchmarks pass policies to CUB 2.8 to 3.4."""
     calls: tuple[Call, ...] = Field(alias="call", default=())
     """Workloads beyond those of benchmarks, for `audit reach`."""
     runs: tuple[RunBinding, ...] = Field(alias="run", default=())
     """What `policygen measure` runs."""
     own: tuple[OwnCallBinding, ...] = Field(alias="workload", default=())
-    """What workloads of one's own can be of."""
+    """The algorithms that your own workloads can use."""
     types: tuple[AxisType, ...] = ()
-    """Values of axes besides those of `types.toml`."""
+    """Axis values in addition to those of `types.toml`."""
 
 
 # `schemas/bindings/LIBRARY/types.toml`: axis types of a library other than CUB
 
 
 class LibraryTypes(Record):
-    """`schemas/bindings/LIBRARY/types.toml`: what the axes of another library than CUB have."""
+    """`schemas/bindings/LIBRARY/types.toml`: axis values of a library other than CUB."""
 
     types: tuple[AxisType, ...]
     groups: tuple[Group, ...] = ()
     tested: Versioned = Versioned()
-    """The versions whose benchmarks the bindings were compared with; all where it says none."""
+    """The versions of the benchmarks that the bindings were compared with; all if empty."""
     compiled: tuple[str, ...]
-    """The versions whose headers the bindings were compiled with."""
+    """The versions of the headers that the bindings were compiled with."""

@@ -1,11 +1,24 @@
 """Comparison of two runs, or two GPUs, on the same variants; and imports."""
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from policygen.model.arch import Arch
 from policygen.model.records import Document, Record
-from policygen.model.results import Choice, DataWarning, Rules, RunKey, Verdict
+from policygen.model.results import (
+    AtPoint,
+    Choice,
+    DataWarning,
+    DbPlot,
+    Rules,
+    RunKey,
+    Verdict,
+)
 from policygen.model.workload import Variant
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Says = Literal["holds", "not confirmed", "contradicts", "not measured"]
 """What one side's data says about the other side's choice.
@@ -20,21 +33,21 @@ Agreement = Literal[
 
 
 class Winner(Record):
-    """What a side chooses, or its best variant where it keeps base, and how that does elsewhere."""
+    """A side's choice, or its best variant if it keeps base, and how it ranks on the other side."""
 
     variant: str
     chosen: bool
     score: float
     rank: int | None
-    """Among the variants that both have; none where the other side has not measured it."""
+    """Rank among the variants that both have; null if the other side did not measure it."""
     other_score: float | None = None
     other_rank: int | None = None
     costs: float | None = None
-    """What it lacks to the other side's best, as a share of that: 0.01 is 1 %."""
+    """How far it is behind the other side's best, as a fraction: 0.01 is 1 %."""
     verdict: Verdict | None = None
-    """The other side's, of this variant alone: none was looked for, so luck has no part."""
+    """The other side's verdict on this variant, which it did not select: no selection bias."""
     says: Says | None = None
-    """Of a choice; none where base is kept."""
+    """What the other side says of a choice; null if base is kept."""
     reason: str = ""
 
 
@@ -42,41 +55,39 @@ class ComparedSide(RunKey):
     """One side of a workload."""
 
     databases: tuple[str, ...]
-    """Several are runs of it: scores are means over them."""
+    """Several files are repeated runs; scores are their means."""
     variants: int
-    """That were measured whole; base is none."""
+    """Variants that were measured on all runtime workloads, without base."""
     only: int
-    """Of those, what the other side has not."""
+    """Of those, the variants that the other side lacks."""
     runtime_only: int
-    """Runtime workloads that the other side has not: they do not count."""
+    """Runtime workloads that the other side lacks; they are ignored."""
     approximate: bool
     choice: Choice | None
-    """None where a part of the runtime workloads is asked for."""
+    """None if only part of the runtime workloads is selected."""
     winner: Winner | None
 
 
 class ScoreDifference(Record):
-    """The logarithm of B's score over A's, of all variants that both have."""
+    """The distribution of log(B's score / A's score) over the variants that both have."""
 
     shift: float
-    """Its mean: base's own noise, or what another GPU or version makes of all variants."""
+    """Its mean: base's own noise, or an effect of the GPU or version common to all variants."""
     spread: float | None
-    """Its standard deviation; none with fewer than three variants."""
+    """Its standard deviation; null for fewer than three variants."""
     expected: float
-    """What the spread would be by noise alone, as the choices take it."""
+    """The spread expected from noise alone, as assumed by choices."""
     noise: float | None
-    """A score's standard deviation in one run, by this; none where other things differ, too."""
+    """The resulting standard deviation of a score in one run; null if anything else differs."""
     largest: float
-    """The largest one but for the shift."""
+    """The largest difference after subtracting the shift."""
     variant: str
-    """Whose that is."""
+    """The variant with that difference."""
 
 
-class PointDifference(Record):
-    """One runtime workload: the logarithm of B's ratio over A's, of all variants."""
+class PointDifference(AtPoint):
+    """One runtime workload: log(B's ratio / A's ratio) over all variants."""
 
-    subbench: str
-    point: dict[str, str]
     weight: float
     base_a: float
     """Seconds."""
@@ -87,18 +98,18 @@ class PointDifference(Record):
 
 
 class RankOrder(Record):
-    """Whether both have the variants in the same order."""
+    """How well the order of the variants agrees."""
 
     spearman: float | None
-    """None with fewer than three variants, or where all are alike."""
+    """Null for fewer than three variants, or if all scores are equal."""
     best: int
-    """As many as count as the best ones."""
+    """The number of variants that count as best."""
     in_both: int
-    """Of A's best ones, how many are among B's."""
+    """How many of A's best variants are among B's best."""
     by_chance: float
-    """How many that would be without any relation."""
+    """The number expected by chance."""
     best_of_a: float | None
-    """Spearman's coefficient of A's best ones alone."""
+    """Spearman's coefficient of only A's best variants."""
     best_of_b: float | None
 
 
@@ -118,27 +129,27 @@ class ComparedWorkload(Record):
     a: ComparedSide
     b: ComparedSide
     differs: tuple[Literal["gpu", "ctk", "cccl"], ...]
-    """In what they were measured on; without any it is the same search, twice."""
+    """Which of GPU, toolkit and CCCL differ; if none, the search was repeated."""
     copy_of_rows: bool
-    """Whether all that both have is the same to the bit: a copy is no second run."""
+    """Whether all common rows are bitwise equal: a copy is not a second run."""
     agreement: Agreement | None
     order: RankOrder
     difference: ScoreDifference
     points: tuple[PointDifference, ...]
-    """Runtime workloads that both have; weights are A's."""
+    """Runtime workloads that both have, with A's weights."""
     scores: tuple[PairedScore, ...]
-    """Variants that both have, A's best first; base is none of them."""
+    """Variants that both have, A's best first, without base."""
 
 
 class SideFiles(Record):
-    """One side: its files, and what they were measured on."""
+    """One side: its files, and where they were measured."""
 
     databases: tuple[str, ...]
     keys: tuple[RunKey, ...]
 
 
 class LoneWorkload(Record):
-    """A workload of one side that nothing was compared with."""
+    """A workload that only one side has."""
 
     algorithm: str
     workload: dict[str, str]
@@ -161,15 +172,15 @@ class DbCompare(Document):
 
 
 class ImportedParameter(Record):
-    """A parameter of labels, with all values that were tuned."""
+    """A parameter of variant labels, with all its tuned values."""
 
     name: str
     algorithm: str = ""
-    """Whose it is."""
+    """The algorithm that has the parameter."""
     numbered: bool
-    """Whether a label has numbers that stand for its values, and not the values themselves."""
+    """Whether labels contain numbers that stand for the values."""
     values: dict[int, str]
-    """What each number stands for, as JSON writes it."""
+    """What each number stands for, as JSON."""
 
 
 class ImportedFile(Record):
@@ -178,7 +189,7 @@ class ImportedFile(Record):
     path: str
     sha256: str
     program: str
-    """Which tuner wrote it."""
+    """The tuner that wrote it."""
     kernel: str | None
     device: str | None
     size: str
@@ -187,45 +198,45 @@ class ImportedFile(Record):
 
 
 class ImportedFailure(Record):
-    """Configurations without a time, for one reason."""
+    """Configurations without a time, grouped by reason."""
 
     kind: str
     reason: str
     count: int
     variants: tuple[Variant, ...]
-    """Some of them."""
+    """Examples."""
     places: tuple[str, ...] = ()
-    """Where some of them stand: `reduce.json: benchmarks[12]`."""
+    """Places of some examples: `reduce.json: benchmarks[12]`."""
 
 
 class ImportedWorkload(Record):
-    """An algorithm with values of its axes, as the database has it."""
+    """An algorithm with its axis values, as in the database."""
 
     algorithm: str
     workload: dict[str, str]
     base: Variant
-    """Its label; `base` where what a library has by default ran, and nobody says what that is."""
+    """Its label; `base` if the library's default ran and its values are unknown."""
     base_from: Literal["option", "default", "tree"]
-    """`--base`, a run of what the library has by default, or the entry that a tree has."""
+    """From `--base`, from a run of the library's default, or from a tree's entry."""
     base_values: dict[str, str]
     sizes: tuple[str, ...]
     variants: int
     rows: int
     without_samples: int
     deviation: float | None = None
-    """The largest share of a time that samples were apart which files have not kept."""
+    """The largest relative spread of samples that the files do not contain."""
 
 
 class ImportedLeftOut(Record):
-    """Workloads that are in files and not in the database, for one reason."""
+    """Workloads of the files that the database lacks, grouped by reason."""
 
     algorithm: str
     reason: str
     count: int
     workload: dict[str, str]
-    """One of them."""
+    """An example."""
     size: str
-    """Of it; empty for all of them."""
+    """Its size; empty for all sizes."""
 
 
 class DbImport(Document):
@@ -240,27 +251,50 @@ class DbImport(Document):
     ctk: str
     cccl: str
     base: Variant
-    """The label of what stands as `base` in the database."""
+    """The label of the configuration stored as `base`."""
     base_values: dict[str, str]
-    """The same by parameter, as JSON writes values."""
+    """Its values by parameter, as JSON."""
     sizes: tuple[str, ...]
     variants: int
-    """Those with a time on any size; base is none."""
+    """Variants with a time on any size, without base."""
     rows: int
     without_samples: int
-    """Rows of which nothing but one time is known."""
+    """Rows with a single time instead of samples."""
     joined: int
-    """Measurements beyond the first of a row."""
+    """Repeated measurements that were combined with the first."""
     warmup: int
-    """As many first launches of each configuration do not count."""
+    """The number of first launches of each configuration ignored as warm-up."""
     copies: int
-    """Measurements that are copies of others, and left out."""
+    """Ignored measurements that are copies of others."""
     parameters: tuple[ImportedParameter, ...]
     files: tuple[ImportedFile, ...]
     failures: tuple[ImportedFailure, ...]
     other_failures: int
-    """How many more reasons there are."""
+    """The number of further reasons."""
     library: str = ""
-    """`rocprim`, where files are of its benchmarks; `algorithm` and `base` are of the first one."""
+    """`rocprim` for results of its benchmarks; `algorithm` and `base` are the first workload's."""
     workloads: tuple[ImportedWorkload, ...] = ()
     left_out: tuple[ImportedLeftOut, ...] = ()
+
+
+# What a plot of one workload is drawn from.
+
+
+@dataclass(frozen=True, slots=True)
+class RatioPanel:
+    """One runtime workload: its grid cell, and the samples of base and some variants."""
+
+    row: str
+    column: str
+    base: "np.ndarray[Any, np.dtype[np.floating[Any]]]"
+    variants: "Mapping[str, np.ndarray[Any, np.dtype[np.floating[Any]]]]"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPlot:
+    """Ratios of variants to base, or scores over two parameters, as the document says."""
+
+    title: str
+    document: DbPlot
+    panels: Sequence[RatioPanel] = ()
+    cells: Mapping[tuple[int, int], float] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from policygen.untrusted import comment
 
 
 class Edit(Record):
-    """One splice. `old` is what the place must hold, so that a changed file is noticed."""
+    """One splice. `old` is the expected text at the place, so that a changed file is detected."""
 
     span: Span
     old: str

@@ -3,13 +3,14 @@
 from typing import Literal
 
 from policygen.model.arch import Arch
+from policygen.model.overlays import OverlayMade
 from policygen.model.plans import Action
 from policygen.model.records import Document, Record
-from policygen.model.results import RunKey
+from policygen.model.results import Interval, RunKey
 from policygen.model.searches import Searched
 from policygen.model.selection import Effect
 from policygen.model.trees import Cub
-from policygen.model.workload import Variant, in_words
+from policygen.model.workload import OfBenchmark, Variant
 
 EmitDecision = Literal["write", "keep", "fallback", "reject"]
 """The decision for a workload.
@@ -19,11 +20,9 @@ EmitDecision = Literal["write", "keep", "fallback", "reject"]
 """
 
 
-class EmitAction(RunKey):
+class EmitAction(OfBenchmark, RunKey):
     """One workload of a database."""
 
-    benchmark: str
-    workload: dict[str, str]
     decision: EmitDecision
     reason: str
     variant: Variant | None = None
@@ -35,17 +34,12 @@ class EmitAction(RunKey):
     after: dict[str, str] | None = None
     databases: tuple[str, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """The workload in words."""
-        return in_words(self.benchmark, self.workload)
-
 
 class EmitReturn(Record):
-    """One policy that a selector returns, and for which arguments."""
+    """One policy that a selector returns, with the matching template arguments."""
 
     when: tuple[dict[str, str], ...]
-    """Template parameter → the type, value or size in bytes; one of these."""
+    """Template parameter → its type, value or size in bytes."""
     labels: tuple[str, ...]
     """`ipt_16.tpb_512.ipv_2 1.061295  1.000000  1.065478  1.167139`."""
     values: dict[str, str]
@@ -59,20 +53,20 @@ class EmitSelector(Record):
     name: str
     policy: str
     default: str
-    """CUB's own selector, which answers for all else."""
+    """CUB's own selector, which handles everything else."""
     parameters: tuple[str, ...]
     """`typename AccumT`, `int NumChannels`."""
     returns: tuple[EmitReturn, ...]
 
 
 class EmitProof(Record):
-    """What the compiler said of the header."""
+    """The compiler's answers about the header."""
 
     archs: tuple[Arch, ...]
     compared: int
     """Workloads times architectures."""
     changed: int
-    """Those that get another policy than CUB's own."""
+    """Those that get a policy other than CUB's own."""
 
 
 class Emitted(Document):
@@ -87,30 +81,30 @@ class Emitted(Document):
     selectors: tuple[EmitSelector, ...]
     actions: tuple[EmitAction, ...]
     shared: tuple[str, ...] = ()
-    """Workloads that were not measured, and have the same template arguments as ones that were."""
+    """Workloads that were not measured but have the same template arguments as measured ones."""
     proof: EmitProof | None = None
     remarks: tuple[str, ...] = ()
     text: str = ""
-    """The header."""
+    """The text of the header."""
 
 
 # The policy header of a user's kernel
 
 
 class KernelHeader(Record):
-    """A policy header, what was decided for it, and what the compiler says of that."""
+    """A policy header, its decisions, and the compiler's proof."""
 
     path: str
     arch: Arch
     is_new: bool
-    """Whether there was none."""
+    """Whether the header is new."""
     actions: tuple[Action, ...]
-    """By class of sizes."""
+    """The decisions by size class."""
     effect: Effect | None
-    """None where nothing changes."""
+    """Null if nothing changes."""
     diff: str
     text: str
-    """The whole header."""
+    """The text of the complete header."""
 
     @property
     def changed(self) -> bool:
@@ -127,16 +121,38 @@ class KernelHeader(Record):
 # The result of tuning a program: the search, and the header made from it
 
 
+class TuneOutcome(OfBenchmark):
+    """What the rules decide for a workload."""
+
+    variant: Variant | None
+    """The variant in the header; null where base stays."""
+    best: Variant | None = None
+    """The finalist with the highest score."""
+    score: float | None = None
+    """Its score."""
+    interval: Interval | None = None
+    least: float | None = None
+    """Its ratio on its worst runtime workload."""
+    least_score: float
+    """What a tuning must gain."""
+    reason: str
+    """Why it was chosen, or why base stays."""
+
+
 class TunedProgram(Document):
-    """What `policygen tune --json` prints at last."""
+    """What `policygen tune --json` prints at the end."""
 
     format: Literal["policygen/tune/1"] = "policygen/tune/1"
     searched: Searched
     emitted: Emitted | None
-    """Nothing where no variant is better than what CUB selects."""
+    """Null if no variant beats CUB's own choice."""
     kernel: KernelHeader | None = None
-    """Of a kernel of one's own, its policy header."""
+    """The policy header of your own kernel."""
+    outcomes: tuple[TuneOutcome, ...] = ()
+    """What was decided for each workload; empty for your own kernel."""
+    overlay: OverlayMade | None = None
+    """With `--overlay`, the folder of changed tuning headers."""
     header: str | None
-    """Where it was written."""
+    """The path of the written header."""
     example: str | None = None
-    """A program that calls the algorithm with and without it, of a workload of one's own."""
+    """For your own workload: a program that calls the algorithm with and without the header."""

@@ -43,7 +43,7 @@ _BOOLEAN: dict[type[ast.boolop], str] = {ast.And: " && ", ast.Or: " || "}
 def _require_non_negative(*numbers: int) -> None:
     """Rejects negative numbers, which C and Python divide and shift differently."""
     if min(numbers) < 0:
-        raise ValueError(f"{min(numbers)} is negative, and can be neither divided nor shifted")
+        raise ValueError(f"{min(numbers)} is negative and cannot be divided or shifted")
 
 
 def _ceil_div(left: int, right: int) -> int:
@@ -74,7 +74,7 @@ class Expression:
         """The syntax tree; raises for anything but arithmetic."""
         source = _in_python(self.text)
         if invalid := _INVALID.search(self.text):
-            raise self._refused(f"{invalid[0]} means nothing in it")
+            raise self._refused(f"{invalid[0]} is not allowed in it")
         try:
             tree = ast.parse(source, mode="eval").body
         except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
@@ -85,8 +85,8 @@ class Expression:
 
     def _refused(self, reason: str) -> InputError:
         return InputError(
-            f"{self.text!r} is no expression: {reason}",
-            "It has whole numbers, names, + - * / % << >>, comparisons, && || !, and"
+            f"{self.text!r} is not an expression: {reason}",
+            "Allowed are integers, names, + - * / % << >>, comparisons, && || !, and"
             f" {', '.join(_FUNCTIONS)} of two numbers.",
         )
 
@@ -126,7 +126,7 @@ def _in_c(source: str) -> str:
 
 
 def _problem(node: ast.expr, depth: int, source: str) -> str | None:
-    """Says what in a node is no arithmetic of whole numbers, in the words of the source."""
+    """Describes what in a node is not integer arithmetic, quoting the source."""
     if depth == 0:
         return "it is nested too deeply"
     operands: list[ast.expr] = []
@@ -147,7 +147,7 @@ def _problem(node: ast.expr, depth: int, source: str) -> str | None:
             return None if value < LIMIT else f"{value} is too large"
         case _:
             part = _in_c(ast.get_source_segment(source, node) or "it")
-            return f"{part} is more than arithmetic of whole numbers"
+            return f"{part} is not integer arithmetic"
     return next(filter(None, (_problem(part, depth - 1, source) for part in operands)), None)
 
 
@@ -183,7 +183,7 @@ def _binary(op: ast.operator, left: int, right: int) -> int:
     if isinstance(op, _NON_NEGATIVE_OPERATORS):
         _require_non_negative(left, right)
     if isinstance(op, ast.LShift | ast.RShift) and right >= _MAX_SHIFT:
-        raise ValueError(f"{right} is no number of places to shift by")
+        raise ValueError(f"{right} is not a valid shift count")
     return _BINARY[type(op)][1](left, right)
 
 

@@ -1,9 +1,11 @@
 """The machine's tools, and the state of trees and applies."""
 
+import re
 from typing import Literal
 
 from pydantic import AwareDatetime
 
+from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
 from policygen.model.records import Document, Record
 from policygen.model.trees import Cub
 
@@ -12,21 +14,56 @@ CheckState = Literal["fine", "optional", "missing", "broken"]
 
 
 class Check(Record):
-    """One thing that is here, or is not."""
+    """One requirement, present or not."""
 
     name: str
     state: CheckState
     found: str
-    """What was found, in words."""
+    """What was found, as text."""
     needed_by: tuple[str, ...] = ()
-    """Commands, and options of commands."""
+    """Commands, with options, that need it."""
     remedy: str | None = None
-    """The command that mends it, or brings it."""
+    """The command that fixes or installs it."""
 
     @property
     def is_problem(self) -> bool:
-        """Whether some command fails because of it."""
+        """Whether a command fails because of it."""
         return self.state in ("missing", "broken")
+
+
+def passed_check(name: str, detail: str, needed_by: tuple[str, ...] = ()) -> Check:
+    """Builds a check that passed."""
+    return Check(name=name, state="fine", found=detail, needed_by=needed_by)
+
+
+def failed_check(
+    name: str, needed_by: tuple[str, ...], error: PolicygenError, remedy: str | None = None
+) -> Check:
+    """Builds a failed check: missing, with its install command, or broken, with the error."""
+    state, message = "broken", str(error)
+    if isinstance(error, MissingToolError):
+        state, message = "missing", f"{error.tool} is missing"
+        # If a variable points to the wrong place, installing something does not help.
+        remedy = error.remedy if "CUDA_HOME)" in error.tool else remedy
+    elif isinstance(error, ProcessError):
+        message, remedy = first_error_line(error.stderr), error.remedy or remedy
+    elif isinstance(error, InputError):
+        message, remedy = error.message, error.remedy or remedy
+    return Check.model_validate(
+        {
+            "name": name,
+            "state": state,
+            "found": message.partition("\n")[0],
+            "needed_by": needed_by,
+            "remedy": remedy,
+        }
+    )
+
+
+def first_error_line(text: str) -> str:
+    """Returns the line of a program's output that states the error."""
+    rows = [row.strip() for row in text.splitlines() if row.strip()]
+    return next((row for row in rows if re.search("error|fatal|not found", row)), "".join(rows[:1]))
 
 
 class Doctor(Document):
@@ -34,13 +71,13 @@ class Doctor(Document):
 
     format: Literal["policygen/doctor/1"] = "policygen/doctor/1"
     version: str
-    """That of policygen."""
+    """The version of policygen."""
     installed: Literal["clone", "package"]
     checks: tuple[Check, ...]
 
     @property
     def problems(self) -> tuple[Check, ...]:
-        """The checks because of which some command fails."""
+        """Checks whose failure makes some command fail."""
         return tuple(check for check in self.checks if check.is_problem)
 
 
@@ -48,31 +85,31 @@ class Doctor(Document):
 
 
 class AppliedState(Record):
-    """An apply that is in the tree; files are seen from its root."""
+    """An apply that is in the tree; paths of files are relative to its root."""
 
     apply: int
     title: str
     applied_at: AwareDatetime
     files: tuple[str, ...]
     edited: tuple[str, ...]
-    """Those that do not hold any more what policygen wrote."""
+    """Files edited since policygen wrote them."""
 
 
 class ProofState(Record):
-    """The last run of a command that proves something."""
+    """The last run of a proving command."""
 
     command: Literal["apply", "verify-effect", "verify-sass"]
     proved_at: AwareDatetime
     passed: bool
     whole: bool
-    """Whether all was compared that the command compares when it is not told otherwise."""
+    """Whether it covered everything that the command compares by default."""
     current: bool
-    """Whether the headers of CUB are still what they were then."""
+    """Whether CUB's headers are unchanged since then."""
     words: str
 
 
 class NextStep(Record):
-    """What to type next, and what for."""
+    """A suggested next command and its purpose."""
 
     purpose: str
     command: str
@@ -84,19 +121,19 @@ class Status(Document):
     format: Literal["policygen/status/1"] = "policygen/status/1"
     cub: Cub
     named: bool
-    """Whether commands that write would write to this tree."""
+    """Whether writing commands would write to this tree."""
     store: str | None
-    """Where applies are recorded; none where there is no such file."""
+    """The file that records applies; null if it does not exist."""
     applies: tuple[AppliedState, ...]
-    """Those that are in the tree, newest first."""
+    """The applies that are in the tree, newest first."""
     undone: int
-    """How many were taken back."""
+    """The number of undone applies."""
     interrupted: str | None
-    """That an apply or an undo was not ended, in words."""
+    """A message if an apply or undo was interrupted."""
     uncommitted: tuple[str, ...] | None
-    """Tuning headers that differ from the last commit; none where no repository is around them."""
+    """Tuning headers that differ from the last commit; null if the tree is not in a repository."""
     proofs: tuple[ProofState, ...]
-    """The last one of each command."""
+    """The last proof of each command."""
     next: tuple[NextStep, ...]
 
 
@@ -104,7 +141,7 @@ class Status(Document):
 
 
 class UndoneApply(Record):
-    """One apply; `files` are seen from `root`."""
+    """One apply; `files` are relative to `root`."""
 
     apply: int
     title: str
@@ -118,5 +155,5 @@ class Undo(Document):
 
     format: Literal["policygen/undo/1"] = "policygen/undo/1"
     written: bool
-    """The tree has the old contents again; with `--check` nothing is written."""
+    """Whether the tree was restored; with `--check` nothing is written."""
     applies: tuple[UndoneApply, ...]

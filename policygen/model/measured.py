@@ -6,9 +6,9 @@ from pydantic import Field
 
 from policygen.model.arch import Arch
 from policygen.model.records import Document, Record
-from policygen.model.results import Interval
+from policygen.model.results import AtPoint, Interval
 from policygen.model.trees import Cub
-from policygen.model.workload import OnArch, Variant
+from policygen.model.workload import OfBenchmark, OnArch, Variant
 
 MeasuredVerdict = Literal["faster", "slower", "equal"]
 """`equal`: the interval contains 1."""
@@ -16,16 +16,14 @@ FailureKind = Literal[
     "invalid", "base", "compile", "wrong", "crash", "hang", "memory", "error", "untimed"
 ]
 """Why there is no score: the search space forbids it, it has base's own policy, nvcc rejects it,
-its results differ from base's, it ends or blocks the process, it needs too much memory, or CUDA
-rejects it."""
+its results differ from base's, it crashes or hangs, it needs too much memory, or CUDA rejects it.
+"""
 Method = Literal["events", "nvbench"]
 
 
-class RuntimeRatio(Record):
-    """One runtime workload: base's time over the variant's; over 1 is faster."""
+class RuntimeRatio(AtPoint):
+    """One runtime workload: base's time divided by the variant's; above 1 is faster."""
 
-    subbench: str
-    point: dict[str, str]
     weight: float
     seconds: float
     base_seconds: float
@@ -51,47 +49,43 @@ class MeasuredVariant(Record):
     failed: VariantFailure | None = None
 
 
-class PointNoise(Record):
-    """How far runs of base are from each other on a runtime workload."""
+class PointNoise(AtPoint):
+    """Variation of base on a runtime workload."""
 
-    subbench: str
-    point: dict[str, str]
     seconds: float
-    """What base takes."""
+    """Base's time in seconds."""
     between: float | None
-    """The standard deviation of its time from process to process, as a share of it."""
+    """The relative standard deviation of its time between processes."""
     beside: float
-    """That of the ratio of base to itself within a process."""
+    """The standard deviation of base's ratio to itself within a process."""
 
 
 class SkippedPoint(Record):
-    """A runtime workload that is not measured."""
+    """A runtime workload that was not measured."""
 
     point: dict[str, str]
     reason: str
-    """The benchmark skips it, or the GPU has not enough memory."""
+    """Whether the benchmark skips it, or the GPU has too little memory."""
 
 
-class MeasuredWorkload(Record):
-    """One workload, its variants in the order in which they were named."""
+class MeasuredWorkload(OfBenchmark):
+    """One workload, with its variants in the order given."""
 
-    benchmark: str
-    workload: dict[str, str]
     variants: tuple[MeasuredVariant, ...]
     noise: tuple[PointNoise, ...] = ()
     score_noise: float | None = None
-    """The standard deviation of base's score against itself from process to process."""
+    """The standard deviation of base's score against itself between processes."""
     skipped: tuple[SkippedPoint, ...] = ()
     repeated: int = 0
-    """Samples that were taken again, as the GPU was throttled."""
+    """Samples that were repeated because the GPU was throttled."""
     throttled: int = 0
-    """Samples that were throttled still."""
+    """Samples that were still throttled."""
     restarts: int = 0
-    """Processes that were started anew, as one had crashed or hung."""
+    """Processes that were restarted after a crash or hang."""
     known: int = 0
-    """Rows that were in the database already."""
+    """Rows that were already in the database."""
     problem: str | None = None
-    """Why nothing of it was measured."""
+    """Why it was not measured."""
 
 
 class MeasuredVariants(Document):
@@ -103,21 +97,21 @@ class MeasuredVariants(Document):
     toolchain: str
     driver: str
     gpu: str
-    """As databases name it."""
+    """The GPU's name in databases."""
     ctk: str
     cccl: str
     method: Method
     processes: int
-    """Fresh processes, over which intervals are made."""
+    """The number of fresh processes, from which intervals are computed."""
     rounds: int
-    """In each process."""
+    """Rounds per process."""
     seed: int
     database: str | None
     workloads: tuple[MeasuredWorkload, ...]
     seconds: float
-    """Of all."""
+    """Total time in seconds."""
     compiling: float
-    """Seconds of those until all was compiled."""
+    """Of those, the seconds until everything was compiled."""
 
     @property
     def is_fine(self) -> bool:
@@ -131,7 +125,7 @@ class MeasuredVariants(Document):
 # `policygen measure --compile-only`: variants, and which of them compile
 
 How = Literal["policies", "headers"]
-"""What a variant is: a policy passed to the algorithm, or a change of CUB's own header."""
+"""Kind of variant: a policy passed to the algorithm, or an edit of CUB's own header."""
 
 
 class FailedVariant(Record):
@@ -139,7 +133,7 @@ class FailedVariant(Record):
 
     variant: Variant
     reason: str
-    """What policygen says of it, or the compiler."""
+    """The message of policygen or of the compiler."""
 
 
 class CompiledSpace(OnArch):
@@ -147,19 +141,19 @@ class CompiledSpace(OnArch):
 
     how: How
     variants: int
-    """Those of the search space, or those that were named."""
+    """The number of variants in the search space, or of those named."""
     valid: int
-    """Those that CUB's limits and the shared memory of the architecture allow."""
+    """Variants allowed by CUB's limits and by the architecture's shared memory."""
     distinct: int
-    """Those of them whose policies differ."""
+    """Valid variants with different policies."""
     asked: int
-    """The distinct ones that were compiled, or were to be."""
+    """Distinct variants that were to be compiled."""
     compiled: int
     base: tuple[Variant, ...] = ()
-    """Those that are what CUB selects by itself; they need no compile."""
+    """Variants equal to CUB's own choice, which need no compile."""
     failed: tuple[FailedVariant, ...] = ()
     dropped: dict[str, int] = Field(default_factory=dict)
-    """Rule → how many variants it forbids, of those that were looked at one by one."""
+    """Rule → the number of variants that it forbids, among those checked one by one."""
 
 
 class Unmeasured(OnArch):
@@ -169,14 +163,14 @@ class Unmeasured(OnArch):
 
 
 class MeasureCompile(Document):
-    """The document."""
+    """What `policygen search --replay --json` prints."""
 
     format: Literal["policygen/measure-compile/1"] = "policygen/measure-compile/1"
     cub: Cub
     toolchain: str
     arch: Arch
     seed: int | None = None
-    """By which variants were drawn, where not all distinct ones were compiled."""
+    """The seed for drawing variants; null if all distinct ones were compiled."""
     workloads: tuple[CompiledSpace, ...]
     unmeasured: tuple[Unmeasured, ...] = ()
 
@@ -189,23 +183,23 @@ class MeasureCompile(Document):
 # Strategies of a kernel by size: the fastest ones, their lead and their resources
 
 MatrixVerdict = Literal["best", "close", "slower", "not known"]
-"""`close`: its interval reaches the best time. `not known`: there are too few processes."""
+"""`close`: its interval includes the best time. `not known`: too few processes."""
 
 
 class KernelUse(Record):
-    """What a launch takes of a GPU."""
+    """The GPU resources of a launch."""
 
     registers: int
     spilled: int
-    """Bytes of a thread that lie in memory: arrays, and registers that were spilled."""
+    """Local memory per thread in bytes: arrays and spilled registers."""
     shared: int
-    """Bytes of a block."""
+    """Shared memory per block in bytes."""
     block: int
     grid: int
     occupancy: float
-    """The share of a multiprocessor's threads that fitting blocks take."""
+    """Theoretical occupancy: the fraction of a multiprocessor's threads in resident blocks."""
     achieved: float | None = None
-    """The share that was at work, on average, as ncu counted it."""
+    """Achieved occupancy as reported by ncu."""
 
 
 class MatrixCell(Record):
@@ -215,19 +209,19 @@ class MatrixCell(Record):
     size: str
     variant: str
     tried: int
-    """Variants of the strategy that were measured there."""
+    """The number of variants of the strategy measured at this size."""
     seconds: float
-    """The mean of the medians of processes."""
+    """The mean over processes of the median time."""
     interval: Interval | None
-    """Of 95 %; none where there is one process."""
+    """The 95 % interval; null for a single process."""
     ratio: float
-    """The time of the best at this size, over this one's."""
+    """The best time at this size divided by this time."""
     ratio_interval: Interval | None
     verdict: MatrixVerdict
     bandwidth: float | None = None
-    """Bytes in a second."""
+    """Bytes per second."""
     share: float | None = None
-    """Of what a copy reaches on the same GPU."""
+    """The fraction of a copy kernel's bandwidth on the same GPU."""
     use: KernelUse | None = None
 
 
@@ -237,12 +231,12 @@ class KernelMatrix(Record):
     kernel: str
     gpu: str
     by: str
-    """The parameter whose values are compared as sets."""
+    """The parameter whose values are compared."""
     strategies: tuple[str, ...]
     sizes: tuple[str, ...]
     cells: tuple[MatrixCell, ...]
     peak: float | None
-    """Bytes in a second that a copy reads and writes."""
+    """The bandwidth of a copy kernel in bytes per second, reads and writes."""
 
     def cell(self, strategy: str, size: str) -> MatrixCell | None:
         """Returns the measurement of a strategy at a size."""

@@ -24,13 +24,13 @@ NAMED = {"generator": "generator", "file": "file", "entropy": "entropy"}
 def _relative_path(path: str) -> str:
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
-        raise ValueError("it is no path of a file below the folder of the workload")
+        raise ValueError("it is not a path below the folder of the workload")
     return path
 
 
 def _type_name(text: str) -> str:
     if not _CPP.fullmatch(text):
-        raise ValueError(f"{text!r} is no name of a type")
+        raise ValueError(f"{text!r} is not the name of a type")
     return text
 
 
@@ -45,7 +45,7 @@ class WorkloadSize(Record):
 
     elements: int = Field(ge=1, le=1 << 40)
     weight: float = Field(default=1, gt=0, le=1e6, allow_inf_nan=False)
-    """How much it counts beside the others."""
+    """Its weight relative to other sizes."""
 
 
 class WorkloadInput(Record):
@@ -54,20 +54,20 @@ class WorkloadInput(Record):
     how: Literal["random", "entropy", "sorted", "constant", "bytes", "file", "generator"] = "random"
     entropy: Literal["1.000", "0.811", "0.544", "0.337", "0.201", "0.000"] | None = None
     file: Beside | None = None
-    """Its bytes are elements, again from the start where they are too few."""
+    """A file with the elements' bytes, repeated from the start if too short."""
     generator: CppType | None = None
-    """A functor of an index and of 64 random bits."""
+    """A functor that makes an element from an index and 64 random bits."""
     least: float | None = Field(default=None, allow_inf_nan=False)
-    """The least of random numbers, which are said with `most` or of all sizes."""
+    """The minimum of random numbers, given together with `most`; default: all values."""
     most: float | None = Field(default=None, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
         if (self.least is None) != (self.most is None):
-            raise ValueError("least and most are said together")
+            raise ValueError("least and most must be given together")
         if self.least is not None and self.most is not None:
             if self.how != "random":
-                raise ValueError('least and most are said with how = "random", and only then')
+                raise ValueError('least and most belong to how = "random"')
             if self.least >= self.most:
                 raise ValueError("least must be less than most")
         return self
@@ -78,17 +78,17 @@ class WorkloadInput(Record):
         for key in NAMED.values():
             is_given = getattr(self, key) is not None
             if is_given != (key == required_key):
-                raise ValueError(f'{key} is said with how = "{key}", and only then')
+                raise ValueError(f'{key} belongs to how = "{key}"')
         return self
 
 
 class WorkloadResult(Record):
-    """When a result is right: when it is what CUB's own policy gives."""
+    """When a result is correct: it must match the result of CUB's own policy."""
 
     tolerance: float = Field(default=0, ge=0, le=1, allow_inf_nan=False)
-    """How far a number may be from it, as a share of it; none: it has the same bytes."""
+    """Allowed relative difference of a number; none: the bytes must be equal."""
     same: CppType | None = None
-    """A functor of two elements that says whether they are the same."""
+    """A functor that compares two elements."""
 
     @model_validator(mode="after")
     def _check_comparison(self) -> Self:
@@ -98,20 +98,20 @@ class WorkloadResult(Record):
 
 
 class OwnWorkload(Record):
-    """An algorithm of CUB's with types, an operator, sizes and inputs of one's own."""
+    """A CUB algorithm with your own types, operator, sizes and inputs."""
 
     algorithm: str
     """`DeviceReduce::Reduce`."""
     name: str | None = Field(default=None, pattern=r"^[A-Za-z_]\w{0,60}$")
-    """What results call it; the file's name, where it has none."""
+    """Its name in results; default: the name of the file."""
     header: Beside | None = None
-    """What declares the types and functors."""
+    """The header that declares the types and functors."""
     types: dict[str, CppType] = Field(default_factory=dict)
     """Axis → type: `T`, `OffsetT`."""
     operator: CppType | None = None
     size: tuple[WorkloadSize, ...] = Field(min_length=1, max_length=64)
     axes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Further axes that inputs have, `MaxSegSize` for one, with their values."""
+    """Further axes of the inputs, for example `MaxSegSize`, with their values."""
     input: WorkloadInput = WorkloadInput()
     result: WorkloadResult = WorkloadResult()
 
@@ -119,43 +119,43 @@ class OwnWorkload(Record):
     def _check_distinct_sizes(self) -> Self:
         counts = [size.elements for size in self.size]
         if len({*counts}) < len(counts):
-            raise ValueError("the same number of elements is there twice")
+            raise ValueError("the same number of elements appears twice")
         return self
 
 
 class OwnCallBinding(Versioned):
-    """What a workload of one's own makes of a benchmark: a table `[[workload]]` of bindings."""
+    """How your own workload changes a benchmark: a `[[workload]]` table of bindings."""
 
     algorithm: str
-    """What the workload's file calls it: `DeviceReduce::Reduce`."""
+    """Its name in workload files: `DeviceReduce::Reduce`."""
     like: str
-    """The benchmark whose policies, search space and buffers it has."""
+    """The benchmark that provides policies, search space and buffers."""
     about: str
-    """For a template of such a file."""
+    """Its description in a template of such a file."""
     types: dict[str, str]
-    """Axis → what it is, for a template; all of them are types, or constants."""
+    """Axis → its description in a template; axes are types or constants."""
     defaults: dict[str, str] = Field(default_factory=dict)
-    """Axis → the value that it has where a file says nothing; others must be said."""
+    """Axis → its default value; axes without one must be given."""
     operator: str | None = None
-    """What a functor is for, for a template; none where there is no place for one."""
+    """The purpose of the functor, in a template; none if it takes no functor."""
     role: str | None = None
     """The role that the functor fills."""
     plain: str | None = None
-    """The functor where a file names none."""
+    """The default functor."""
     numbers: tuple[str, ...] = ()
-    """Axes that are types of numbers, and none of one's own."""
+    """Axes that must be numeric types, not user types."""
     inputs: tuple[str, ...] = ("in",)
-    """The buffers that hold what a file describes."""
+    """The buffers filled as the file describes."""
     arguments: str | None = None
-    """Of the call, in place of the benchmark's; the functor is `axis::Op`."""
+    """The arguments of the call, instead of the benchmark's; the functor is `axis::Op`."""
     roles: dict[str, str] = Field(default_factory=dict)
-    """Roles that are filled otherwise than in the benchmark."""
+    """Roles that differ from the benchmark's."""
     fills: dict[str, str] = Field(default_factory=dict)
-    """Buffer → the call that makes its contents, in place of the benchmark's."""
+    """Buffer → the call that generates its contents, instead of the benchmark's."""
     sizes: dict[str, str] | None = None
-    """Whole numbers, in place of the benchmark's."""
+    """Integers, instead of the benchmark's."""
     axes: dict[str, str] = Field(default_factory=dict)
-    """Runtime axis → its value where a file says nothing."""
+    """Runtime axis → its default value."""
 
 
 MOST = 1_000_000
@@ -197,7 +197,7 @@ xor xor_eq
 
 def _no_keyword(name: str) -> str:
     if name in _KEYWORDS.split():
-        raise ValueError(f"{name} is a word of C++ and can be no name")
+        raise ValueError(f"{name} is a C++ keyword and cannot be a name")
     return name
 
 
@@ -208,19 +208,19 @@ Name = Annotated[Plain, AfterValidator(_no_keyword)]
 
 def _constant(text: str) -> str:
     if not _NUMBER.fullmatch(text) and text not in {"true", "false"}:
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return text
 
 
 class KernelParameter(Record):
-    """What varies: a macro of the kernel's file, or a constant of its template arguments."""
+    """A tuning parameter: a macro of the kernel's file, or a template argument."""
 
     macro: Name | None = None
-    """What the file calls it; it is compiled once for each value then."""
+    """The name of the macro; the file is then compiled once per value."""
     values: str | tuple[int, ...] | tuple[CppType, ...]
     """`32:1024:32`, `powers 32:1024`, `warps`, numbers, or names in C++."""
     default: int | CppType | None = None
-    """What it is today; the first value, where it is not said."""
+    """Its current value; default: the first value."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -252,11 +252,11 @@ class KernelParameter(Record):
         if not self.numbers:
             raise ValueError("it has no value")
         if len({*self.numbers}) < len(self.numbers) or len({*self.words}) < len(self.words):
-            raise ValueError("a value is there twice")
+            raise ValueError("a value appears twice")
         if any(abs(number) >= 1 << 31 for number in self.numbers):
-            raise ValueError("a value is no int")
+            raise ValueError("a value is not an int")
         if self.default is not None and self.default not in (self.words or self.numbers):
-            raise ValueError(f"default: {self.default} is none of its values")
+            raise ValueError(f"default: {self.default} is not one of its values")
         return self
 
 
@@ -269,53 +269,53 @@ def _range_values(text: str) -> tuple[int, ...]:
     if match := _POWERS.fullmatch(text):
         minimum, maximum = map(int, match.groups())
         return tuple(1 << exponent for exponent in range(31) if minimum <= 1 << exponent <= maximum)
-    raise ValueError(f"{text!r} is none of 32:1024:32, powers 32:1024, warps")
+    raise ValueError(f"{text!r} does not have the form 32:1024:32, powers 32:1024, or warps")
 
 
 class KernelBuffer(Record):
-    """Memory that the kernel is given."""
+    """A memory buffer of the kernel."""
 
     type: CppType
     count: ExpressionText = ELEMENTS
     input: WorkloadInput | None = None
-    """What is in it; none where the kernel only writes it."""
+    """Its contents; none if the kernel only writes to it."""
     result: bool = False
-    """Whether it is compared."""
+    """Whether it is a result to compare."""
     tolerance: float = Field(default=0, ge=0, le=1, allow_inf_nan=False)
-    """How far a number of the result may be from what is right, as a share of it."""
+    """Allowed relative difference of a number from the correct result."""
     same: CppType | None = None
-    """A functor of two elements that says whether they are the same."""
+    """A functor that compares two elements."""
     modified: bool = False
-    """Whether the kernel reads it and writes to it."""
+    """Whether the kernel both reads and writes it."""
 
     @model_validator(mode="after")
     def _check_roles(self) -> Self:
         if (self.tolerance or self.same) and not self.result:
-            raise ValueError("tolerance and same are said of a result")
+            raise ValueError("tolerance and same belong to a result")
         if self.tolerance and self.same:
             raise ValueError("tolerance and same exclude each other")
         if self.modified and self.input is None:
-            raise ValueError("what is modified has an input")
+            raise ValueError("a modified buffer needs an input")
         if self.input is None and not self.result:
             raise ValueError("it is neither an input nor a result")
         return self
 
 
 class KernelScalar(Record):
-    """A number that the kernel is given."""
+    """A scalar argument of the kernel."""
 
     type: CppType
     value: Annotated[str, Field(max_length=60), AfterValidator(_constant)]
 
 
 class KernelSize(WorkloadSize):
-    """A size that matters, and the class of sizes that it stands for."""
+    """A size that matters, and the size class that it represents."""
 
     of: Plain | None = Field(default=None, alias="class")
 
 
 class KernelStrategy(Record):
-    """One of the ways that are compared as sets."""
+    """One of several alternatives to compare."""
 
     name: Name
     function: CppType | None = None
@@ -326,31 +326,31 @@ class KernelStrategy(Record):
 
 
 class OwnKernel(Record):
-    """A kernel of one's own: how it is launched, on what, and what varies."""
+    """Your own kernel: its launch, its data, and its tuning parameters."""
 
     kernel: Beside
-    """The file that has it."""
+    """The source file of the kernel."""
     name: Plain | None = None
-    """What results call it; the file's name, where it has none."""
+    """Its name in results; default: the name of the file."""
     header: Beside | None = None
-    """What declares the types of buffers, and functors, where they are of one's own."""
+    """The header that declares your own types and functors."""
     function: CppType | None = None
-    """What is launched: `saxpy<tpb, ipt>`."""
+    """The kernel to launch: `saxpy<tpb, ipt>`."""
     arguments: tuple[Name, ...] = Field(min_length=1)
-    """Buffers, scalars and `elements`, in the order in which it takes them."""
+    """Buffers, scalars and `elements`, in the kernel's order."""
     grid: ExpressionText = f"ceil_div({ELEMENTS}, block)"
     block: ExpressionText
     shared: ExpressionText = "0"
     """Bytes of dynamic shared memory."""
     memory: Memory = "device"
-    """What buffers are allocated as."""
+    """The kind of memory of the buffers."""
     traffic: ExpressionText | None = None
-    """Bytes that a run reads and writes; what buffers hold, where it is not said."""
+    """Bytes that a run reads and writes; default: the sizes of the buffers."""
     reference: CppType | None = None
-    """A function of the host that computes what is right: the same arguments, and a stream."""
+    """A host function that computes the correct results: the same arguments and a stream."""
     constraints: tuple[ExpressionText, ...] = ()
     includes: tuple[Annotated[str, Field(pattern=r"^[\w./]{1,120}$")], ...] = ()
-    """What the policy header includes: headers that declare what values name."""
+    """Headers that the policy header includes, because values name their declarations."""
     parameter: dict[Name, KernelParameter] = Field(default_factory=dict)
     buffer: dict[Name, KernelBuffer] = Field(min_length=1, max_length=32)
     scalar: dict[Name, KernelScalar] = Field(default_factory=dict)
@@ -397,26 +397,26 @@ class OwnKernel(Record):
         if any(strategy.function is None for strategy in self.ways):
             yield "function is missing"
         if not any(buffer.result for buffer in self.buffer.values()):
-            yield "no buffer is a result: nothing could be compared"
+            yield "no buffer is a result, so nothing could be compared"
         names_in_use = [*self.parameter, *self.buffer, *self.scalar, *RESERVED, *AT_LAUNCH]
         names_in_use += [
             parameter.macro for parameter in self.parameter.values() if parameter.macro
         ]
         if ambiguous := {name for name in names_in_use if names_in_use.count(name) > 1}:
-            yield f"{min(ambiguous)} is several things"
+            yield f"{min(ambiguous)} has several meanings"
         argument_names = {*self.buffer, *self.scalar, ELEMENTS}
         if unknown := [name for name in self.arguments if name not in argument_names]:
             yield f"arguments: {unknown[0]} is neither a buffer nor a scalar, nor {ELEMENTS}"
         yield from self._size_problems()
         strategy_names = [strategy.name for strategy in self.strategy]
         if len({*strategy_names}) < len(strategy_names):
-            yield "a strategy is there twice"
+            yield "a strategy appears twice"
 
     def _size_problems(self) -> Iterator[str]:
         counts = [size.elements for size in self.size]
         if len({*counts}) < len(counts):
-            yield "the same number of elements is there twice"
+            yield "the same number of elements appears twice"
         ordered = [size.of or "all" for size in sorted(self.size, key=lambda size: size.elements)]
         changes = 1 + sum(left != right for left, right in pairwise(ordered))
         if changes != len({*ordered}):
-            yield "size: sizes of a class stand between those of another one"
+            yield "size: the sizes of one class lie between those of another"

@@ -11,14 +11,14 @@ from policygen.model.records import Document, Record
 from policygen.model.results import Rules, RunKey, ScoredVariant, ScoredWorkload
 from policygen.model.trees import Cub
 from policygen.model.tuning import Value
-from policygen.model.workload import Point, Variant, point_of
+from policygen.model.workload import OfBenchmark, Variant
 
 PlanDecision = Literal["update", "add", "fallback", "keep", "reject"]
 """The decision for a workload.
 
-`update`: its entry gets other values. `add`: it gets an entry. `fallback`: no variant is better
-than base, so it keeps what it had. `keep`: it has these values already. `reject`: it stays as it
-is, for the stated reason.
+`update`: its entry gets new values. `add`: it gets an entry. `fallback`: no variant is better
+than base, so it is left to the fallback. `keep`: it has these values already. `reject`: nothing is
+written, for the stated reason.
 """
 Reach = Literal["only", "later"]
 """Whether later architectures keep their values, or inherit the new ones."""
@@ -36,17 +36,17 @@ class Target(Record):
     family: str
     args: tuple[str, ...]
     line: int | None = None
-    """Where it stands now; none for one that is added."""
+    """Its current line; null if it is added."""
 
 
 class NextBest(Record):
-    """The best variant that an entry can say, where it cannot say the best one of all."""
+    """The best variant that an entry can express, if it cannot express the best of all."""
 
     variant: Variant
     scores: tuple[float, ...]
     """Score, minimum, mean and maximum."""
     best: Variant
-    """The one that cannot be said."""
+    """The variant that cannot be expressed."""
     best_score: float
 
     @property
@@ -55,11 +55,9 @@ class NextBest(Record):
         return 1 - self.scores[0] / self.best_score if self.best_score > 0 else 0.0
 
 
-class Action(RunKey):
+class Action(OfBenchmark, RunKey):
     """One workload of a database."""
 
-    benchmark: str
-    workload: dict[str, str]
     decision: PlanDecision
     reason: str
     variant: Variant | None = None
@@ -70,63 +68,50 @@ class Action(RunKey):
     after: dict[str, Value] | None = None
     databases: tuple[str, ...] = ()
     next_best: NextBest | None = None
-    """What could be written, or is, where the best variant cannot be."""
+    """The alternative that is or could be written if the best variant cannot be."""
     legacy: bool = False
-    """Whether it is for a struct family that stands beside a policy selector."""
-
-    @property
-    def point(self) -> Point:
-        """The workload as a key."""
-        return point_of(self.benchmark, self.workload)
+    """Whether it is for a struct family next to a policy selector."""
 
     @property
     def written(self) -> bool:
-        """Whether it gets other values."""
+        """Whether its values change."""
         return self.decision in {"update", "add"}
 
 
-class Named(Record):
+class Named(OfBenchmark):
     """A workload of the tree."""
-
-    benchmark: str
-    workload: dict[str, str]
-
-    @property
-    def point(self) -> Point:
-        """The workload as a key."""
-        return point_of(self.benchmark, self.workload)
 
 
 class Reached(Named):
-    """A workload that the change reaches, and that was not measured on that architecture."""
+    """A workload that the change affects although it was not measured on that architecture."""
 
     arch: Arch
     kept: bool
-    """Whether an entry of its own keeps what it had."""
+    """Whether an entry of its own keeps its values."""
     between: bool = False
-    """Whether no GPU is known of the arch: it stands for those up to the next that is known."""
+    """Whether the architecture has no known GPU and represents all up to the next known one."""
     legacy: bool = False
-    """Whether it is a struct family that is reached."""
+    """Whether the change affects it through a struct family."""
 
 
 class Held(Named):
-    """A workload that is not written, as the compiler says that it has another effect."""
+    """A workload that is not written, because the compiler shows a different effect."""
 
     reason: str
     legacy: bool = False
 
 
 class Said(Named):
-    """A workload whose entry says more than its family's others, which leave it to the policy."""
+    """A workload whose entry sets a value that other entries leave to the policy."""
 
     shown: dict[str, Value]
-    """Value → what the policy gives those others."""
+    """Value → the policy's value for the other entries."""
 
 
 class Unsaid(Said):
-    """A workload whose entry has no place for what its policy has: `shown`.
+    """A workload whose entry cannot express the policy's value `shown`.
 
-    It gets no variant that wants otherwise.
+    Variants with a different value are excluded.
     """
 
     reason: str
@@ -134,23 +119,23 @@ class Unsaid(Said):
 
 
 class Joint(Record):
-    """What serves several workloads that one entry decides; no variant where none does."""
+    """The variant for several workloads that one entry decides; empty if none fits."""
 
     workloads: tuple[Named, ...]
     variants: tuple[ScoredVariant, ...]
-    """In the order of the workloads."""
+    """The variant of each workload, in order."""
     reason: str
 
 
 class Instead(Joint):
-    """The same where an entry cannot say the best variant: what is best of those that it can."""
+    """The choice among the variants that an entry can express, if it cannot express the best."""
 
     legacy: bool = False
     """Whether it is for struct families."""
 
 
 class PlannedEdit(Edit):
-    """A splice, and the file that it is made in, below the folder of tuning headers."""
+    """A splice and its file, relative to the folder of tuning headers."""
 
     path: str
 
@@ -161,30 +146,35 @@ class PlannedFile(Record):
     path: str
     edits: int
     before: str
-    """SHA-256 of what the plan was made for."""
+    """SHA-256 of the header that the plan was made for."""
     after: str
 
 
 class Options(Record):
-    """How the plan was made."""
+    """The options of the plan."""
 
     arch: Arch
     reach: Reach = "only"
+    reaches: tuple[Arch, ...] = ()
+    """Later architectures that may inherit the new values where others keep theirs."""
     collisions: Collisions = "best-worst"
-    narrow: bool = False
     next_best: bool = False
-    """Whether the next best variant is written where the best one cannot be said."""
+    """Whether the next best variant is written if the best cannot be expressed."""
     force: bool = False
-    """The GPU was not asked to fit the architecture."""
+    """Whether results of GPUs of other architectures are accepted."""
     provenance: Provenance = "scores"
     date: str | None = None
-    """The day that full provenance names."""
+    """The date in full provenance comments."""
     legacy: Legacy = "leave"
     rules: Rules = Rules()
 
+    def keeps(self, arch: str) -> bool:
+        """Returns whether a later architecture keeps its values."""
+        return self.reach == "only" and arch not in self.reaches
+
 
 class Given(Record):
-    """What a plan was asked for besides its options, so that the command can be told again."""
+    """The inputs of a plan besides its options, so that its command can be reproduced."""
 
     databases: tuple[str, ...]
     benches: tuple[str, ...] = ()
@@ -193,29 +183,29 @@ class Given(Record):
     regex: str = ""
     axes: tuple[str, ...] = ()
     gpus: dict[str, Arch] = Field(default_factory=dict)
-    """Whose architecture the user said."""
+    """GPUs with an architecture given by the user."""
     measured_on: str | None = None
 
 
 class Way(Record):
-    """What would take results of a benchmark that are rejected, and what that costs.
+    """An option that would accept rejected results of a benchmark, and its costs.
 
-    `split`: an entry for each type. `emit`: a policy selector in a user's own program.
+    `emit`: a policy selector in a user's own program.
     """
 
-    kind: Literal["split", "emit"]
+    kind: Literal["emit"] = "emit"
     workloads: tuple[Named, ...]
-    """Those that it takes: the compiler was asked, where the tree that it needs is here."""
+    """Results that it would accept, checked by the compiler if the needed tree is available."""
     what: str
-    """In words, with the costs."""
+    """Description with the costs."""
     command: str
-    """It can be typed as it stands."""
+    """The command, ready to be typed."""
 
 
 class Plan(Document):
     """What `policygen plan --json` prints, and what `policygen apply --plan` takes.
 
-    What was decided, and what comes of it: `apply` makes the latter again, and compares.
+    Decisions and the resulting edits; `apply` recomputes the edits and compares.
     """
 
     format: Literal["policygen/plan/2"] = "policygen/plan/2"
@@ -228,27 +218,34 @@ class Plan(Document):
     policies: tuple[str, ...] = ()
     """Links added to policy chains."""
     reached: tuple[Reached, ...] = ()
-    """Workloads of this and of later architectures that the change reaches besides."""
+    """Other workloads of this and later architectures that the change affects."""
     remarks: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    """What the headers that change ask of the compiler: the proof is for its answers."""
     results: tuple[ScoredWorkload, ...] = ()
-    """What was measured, each with the variant that was chosen."""
+    """The measurements, each with its chosen variant."""
     spaces: dict[str, tuple[ParameterRange, ...]] = Field(default_factory=dict)
-    """Benchmark → what was searched, where the user said so."""
+    """Benchmark → its search space, if the user gave one."""
     joint: tuple[Joint, ...] = ()
-    """What was chosen for workloads that one entry decides."""
+    """Choices for workloads that one entry decides together."""
     instead: tuple[Instead, ...] = ()
-    """What was chosen for workloads whose best variant cannot be said."""
+    """Choices for workloads whose best variant cannot be expressed."""
     held: tuple[Held, ...] = ()
     said: tuple[Said, ...] = ()
-    """Workloads whose entries say what the policy has otherwise."""
+    """Workloads with entries that set values otherwise left to the policy."""
     unsaid: tuple[Unsaid, ...] = ()
-    """Workloads whose variant has to be what the policy has otherwise."""
+    """Workloads whose variant must have the policy's value."""
     bounded: tuple[Named, ...] = ()
-    """Workloads whose returns end before the next architecture."""
+    """Workloads with returns that end before the next architecture."""
     given: Given | None = None
-    """What it was asked for; none in plans of before."""
+    """Its inputs; None in plans of older versions."""
     ways: tuple[Way, ...] = ()
-    """What would take what is rejected; the compiler was asked, where it was of the plan."""
+    """Options that would accept rejected results, checked by the compiler if the plan was."""
+
+    @property
+    def written(self) -> tuple[Action, ...]:
+        """The actions that write values."""
+        return tuple(action for action in self.actions if action.written)
 
 
 class Applied(Record):
@@ -256,4 +253,4 @@ class Applied(Record):
 
     plan: Plan
     choices: tuple[int, ...] = ()
-    """Their numbers in the store, for what becomes of them."""
+    """Their numbers in the store, to record their outcome."""

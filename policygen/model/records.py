@@ -17,13 +17,13 @@ class Span(NamedTuple):
 
 
 class Record(BaseModel):
-    """An immutable value that refuses what it does not know."""
+    """An immutable value that rejects unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Derived(Record):
-    """A record with fields that are computed from others: they are written, and not read."""
+    """A record with computed fields, which are written but not read."""
 
     @model_validator(mode="before")
     @classmethod

@@ -10,29 +10,34 @@ from policygen.model.records import Derived, Document, Record
 Verdict = Literal["better", "worse", "too close to call", "mixed"]
 Decision = Literal["use", "keep base"]
 ScoreOrigin = Literal["shrunken", "confirmed"]
-"""A search's score corrected for likely luck, or that of a run that the choice did not use."""
+"""Source of a score: the search's, corrected for selection bias, or an independent run's."""
 
 
 class Interval(Record):
-    """Where a value lies with the asked confidence."""
+    """An interval with the requested confidence."""
 
     low: float
     high: float
 
 
 class RunKey(Record):
-    """What base and variant must have in common to be compared."""
+    """What base and variant must share to be comparable."""
 
     gpu: str
     ctk: str
     cccl: str
 
 
-class PointRatio(Record):
-    """One runtime workload: base's center over the variant's; over 1 is faster."""
+class AtPoint(Record):
+    """A runtime workload of a benchmark."""
 
     subbench: str
     point: dict[str, str]
+
+
+class PointRatio(AtPoint):
+    """One runtime workload: base's center divided by the variant's; above 1 is faster."""
+
     weight: float
     ratio: float
     interval: Interval | None = None
@@ -50,13 +55,13 @@ class ScoredVariant(Record):
     verdict: Verdict | None = None
     worst: PointRatio | None = None
     slower: int | None = None
-    """Runtime workloads that got slower beyond noise; none when samples were not looked at."""
+    """Runtime workloads that got slower by more than noise; null if samples were not examined."""
     loss: float | None = None
-    """By how much the worst of those got slower: 0.08 is 8 %."""
+    """The slowdown of the worst of those: 0.08 is 8 %."""
 
 
 class RejectedVariant(Record):
-    """A candidate among the top ones that was not chosen, and why."""
+    """A top candidate that was not chosen, and why."""
 
     variant: str
     score: float | None
@@ -64,28 +69,28 @@ class RejectedVariant(Record):
 
 
 class Choice(Record):
-    """What to do for a workload, under the stated rules."""
+    """The decision for a workload under the given rules."""
 
     decision: Decision
     variant: str | None
     score: float | None = None
-    """What is expected of the variant: see `origin`."""
+    """The expected score of the variant; see `origin`."""
     reason: str
     rejected: tuple[RejectedVariant, ...] = ()
     raw_score: float | None = None
-    """As the search measured it."""
+    """The score measured by the search."""
     origin: ScoreOrigin | None = None
     noise: float | None = None
     """The standard deviation of a score in one run."""
     noise_origin: str | None = None
     tried: int = 0
-    """Variants that were measured whole: the best one is the luckiest of so many."""
+    """The number of completely measured variants, which determines the selection bias."""
     luck: float | None = None
-    """What the best of so many exceeds in one search of twenty, if all are as fast as base."""
+    """The score that the best of them exceeds in 1 of 20 searches if all are as fast as base."""
     unconfirmed: bool = False
-    """Whether it is chosen, and no run but the search that found it says so."""
+    """Whether it is chosen without confirmation by a run other than the search."""
     runs: int = 1
-    """Runs of the search that are combined."""
+    """The number of combined runs of the search."""
 
 
 class Measured(RunKey, Derived):
@@ -94,22 +99,20 @@ class Measured(RunKey, Derived):
     algorithm: str
     workload: dict[str, str]
     databases: tuple[str, ...]
-    """The files; several when they are pooled."""
+    """The database files; several if pooled."""
     arch: Arch | None = None
-    """The GPU's architecture, where a database or the user says it."""
+    """The GPU's architecture, if a database or the user states it."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def database(self) -> str:
-        """The files, joined by ` + ` when they are pooled."""
+        """The database files, joined by ` + ` if pooled."""
         return " + ".join(self.databases)
 
 
-class RuntimeWorkload(Record):
-    """One runtime workload, and how well it is known."""
+class RuntimeWorkload(AtPoint):
+    """One runtime workload and its precision."""
 
-    subbench: str
-    point: dict[str, str]
     weight: float
     base: float
     """Seconds; the mean of the runs."""
@@ -118,71 +121,76 @@ class RuntimeWorkload(Record):
 
 
 class Reasoning(Record):
-    """What a choice was made from, for `db choose --why`."""
+    """The evidence behind a choice, for `db choose --why`."""
 
     runtime: tuple[RuntimeWorkload, ...]
     confirming: tuple[str, ...] = ()
     """Databases of confirming runs."""
     enough: float | None = None
-    """What one confirming run of the best variant has to say for it to be chosen."""
+    """The score that one confirming run must show for the best variant to be chosen."""
     runs: int | None = None
-    """As many confirming runs as find a gain of 3 % in four of five searches; none: over nine."""
+    """Confirming runs needed to detect a gain of 3 % in 4 of 5 searches; null: over nine."""
 
 
 class ScoredWorkload(Measured):
     """The variants of a workload, the best first."""
 
     approximate: bool
-    """The weights come from the axis values present, for want of the declared ones."""
+    """The weights are based on the axis values present, because the declared ones are unknown."""
     runtime_workloads: int
     complete: int
-    """Variants that were, base included; `variants` may hold fewer."""
+    """The number of measured variants with base; `variants` may list fewer."""
     incomplete: int
     """Variants that were not measured on all runtime workloads."""
     declared: int | None = None
-    """Runtime workloads that the declared axes make; none where they are not known."""
+    """The number of runtime workloads of the declared axes; null if unknown."""
     missing: tuple[str, ...] = ()
-    """What base was not measured on, although variants were or the benchmark declares it."""
+    """Runtime workloads without base that variants were measured on or the benchmark declares."""
     variants: tuple[ScoredVariant, ...]
     choice: Choice | None = None
     reasoning: Reasoning | None = None
     base_differs: bool = False
-    """Whether the compiler says that base had other values there than in the tree of a plan."""
+    """Whether the compiler shows that base had different values than in the plan's tree."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a variant is chosen for it."""
+        return self.choice is not None and self.choice.decision == "use"
 
 
 class Rules(Record):
     """When a variant is worth writing into a header; `[choose]` in `policygen.toml` sets them."""
 
     least_score: float = Field(default=1.015, gt=0, le=10)
-    """What is gained has to be worth an entry, noise or none."""
+    """The minimum score that is worth an entry, regardless of noise."""
     worst_allowed: float = Field(default=0.95, ge=0, le=1)
-    """The least ratio of any runtime workload."""
+    """The lowest allowed ratio on any runtime workload."""
     confidence: float = Field(default=0.95, gt=0, lt=1)
-    """Of intervals, and that a search where nothing is faster than base finds nothing."""
+    """Confidence of intervals, and of choosing none in a search without faster variants."""
     noise: float | None = Field(default=None, gt=0)
-    """The standard deviation of a score in one run, in place of what is known of it."""
+    """The standard deviation of a score in one run, instead of the estimate."""
     point_noise: float = Field(default=0.04, ge=0)
-    """Centers of single runtime workloads differ by as much between two runs."""
+    """The relative difference of a runtime workload's center between two runs."""
     prefer_simple: bool = False
     without_samples: bool = False
-    """Whether a variant may be chosen although no samples tell how sure its score is."""
+    """Whether a variant may be chosen although without samples, its uncertainty is unknown."""
     candidates: int = Field(default=5, ge=1)
-    """How many of the best are told with a reason."""
+    """The number of best variants that get a reason."""
     holds: float = Field(default=1.06, gt=0)
-    """Scores from which on nearly all of those that one run chose were found again."""
+    """The score above which nearly all choices from a single run were reproduced."""
     accept_unconfirmed: bool = False
-    """Whether to write what only the search that found it says, also under `holds`."""
+    """Whether to write choices without confirmation even if their score is below `holds`."""
 
 
 class DataWarning(Record):
-    """Something in a database that cannot be used, while the rest can."""
+    """An unusable part of a database; the rest is used."""
 
     database: str
     table: str | None
     message: str
     count: int = 1
     row: int | None = None
-    """The first row that it was found in."""
+    """The first affected row."""
 
     def __str__(self) -> str:
         where = f"{self.database}: " + (f"{self.table}: " if self.table else "")
@@ -205,9 +213,9 @@ class CoveredWorkload(Measured):
     """How much of the search space was measured for one workload."""
 
     covered: int
-    """Complete variants that belong to the search space; base is none."""
+    """Completely measured variants of the search space, without base."""
     variants: int | None
-    """The size of the search space; none where it is not known."""
+    """The size of the search space; null if unknown."""
     share: float | None
 
 
@@ -234,9 +242,9 @@ class TableInfo(Record):
     axes: dict[str, tuple[str, ...]]
     """Runtime axes with the values present."""
     declared: bool
-    """The database has the declared values of the axes."""
+    """Whether the database has the declared values of the axes."""
     values: dict[str, dict[int, str]] = Field(default_factory=dict)
-    """By parameter what the numbers in labels stand for, as JSON, where they are no values."""
+    """By parameter: the values, as JSON, that numbers in labels stand for."""
 
 
 class FailureCount(Record):
@@ -270,7 +278,7 @@ class DbInfo(Document):
 
 
 class MergeConflict(Record):
-    """Two files that say different things of the same; the first one counts."""
+    """A conflict between two files; the first one wins."""
 
     path: str
     table: str
@@ -281,7 +289,7 @@ class MergeConflict(Record):
 
 
 class MergedTable(Record):
-    """What became of one table's rows."""
+    """The merge result of one table."""
 
     table: str
     rows: int
@@ -289,7 +297,7 @@ class MergedTable(Record):
     """Rows that an earlier file has with the same center."""
     conflicts: int = 0
     unusable: int = 0
-    """Rows that name no GPU, version or variant, or one that is no label or no text."""
+    """Rows without a valid GPU, version or variant."""
 
 
 class MergeReport(Document):
@@ -301,7 +309,7 @@ class MergeReport(Document):
     tables: tuple[MergedTable, ...]
     conflicts: tuple[MergeConflict, ...]
     unlisted: int
-    """Conflicts that are counted and not listed."""
+    """The number of conflicts that are not listed."""
 
 
 class DbExport(Document):
@@ -323,9 +331,9 @@ class DbPlot(Document):
     measured_on: RunKey
     databases: tuple[str, ...]
     parameters: tuple[str, str] | None
-    """Of a map of scores; none where ratios are plotted."""
+    """The parameters of a map of scores; null if ratios are plotted."""
     variants: tuple[str, ...]
-    """Whose ratios are plotted."""
+    """The plotted variants."""
     panels: int
-    """Runtime workloads, or cells of a map."""
+    """The number of runtime workloads, or of cells of the map."""
     warnings: tuple[DataWarning, ...] = ()

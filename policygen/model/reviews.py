@@ -1,70 +1,73 @@
 """A review of changes to tuning headers."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, Self
 
+from policygen.errors import plural
 from policygen.model.arch import Arch
 from policygen.model.audits import Finding, Unreachable
 from policygen.model.machine_code import VerifySass
 from policygen.model.plans import Action
 from policygen.model.records import Document, Record
 from policygen.model.results import PointRatio, RejectedVariant, RunKey, ScoredVariant
-from policygen.model.selection import Differing, Effect, EntryPlace
+from policygen.model.selection import Differing, Effect, EntryPlace, InputChange
 from policygen.model.trees import Cub
 from policygen.model.tuning import EntryKind, Value
 from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance
-from policygen.model.workload import OnArch, Point, in_words, point_of
+from policygen.model.workload import OfBenchmark, OnArch, Point
 
 EntryChange = Literal["added", "changed", "removed"]
 Merged = Mapping[tuple[Point, Arch], WorkloadPerformance]
 
 
-class Evidence(RunKey):
-    """What a database says of a workload with the values that were written."""
+class Evidence(OfBenchmark, RunKey):
+    """Measurements of a workload with the written values."""
 
-    benchmark: str
-    workload: dict[str, str]
     scored: ScoredVariant
     runtime: tuple[PointRatio, ...]
-    """By runtime workload: base's time over the variant's."""
+    """By runtime workload: base's time divided by the variant's."""
     databases: tuple[str, ...]
     rejected: tuple[RejectedVariant, ...] = ()
-    """The best of the other variants, each with the reason."""
+    """The best other variants, each with the reason for its rejection."""
 
-    @property
-    def point(self) -> Point:
-        """The workload as a key."""
-        return point_of(self.benchmark, self.workload)
 
-    @property
-    def name(self) -> str:
-        """The workload in words."""
-        return in_words(self.benchmark, self.workload)
+class Leak(Record):
+    """An architecture on which an entry changes values although it is not meant for it."""
+
+    arch: Arch
+    workloads: int
+    """The number of workloads that change there."""
+    bound: str
+    """The condition that would exclude this architecture and all later ones."""
+    among: int = 1
+    """The number of returns that may be responsible; computed values do not identify one."""
 
 
 class ReviewedEntry(Record):
-    """An entry that says something else than before."""
+    """A changed entry."""
 
     change: EntryChange
     place: EntryPlace
-    """Where it stands; one that was removed: where it stood."""
+    """Its place, or its previous place if it was removed."""
     arch: Arch
-    """Of its family."""
+    """The architecture of its family."""
     kind: EntryKind
     before: dict[str, Value] | None
     after: dict[str, Value] | None
     asks: tuple[str, str] | None = None
-    """What it is for, before and after, where that is another thing now."""
+    """Its conditions before and after, if they changed."""
     inherits: tuple[str | None, str | None] = (None, None)
-    """What it takes all else from, before and after; of a return, what it computes."""
+    """What it inherits from, before and after; for a return, what it computes."""
     variant: str | None = None
-    """As its comment has it."""
+    """The variant in its comment."""
     scores: tuple[float, ...] | None = None
-    """As its comment has them: score, minimum, mean, maximum."""
+    """The scores in its comment: score, minimum, mean, maximum."""
     decides: bool = True
-    """Whether any workload that was asked is decided by it."""
+    """Whether it decides any compiled workload."""
     reached: tuple[Differing, ...] = ()
-    """The workloads that get other values by it."""
+    """The workloads that it changes."""
+    leaks: tuple[Leak, ...] = ()
+    """Known architectures besides its own where workloads change because of it."""
     evidence: tuple[Evidence, ...] = ()
     findings: tuple[Finding, ...] = ()
     unreachable: Unreachable | None = None
@@ -75,12 +78,17 @@ class ReviewedEntry(Record):
         return (workload.point, workload.arch) in keys
 
 
+UNBOUND = "no binding covers this header, so the effect of its change is unknown"
+
+
 class Uncovered(Record):
-    """Where a change touches what no workload was asked about."""
+    """A part of a change that no compiled workload covers."""
 
     header: str
     line: int
     what: str
+    by_machine_code: bool = False
+    """Whether equal machine code of all workloads would cover it."""
 
     @property
     def where(self) -> str:
@@ -89,11 +97,11 @@ class Uncovered(Record):
 
 
 class HeaderDiff(Record):
-    """What was changed in a header."""
+    """The changes of a header."""
 
     path: str
     diff: str
-    """Unified."""
+    """The unified diff."""
 
 
 class Review(Document):
@@ -108,27 +116,49 @@ class Review(Document):
     archs: tuple[Arch, ...]
     entries: tuple[ReviewedEntry, ...]
     others: tuple[Differing, ...] = ()
-    """Workloads that get other values by none of the entries: by the policies themselves."""
+    """Workloads that change through the policies themselves, not through any of the entries."""
     compared: int
     """Workloads times architectures."""
     changed: int | None = None
-    """How many of them get other values: also those between known architectures that get the same
-    as on the one before, which are not listed. None in reviews of before."""
+    """How many of them change. This includes unlisted ones on future architectures between known
+    ones. Null in older reviews.
+    """
     databases: tuple[str, ...] = ()
-    """Where was looked for what was written."""
+    """The databases that were searched for the written values."""
+    digests: tuple[str, ...] = ()
+    """Their SHA-256 in the same order; empty if a database is missing."""
     actions: tuple[Action, ...] = ()
-    """Of the plan that was applied: those that wrote nothing, with the reason."""
+    """Actions of the applied plan that wrote nothing, with the reason."""
     effect: Effect | None = None
     sass: VerifySass | None = None
     performance: VerifyPerformance | None = None
     diffs: tuple[HeaderDiff, ...]
     commands: tuple[str, ...]
-    """What reproduces it."""
+    """Commands that reproduce the review."""
     remarks: tuple[str, ...] = ()
     unprovable: tuple[Finding, ...] = ()
-    """Where the tree's headers depend on more than types and architecture."""
+    """Places where the tree's headers depend on more than types and architecture."""
     uncovered: tuple[Uncovered, ...] = ()
-    """What is not proven, as nobody was asked."""
+    """Parts of the change that are not proven because no compiled workload covers them."""
+    inputs: tuple[InputChange, ...] = ()
+    """All inputs of selectors, and calls that no benchmark makes, that get other values."""
+    inputs_compared: int = 0
+    """Inputs and calls, times architectures."""
+    reaches: tuple[Arch, ...] = ()
+    """The architectures that entries may reach besides their own (`--reaches`)."""
+
+    def allowing(self, reaches: Sequence[str]) -> Self:
+        """Returns the same review with further architectures that entries may reach."""
+        archs = tuple(dict.fromkeys((*self.reaches, *reaches)))
+        return self.model_copy(update={"reaches": archs})
+
+    @property
+    def unjudged(self) -> tuple[Uncovered, ...]:
+        """What is not proven, not even by the machine code of all workloads."""
+        same_code = (
+            self.sass is not None and self.sass.equal_everywhere and self.sass.base == self.base
+        )
+        return tuple(row for row in self.uncovered if not (row.by_machine_code and same_code))
 
     @property
     def merged(self) -> Merged:
@@ -144,21 +174,46 @@ class Review(Document):
         """Returns the entry that changes a workload's values."""
         return next((entry for entry in self.entries if entry.gives(workload)), None)
 
+    def leak_of(self, entry: ReviewedEntry) -> str | None:
+        """Returns which architectures an entry reaches by mistake, and what stops it."""
+        leaks = [leak for leak in entry.leaks if leak.arch not in self.reaches]
+        if not leaks:
+            return None
+        subject = "the entry leaks"
+        if (number := max(leak.among for leak in leaks)) > 1:
+            subject = f"this or another of {number} returns that compute their values leaks"
+        counts = {leak.arch: plural(leak.workloads, "workload") for leak in leaks}
+        where = ", ".join(f"{arch} ({count})" for arch, count in counts.items())
+        if len(counts) > 1 and len({*counts.values()}) == 1:
+            where = f"{', '.join(counts)} ({leaks[0].workloads:,} each)"
+        return (
+            f"{subject} to {where}: {leaks[0].bound} stops it, and --reaches {','.join(counts)}"
+            " allows it"
+        )
+
     @property
     def failures(self) -> tuple[str, ...]:
         """Descriptions of everything that prevents a merge."""
-        failures = [f"not proven: {uncovered.where}" for uncovered in self.uncovered]
+        failures = [f"not proven: {uncovered.where}" for uncovered in self.unjudged]
         failures += [finding.where for finding in self.unprovable]
         if self.effect is not None and self.effect.wrong:
             failures.append(f"{len(self.effect.wrong)} workloads do not resolve as planned")
+        failures += [
+            f"{change.header}: {change.text}; no benchmark measures it:"
+            f" --reaches {','.join(archs)} allows it"
+            for change in self.inputs
+            if (archs := [arch for arch in change.leaks if arch not in self.reaches])
+        ]
         if self.sass is not None and self.sass.changed:
             failures.append("machine code differs where it should not")
         if self.performance is not None:
             failures += self.performance.failures
         for entry in self.entries:
-            where = f"{entry.place.header}:{entry.place.line}"
+            where = entry.place.where
             if entry.unreachable is not None:
                 failures.append(f"{where} is never selected: {entry.unreachable.reason}")
+            if leak := self.leak_of(entry):
+                failures.append(f"{where}: {leak}")
             failures += [
                 f"{where}: {finding.message}"
                 for finding in entry.findings

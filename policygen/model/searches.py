@@ -11,20 +11,29 @@ from policygen.model.measured import (
     SkippedPoint,
 )
 from policygen.model.records import Document, Record
-from policygen.model.results import Choice, DataWarning, Interval, Rules, RunKey, Verdict
+from policygen.model.results import (
+    AtPoint,
+    Choice,
+    DataWarning,
+    Interval,
+    Rules,
+    RunKey,
+    Verdict,
+)
 from policygen.model.trees import Cub
-from policygen.model.workload import Variant
+from policygen.model.workload import OfBenchmark, Variant
 
 RungName = Literal["screening", "sharper", "last"]
 """Few samples of all variants; more of those that can still win; the finalists against base, in new
 processes."""
 Ended = Literal["exhausted", "budget", "count", "stopped"]
-"""Why no more variants are tried: all were tried, time or the requested count is used up, or the
-user stopped it."""
+"""Why the search ended: all variants were tried, the time or the requested number was used up, or
+the user stopped it.
+"""
 
 
 class SearchFailure(Record):
-    """How many variants failed in one way, and the words of the first."""
+    """The number of variants that failed for one reason, with the first message."""
 
     kind: FailureKind
     count: int
@@ -32,59 +41,90 @@ class SearchFailure(Record):
     reason: str
 
 
+MemcheckOutcome = Literal["error", "clean", "base", "not run"]
+"""`error`: base passes but the variant does not; `base`: base itself fails."""
+
+
+class Memcheck(Record):
+    """The memcheck result of one of several variants that fail in the same way."""
+
+    variant: Variant
+    outcome: MemcheckOutcome
+    words: str = ""
+    """The first error with its frame, or why it was not run."""
+    in_cub: bool = False
+    """Whether base passes and the error is in a frame of CUB."""
+
+
+FailedKind = FailureKind | Literal["build", "run"]
+"""`build` and `run` come from CCCL's logs, which have an exit code but no reason."""
+
+
+class FailureGroup(Record):
+    """Variants that failed for the same reason."""
+
+    kind: FailedKind
+    reason: str
+    count: int
+    variants: tuple[str, ...]
+    """The first variants."""
+    memcheck: Memcheck | None = None
+    """The memcheck result of a finding; null if not run."""
+
+
 class Finalist(Record):
-    """One of those that were measured again, beside base, on samples that nothing was chosen by."""
+    """A finalist, measured again next to base on samples that no choice has used."""
 
     variant: Variant
     screened: float
-    """Its score in the first rung, by which it was selected: luck is in it."""
+    """Its score in the first rung, which contains selection bias."""
     sharper: float | None = None
     score: float
-    """Of the last rung: this is the result."""
+    """The score of the last rung, which is the result."""
     interval: Interval | None = None
     verdict: MeasuredVerdict | None = None
     runtime: tuple[RuntimeRatio, ...] = ()
 
 
 class SearchedVariants(Record):
-    """How many variants a workload has, and what became of those that were tried."""
+    """Counts of a workload's variants, and the outcome of those that were tried."""
 
     variants: int
     valid: int
     distinct: int
     tried: int
-    """Different policies that were asked for, in all sessions."""
+    """The number of different policies tried, over all sessions."""
     measured: int
     failed: int
-    """Those that nvcc or the GPU refuses, that crash, hang, or are wrong."""
+    """Variants that nvcc or the GPU rejects, that crash or hang, or that are wrong."""
     wrong: int
 
 
-class SearchedWorkload(Record):
+class SearchedWorkload(OfBenchmark):
     """One workload."""
 
-    benchmark: str
-    workload: dict[str, str]
     strategy: str = ""
     counts: SearchedVariants | None = None
     base: Variant | None = None
-    """The variant that says what CUB selects by itself, where one does."""
+    """The variant equal to CUB's own choice; null if there is none."""
     best: Variant | None = None
-    """The finalist that is faster than base beyond noise, and the fastest."""
+    """The fastest finalist that beats base by more than noise."""
     finalists: tuple[Finalist, ...] = ()
     failures: tuple[SearchFailure, ...] = ()
+    findings: tuple[FailureGroup, ...] = ()
+    """Variants that compute other results than base or fail on the GPU, by reason."""
     noise: tuple[PointNoise, ...] = ()
     score_noise: float | None = None
     skipped: tuple[SkippedPoint, ...] = ()
     ended: Ended | None = None
     seconds: float = 0.0
-    """Of the GPU's time."""
+    """The fraction of time in which the GPU was busy."""
     problem: str | None = None
     """Why it was not searched."""
 
 
 class Searched(Document):
-    """What `policygen search --json` prints at last."""
+    """What `policygen search --json` prints at the end."""
 
     format: Literal["policygen/search/1"] = "policygen/search/1"
     cub: Cub
@@ -97,12 +137,12 @@ class Searched(Document):
     database: str
     seed: int
     budget: float | None
-    """Seconds, of all sessions."""
+    """Seconds, over all sessions."""
     spent: float
-    """Seconds, of all sessions."""
+    """Seconds, over all sessions."""
     workloads: tuple[SearchedWorkload, ...]
     seconds: float
-    """Of this session."""
+    """Seconds of this session."""
 
     @property
     def is_fine(self) -> bool:
@@ -114,7 +154,7 @@ class Searched(Document):
 
 
 class SearchEvent(Document):
-    """A line of JSON while a search goes on."""
+    """A line of JSON during a search."""
 
     format: Literal["policygen/search-event/1"] = "policygen/search-event/1"
     event: Literal["begun", "batch", "rung", "ended"]
@@ -130,76 +170,73 @@ class SearchEvent(Document):
     wrong: int
     best: Variant | None = None
     score: float | None = None
-    """The best one's, of this rung."""
+    """The best score of this rung."""
     interval: Interval | None = None
     left: float | None = None
-    """Seconds of the budget."""
+    """Remaining seconds of the budget."""
 
 
 # `policygen search --replay`: how soon a strategy finds the best variants of fully measured spaces
 
 
 class BestVariant(Record):
-    """A variant and its score, by all that the database has of it."""
+    """A variant and its score from all samples of the database."""
 
     variant: Variant
     score: float
 
 
-class ReplayedWorkload(RunKey):
+class ReplayedWorkload(OfBenchmark, RunKey):
     """A workload of a benchmark, measured under one key."""
-
-    benchmark: str
-    workload: dict[str, str]
 
 
 class ReplayedSpace(ReplayedWorkload):
-    """What a database has of a space."""
+    """The contents of a recorded search space."""
 
     databases: tuple[str, ...]
     recorded: int
-    """Variants that were measured on all runtime workloads; base is none."""
+    """The number of variants measured on all runtime workloads, without base."""
     product: int
-    """As many as the values of all parameters make; the others count as invalid."""
+    """The number of combinations of all parameter values; those not recorded count as invalid."""
     others: int
-    """Variants with other parameters than most have: they are left out."""
+    """Ignored variants with different parameters than most."""
     incomplete: int
     """Variants that were not measured on all runtime workloads."""
     sampled: bool
-    """Whether there are samples: without them a strategy is told recorded scores."""
+    """Whether there are samples; otherwise a strategy sees recorded scores."""
     approximate: bool
-    """The weights come from the axis values present, for want of the declared ones."""
+    """The weights are based on the axis values present, because the declared ones are unknown."""
     starts: tuple[Variant, ...]
-    """What the strategy began with, in the values that the space has; it need not be there."""
+    """The start of the strategy, in values of the space; it may be unrecorded."""
     best: BestVariant
 
 
 class ReplayRun(ReplayedWorkload):
-    """What a strategy did with a space, for one seed."""
+    """The run of a strategy on a space with one seed."""
 
     strategy: str
     seed: int
     evaluations: int
-    """Variants that it asked for and the database has."""
+    """The number of requested variants that the database has."""
     invalid: int
-    """Variants that it asked for and the database lacks."""
+    """The number of requested variants that the database lacks."""
     best: BestVariant | None
-    """The best of those that were evaluated; none where nothing was."""
+    """The best evaluated variant; null if none was."""
     curve: tuple[tuple[int, float], ...]
-    """Evaluations, and the best score until then: where it rises, and at the end."""
+    """Pairs of evaluations and the best score so far, at each rise and at the end."""
 
 
 class SearchReplay(Document):
-    """The document."""
+    """What `policygen search --replay --json` prints."""
 
     format: Literal["policygen/search-replay/1"] = "policygen/search-replay/1"
     strategy: str
     batch: int
-    """Variants that were asked for at once."""
+    """Variants per batch."""
     late: int
-    """Batches that were asked for before one was told."""
+    """Batches requested before the results of one are known."""
     samples: int
-    """Of each runtime workload, by which a strategy was told scores; 0: what was recorded."""
+    """Samples per runtime workload behind the scores that a strategy sees; 0: recorded scores."""
     spaces: tuple[ReplayedSpace, ...]
     runs: tuple[ReplayRun, ...]
     warnings: tuple[DataWarning, ...] = ()
@@ -210,14 +247,13 @@ class SearchReplay(Document):
 QUANTILES = (0.01, *(step / 20 for step in range(1, 20)), 0.99)
 """Quantiles at which base's times are compared with a variant's."""
 Origin = Literal["search", "measure", "import", "rows"]
-"""The source of what is known: a search's own tables, those of `policygen measure`, those of an
-import, or rows of results without further information."""
-FailedKind = FailureKind | Literal["build", "run"]
-"""`build` and `run` are from CCCL's logs, which have a code and no reason."""
+"""The source of the information: tables of a search, of `policygen measure`, or of an import, or
+only rows of results.
+"""
 
 
 class StepTime(Record):
-    """What something took, each time that it was done."""
+    """The time spent in one kind of step."""
 
     step: str
     count: int
@@ -225,12 +261,12 @@ class StepTime(Record):
 
 
 class ReportedSession(Record):
-    """When and on what it was measured."""
+    """When and on which machine it was measured."""
 
     database: str
     started: str
     ended: str | None = None
-    """None: it goes on, or was killed."""
+    """Null: still running, or killed."""
     seconds: float | None = None
     policygen: str = ""
     ctk: str = ""
@@ -251,18 +287,18 @@ class ReportedSession(Record):
     throttled: int = 0
     restarts: int = 0
     steps: tuple[StepTime, ...] = ()
-    """Those that took longest."""
+    """The steps that took longest."""
     other_steps: StepTime | None = None
-    """All others."""
+    """The time of all other steps."""
 
 
 class SearchRun(Record):
-    """What a session says of its search of a workload."""
+    """A session's record of its search of a workload."""
 
     strategy: str
     seed: int | None = None
     variants: str = ""
-    """A number, which may be larger than programs count; so are the next two."""
+    """A decimal number that may exceed 64 bits, like the next two."""
     valid: str = ""
     distinct: str = ""
     base: Variant | None = None
@@ -270,24 +306,24 @@ class SearchRun(Record):
     """Seconds."""
     spent: float = 0.0
     ended: Ended | None = None
-    """None: it goes on, or was killed."""
+    """Null: still running, or killed."""
 
 
 class TriedVariant(Record):
-    """A variant's score when it was measured first, beside base."""
+    """A variant's score when first measured."""
 
     variant: Variant
     score: float
     rung: RungName | None = None
-    """The last one that it was in."""
+    """The last rung that it reached."""
     evaluation: int | None = None
-    """Its place in the order in which they were measured, from 1."""
+    """Its position in the order of measurement, from 1."""
     seconds: float | None = None
-    """Of the search of the workload until it was measured."""
+    """Seconds of the workload's search until it was measured."""
 
 
 class BestSoFar(Record):
-    """Where the best score rose."""
+    """A point where the best score rose."""
 
     evaluation: int
     seconds: float | None
@@ -296,7 +332,7 @@ class BestSoFar(Record):
 
 
 class RungSpan(Record):
-    """When a rung's samples were taken, in a session."""
+    """The time span of a rung's samples in a session."""
 
     rung: RungName
     start: float
@@ -305,62 +341,50 @@ class RungSpan(Record):
 
 
 class SearchCurve(Record):
-    """How the best score rose."""
+    """The convergence of the best score."""
 
     evaluations: int
     seconds: float | None
-    """Until the last sample; none where rows tell no time."""
+    """Seconds until the last sample; null if rows record no time."""
     best: tuple[BestSoFar, ...]
     spans: tuple[RungSpan, ...] = ()
 
 
-class PointQuantiles(Record):
-    """Base's time over a variant's at each of the quantiles of the document."""
+class PointQuantiles(AtPoint):
+    """Base's time divided by a variant's, at each of the document's quantiles."""
 
-    subbench: str
-    point: dict[str, str]
     ratios: tuple[float, ...]
 
 
 class ReportedFinalist(Record):
-    """One of the best, as it was measured at last."""
+    """One of the best variants, with its final measurement."""
 
     variant: Variant
     score: float
     interval: Interval | None = None
     verdict: MeasuredVerdict | Verdict | None = None
     processes: int | None = None
-    """Over which its interval is made."""
+    """The number of processes behind its interval."""
     screened: float | None = None
-    """By which it was chosen: luck is in it."""
+    """The score by which it was selected, which contains selection bias."""
     rank: int | None = None
-    """By that, among all that were measured."""
+    """Its rank by that score among all measured variants."""
     sharper: float | None = None
     close: bool = False
-    """Whether its interval reaches that of the first one."""
+    """Whether its interval overlaps that of the first."""
     runtime: tuple[RuntimeRatio, ...] = ()
     quantiles: tuple[PointQuantiles, ...] = ()
 
 
-class FailureGroup(Record):
-    """Variants that failed in one way."""
-
-    kind: FailedKind
-    reason: str
-    count: int
-    variants: tuple[str, ...]
-    """The first ones."""
-
-
 class VariantCounts(Record):
-    """What became of those that were tried."""
+    """The outcome of the variants that were tried."""
 
     tried: int
     measured: int
-    """On all runtime workloads."""
+    """Variants measured on all runtime workloads."""
     incomplete: int
     failed: int
-    """`wrong` are not among them."""
+    """Failed variants, without the `wrong` ones."""
     wrong: int
 
 
@@ -375,40 +399,41 @@ class ReportedWorkload(RunKey):
     searches: tuple[SearchRun, ...] = ()
     runtime_workloads: int
     declared: int | None = None
-    """How many there should be; none where that is not known."""
+    """The declared number of runtime workloads; null if unknown."""
     approximate: bool = False
-    """The weights come from the axis values present, for want of the declared ones."""
+    """The weights are based on the axis values present, because the declared ones are unknown."""
     counts: VariantCounts
     base: Variant | None = None
-    """The variant that says what CUB selects by itself, where one does."""
+    """The variant equal to CUB's own choice; null if there is none."""
     best: Variant | None = None
-    """The finalist that is faster than base beyond noise, and the fastest; of rows alone what `db
-    choose` takes."""
+    """The fastest finalist that beats base by more than noise; for rows, what `db choose` takes."""
     rung: RungName | None = None
-    """Of the finalists' scores; none where there are no rungs."""
+    """The rung of the finalists' scores; null if there are no rungs."""
     finalists: tuple[ReportedFinalist, ...] = ()
-    """The best one first."""
+    """The finalists, best first."""
     other_finalists: int = 0
-    """How many more there are, all slower."""
+    """The number of further, slower ones."""
     control: ReportedFinalist | None = None
-    """Base beside itself, measured as the finalists are."""
+    """Base compared with itself, measured like the finalists."""
     choice: Choice | None = None
-    """That of `db choose`."""
+    """The choice of `db choose`."""
     curve: SearchCurve | None = None
-    """None where no order is known."""
+    """Null if the order is unknown."""
     variants: tuple[TriedVariant, ...] = ()
-    """In the order in which they were measured where that is known, else the best one first."""
+    """In the order of measurement if known, else best first."""
     unlisted: int = 0
-    """Variants that were measured, and are too many to be listed: the slowest ones."""
+    """The number of measured variants that are not listed, the slowest ones."""
+    findings: tuple[FailureGroup, ...] = ()
+    """Variants that compute other results than base or fail on the GPU, by reason."""
     failures: tuple[FailureGroup, ...] = ()
-    """Those of most variants."""
+    """The reasons with the most variants."""
     other_failures: int = 0
-    """Groups that are too many to be listed."""
+    """The number of reasons that are not listed."""
     failed_variants: tuple[Variant, ...] = ()
-    """The first ones, by which figures show where variants fail."""
+    """The first failed variants, for figures of where variants fail."""
     noise: tuple[PointNoise, ...] = ()
     score_noise: float | None = None
-    """The standard deviation of base's score against itself from process to process."""
+    """The standard deviation of base's score against itself between processes."""
 
 
 class SearchReport(Document):
@@ -420,6 +445,6 @@ class SearchReport(Document):
     quantiles: tuple[float, ...] = QUANTILES
     sessions: tuple[ReportedSession, ...] = ()
     other_sessions: int = 0
-    """How many more there are."""
+    """The number of further ones."""
     workloads: tuple[ReportedWorkload, ...]
     warnings: tuple[DataWarning, ...] = ()

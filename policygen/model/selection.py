@@ -1,12 +1,13 @@
 """CUB's selections for workloads on architectures, and differences between two of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
+from policygen.errors import plural
 from policygen.model.arch import Arch, arch_number
 from policygen.model.records import Document, Problem, Record
 from policygen.model.trees import Cub
@@ -17,7 +18,7 @@ Spot = tuple[Point, str]
 """A workload on an architecture."""
 Values = Mapping[str, Value]
 WHOLE = "policy"
-"""The name of a policy's type where its arguments are its values."""
+"""The name of a policy's type, if its arguments are the values."""
 Row = TypeVar("Row")
 
 
@@ -26,7 +27,7 @@ class FamilyKey:
     """The arguments with which a policy uses a family, and the entry that they select."""
 
     args: tuple[str, ...]
-    """As the compiler prints them."""
+    """The arguments, as printed by the compiler."""
     entry: tuple[Family, Entry] | None = None
     """`None` if the family is only declared."""
     number: int = -1
@@ -40,10 +41,10 @@ class PolicyFields:
     values: Values
     """Path → number for an aggregate; the type with its arguments for other policies."""
     shown: frozenset[str]
-    """The fields that a binding shows as values."""
+    """The fields that a binding exposes as values."""
 
     def unlike(self, other: "PolicyFields") -> tuple[str, ...]:
-        """Returns the fields that differ, except as a field that a binding shows does.
+        """Returns the fields that differ other than through a field that a binding exposes.
 
         CUB repeats values in several parts of a policy, such as `single_tile` and `multi_tile`.
         """
@@ -74,7 +75,7 @@ class Selected:
     keys: Mapping[str, FamilyKey] = field(default_factory=dict)
     """By family."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Role → bytes for the roles whose sizes scale a count."""
+    """Role → size in bytes, for roles that scale a count."""
     kinds: Mapping[str, str] = field(default_factory=dict)
     """Value → type of its member, where entries declare members."""
     traits: Values = field(default_factory=dict)
@@ -162,7 +163,8 @@ def delta(
 
 # Selected values and where they come from
 
-Status = Literal["tuned", "inherited", "default"]
+Status = Literal["tuned", "inherited", "default", "unknown"]
+"""`unknown`: entries of the header cannot show in what its bindings ask for."""
 
 
 class EntryPlace(Record):
@@ -178,6 +180,11 @@ class EntryPlace(Record):
     def name(self) -> str:
         """The entry's name."""
         return entry_name(self.family, self.args)
+
+    @property
+    def where(self) -> str:
+        """Header and line: `tuning_scan.cuh:42`."""
+        return f"{self.header}:{self.line}"
 
     @classmethod
     def of(cls, family: Family, entry: Entry, **extra: Any) -> Self:
@@ -213,22 +220,28 @@ class ResolvedRow(OnArch):
     since: Arch | None = None
     """The arch that the values were tuned for; none for defaults."""
     note: str | None = None
-    """What the headers' text suggests and the compiler does not confirm."""
+    """What the text of the headers suggests but the compiler does not confirm."""
     passed: EntryPlace | None = None
-    """The entry that has the workload's key and is not selected."""
+    """The entry that has the workload's key but is not selected."""
     disabled: DisabledEntry | None = None
     """An entry that would decide the workload if it were not disabled."""
     fields: SkipJsonSchema[PolicyFields | None] = Field(default=None, exclude=True, repr=False)
-    """All of the policy, for comparisons; it is no part of the document."""
+    """The complete policy, for comparisons; not part of the document."""
 
 
 class Unresolved(Record):
-    """A benchmark that could not be asked about, and why."""
+    """A benchmark that could not be resolved, and why."""
 
     benchmark: str
     reason: str
     header: str = ""
-    """The one that decides it."""
+    """The entry that decides it."""
+
+
+def asked_of(toolchain: str, conditions: Sequence[str]) -> list[str]:
+    """Says on one line what the headers ask of the compiler: another can select otherwise."""
+    text = f"with {toolchain}; another compiler can select otherwise: {'; '.join(conditions)}"
+    return [text] if conditions else []
 
 
 class Resolution(Document):
@@ -240,13 +253,15 @@ class Resolution(Document):
     archs: tuple[Arch, ...]
     rows: tuple[ResolvedRow, ...]
     remarks: tuple[str, ...] = ()
-    """Of the tree and the bindings: a version of CUB that they were not tried with."""
+    """Remarks, for example about a CUB version that the bindings were not tested with."""
+    conditions: tuple[str, ...] = ()
+    """Conditions on the compiler in the headers: another compiler may select other values."""
     unresolved: tuple[Unresolved, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 class Differing(OnArch):
-    """One workload whose values differ between two trees; none where a tree lacks it."""
+    """A workload with different values in two trees; null if a tree lacks it."""
 
     before: dict[str, Value] | None
     after: dict[str, Value] | None
@@ -255,10 +270,9 @@ class Differing(OnArch):
     entry_before: EntryPlace | None = None
     entry_after: EntryPlace | None = None
     passed: SkipJsonSchema[tuple[EntryPlace, ...]] = Field(default=(), exclude=True, repr=False)
-    """Entries that have the workload's key before or after, and are not selected; no part of the
-    document."""
+    """Entries with the workload's key that are not selected; not part of the document."""
     legacy: bool = False
-    """Whether it is what struct families beside a policy selector give."""
+    """Whether the values come from struct families next to a policy selector."""
 
 
 class Comparison(Document):
@@ -276,34 +290,68 @@ class Comparison(Document):
     unresolved: tuple[Unresolved, ...] = ()
 
 
+class InputChange(Record):
+    """Inputs of a policy selector, or calls of an algorithm, that get other values."""
+
+    header: str
+    selector: str
+    """`reduce::policy_selector`, or the hub of a chain of policies."""
+    archs: tuple[Arch, ...]
+    conditions: tuple[str, ...]
+    """What the inputs have in common: `accum_size is 4`. None if all inputs change."""
+    values: dict[str, str]
+    """Field → values before and after: `256 → 416`."""
+    examples: tuple[str, ...] = ()
+    """Benchmarks' workloads among them; none if no benchmark measures these inputs."""
+    leaks: tuple[Arch, ...] = ()
+    """The architectures on which the change is not meant to have an effect."""
+
+    @property
+    def text(self) -> str:
+        """What changes, where, and how, without the examples."""
+        where = " and ".join(self.conditions) or "all inputs"
+        values = ", ".join(f"{name} {change}" for name, change in self.values.items())
+        return f"{self.selector} on {', '.join(self.archs)}: {where}: {values}"
+
+    def is_measured(self, headers: Collection[str]) -> bool:
+        """Returns whether results for some headers measure some of the inputs."""
+        return bool(self.examples) and self.header in headers and not self.leaks
+
+    @property
+    def measured_by(self) -> str:
+        """Benchmarks' workloads among the inputs, in words."""
+        if not self.examples:
+            return "no benchmark"
+        more = f" and {len(self.examples) - 1:,} more" if len(self.examples) > 1 else ""
+        return f"{self.examples[0]}{more}"
+
+
 # Effects of a change of the headers
 
 Role = Literal["written", "shared", "later"]
-"""Why a workload may change.
-
-`written`: it was tuned. `shared`: the same entry decides it. `later`: it inherits, and was allowed
-to.
+"""Why a workload may change. `written`: it was tuned. `shared`: the same entry decides it. `later`:
+it inherits, as allowed.
 """
 
 
 class Changed(OnArch):
-    """A workload that resolves to something else, as it shall."""
+    """A workload that changed as intended."""
 
     role: Role
     before: dict[str, Value]
     after: dict[str, Value]
     legacy: bool = False
-    """Whether it is what a struct family beside a policy selector gives."""
+    """Whether the values come from a struct family next to a policy selector."""
 
 
 class Wrong(OnArch):
-    """A workload that does not resolve to what it shall."""
+    """A workload that does not resolve as intended."""
 
     reason: str
     before: dict[str, Value] | None = None
     after: dict[str, Value] | None = None
     legacy: bool = False
-    """Whether it is what a struct family beside a policy selector gives."""
+    """Whether the values come from a struct family next to a policy selector."""
 
     @property
     def name(self) -> str:
@@ -323,11 +371,30 @@ class Effect(Document):
     headers: tuple[str, ...]
     archs: tuple[Arch, ...]
     between: tuple[Arch, ...] = ()
-    """Those of which no GPU is known: each stands for all up to the next that is known."""
+    """Architectures without a known GPU; each stands for all up to the next known one."""
     compared: int
     """Workloads times architectures."""
     changed: tuple[Changed, ...]
     wrong: tuple[Wrong, ...] = ()
+    conditions: tuple[str, ...] = ()
+    """What the changed headers ask of the compiler: the proof is for its answers."""
+    inputs: tuple[InputChange, ...] = ()
+    """All inputs of selectors, and calls that no benchmark makes, that get other values."""
+    inputs_compared: int = 0
+    """Inputs and calls, times architectures."""
+    unknown: tuple[str, ...] = ()
+    """Selectors that could not be compared for all inputs, with the reasons."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What the change does and was not to do."""
+        leaks = (
+            f"{change.text}; the results do not measure {', '.join(change.leaks)}"
+            for change in self.inputs
+            if change.leaks
+        )
+        wrong = (f"{failure.name}: {failure.reason}" for failure in self.wrong)
+        return (*wrong, *leaks)
 
     @property
     def covered(self) -> str:
@@ -335,4 +402,22 @@ class Effect(Document):
         if not self.between:
             return ", ".join(self.archs)
         first, *_, last = (arch for arch in self.archs if arch not in self.between)
-        return f"{first} to {last}, and all between and after them"
+        return f"{first} to {last}, and all architectures between and after them"
+
+    @property
+    def summary(self) -> str:
+        """The outcome: `1 workload changed as written, 431 as before (nvcc 13.2.86; …)`."""
+        written = sum(workload.role == "written" for workload in self.changed)
+        parts = [f"{plural(written, 'workload')} changed as written"]
+        if other_count := len(self.changed) - written:
+            parts.append(f"{other_count} that share an entry or inherit")
+        if self.wrong:
+            parts.append(f"{len(self.wrong)} wrong")
+        if leaks := sum(bool(change.leaks) for change in self.inputs):
+            parts.append(f"{leaks} leaking to other architectures")
+        same = self.compared - len(self.changed) - len(self.wrong)
+        parts.append(f"{same:,} as before")
+        others = {row.selector for row in self.inputs if not row.is_measured(self.headers)}
+        parts += [f"{', '.join(sorted(others))} changed, too"] if others else []
+        text = ", ".join(parts)
+        return f"{text} ({self.toolchain}; {self.covered})"

@@ -1,12 +1,15 @@
 """A tree of CUB or rocPRIM: its location, version and dialect."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, InstanceOf
 
 from policygen.model.records import Document, Record
+from policygen.paths import nearby
 from policygen.untrusted import json_text
 
 Dialect = Literal["specializations", "selectors", "configs"]
@@ -41,8 +44,62 @@ def side_by_side(dialect: Dialect) -> tuple[Dialect, ...]:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class OwnFile:
+    """A user's workload or kernel file that is added to the bindings."""
+
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file, with the files it includes."""
+        return self.path.resolve().parent
+
+
+@dataclass(frozen=True, slots=True)
+class BoundVersion:
+    """A version whose bindings apply, and what a user adds to them."""
+
+    text: str
+    """May be followed by rows that override its own: `3.6.0+topk/…=1`.
+
+    For a library other than CUB, its name comes first: `rocprim@4.2.0`.
+    """
+    own: OwnFile | None = None
+
+    def at(self, text: str) -> Self:
+        """Returns another version, with the same additions."""
+        return replace(self, text=text)
+
+    @property
+    def release(self) -> Self:
+        """The same without rows that override the version's own."""
+        return self.at(self.text.partition("+")[0])
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The version for comparison: (3, 6, 0)."""
+        return numbers(self.text)
+
+    @property
+    def library(self) -> str:
+        """The library's name: `cub`."""
+        return library_of(self.text)
+
+    @property
+    def plain(self) -> str:
+        """The version without the library's name and the overriding rows: `3.6.0`."""
+        return plain(self.text)
+
+    @property
+    def title(self) -> str:
+        """The library's usual name, and the plain version: `CUB 3.6.0`."""
+        names: dict[str, str] = dict(CALLED.items())
+        return f"{names[self.library]} {self.plain}"
+
+
 class Cub(Record):
-    """A tree as the outputs name it; `root` is the include folder, with `cub/` or `rocprim/`."""
+    """A tree as named in outputs; `root` is the include folder, with `cub/` or `rocprim/`."""
 
     root: str
     version: str
@@ -55,24 +112,23 @@ class Cub(Record):
     includes: tuple[str, ...] = ()
     """Folders that a compiler needs with `-I`, `root` first."""
     changed: bool = False
-    """Whether it was fetched, and is not as its wheel has it."""
+    """Whether it was fetched and differs from its wheel."""
     read_as: str = Field(default="", exclude=True)
-    """The version with the bindings that hold instead of its own, as its headers say."""
+    """The version of the bindings to use instead of its own, detected from its headers."""
+    own: InstanceOf[OwnFile] | None = Field(default=None, exclude=True)
+    """A user's workload or kernel, if a command is for one."""
 
     @property
-    def bindings(self) -> str:
-        """The version whose bindings apply, which may be followed by rows that override it.
-
-        For a library other than CUB, its name comes first: `rocprim@4.2.0`.
-        """
+    def bindings(self) -> BoundVersion:
+        """The bindings that apply."""
         library = OTHERS.get(self.dialect)
         version = self.read_as or self.version
-        return f"{library}@{version}" if library else version
+        return BoundVersion(f"{library}@{version}" if library else version, self.own)
 
     @property
     def release(self) -> str:
-        """The version as in results: preceded by the library's name unless it is CUB."""
-        return self.bindings.partition("+")[0]
+        """The version as written in results: preceded by the library's name unless it is CUB."""
+        return self.bindings.release.text
 
     @property
     def library(self) -> Library:
@@ -120,6 +176,12 @@ class Cub(Record):
         return self.includes or (self.root,)
 
 
+def tree_line(cub: Cub) -> str:
+    """Names the tree that an output is about, and how it was found."""
+    origin = f"{cub.found}, changed since it was fetched" if cub.changed else cub.found
+    return f"{cub.called} {cub.version} ({cub.dialect}), {nearby(Path(cub.root))} [{origin}]"
+
+
 class Versioned(Record):
     """Something that holds for a range of CUB versions: `since <= version < below`."""
 
@@ -142,6 +204,11 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in plain(version).split("."))
 
 
+def version_of(number: int) -> str:
+    """Spells the number of CUB's and rocPRIM's macros: 300600 is `3.6.0`."""
+    return f"{number // 100000}.{number // 100 % 1000}.{number % 100}"
+
+
 def plain(version: str) -> str:
     """Strips the overriding rows and the library's name from a version.
 
@@ -155,12 +222,6 @@ def library_of(version: str) -> str:
     return version.partition("@")[0] if "@" in version else "cub"
 
 
-def release_title(version: str) -> str:
-    """Returns the usual name of a version's library, and the plain version: `rocPRIM 4.2.0`."""
-    names: dict[str, str] = dict(CALLED.items())
-    return f"{names[library_of(version)]} {plain(version)}"
-
-
 # Available and fetched trees
 
 State = Literal["fetched", "current", "absent"]
@@ -170,10 +231,10 @@ class HeadersEntry(Record):
     """One release."""
 
     version: str
-    """By which it is named: `3.0.1`, `rocprim@5.7.1`."""
+    """The name of the release: `3.0.1`, `rocprim@5.7.1`."""
     library: Library = "cub"
     holds: str | None = None
-    """What its headers say, where it is named by another version."""
+    """The version in its headers, if it differs from the name."""
     wheel: str | None
     """`nvidia-cuda-cccl==13.0.85`, or the package `librocprim-dev=5.7.1-2`; none for a tree that
     the manifest does not know."""
@@ -181,7 +242,7 @@ class HeadersEntry(Record):
     specializations: int | None
     state: State
     changed: tuple[str, ...] | None = None
-    """Files that are not as they were fetched, as far as they can be named; none when all are."""
+    """Files that changed since they were fetched, as far as known; null if unchanged."""
 
 
 class Headers(Document):
@@ -192,7 +253,7 @@ class Headers(Document):
     """Where fetched trees are kept."""
     trees: tuple[HeadersEntry, ...]
     used: Cub | None
-    """The tree that the command names; for `list`, the one that other commands would use here."""
+    """The named tree; for `list`, the tree that other commands would use here."""
 
     def to_json(self, **options: Any) -> str:
         """Returns the document as JSON text with absolute paths, which are its purpose."""

@@ -16,7 +16,7 @@ from policygen.model.workload import Point
 # "class T", "typename... Ts", "int Size = 4"; not an unnamed "class"
 _PARAMETER_DECLARATION = re.compile(r".*[\s.>*&](\w+)\s*(?:=.*)?$", re.DOTALL)
 Value = bool | int | str
-"""A constant if the header's text has one, else the spelling of an enumerator or a type."""
+"""A constant if the header's text has one, else the spelling of an enumerator or type."""
 
 
 def spell(value: Value) -> str:
@@ -72,7 +72,7 @@ class Member(Record):
     """`int`, `BlockLoadAlgorithm`, …; `using` for an alias."""
     spelling: str
     value: Value | None
-    """The constant that it spells; an enumerator or a type is its own spelling; else none."""
+    """The constant; enumerators and types as spelled; else null."""
     span: Span
     value_span: Span
 
@@ -84,16 +84,16 @@ class Label(Record):
     scores: tuple[float, ...]
     """Score, minimum, mean and maximum, as many as were typed."""
     rejected: bool
-    """The label belongs to values that are commented out inside a live entry."""
+    """Whether the label belongs to commented-out values inside a live entry."""
     span: Span
 
 
 class Entry(Record):
-    """One specialization, or the primary template, with the bytes that it stands in."""
+    """One specialization, or the primary template, with its byte span."""
 
     kind: EntryKind
     args: tuple[str, ...]
-    """Of a branch: what must hold, in the order of the source; an earlier return comes first."""
+    """For a branch: its conditions in source order; earlier returns take precedence."""
     values: dict[str, Value]
     inherits: str | None
     guard: str | None
@@ -102,11 +102,11 @@ class Entry(Record):
     scores: tuple[float, ...] | None
     line: int
     remarks: tuple[str, ...] = ()
-    """Free text above or inside the entry; for a disabled one it says why."""
+    """Comments above or inside the entry; for a disabled entry they state the reason."""
     labels: tuple[Label, ...] = ()
     members: tuple[Member, ...] = ()
     template_parameters: tuple[str, ...] = ()
-    """What stands between `template <` and `>`, parameter by parameter."""
+    """The parameters between `template <` and `>`."""
     layout: Literal["line", "block"] = "block"
     format_off: bool = False
     span: Span
@@ -114,9 +114,9 @@ class Entry(Record):
     arg_spans: tuple[Span, ...] = ()
     inherits_span: Span | None = None
     body_span: Span | None = None
-    """Between the braces; none for a template that is declared only."""
+    """The span between the braces; null for a mere declaration."""
     comment_span: Span | None = None
-    """The comment directly above, without a blank line between."""
+    """The comment directly above, without a blank line in between."""
     guard_span: Span | None = None
     """The `#if` line of the innermost guard."""
 
@@ -133,7 +133,7 @@ class Entry(Record):
 
     @property
     def slots(self) -> tuple[str | None, ...]:
-        """The arguments that a key must match; `None` for its own parameters, which match any."""
+        """The arguments that a key must match; `None` for its own parameters, which match all."""
         own_parameters = self.own_parameters
         return tuple(None if arg in own_parameters else arg for arg in self.args)
 
@@ -141,7 +141,7 @@ class Entry(Record):
 class Family(Record):
     """All entries of one `smNN_*` template in one namespace of one header.
 
-    Of policy selectors: the guarded returns of one function for one architecture.
+    For policy selectors: the guarded returns of one function for one architecture.
     """
 
     name: str
@@ -167,7 +167,7 @@ class FamilyUse(Record):
     selection: str | None
     """The function, alias or struct template that receives the tuning; none when read directly."""
     reads: tuple[str, ...]
-    """Members that the selection names: a tuning that lacks one is skipped without a word."""
+    """Members that the selection names; a tuning that lacks one is silently skipped."""
     fallback: str | None
     """What the other overload selects when a member is missing."""
     span: Span
@@ -179,9 +179,9 @@ class Policy(Record):
     name: str
     arch: Arch
     predecessor: str | None
-    """The policy that older architectures get; none for the first of the chain."""
+    """The policy for older architectures; null for the first of the chain."""
     bases: tuple[str, ...]
-    """Other bases: a `DefaultPolicy` among them resets what an earlier arch had tuned."""
+    """Other bases; a `DefaultPolicy` among them resets the tunings of earlier architectures."""
     uses: tuple[FamilyUse, ...]
     line: int
     span: Span
@@ -198,7 +198,7 @@ class PolicyChain(Record):
 
 
 class TuningHeader(Record):
-    """All that one tuning header holds."""
+    """The contents of one tuning header."""
 
     name: str
     families: tuple[Family, ...]
@@ -208,9 +208,9 @@ class TuningHeader(Record):
     format_off: tuple[Span, ...] = ()
     """Regions between `// clang-format off` and `// clang-format on`."""
     aggregates: dict[str, tuple[tuple[str, str], ...]] = Field(default_factory=dict)
-    """The structs that policies are made of, each with its fields' names and types."""
+    """The structs that policies consist of, with the names and types of their fields."""
     needed: dict[str, int] = Field(default_factory=dict)
-    """Of rocPRIM: how many arguments a template of configs needs; others have defaults."""
+    """For rocPRIM: the number of required arguments of a config template."""
 
 
 class Scan(Document):
@@ -226,40 +226,36 @@ class Scan(Document):
 # "cc < ::cuda::compute_capability{11, 0}"
 _BELOW = re.compile(r"cc\s*<\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
 ALWAYS = 1 << 16
-"""A number greater than any architecture's."""
+"""A number greater than any of NVIDIA's architectures."""
 
 
 # Architecture ranges of the returns of policy selectors
 
 
 def ends(families: Iterable[Family]) -> dict[int, int]:
-    """Maps the first architecture of returns to the first one that they no longer apply to.
+    """Maps the first architecture of returns to the first one to which they no longer apply.
 
     The bound of a function such as `get_sm107_tuning` is at its call.
     """
     end_by_start: dict[int, int] = {}
     for family in families:
         start = arch_number(family.arch)
-        bounds = [
-            int(f"{match[1]}{match[2]}")
-            for entry in family.entries
-            for fact in entry.args
-            if (match := _BELOW.fullmatch(fact))
-        ]
+        bounds = [bound for entry in family.entries for bound in upper_bounds(entry.args)]
         later_bounds = [bound for bound in bounds if bound > start]
         end_by_start[start] = max([*later_bounds, end_by_start.get(start, 0)])
     return {start: end or ALWAYS for start, end in end_by_start.items()}
+
+
+def upper_bounds(facts: Iterable[str]) -> list[int]:
+    """Returns the architectures from which on the facts of a return do not hold."""
+    matches = (_BELOW.fullmatch(fact) for fact in facts)
+    return [int(f"{match[1]}{match[2]}") for match in matches if match]
 
 
 def steps(families: Iterable[Family]) -> set[str]:
     """Returns the architectures at which another return may apply."""
     end_by_start = ends(families)
     return {f"sm{number}" for number in {*end_by_start, *end_by_start.values()} if number != ALWAYS}
-
-
-def has_own_returns(number: int, families: Iterable[Family], target: int) -> bool:
-    """Returns whether a later architecture has its own returns besides those of an earlier one."""
-    return any(target < start <= number < end for start, end in ends(families).items())
 
 
 # Whole policies according to the compiler: all fields of a selector's result
@@ -277,6 +273,8 @@ class Question:
     """Paths in the policy, such as `multi_tile.items_per_thread`."""
     roles: tuple[str, ...] = ()
     """Roles whose types or values to return, too."""
+    arguments: tuple[tuple[str, bool], ...] = ()
+    """C++ in terms of roles to return, too, and whether it is a type."""
     sized: tuple[str, ...] = ()
     """Roles whose sizes to return."""
     includes: tuple[str, ...] = ()
@@ -289,6 +287,7 @@ class Whole:
     fields: Mapping[str, str]
     roles: Mapping[str, str]
     sizes: Mapping[str, int]
+    arguments: tuple[str, ...] = ()
 
 
 Policies = Mapping[tuple[Point, str], Whole]

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from policygen.model.arch import Arch
 from policygen.model.measured import SkippedPoint, VariantFailure
 from policygen.model.records import Document, Record
+from policygen.model.results import AtPoint
 from policygen.model.searches import QUANTILES
 from policygen.model.selection import EntryPlace
 from policygen.model.trees import Cub
@@ -22,11 +23,9 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Size = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class RuntimePerformance(Record):
-    """One runtime workload: what it took before over what it takes after; over 1 is faster."""
+class RuntimePerformance(AtPoint):
+    """One runtime workload: the time before divided by the time after; above 1 is faster."""
 
-    subbench: str
-    point: dict[str, str]
     weight: Size
     before_seconds: Size
     after_seconds: Size
@@ -34,13 +33,14 @@ class RuntimePerformance(Record):
     low: Size | None = None
     high: Size | None = None
     noise: Size | None = None
-    """The standard deviation of a ratio from process to process, as the side before against its own
-    copy shows it, too; none where results of one process a side were given."""
+    """The standard deviation of a ratio between processes, including that of the side before
+    against its own copy; null if each side has results of only one process.
+    """
     verdict: PerformanceVerdict
     processes: int
-    """Of the side that has fewer, where results were given."""
+    """The number of processes; for given results, that of the side with fewer."""
     quantiles: tuple[Size, ...] = ()
-    """The same ratio at each quantile of the document; none where there are too few samples."""
+    """The ratio at each of the document's quantiles; null if there are too few samples."""
 
 
 class WorkloadPerformance(OnArch):
@@ -48,22 +48,22 @@ class WorkloadPerformance(OnArch):
 
     verdict: PerformanceVerdict
     entry: EntryPlace | None = None
-    """What decides it after the change, where that is known."""
+    """The entry that decides it after the change, if known."""
     ratio: Size | None = None
-    """The mean of its runtime workloads, as CCCL weighs them."""
+    """The mean over its runtime workloads, with CCCL's weights."""
     low: Size | None = None
     high: Size | None = None
     noise: Size | None = None
     claimed: Finite | None = None
-    """The score for which the change was written."""
+    """The score that the change claims."""
     least: Finite | None = None
-    """What it must be at least, so that the claim holds."""
+    """The minimum ratio for which the claim holds."""
     holds: bool | None = None
-    """Whether it is as high as that, as far as one can see."""
+    """Whether the claim holds within the measured uncertainty."""
     runtime: tuple[RuntimePerformance, ...] = ()
     skipped: tuple[SkippedPoint, ...] = ()
     failed: VariantFailure | None = None
-    """What is wrong with the side after: it computes something else, or does not run."""
+    """The failure of the side after: different results, or it does not run."""
     problem: str | None = None
     """Why it cannot be measured."""
 
@@ -73,10 +73,12 @@ class WorkloadPerformance(OnArch):
         for names in (("low", "high"), ("claimed", "least", "holds")):
             missing = [name for name in names if getattr(self, name) is None]
             if missing and len(missing) < len(names):
-                raise ValueError(f"{', '.join(names)} stand together: no {', '.join(missing)}")
+                raise ValueError(
+                    f"{', '.join(names)} must be given together: {', '.join(missing)} is missing"
+                )
         has_interval = self.ratio is not None and self.low is not None
         if not has_interval and (self.claimed is not None or self.verdict in MEASURED):
-            raise ValueError(f"it is {self.verdict}, and has no ratio with an interval")
+            raise ValueError(f"it is {self.verdict}, but has no ratio with an interval")
         return self
 
     @property
@@ -93,38 +95,38 @@ class WorkloadPerformance(OnArch):
 
 
 class EntryPerformance(Record):
-    """An entry, and what became of the workloads that it decides after the change.
+    """An entry, and the results of the workloads that it decides after the change.
 
-    Each is decided by one entry alone: that they were measured together is as if each entry had
-    been changed by itself.
+    Exactly one entry decides each workload, so measuring all together is the same as changing each
+    entry by itself.
     """
 
     entry: EntryPlace | None
-    """None: what CUB selects where no entry says anything."""
+    """Null: CUB's choice where no entry decides."""
     verdict: PerformanceVerdict
     workloads: int
     faster: int
     slower: int
-    """Workloads that are, or have a runtime workload that is."""
+    """Workloads that are slower, or have a slower runtime workload."""
     ratio: Size
-    """The mean of their ratios."""
+    """The mean of the workloads' ratios."""
     worst: str
-    """The workload with the least one, in words."""
+    """The workload with the lowest ratio, as text."""
     worst_ratio: Size
 
 
 class PerformanceNoise(Record):
-    """How far the side before is from its own copy: what verdicts are measured by.
+    """The variation between the side before and its own copy, on which verdicts are based.
 
-    Where results were given, how far processes of a side are from each other.
+    For given results, the variation between processes of a side.
     """
 
     least: Size
     median: Size
     most: Size
-    """Standard deviations of a ratio from process to process, over runtime workloads."""
+    """Standard deviations of a ratio between processes, over runtime workloads."""
     processes: int
-    """The most that one was measured in."""
+    """The largest number of processes of any workload."""
 
 
 class VerifyPerformance(Document):
@@ -132,41 +134,40 @@ class VerifyPerformance(Document):
 
     format: Literal["policygen/verify-performance/1"] = "policygen/verify-performance/1"
     cub: Cub | None = None
-    """None where results were given, and nothing was measured."""
+    """Null if results were given and nothing was measured."""
     content: str = ""
     """A digest of the tree's headers: the same in all documents of one tree."""
     before: str
-    """What is compared with, in words."""
+    """Description of the side before."""
     after: str
     arch: Arch | None = None
     gpu: str | None = None
-    """As databases name it."""
+    """The GPU's name in databases."""
     driver: str | None = None
     toolchain: str | None = None
     tolerance: Size | None = None
-    """The share by which a workload may be slower; none: as far as the noise lets one see."""
+    """The allowed slowdown as a fraction; null: the resolution of the measurement."""
     confidence: Size
-    """That no verdict is faster or slower by chance, all of them together."""
+    """The confidence that no verdict is faster or slower by chance, for all together."""
     noise: PerformanceNoise | None = None
     seed: int | None = None
     budget: Size | None = None
     database: str | None = None
     remarks: tuple[str, ...] = ()
     verdict: PerformanceVerdict
-    """Slower where anything is; undecided where something is not known; faster where something is,
-    and nothing is slower."""
+    """Slower if anything is; else undecided if anything is; else faster if anything is."""
     workloads: tuple[WorkloadPerformance, ...]
     entries: tuple[EntryPerformance, ...] = ()
-    """Those that decide what was measured; nothing where that is not known of each."""
+    """The entries that decide the measured workloads; empty if any of them is unknown."""
     quantiles: tuple[Size, ...] = QUANTILES
-    """Of the samples of runtime workloads."""
+    """The quantiles at which samples are compared."""
     seconds: Size = 0.0
 
     @model_validator(mode="after")
     def _check_quantiles(self) -> Self:
         for workload in self.workloads:
             if any(len(row.quantiles) not in {0, len(self.quantiles)} for row in workload.runtime):
-                raise ValueError(f"{workload.name}: other quantiles than the document has")
+                raise ValueError(f"{workload.name}: quantiles differ from those of the document")
         return self
 
     def too_slow(self, performance: RuntimePerformance | WorkloadPerformance) -> bool:
@@ -193,12 +194,12 @@ class VerifyPerformance(Document):
                 [workload for workload in workloads if self._is_partly_too_slow(workload)],
             ),
             (
-                "less than was claimed",
+                "less than claimed",
                 [workload for workload in workloads if workload.holds is False],
             ),
             ("does not run as before", [workload for workload in workloads if workload.failed]),
             ("not measured", [workload for workload in workloads if workload.problem]),
-            ("not decided", [workload for workload in workloads if workload.open]),
+            ("undecided", [workload for workload in workloads if workload.open]),
         )
         return tuple(f"{label}: {_first_and_count(group)}" for label, group in groups if group)
 

@@ -53,12 +53,11 @@ def in_words(benchmark: str, workload: Mapping[str, str]) -> str:
     return " ".join([benchmark, *axes(workload)])
 
 
-class OnArch(Record):
-    """A workload on an architecture."""
+class OfBenchmark(Record):
+    """A workload of a benchmark."""
 
     benchmark: str
     workload: dict[str, str]
-    arch: Arch
 
     @property
     def point(self) -> Point:
@@ -69,6 +68,12 @@ class OnArch(Record):
     def name(self) -> str:
         """In words: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
         return in_words(self.benchmark, self.workload)
+
+
+class OnArch(OfBenchmark):
+    """A workload on an architecture."""
+
+    arch: Arch
 
 
 BASE = "base"
@@ -110,7 +115,7 @@ def is_label(text: str) -> bool:
 
 def _checked(text: str) -> str:
     if not is_label(text):
-        raise ValueError(f"{shortened(text)} is no variant label")
+        raise ValueError(f"{shortened(text)} is not a variant label")
     return text
 
 

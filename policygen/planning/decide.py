@@ -73,80 +73,73 @@ def decide(
 
     The next best variant is used only if nothing can be written without it.
     """
-    best = _try_deciding(cases, options, _Choose(together))
+    best = _try_deciding(cases, options, together, none_other)
     if isinstance(best, Decided):
         return best
-    fallback = _try_deciding(cases, options, _Choose(together, choose_next))
+    fallback = _try_deciding(cases, options, together, choose_next)
     if isinstance(fallback, str):
         return _conflict(cases, best)
     return fallback if options.next_best else _conflict(cases, best, fallback.actions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Choose:
-    """How to choose a variant for several workloads, and one to fall back to."""
-
-    together: ChooseTogether
-    next_best: ChooseNext = none_other
-
-
 def _try_deciding(
-    cases: Sequence[PlacedResult], options: Options, choose: _Choose
+    cases: Sequence[PlacedResult],
+    options: Options,
+    together: ChooseTogether,
+    choose_next: ChooseNext,
 ) -> Decided | str:
     """Returns the decision, or the reason why nothing can be written."""
+    split = options.collisions == "split"
     try:
-        return _by_options(cases, options, choose)
+        first = _different_variants if split else together
+        combined = _variant_for_all(cases, first, choose_next)
+        if isinstance(combined, SameValues):
+            return _decide_part(combined, options)
+        if len(cases) == 1 or cases[0].spot.alone:
+            return combined
+        separate = _split_by_type(cases, together, choose_next)
+        if not isinstance(separate, str):
+            return _decide_by_type(*separate, options)
+        final = _variant_for_all(cases, together, choose_next) if split else combined
+        if isinstance(final, SameValues):
+            return _decide_part(final, options)
     except InputError as error:
         return error.in_line
-
-
-def _by_options(cases: Sequence[PlacedResult], options: Options, choose: _Choose) -> Decided | str:
-    split = options.collisions == "split"
-    combined = _variant_for_all(
-        cases, replace(choose, together=_different_variants) if split else choose
-    )
-    if isinstance(combined, SameValues):
-        return _decide_part(combined, options)
-    if not split and not options.narrow:
-        return combined
-    separate = _split_by_type(cases, choose)
-    if not isinstance(separate, str):
-        return _decide_by_type(*separate, options)
-    final = _variant_for_all(cases, choose) if split else combined
-    return (
-        _decide_part(final, options)
-        if isinstance(final, SameValues)
-        else f"{separate}, and {final}"
-    )
+    return f"{separate}, and {final}"
 
 
 def _different_variants(cases: Sequence[PlacedResult]) -> Together:
     return Together((), f"{len(cases)} workloads want different variants")
 
 
-def _variant_for_all(cases: Sequence[PlacedResult], choose: _Choose) -> SameValues | str:
+def _variant_for_all(
+    cases: Sequence[PlacedResult], together: ChooseTogether, choose_next: ChooseNext
+) -> SameValues | str:
     """Returns the values that suit all cases, or the reason why none do."""
     if not any(case.used for case in cases):
         return SameValues(tuple(cases), reasons=tuple(case.choice.reason for case in cases))
     chosen = tuple(variant for case in cases if (variant := case.measurement.chosen))
     reasons = tuple(case.choice.reason for case in cases)
     if len(chosen) < len(cases) or len({variant.variant for variant in chosen}) > 1:
-        joint = choose.together(cases)
+        joint = together(cases)
         if not joint.variants:
             return joint.reason
         chosen, reasons = joint.variants, (joint.reason,) * len(cases)
     try:
         members = entry_members(cases, [scored.variant for scored in chosen])
     except InputError as error:
-        return _next_best(cases, chosen, choose, error.in_line)
+        return _next_best(cases, chosen, choose_next, error.in_line)
     return SameValues(tuple(cases), chosen, members, reasons)
 
 
 def _next_best(
-    cases: Sequence[PlacedResult], best: Sequence[ScoredVariant], choose: _Choose, reason: str
+    cases: Sequence[PlacedResult],
+    best: Sequence[ScoredVariant],
+    choose_next: ChooseNext,
+    reason: str,
 ) -> SameValues | str:
     """Returns the next best values that suit all cases, or why the best cannot be expressed."""
-    joint = next_best(cases, best, choose.next_best)
+    joint = next_best(cases, best, choose_next)
     if joint is None:
         return reason
     members = entry_members(cases, [scored.variant for scored in joint.variants])
@@ -171,14 +164,14 @@ def _decide_part(part: SameValues, options: Options, *, pinned: bool = False) ->
         for case, variant in zip(cases, part.variants, strict=True)
     )
     if unchanged and not pinned:
-        return Decided(_actions(part, "keep", ["the values are these already"] * len(cases)))
+        return Decided(_actions(part, "keep", ["it has these values already"] * len(cases)))
     if reason := spot.too_broad:
         return _conflict(cases, reason)
     lowest = min(range(len(cases)), key=lambda index: part.variants[index].score)
     content = spot.content(members, label(part.variants[lowest], cases[lowest], options))
     write = _entry_write(part, content, part.variants[lowest].variant)
     if unchanged:
-        keeps = f"the values are these already; an entry for {spot.named} keeps them"
+        keeps = f"it has these values already; an entry for {spot.named} has them"
         return Decided(_actions(part, "keep", [keeps] * len(cases), own=True), [write])
     decision: PlanDecision = "update" if spot.entry else "add"
     return Decided(_actions(part, decision, part.reasons, own=True), [write])
@@ -194,20 +187,20 @@ def _keep_base(part: SameValues, *, pinned: bool) -> Decided:
     if not pinned:
         return Decided(_actions(part, "fallback", part.reasons))
     first = part.cases[0]
-    reason_kept = f"an entry for {first.spot.named} keeps what it had"
+    reason_kept = f"an entry for {first.spot.named} has its current values"
     write = _entry_write(part, first.spot.kept(first.measurement.name), reason_kept)
     reasons = [f"{reason}; {reason_kept}" for reason in part.reasons]
     return Decided(_actions(part, "fallback", reasons, own=True), [write])
 
 
 def _split_by_type(
-    cases: Sequence[PlacedResult], choose: _Choose
+    cases: Sequence[PlacedResult], together: ChooseTogether, choose_next: ChooseNext
 ) -> tuple[list[SameValues], TypeName] | str:
     """Splits the cases by one of their types so that each part has one variant.
 
     The first part can stay general. Returns the reason if no type allows it.
     """
-    reason = "no type that an entry can name tells them apart"
+    reason = "nothing that an entry can name distinguishes them"
     for type_position in cases[0].spot.types:
         by_type: dict[str, list[PlacedResult]] = {}
         for case in cases:
@@ -217,9 +210,10 @@ def _split_by_type(
             continue
         parts: list[SameValues] = []
         for name in names:
-            part = _variant_for_all(by_type[name], choose)
+            part = _variant_for_all(by_type[name], together, choose_next)
             if isinstance(part, str):
-                reason = f"an entry for {type_name(name)} alone does not help ({part})"
+                member = f"{type_position} " if isinstance(type_position, str) else ""
+                reason = f"an entry only for {member}{type_name(name)} does not help ({part})"
                 break
             parts.append(part)
         else:
@@ -274,7 +268,7 @@ def _rank(arg: str) -> tuple[int, int]:
 def _conflict(
     cases: Sequence[PlacedResult], reason: str, alternatives: Sequence[Action] = ()
 ) -> Decided:
-    """Writes nothing; for several workloads, the reason tells which variant each wants.
+    """Writes nothing; for several workloads, the reason names the variant that each wants.
 
     `alternatives` are the actions that the next best variants would give.
     """
@@ -306,7 +300,7 @@ def _rejected(case: PlacedResult, reason: str, alternative: Action | None) -> Ac
     if alternative is None:
         return case.rejected(reason)
     if alternative.next_best is None:
-        return case.rejected(append_reason(reason, "--next-best takes it"))
+        return case.rejected(append_reason(reason, "--next-best accepts it"))
     rejection = case.rejected(append_reason(reason, proposed(alternative.next_best)))
     return rejection.model_copy(update={"next_best": alternative.next_best})
 
@@ -316,14 +310,11 @@ def _actions(
 ) -> list[Action]:
     """Returns an action per case; `own` if the entry names the case's type."""
     variants = part.variants or (None,) * len(part.cases)
-    actions = [
-        _action(case, decision, reason, variant, part.members, own=own)
-        for case, variant, reason in zip(part.cases, variants, reasons, strict=True)
-    ]
-    return [
-        planned.model_copy(update={"next_best": part.instead.get(planned.point)})
-        for planned in actions
-    ]
+    actions = []
+    for case, variant, reason in zip(part.cases, variants, reasons, strict=True):
+        planned = _action(case, decision, reason, variant, part.members, own=own)
+        actions.append(planned.model_copy(update={"next_best": part.instead.get(planned.point)}))
+    return actions
 
 
 def _action(
@@ -335,7 +326,6 @@ def _action(
     *,
     own: bool = False,
 ) -> Action:
-    before = dict(case.spot.told.values)
     expected = case.expected(members, variant.variant) if members and variant else {}
     return action(
         case.measurement,
@@ -343,7 +333,7 @@ def _action(
         reason=reason,
         **in_scores(variant),
         target=(case.spot if own else case.spot.general).target,
-        before=before,
+        before=case.spot.selected.values,
         after=case.spot.afterwards(expected),
     )
 
@@ -359,7 +349,7 @@ def label(variant: ScoredVariant, case: PlacedResult, options: Options) -> str:
     scored = case.measurement.scored
     choice = case.measurement.choice
     score_origin = choice.origin if choice.variant == variant.variant else None
-    score = {"shrunken": "score without luck", "confirmed": "score confirmed", None: None}[
+    score = {"shrunken": "bias-corrected score", "confirmed": "score confirmed", None: None}[
         score_origin
     ]
     tool, cccl = f"CUDA {scored.ctk}", f"CCCL {scored.cccl}"
@@ -385,7 +375,7 @@ def entry_members(cases: Sequence[PlacedResult], labels: Sequence[str]) -> Membe
             prefix = f"{short(case, cases)}: " if len(cases) > 1 else ""
             raise InputError(f"{prefix}{label}: {error.message}", error.remedy) from error
     if any(members != members_by_case[0] for members in members_by_case):
-        raise InputError("one variant means different values for each of them")
+        raise InputError("the variant means different values for each of them")
     return members_by_case[0]
 
 
@@ -394,24 +384,25 @@ def next_best(
 ) -> Together | None:
     """Returns the best variants among those that the entry can express; None if there are none.
 
-    Nor is there a fallback for a label that is no variant of its benchmark: it is no result.
+    Nor is there a fallback for a label that is not a variant of its benchmark, and so is not a
+    result.
     """
     try:
         for case, scored in zip(cases, best, strict=True):
             case.measurement.parameters(scored.variant)
     except InputError:
         return None
-    joint = choose(cases, lambda label: can_say(cases, label))
+
+    def can_say(label: str) -> bool:
+        """Whether the entry can express a variant, with the same members for all workloads."""
+        try:
+            entry_members(cases, [label] * len(cases))
+        except InputError:
+            return False
+        return True
+
+    joint = choose(cases, can_say)
     return joint if joint.variants else None
-
-
-def can_say(cases: Sequence[PlacedResult], label: str) -> bool:
-    """Whether the entry can express a variant, with the same members for all workloads."""
-    try:
-        entry_members(cases, [label] * len(cases))
-    except InputError:
-        return False
-    return True
 
 
 def in_place_of(best: ScoredVariant, chosen: ScoredVariant) -> NextBest:
@@ -424,14 +415,16 @@ def in_place_of(best: ScoredVariant, chosen: ScoredVariant) -> NextBest:
 def written(alternative: NextBest, reason: str, claim: str) -> str:
     """Says why the alternative is written; `claim` is the rules' reason for choosing it."""
     claim_text = claim.removeprefix("best ")
-    return append_reason(reason, f"next best that can be said, {_cost(alternative)}; {claim_text}")
+    return append_reason(
+        reason, f"next best that the entry can express, {_cost(alternative)}; {claim_text}"
+    )
 
 
 def proposed(alternative: NextBest) -> str:
     """Says that an alternative could be written, and what it costs."""
     return (
-        f"next best that can be said: {alternative.variant}, {_cost(alternative)};"
-        " --next-best takes it"
+        f"next best that the entry can express: {alternative.variant}, {_cost(alternative)};"
+        " --next-best accepts it"
     )
 
 

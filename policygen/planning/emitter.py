@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import Struct, leaves, read_aggregate
@@ -12,6 +12,7 @@ from policygen.headers.user.policies import (
     question,
     selector_for,
     selectors_named,
+    with_arguments,
 )
 from policygen.headers.user.selectors import TunedReturn, TunedSelector, UserReturn, arguments
 from policygen.model.arch import arch_number
@@ -19,10 +20,11 @@ from policygen.model.emitted import EmitAction, EmitProof
 from policygen.model.plans import Action, Options
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Selected
+from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Policies, Question
 from policygen.model.workload import in_words
 from policygen.planning.decide import decide
-from policygen.planning.measured import Measurement, Spaces, measurements
+from policygen.planning.measured import Measurement, Spaces, action, measurements
 from policygen.planning.places import PlacedResult, by_entry
 from policygen.results.together import Together
 
@@ -30,26 +32,25 @@ ChooseForAll = Callable[[Sequence[ScoredWorkload]], Together]
 """Chooses one variant for several workloads."""
 
 
-class PolicyOracle(Protocol):
-    """The compiler interface; `policygen.proof` implements it."""
-
-    def __call__(self, questions: Sequence[Question]) -> Policies:
-        """Returns the policies of selectors on all architectures."""
+PolicyOracle = Callable[[Sequence[Question]], Policies]
+"""Asks the compiler for the policies of selectors on all architectures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emitter:
     """Makes tuned selectors for one version of a tree."""
 
-    version: str
+    version: BoundVersion
     arch: str
+    tunings: Path
+    """The folder of the tree's tuning headers."""
     structs: Mapping[str, Struct]
     ask: PolicyOracle
     together: ChooseForAll
     force: bool = False
     spaces: Spaces = field(default_factory=dict)
     refused: list[EmitAction] = field(default_factory=list)
-    """Workloads that were rejected before the compiler was asked."""
+    """Workloads that were decided before anything was compiled."""
 
     def emit(self, scored: Sequence[ScoredWorkload]) -> list[TunedSelector]:
         """Makes the selectors for all results."""
@@ -65,7 +66,20 @@ class Emitter:
                 self.refused.append(_emitted(measurement.rejected(error.in_line)))
                 continue
             by_name.setdefault(selector.selector.name, []).append((selector, measurement))
-        served_by_name = {name: tuple(selectors_named(name, self.version)) for name in by_name}
+        chosen = [measurement for group in by_name.values() for _, measurement in group]
+        if not any(measurement.scored.is_used for measurement in chosen):
+            self.refused.extend(
+                _emitted(action(measurement, decision="fallback", reason=measurement.choice.reason))
+                for measurement in chosen
+            )
+            return []
+        served_by_name = {
+            name: tuple(
+                with_arguments(selector, self.tunings)
+                for selector in selectors_named(name, self.version)
+            )
+            for name in by_name
+        }
         policies = self.ask(
             [
                 question(served, self.structs)
@@ -99,14 +113,15 @@ class Emitter:
         for selector, measurement in results:
             template_arguments = arguments_by_point[measurement.point]
             if not template_arguments.nameable:
-                reason = "it was measured with types or an operator that no header can name"
+                reason = "it was measured with types or an operator that a header cannot name"
                 self.refused.append(_emitted(measurement.rejected(reason)))
                 continue
             base = policies[measurement.point, self.arch]
             current = Selected(as_policy(fields, base.fields), None, {}, base.sizes)
+            served = by_benchmark[selector.benchmark.name]
             cases.append(
                 PlacedResult(
-                    UserReturn(current, selector, fields, base, template_arguments), measurement
+                    UserReturn(current, served, fields, base, template_arguments), measurement
                 )
             )
         parts = tuple(part_of(group, self.together, options) for group in by_entry(cases))
@@ -121,7 +136,7 @@ def part_of(cases: Sequence[PlacedResult], choose: ChooseForAll, options: Option
         names = ", ".join(
             f"{case.measurement.name} {case.choice.variant or 'base'}" for case in subset
         )
-        reason = f"these have the same template arguments, and {joint.reason}: {names}"
+        reason = f"these have the same template arguments, but {joint.reason}: {names}"
         return joint if joint.variants else Together((), reason)
 
     outcome = decide(cases, options, together)
@@ -155,17 +170,13 @@ def questions(tuned: Sequence[TunedSelector], namespace: str, include: str) -> l
         Question(
             selector.site,
             selector.benchmark,
-            f"::{namespace}::{tuned_selector.name}{_arguments(selector)}",
+            f"::{namespace}::{tuned_selector.name}{selector.instantiated}",
             tuple(path for path, _ in leaves(tuned_selector.fields)),
             includes=(include,),
         )
         for tuned_selector in tuned
         for selector in tuned_selector.serves
     ]
-
-
-def _arguments(selector: PublicSelector) -> str:
-    return f"<{', '.join(selector.roles)}>" if selector.roles else ""
 
 
 def judge(
@@ -196,7 +207,7 @@ def judge(
 
 def _differs(selected: Mapping[str, str], expected: Mapping[str, str]) -> str:
     return ", ".join(
-        f"{path} is {selected.get(path)} and not {value}"
+        f"{path} is {selected.get(path)}, not {value}"
         for path, value in expected.items()
         if selected.get(path) != value
     )

@@ -1,8 +1,9 @@
 """Checks that a change has exactly the effect that its plan says."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from policygen.bindings.words import known_arch
 from policygen.model.arch import arch_number
 from policygen.model.edits import changes
 from policygen.model.plans import Plan
@@ -11,6 +12,7 @@ from policygen.model.selection import (
     Delta,
     DeltaRow,
     Effect,
+    InputChange,
     Role,
     Selected,
     Values,
@@ -20,14 +22,17 @@ from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point
 
 WhyNot = Callable[[Point, str], str]
-Place = tuple[Point, str]
 
 
 def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
     """Checks that each written workload gets its values and that no other workload changes."""
     arch = plan.options.arch
-    written = {action.point: action for action in plan.actions if action.written}
-    allowed = _allowed(plan)
+    written = {action.point: action for action in plan.written}
+    allowed: dict[tuple[Point, str], Role] = {
+        (reached.point, reached.arch): "shared" if reached.arch == arch else "later"
+        for reached in plan.reached
+        if not reached.kept
+    }
     change_by_place = {(change.point, change.arch): change for change in compared.changes}
     changed: list[Changed] = []
     wrong: list[Wrong] = []
@@ -60,27 +65,18 @@ def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
 def differs(after: Mapping[str, Value], expected: Mapping[str, Value]) -> str:
     """Describes the values that differ from the expected ones; empty if none do."""
     rows = [
-        f"{name} {spell(after[name]) if name in after else 'nothing'} and not {spell(value)}"
+        f"{name} {spell(after[name]) if name in after else 'nothing'}, not {spell(value)}"
         for name, value in expected.items()
         if after.get(name) != value
     ]
     return ", ".join(rows)
 
 
-def _allowed(plan: Plan) -> dict[Place, Role]:
-    arch = plan.options.arch
-    return {
-        (reached.point, reached.arch): "shared" if reached.arch == arch else "later"
-        for reached in plan.reached
-        if not reached.kept
-    }
-
-
 def _unplanned(change: DeltaRow[Values], arch: str) -> str:
     pairs = ", ".join(changes(change.before, change.after))
     if arch_number(change.arch) < arch_number(arch):
         return f"an earlier architecture changes: {pairs}"
-    return f"it was not to change, and does: {pairs}"
+    return f"it changes, but should not: {pairs}"
 
 
 def _changed(change: DeltaRow[Values], role: Role) -> Changed:
@@ -129,3 +125,26 @@ class Oracle(Protocol):
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Explains why a workload does not get what its entry in a changed header says."""
+
+
+# Changes for all inputs
+
+
+def judge_inputs(plan: Plan, changes: Iterable[InputChange]) -> tuple[InputChange, ...]:
+    """Adds the architectures on which the plan was not to change anything."""
+    return tuple(
+        change.model_copy(
+            update={"leaks": tuple(arch for arch in change.archs if not _may_change(plan, arch))}
+        )
+        for change in changes
+    )
+
+
+def _may_change(plan: Plan, arch: str) -> bool:
+    """Returns whether a plan may change what an architecture gets.
+
+    An unknown architecture is like the last known one before it.
+    """
+    options = plan.options
+    number, target = arch_number(known_arch(arch)), arch_number(options.arch)
+    return number == target or (number > target and not options.keeps(known_arch(arch)))

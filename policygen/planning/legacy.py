@@ -1,6 +1,9 @@
 """Plans the struct families beside policy selectors, which older dispatchers read."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from pydantic import BaseModel
 
 from policygen.headers.specializations.siblings import Headers, beside, is_read
 from policygen.headers.spelling import splice
@@ -29,12 +32,12 @@ def unread(plan: Plan, headers: Headers) -> list[str]:
     if not names:
         return []
     prefix = "no policy reads the struct families of"
-    return [f"{prefix} {', '.join(sorted(names))}: what they do cannot be proved, and they stay"]
+    return [f"{prefix} {', '.join(sorted(names))}: their effect cannot be proven, so they stay"]
 
 
 def report_unchanged_families(names: Collection[str]) -> list[str]:
     """Reports the headers whose families are left unchanged."""
-    prefix = "the struct families of the older dispatchers are left as they are"
+    prefix = "the struct families of the older dispatchers are unchanged"
     return [f"{prefix} ({', '.join(sorted(names))})"] if names else []
 
 
@@ -53,8 +56,8 @@ def results_for(
     plan: Plan, scored: Sequence[ScoredWorkload], headers: Headers
 ) -> tuple[list[ScoredWorkload], dict[Point, str]]:
     """Returns the results that concern families, and those workloads whose returns stay."""
-    options = plan.options
-    measured, _ = measurements(scored, plan.cub.version, options.arch, force=options.force)
+    options, version = plan.options, plan.cub.bindings.at(plan.cub.version)
+    measured, _ = measurements(scored, version, options.arch, force=options.force)
     sites = {
         measurement.point: beside(measurement.benchmark.name, plan.cub, headers)
         for measurement in measured
@@ -73,6 +76,11 @@ def results_for(
     return [measurement.scored for measurement in selected], held
 
 
+_ROWS = ("actions", "reached", "instead", "unsaid", "held")
+"""The fields of a plan whose rows are either of the returns or of the families."""
+Row = TypeVar("Row", bound=BaseModel)
+
+
 def joined(own: Plan, families: Plan, held: Collection[Point], data: Mapping[str, bytes]) -> Plan:
     """Merges the plans for a tree's returns and families."""
     edits = sorted((*own.edits, *families.edits), key=lambda edit: (edit.path, edit.span))
@@ -81,61 +89,43 @@ def joined(own: Plan, families: Plan, held: Collection[Point], data: Mapping[str
         file_edits = [edit for edit in edits if edit.path == name]
         after = splice(name, data[name], file_edits)
         files.append(planned_file(name, len(file_edits), data[name], after))
-    as_legacy = {"legacy": True}
-    legacy_actions = (action for action in families.actions if action.point not in held)
+    actions = tuple(action for action in families.actions if action.point not in held)
+    families = families.model_copy(update={"actions": actions})
+    rows = {name: (*getattr(own, name), *_as_legacy(getattr(families, name))) for name in _ROWS}
     return own.model_copy(
         update={
-            "actions": (
-                *own.actions,
-                *(action.model_copy(update=as_legacy) for action in legacy_actions),
-            ),
-            "reached": (
-                *own.reached,
-                *(row.model_copy(update=as_legacy) for row in families.reached),
-            ),
+            **rows,
             "files": tuple(files),
             "edits": tuple(edits),
             "policies": (*own.policies, *families.policies),
             "joint": (*own.joint, *(joint for joint in families.joint if joint not in own.joint)),
-            "instead": (
-                *own.instead,
-                *(row.model_copy(update=as_legacy) for row in families.instead),
-            ),
-            "unsaid": (*own.unsaid, *(row.model_copy(update=as_legacy) for row in families.unsaid)),
-            "held": (*own.held, *(row.model_copy(update=as_legacy) for row in families.held)),
         }
     )
 
 
 def part(plan: Plan, *, legacy: bool) -> Plan:
     """Returns the part of a plan that concerns the returns, or the families."""
-    return plan.model_copy(
-        update={
-            "actions": tuple(action for action in plan.actions if action.legacy == legacy),
-            "reached": tuple(row for row in plan.reached if row.legacy == legacy),
-            "instead": tuple(row for row in plan.instead if row.legacy == legacy),
-            "unsaid": tuple(row for row in plan.unsaid if row.legacy == legacy),
-            "held": tuple(row for row in plan.held if row.legacy == legacy),
-            "bounded": () if legacy else plan.bounded,
-        }
-    )
+    rows = {
+        name: tuple(row for row in getattr(plan, name) if row.legacy == legacy) for name in _ROWS
+    }
+    return plan.model_copy(update={**rows, "bounded": () if legacy else plan.bounded})
 
 
 def both(own: Effect, families: Effect) -> Effect:
     """Merges the effects of the returns and of the families."""
-    as_legacy = {"legacy": True}
     return own.model_copy(
         update={
             "archs": tuple(sorted({*own.archs, *families.archs}, key=arch_number)),
             "between": tuple(sorted({*own.between, *families.between}, key=arch_number)),
             "compared": own.compared + families.compared,
-            "changed": (
-                *own.changed,
-                *(row.model_copy(update=as_legacy) for row in families.changed),
-            ),
-            "wrong": (*own.wrong, *(row.model_copy(update=as_legacy) for row in families.wrong)),
+            "changed": (*own.changed, *_as_legacy(families.changed)),
+            "wrong": (*own.wrong, *_as_legacy(families.wrong)),
         }
     )
+
+
+def _as_legacy(rows: Iterable[Row]) -> Iterator[Row]:
+    return (row.model_copy(update={"legacy": True}) for row in rows)
 
 
 Given = tuple[str, Mapping[str, Value]]
@@ -145,7 +135,10 @@ Given = tuple[str, Mapping[str, Value]]
 def shown(selected: Selected) -> Given:
     """Returns what the families give a workload now."""
     if selected.entry is None:
-        return "the policy of the struct families, which no entry decides", selected.values
+        return (
+            "the policy of the struct families (no entry decides it)",
+            selected.values,
+        )
     family, entry = selected.entry
     return f"{family.header}:{entry.line} {entry_name(family.name, entry.args)}", selected.values
 
@@ -169,7 +162,7 @@ def unlike(actions: Sequence[Action], families: Mapping[Point, Given]) -> list[s
         if pairs := ", ".join(_pairs(action.after or {}, values)):
             actions_by_difference.setdefault((place, pairs), []).append(action)
     return [
-        f"{place} says something else than what is returned for {_names(group)}: {pairs}"
+        f"{place} differs from what is returned for {_names(group)}: {pairs}"
         for (place, pairs), group in actions_by_difference.items()
     ]
 

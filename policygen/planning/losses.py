@@ -65,7 +65,9 @@ def harmed(
             points_of(takers) - own_point or points_of(header_writes) - own_point or own_point
         )
         pairs = ", ".join(told_changes(change.before, change.after))
-        reasons |= dict.fromkeys(affected, f"would change {change.name}, which stays: {pairs}")
+        reasons |= dict.fromkeys(
+            affected, f"would change {change.name}, which must not change: {pairs}"
+        )
     return reasons
 
 
@@ -180,7 +182,7 @@ def _gain(side: Cases, sides: Sequence[Cases]) -> float:
 
 def _is_current_algorithm(side: Cases) -> bool:
     """Whether the calls run this algorithm today. It wins ties: nothing changes without a gain."""
-    always, current = side[0].measurement.benchmark.always, side[0].spot.told.values
+    always, current = side[0].measurement.benchmark.always, side[0].spot.selected.values
     return all(current.get(name) == value for name, value in always.items())
 
 
@@ -203,8 +205,8 @@ def _base(case: PlacedResult) -> tuple[str, ...]:
 def _incomparable_reason(sides: Sequence[Cases]) -> str:
     names = " and ".join(sorted(side[0].measurement.benchmark.name for side in sides))
     return (
-        f"{names} were measured for the same calls on different GPUs or with different versions, "
-        "so that their scores do not compare: give --db of one of them alone"
+        f"{names} were measured for the same calls on different GPUs or with different versions,"
+        " so their scores are not comparable: give --db only for one of them"
     )
 
 
@@ -217,7 +219,7 @@ def _outranked_reason(case: PlacedResult, best: Cases) -> str:
     same_call = [candidate for candidate in best if _call(candidate) == _call(case)]
     name = best[0].measurement.benchmark.name
     if not case.used:
-        return f"{case.choice.reason}; its call gets what {name} found"
+        return f"{case.choice.reason}; its call gets the result of {name}"
     if not same_call:
         return f"{name} is better for other calls of this entry"
     best_case = max(same_call, key=_score)
@@ -229,38 +231,22 @@ def _outranked_reason(case: PlacedResult, best: Cases) -> str:
 # Changes beyond the measured workloads: on this architecture, and on later ones.
 
 
-def changed_later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """Returns the changes on later architectures for which GPUs exist."""
-    return [
-        change
-        for change in _inherited_changes(compared, arch)
-        if change.arch not in compared.between
-    ]
-
-
-def changed_between(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
-    """Returns the changes on later, unknown architectures: no policy can preserve their values."""
-    return [
-        change for change in _inherited_changes(compared, arch) if change.arch in compared.between
-    ]
-
-
 def changed_elsewhere(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
     """Returns the changes on other AMD devices, except those that share a target with this one."""
     if not is_amd(arch):
         return []
-    shared = {id(change) for change in _inherited_changes(compared, arch)}
+    shared = {id(change) for change in changed_later(compared, arch)}
     return [
         change for change in compared.changes if change.arch != arch and id(change) not in shared
     ]
 
 
-def _inherited_changes(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
+def changed_later(compared: Delta[Values], arch: str) -> list[DeltaRow[Values]]:
+    """Returns the changes on later architectures; of AMD's, on devices that share a target."""
     if not is_amd(arch):
         return [
             change for change in compared.changes if arch_number(change.arch) > arch_number(arch)
         ]
-    # AMD architectures have no order: a device without a target of its own shares another's.
     own_changes = {
         change.point: (change.before, change.after)
         for change in compared.changes
@@ -278,17 +264,14 @@ def in_spite(change: DeltaRow[Values]) -> str:
     """Says that the pinning entries do not preserve what they are meant to."""
     pairs = ", ".join(told_changes(change.before, change.after))
     return (
-        f"{change.name} on {change.arch} would change in spite of the entries that are to"
-        f" keep what later architectures have: {pairs}"
+        f"{change.name} on {change.arch} would change despite the entries that should keep the"
+        f" values of later architectures: {pairs}"
     )
 
 
 def as_reached(change: DeltaRow[Values], *, kept: bool = False, between: bool = False) -> Reached:
     """Records a change to a workload that was not measured."""
+    workload, arch = dict(change.workload), change.arch
     return Reached(
-        benchmark=change.benchmark,
-        workload=dict(change.workload),
-        arch=change.arch,
-        kept=kept,
-        between=between,
+        benchmark=change.benchmark, workload=workload, arch=arch, kept=kept, between=between
     )

@@ -21,6 +21,7 @@ from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Action, NextBest, Plan, Target
 from policygen.model.results import Choice, Measured, RejectedVariant, ScoredVariant, ScoredWorkload
+from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point, axis_name, in_words, point_of
 from policygen.planning.judge import Oracle
@@ -35,7 +36,7 @@ _RELEASE = re.compile(
 )
 _STAGES = {"dev": 0, "rc": 1, None: 2}
 RUN = ("gpu", "ctk", "cccl", "databases")
-"""The fields that tell one run of a workload from another."""
+"""The fields that distinguish runs of a workload."""
 MINORS = 100
 """An upper bound on the number of minor versions in a major version of CCCL."""
 
@@ -93,26 +94,25 @@ class Measurement:
         before: Mapping[str, Value] | None = None,
     ) -> Action:
         """Returns the action for a workload that cannot be used."""
-        current = None if before is None else dict(before)
-        return _rejected(
-            self.scored, self.workload, reason, self.chosen, target=target, before=current
+        return action(
+            self,
+            decision="reject",
+            reason=reason,
+            target=target,
+            before=before,
+            **in_scores(self.chosen),
         )
 
 
 def measurements(
     scored: Sequence[ScoredWorkload],
-    version: str,
+    version: BoundVersion,
     arch: str,
     *,
     force: bool,
     spaces: Spaces | None = None,
 ) -> tuple[list[Measurement], list[Refused]]:
-    """Returns the workloads to plan with, and those that are refused.
-
-    It is an error if no result is from a GPU of the requested architecture.
-    """
-    if not force:
-        _check_archs(scored, arch)
+    """Returns the workloads to plan with, and those that are refused."""
     best_by_point: dict[Point, Measurement] = {}
     refused: list[Refused] = []
     for workload in sorted(
@@ -130,23 +130,24 @@ def measurements(
         best = best_by_point.setdefault(measurement.point, measurement)
         if best is not measurement:
             base_only = workload.base_differs and not best.scored.base_differs
-            base = ", whose base has the tree's values" if base_only else ""
-            reason = f"measured again {_describe_run(best.scored, workload)}{base}: that counts"
+            base = ", with the tree's values as its base" if base_only else ""
+            reason = (
+                f"measured again {_describe_run(best.scored, workload)}{base}; that result counts"
+            )
             refused.append((workload, measurement.rejected(reason)))
     order = {id(workload): position for position, workload in enumerate(scored)}
     return sorted(best_by_point.values(), key=lambda item: order[id(item.scored)]), refused
 
 
 def of_versions(
-    scored: Sequence[ScoredWorkload], version: str
+    scored: Sequence[ScoredWorkload], version: BoundVersion
 ) -> Mapping[Point, Sequence[ScoredWorkload]]:
     """Returns the workloads that were measured for several versions, under the tree's names."""
     workloads_by_point: dict[Point, list[ScoredWorkload]] = {}
     for workload in scored:
         with suppress(InputError):  # the workload is rejected for this later
-            workloads_by_point.setdefault(_measurement(workload, version, ()).point, []).append(
-                workload
-            )
+            point = _measurement(workload, version, ()).point
+            workloads_by_point.setdefault(point, []).append(workload)
     return {
         point: workloads
         for point, workloads in workloads_by_point.items()
@@ -155,7 +156,7 @@ def of_versions(
 
 
 def related(
-    selected: Sequence[ScoredWorkload], left_out: Sequence[ScoredWorkload], version: str
+    selected: Sequence[ScoredWorkload], left_out: Sequence[ScoredWorkload], version: BoundVersion
 ) -> tuple[ScoredWorkload, ...]:
     """Returns the omitted workloads that may share an entry with the selected ones."""
     names = {workload.algorithm for workload in selected}
@@ -163,7 +164,7 @@ def related(
     return tuple(workload for workload in left_out if sites & _sites(workload.algorithm, version))
 
 
-def _sites(name: str, version: str) -> set[str]:
+def _sites(name: str, version: BoundVersion) -> set[str]:
     return {
         benchmark.site
         for algorithm in bound(version)
@@ -184,7 +185,7 @@ def rejected_variants(
     best = measurement.chosen
     if best is not None and best.variant != written:
         cannot_express = instead is not None and instead.best == best.variant
-        reason = "the entry cannot say it" if cannot_express else "best for this workload alone"
+        reason = "the entry cannot express it" if cannot_express else "best for this workload alone"
         rejected_variants.insert(
             0, RejectedVariant(variant=best.variant, score=best.score, reason=reason)
         )
@@ -196,18 +197,7 @@ def rejected(scored: ScoredWorkload, reason: str) -> Action:
     workload = {axis_name(axis): value for axis, value in scored.workload.items()}
     label = scored.choice.variant if scored.choice else None
     variant = next((variant for variant in scored.variants if variant.variant == label), None)
-    return _rejected(scored, workload, reason, variant)
-
-
-def _rejected(
-    scored: ScoredWorkload,
-    workload: dict[str, str],
-    reason: str,
-    variant: ScoredVariant | None,
-    **fields: object,
-) -> Action:
-    action_fields = {"decision": "reject", "reason": reason, **in_scores(variant), **fields}
-    return _action(scored, workload, **action_fields)
+    return _action(scored, workload, decision="reject", reason=reason, **in_scores(variant))
 
 
 def action(measurement: Measurement, **fields: object) -> Action:
@@ -243,29 +233,31 @@ def gpu_name(gpu: str) -> str:
 
 
 def _measurement(
-    scored: ScoredWorkload, version: str, space: Sequence[ParameterRange]
+    scored: ScoredWorkload, version: BoundVersion, space: Sequence[ParameterRange]
 ) -> Measurement:
-    as_recorded = recorded(scored.algorithm, scored.workload, scored.cccl)
+    measured_version = version.at(version_of(scored.cccl))
+    as_recorded = recorded(scored.algorithm, scored.workload, measured_version)
     benchmark = benchmark_of(scored.algorithm, version)
     return Measurement(
         scored, as_recorded, benchmark, translate_workload(as_recorded, version), space
     )
 
 
-def _check_archs(scored: Sequence[ScoredWorkload], arch: str) -> None:
+def check_gpus(scored: Sequence[ScoredWorkload], arch: str) -> None:
+    """Raises if no result is from a GPU of the requested architecture; needs no compiler."""
     gpus = {workload.gpu: arch_of(workload) for workload in scored}
     if gpus and arch not in gpus.values():
         unknown = [
             gpu_name(gpu) for gpu, gpu_arch_name in sorted(gpus.items()) if gpu_arch_name is None
         ]
-        remedy = "Name the architecture that was measured, or say --any-gpu."
+        remedy = "Name the architecture that was measured, or add --any-gpu."
         raise InputError(
-            f"the results are from {told_gpus(gpus)}, and --arch is {arch}",
+            f"the results are from {gpu_names(gpus)}, but --arch is {arch}",
             say_arch(unknown[0], arch) if unknown else remedy,
         )
 
 
-def told_gpus(gpus: Mapping[str, str | None]) -> str:
+def gpu_names(gpus: Mapping[str, str | None]) -> str:
     """Lists GPUs: `H200 (sm90), Pretend GPU 1 (not known)`."""
     return ", ".join(
         f"{gpu_name(gpu)} ({arch or 'not known'})" for gpu, arch in sorted(gpus.items())
@@ -274,28 +266,28 @@ def told_gpus(gpus: Mapping[str, str | None]) -> str:
 
 def say_arch(name: str, arch: str) -> str:
     """Tells how to name the architecture of a GPU that neither the database nor the table has."""
-    return f"If {name} is {arch}, say so: --gpu-arch {shlex.quote(f'{name}={arch}')}"
+    return f"If {name} is {arch}, add --gpu-arch {shlex.quote(f'{name}={arch}')}"
 
 
 def _unusable_reason(scored: ScoredWorkload, arch: str, *, force: bool) -> str | None:
     """Returns why results cannot be used, whatever their scores are; None if they can."""
     if scored.choice is None:
-        return "no variant was chosen: its samples were not looked at"
+        return "no variant was chosen, because its samples were not examined"
     measured, name = arch_of(scored), gpu_name(scored.gpu)
     if not force and measured is None:
-        return f"measured on {name}, which is not known. {say_arch(name, arch)}"
+        return f"measured on {name}, an unknown GPU. {say_arch(name, arch)}"
     if not force and measured != arch:
         return f"measured on {name}, which is {measured}"
     return None
 
 
-def _preference(scored: ScoredWorkload, version: str, arch: str) -> tuple[object, ...]:
+def _preference(scored: ScoredWorkload, version: BoundVersion, arch: str) -> tuple[object, ...]:
     """Sort key for results of the same workload; the highest is used.
 
     A GPU of the right architecture comes before a forced one, then a matching base, then the
     nearest version.
     """
-    arch_matches, nearness = arch_of(scored) == arch, -_version_distance(scored.cccl, version)
+    arch_matches, nearness = arch_of(scored) == arch, -_version_distance(scored.cccl, version.text)
     ages = _age(scored.cccl), _age(scored.ctk)
     return arch_matches, not scored.base_differs, nearness, *ages, scored.gpu
 
@@ -334,7 +326,7 @@ def _describe_run(counts: ScoredWorkload, dropped: ScoredWorkload) -> str:
 # Whether the measured base is what the tree selects now.
 
 
-def base_remarks(plan: Plan, version: str, bases: Mapping[str, Oracle]) -> list[str]:
+def base_remarks(plan: Plan, version: BoundVersion, bases: Mapping[str, Oracle]) -> list[str]:
     """Reports where the measured base differs from the tree, or why they could not be compared."""
     remarks: list[str] = []
     for measured_version, actions in _by_version(plan).items():
@@ -342,10 +334,11 @@ def base_remarks(plan: Plan, version: str, bases: Mapping[str, Oracle]) -> list[
             remarks += _differences(
                 actions, version, measured_version, bases[measured_version], plan.options.arch
             )
-        elif measured_version != version:
+        elif measured_version != version.text:
             remarks.append(
-                f"the results are of CCCL {measured_version}, and the tree is CUB {version}:"
-                " whether their base is the same is not known; --measured-on TREE compares them"
+                f"the results are from CCCL {measured_version}, but the tree is CUB"
+                f" {version.text}; whether both have the same base is unknown; --measured-on TREE"
+                " compares them"
             )
     return remarks
 
@@ -353,50 +346,35 @@ def base_remarks(plan: Plan, version: str, bases: Mapping[str, Oracle]) -> list[
 def with_bases(
     scored: Sequence[ScoredWorkload],
     current: Oracle,
-    version: str,
+    version: BoundVersion,
     bases: Mapping[str, Oracle],
     arch: str,
 ) -> tuple[ScoredWorkload, ...]:
-    """Marks the results whose base had other values than the tree has.
+    """Marks the results with a base that differs from the tree's values.
 
     Only workloads that were measured for several versions are compared, if the tree of one is
     available.
     """
-    by_point = of_versions(scored, version)
     differ: set[int] = set()
-    for measured_version in sorted(bases):
-        measured_workloads = {
-            point: [
-                workload
-                for workload in all_workloads
-                if version_of(workload.cccl) == measured_version
-            ]
-            for point, all_workloads in by_point.items()
-        }
-        old_points = {
-            point: _point(*point, version, measured_version)
-            for point, workloads in measured_workloads.items()
-            if workloads
-        }
-        known_points = {
-            point: old_point for point, old_point in old_points.items() if old_point is not None
-        }
-        if not known_points:
+    for measured_version, oracle in sorted(bases.items()):
+        measured: dict[Point, list[ScoredWorkload]] = {}
+        old_points: dict[Point, Point] = {}
+        for point, workloads in of_versions(scored, version).items():
+            measured[point] = [w for w in workloads if version_of(w.cccl) == measured_version]
+            old_point = _point(*point, version, measured_version)
+            if measured[point] and old_point is not None:
+                old_points[point] = old_point
+        if not old_points:
             continue
         try:
-            measured_rows, current_rows = (
-                bases[measured_version].tell([*known_points.values()], arch),
-                current.tell([*known_points], arch),
-            )
+            measured_rows = oracle.tell([*old_points.values()], arch)
+            current_rows = current.tell([*old_points], arch)
         except PolicygenError:
             continue  # base_remarks reports the error
-        for point, old_point in known_points.items():
-            if (
-                old_point in measured_rows
-                and point in current_rows
-                and _changed_names(measured_rows[old_point].values, current_rows[point].values)
-            ):
-                differ |= {id(workload) for workload in measured_workloads[point]}
+        for point, old_point in old_points.items():
+            old, new = measured_rows.get(old_point), current_rows.get(point)
+            if old and new and _changed_names(old.values, new.values):
+                differ |= {id(workload) for workload in measured[point]}
     return tuple(
         workload.model_copy(update={"base_differs": True}) if id(workload) in differ else workload
         for workload in scored
@@ -418,7 +396,11 @@ def _by_version(plan: Plan) -> Mapping[str, list[Action]]:
 
 
 def _differences(
-    actions: Sequence[Action], version: str, measured_version: str, oracle: Oracle, arch: str
+    actions: Sequence[Action],
+    version: BoundVersion,
+    measured_version: str,
+    oracle: Oracle,
+    arch: str,
 ) -> Iterator[str]:
     points = [
         _point(action.benchmark, action.point[1], version, measured_version) for action in actions
@@ -427,7 +409,7 @@ def _differences(
         rows = oracle.tell([point for point in points if point], arch)
     except PolicygenError as error:
         reason = str(error).partition("\n")[0]
-        yield f"whether base is the same as in CUB {measured_version} could not be asked: {reason}"
+        yield f"whether base is as in CUB {measured_version} could not be checked: {reason}"
         return
     unknown = 0
     for action, point in zip(actions, points, strict=True):
@@ -442,22 +424,22 @@ def _differences(
                 f"{key} {spell(row.values[key])}, here {spell(before[key])}" for key in names
             )
             name = in_words(action.benchmark, action.workload)
-            yield f"{name}: base was measured with other values ({measured_version}: {pairs})"
+            yield f"{name}: base was measured with different values ({measured_version}: {pairs})"
     if unknown:
         yield (
-            f"whether base is the same as in CUB {measured_version} is not known for {unknown} of"
+            f"whether base is the same as in CUB {measured_version} is unknown for {unknown} of"
             f" {len(actions)} workloads"
         )
 
 
 def _point(
-    name: str, workload: Iterable[tuple[str, str]], version: str, measured_version: str
+    name: str, workload: Iterable[tuple[str, str]], version: BoundVersion, measured_version: str
 ) -> Point | None:
     """Returns a workload under the measured version's name: complex<float> was `C64` once."""
     try:
         benchmark = benchmark_of(name, version)
         measured_workload = translate_workload(
-            Recorded(benchmark, version, dict(workload)), measured_version
+            Recorded(benchmark, version, dict(workload)), version.at(measured_version)
         )
     except InputError:
         return None
@@ -477,4 +459,4 @@ def mixed_version_remarks(written: Iterable[tuple[str, str]]) -> Iterator[str]:
         counts = ", ".join(
             f"{version} ({len(names)})" for version, names in sorted(names_by_version.items())
         )
-        yield f"results of several versions of CCCL are written, by workloads: {counts}"
+        yield f"results of several versions of CCCL are written, workloads of each: {counts}"

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from policygen.errors import InputError, PolicygenError, together
 from policygen.headers.spelling import splice
@@ -65,7 +65,7 @@ def remembered_next(instead: Iterable[Instead]) -> ChooseNext:
         if record is None or len(record.variants) != len(cases):
             return Together((), "the plan knows no other variant")
         if not all(can(variant.variant) for variant in record.variants):
-            return Together((), "the plan's other variant cannot be said")
+            return Together((), "the plan's other variant cannot be expressed")
         return Together(record.variants, record.reason)
 
     return choose
@@ -78,7 +78,7 @@ def remembered(joint: Iterable[Joint]) -> ChooseTogether:
     def choose(cases: Sequence[PlacedResult]) -> Together:
         record = joint_by_points.get(_points(cases))
         if record is None or len(record.variants) not in {0, len(cases)}:
-            raise InputError("the plan does not say which variant serves all of them")
+            raise InputError("the plan does not name the variant that serves all of them")
         return Together(record.variants, record.reason)
 
     return choose
@@ -101,12 +101,15 @@ def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
 
 def _joint(kind: type[AnyJoint], points: Points, choice: Together) -> AnyJoint:
     return kind(
-        workloads=tuple(
-            Named(benchmark=benchmark, workload=dict(workload)) for benchmark, workload in points
-        ),
+        workloads=tuple(Named(**named(point)) for point in points),
         variants=tuple(map(_scores, choice.variants)),
         reason=choice.reason,
     )
+
+
+def named(point: Point) -> dict[str, Any]:
+    """Returns the fields that name a workload in a plan."""
+    return {"benchmark": point[0], "workload": dict(point[1])}
 
 
 def _scores(variant: ScoredVariant) -> ScoredVariant:
@@ -137,10 +140,10 @@ def check_tree(plan: Plan, data: Mapping[str, bytes]) -> None:
     for file in plan.files:
         before = data.get(file.path)
         if before is None:
-            words = f"the plan changes {file.path}, which none of its results is for"
+            words = f"the plan changes {file.path}, but has no results for it"
             errors.append(InputError(words, "The plan was changed; make it again."))
         elif hashlib.sha256(before).hexdigest() != file.before:
-            words = f"{file.path} is not what the plan was made for"
+            words = f"{file.path} is not the file that the plan was made for"
             remedy = "Make the plan again, or name its tree with --cub."
             errors.append(InputError(words, remedy))
     if errors:

@@ -1,6 +1,7 @@
 """Measured workloads with the places where their results would be written."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -50,21 +51,18 @@ class PlacedResult:
     def rejected(self, reason: str) -> Action:
         """Returns the action that leaves the workload as it is."""
         spot = self.spot
-        return self.measurement.rejected(reason, spot.general.target, spot.told.values)
+        return self.measurement.rejected(reason, spot.general.target, spot.selected.values)
 
     def members(self, label: str) -> dict[str, str]:
         """Returns an entry's members for a variant; raises if the entry cannot express it."""
         benchmark = self.measurement.recorded.benchmark
         members = self.spot.members(benchmark, self.measurement.parameters(label))
-        if self.left and (
-            mismatches := differs(self.left.shown, self._beside(self.left.shown, label))
-        ):
-            raise InputError(f"{self.left.reason}: it has {mismatches}")
+        if self.left:
+            shown = self.left.shown
+            beside = {name: value for name, value in self.unsaid(label).items() if name in shown}
+            if mismatches := differs(shown, beside):
+                raise InputError(f"{self.left.reason}: it has {mismatches}")
         return members
-
-    def _beside(self, shown: Values, label: str) -> dict[str, Value]:
-        """Returns the variant's values, limited to these names, that no member expresses."""
-        return {name: value for name, value in self.unsaid(label).items() if name in shown}
 
     def expected(self, members: Mapping[str, str], label: str) -> dict[str, Value]:
         """Returns what the policy shows if the entry takes effect."""
@@ -77,7 +75,7 @@ class PlacedResult:
 
     def has(self, members: Mapping[str, str], label: str) -> bool:
         """Whether the policy already shows these values."""
-        current = self.spot.told.values
+        current = self.spot.selected.values
         return all(
             current.get(name) == value for name, value in self.expected(members, label).items()
         )
@@ -107,7 +105,7 @@ def find_places(
     selected = oracle.tell([measurement.point for measurement in writable], arch)
     for measurement in writable:
         if measurement.point not in selected:
-            actions.append(measurement.rejected("the compiler refuses its header"))
+            actions.append(measurement.rejected("its header does not compile"))
             continue
         row = selected[measurement.point]
         try:
@@ -118,30 +116,34 @@ def find_places(
 
 
 def check_written(benchmark: BenchmarkBinding) -> None:
-    """Refuses a benchmark that has no entries, and tells what to edit by hand instead."""
+    """Rejects a benchmark without entries, and names what to edit by hand instead."""
     if benchmark.writable:
         return
-    message = "policygen writes no entries for this benchmark"
+    message = "policygen cannot write entries for this benchmark"
     assert benchmark.edit is not None, "a binding says it"
     edit = " ".join(benchmark.edit.split()).removesuffix(".")
-    raise InputError(f"{message}; what decides it is in {edit}")
+    raise InputError(f"{message}; edit {edit}")
 
 
 def check_runs(benchmark: BenchmarkBinding, arch: str) -> None:
     """Refuses a benchmark that requires a later architecture."""
     least_arch = benchmark.least_arch
     if least_arch and arch_number(arch) < arch_number(least_arch):
-        raise InputError(f"CUB has what it runs on {least_arch} and later alone")
+        raise InputError(f"CUB has this algorithm only on {least_arch} and later")
 
 
 def bounded(
-    cases: Sequence[PlacedResult], reasons: Mapping[Point, str], dialect: Dialect
+    cases: Sequence[PlacedResult], points: Collection[Point], dialect: Dialect
 ) -> tuple[list[PlacedResult], set[Point]]:
-    """Moves lost workloads to spots that later architectures do not reach, if possible."""
+    """Moves lost workloads to spots that later architectures do not reach, if possible.
+
+    Workloads of one entry move together: the new entry takes all of them.
+    """
+    places = {case.spot.place for case in cases if case.measurement.point in points}
     bounded_cases, moved_points = list(cases), set()
     for number, case in enumerate(cases):
         measurement = case.measurement
-        if measurement.point in reasons and (
+        if case.spot.place in places and (
             spot := dialect.bounded(measurement.benchmark, case.spot)
         ):
             bounded_cases[number] = replace(case, spot=spot)
@@ -193,7 +195,7 @@ def unsayable(
     unsaid_by_point: Mapping[Point, Values],
     arch: str,
 ) -> dict[Point, FixedValues]:
-    """Returns the points whose other values are all right: only the policy is in the way."""
+    """Returns the points that differ only in what the policy sets."""
     after = {change.point: change.after for change in compared.changes if change.arch == arch}
     case_by_point = {case.measurement.point: case for case in cases}
     constraints = {}
@@ -208,7 +210,7 @@ def unsayable(
             }
             if not differs(after.get(action.point, action.before or {}), expressible):
                 family = action.target.family if action.target else case.spot.header
-                reason = f"{family} cannot say what was measured"
+                reason = f"{family} cannot express what was measured"
                 constraints[action.point] = FixedValues(unsaid_by_point[action.point], reason)
     return constraints
 
@@ -241,3 +243,30 @@ def said_in_full(
             extended_cases[number] = replace(case, spot=spot)
             said_by_point[case.measurement.point] = shown
     return extended_cases, said_by_point
+
+
+def shown_variant(
+    case: PlacedResult, labels: Sequence[str], comment_label: str | None
+) -> str | None:
+    """Returns the variant with the policy's values, preferring the one that the comment names.
+
+    A variant whose benchmark fixes more parameters than the entry has is tried last.
+    """
+    ordered = [label for label in dict.fromkeys((comment_label, *labels)) if label]
+    for exact in (True, False):
+        for label in ordered:
+            if _matches_policy(case, label, whole=exact):
+                return label
+    return None
+
+
+def _matches_policy(case: PlacedResult, label: str, *, whole: bool) -> bool:
+    with suppress(InputError):  # the entry cannot express the label, so it does not have it
+        members = case.members(label)
+        if whole:
+            return case.has(members, label)
+        current, expected = case.spot.selected.values, case.spot.expected(members)
+        return bool(expected) and all(
+            current.get(name) == value for name, value in expected.items()
+        )
+    return False

@@ -4,11 +4,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from policygen.bindings.words import next_arch
+from policygen.bindings.words import ladder
 from policygen.errors import EffectError, InputError
 from policygen.headers.dialects import dialect_of
 from policygen.headers.protocol import Dialect, EntryWrite, HeaderEdits, NotKeptError, TuningTree
 from policygen.headers.spelling import splice
+from policygen.model.arch import arch_number
 from policygen.model.plans import (
     Action,
     Held,
@@ -35,7 +36,6 @@ from policygen.planning.decide import (
 from policygen.planning.judge import Oracle
 from policygen.planning.losses import (
     as_reached,
-    changed_between,
     changed_later,
     harmed,
     in_spite,
@@ -45,7 +45,7 @@ from policygen.planning.losses import (
     strayed,
 )
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
-from policygen.planning.memory import Memory, chosen_alone, planned_file
+from policygen.planning.memory import Memory, chosen_alone, named, planned_file
 from policygen.planning.places import (
     FixedValues,
     PlacedResult,
@@ -58,8 +58,6 @@ from policygen.planning.places import (
     unsaid,
     unsayable,
 )
-
-INHERIT = "Let later architectures inherit: --reach later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +101,9 @@ class Planner:
     @property
     def dialect(self) -> Dialect:
         """How the tree spells its tunings."""
-        below = next_arch(self.options.arch) if self.options.reach == "only" else None
-        return dialect_of(self.sources, self.options.arch, below)
+        arch, number = self.options.arch, arch_number(self.options.arch)
+        kept = filter(self.options.keeps, (a for a in ladder() if arch_number(a) > number))
+        return dialect_of(self.sources, arch, next(kept, None))
 
     def plan(self, scored: Sequence[ScoredWorkload], remarks: Sequence[str] = ()) -> Plan:
         """Plans the actions for all workloads, and the resulting edits."""
@@ -140,21 +139,18 @@ class Planner:
                 for name in sorted({workload.algorithm for workload in scored} & self.spaces.keys())
             },
             held=tuple(
-                Held(benchmark=name, workload=dict(workload), reason=reason)
-                for (name, workload), reason in settled.held.items()
-                if (name, workload) not in self.held
+                Held(**named(point), reason=reason)
+                for point, reason in settled.held.items()
+                if point not in self.held
             ),
-            bounded=tuple(
-                Named(benchmark=name, workload=dict(workload))
-                for name, workload in sorted(settled.bounded)
-            ),
+            bounded=tuple(Named(**named(point)) for point in sorted(settled.bounded)),
             said=tuple(
-                Said(benchmark=name, workload=dict(workload), shown=dict(shown))
-                for (name, workload), shown in sorted(settled.said.items())
+                Said(**named(point), shown=dict(shown))
+                for point, shown in sorted(settled.said.items())
             ),
             unsaid=tuple(
-                Unsaid(benchmark=name, workload=dict(workload), shown=dict(shown), reason=reason)
-                for (name, workload), (shown, reason) in sorted(settled.left.items())
+                Unsaid(**named(point), shown=dict(shown), reason=reason)
+                for point, (shown, reason) in sorted(settled.left.items())
             ),
         )
 
@@ -313,26 +309,35 @@ class Trial:
 
     def _kept(self) -> tuple[Decided, Draft, list[Reached]]:
         outcome, draft, planner = self.outcome, self.draft, self.planner
-        later = changed_later(self.compared, self.arch)
-        between = changed_between(self.compared, self.arch)
-        pins: list[EntryWrite] = []
-        if later and planner.options.reach == "only":
-            pins = planner.dialect.keep(later, planner.oracle.tell)
+        between, lost = self.compared.between, self._lost(self.compared)
+        pins = planner.dialect.keep(lost, planner.oracle.tell) if lost else []
         if pins:
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
-            draft = self._pinned(outcome, later)
-        reached = [as_reached(change) for change in self.shared]
-        reached += [as_reached(change, kept=bool(pins)) for change in later]
-        return outcome, draft, reached + [as_reached(change, between=True) for change in between]
+            draft = self._pinned(outcome, lost)
+        pinned = {change.arch for change in lost} if pins else set()
+        later = changed_later(self.compared, self.arch)
+        later.sort(key=lambda row: row.arch in between)
+        rows = [*self.shared, *later]
+        return (
+            outcome,
+            draft,
+            [as_reached(row, kept=row.arch in pinned, between=row.arch in between) for row in rows],
+        )
 
-    def _pinned(self, outcome: Decided, later: Sequence[DeltaRow[Values]]) -> Draft:
+    def _lost(self, compared: Delta[Values]) -> list[DeltaRow[Values]]:
+        """Returns the changes on architectures with GPUs that are to keep their values."""
+        keeps, between = self.planner.options.keeps, compared.between
+        later = changed_later(compared, self.arch)
+        return [change for change in later if change.arch not in between and keeps(change.arch)]
+
+    def _pinned(self, outcome: Decided, lost: Sequence[DeltaRow[Values]]) -> Draft:
         """Drafts the pinning entries, and checks that they preserve later architectures."""
         try:
             draft = self.planner.drafted(outcome.writes)
         except NotWritableError as error:
-            raise NotKeptError([(change, str(error)) for change in later]) from error
-        if still_changed := changed_later(self.planner.compare(draft), self.arch):
-            raise NotKeptError([(change, in_spite(change)) for change in still_changed])
+            raise NotKeptError([(change, str(error)) for change in lost]) from error
+        if still_lost := self._lost(self.planner.compare(draft)):
+            raise NotKeptError([(change, in_spite(change)) for change in still_lost])
         return draft
 
     def settled(self) -> Settled:
@@ -416,7 +421,7 @@ def refuse_without_effect(trial: Trial) -> Attempt | None:
 
 
 def narrow_to_measured(trial: Trial) -> Attempt | None:
-    """Narrows entries to the measured types where they would change what nobody measured."""
+    """Narrows entries to the measured types where they would change unmeasured workloads."""
     names = {change.benchmark for change in trial.shared}
     points = points_of(trial.outcome.writes)
     cases, is_narrowed = narrowed(trial.attempt.cases, points, names)
@@ -430,10 +435,10 @@ def bound_to_arch(trial: Trial) -> Attempt | None:
     attempt = trial.attempt
     reasons = _not_kept(trial.outcome, trial.kept)
     cases, newly_bounded = bounded(attempt.cases, reasons, trial.planner.dialect)
+    # What was bounded before may not be the cause of what the new bounds prevent.
+    moved = attempt.bounded | newly_bounded if newly_bounded else newly_bounded
     revised = replace(attempt, cases=cases, bounded=attempt.bounded | newly_bounded)
-    return revised.reject(
-        {point: reason for point, reason in reasons.items() if point not in newly_bounded}
-    )
+    return revised.reject({point: why for point, why in reasons.items() if point not in moved})
 
 
 Rule = Callable[[Trial], Attempt | None]
@@ -454,9 +459,11 @@ def _not_kept(outcome: Decided, error: NotKeptError) -> dict[Point, str]:
 
     The cause is the same workload on the tuned architecture, or else every write to its header.
     """
+    archs = sorted({change.arch for change, _ in error.reasons}, key=arch_number)
+    remedy = f"Let later architectures inherit: --reaches {','.join(archs)}"
     reasons: dict[Point, str] = {}
-    for change, text in error.told:
-        reasons.setdefault(change.point, InputError(text, INHERIT).in_line)
+    for change, text in error.reasons:
+        reasons.setdefault(change.point, InputError(text, remedy).in_line)
     causes: dict[Point, str] = {}
     for write in outcome.writes:
         points = points_of([write])
@@ -480,7 +487,7 @@ def _reject_uncompiled(writes: Sequence[EntryWrite], error: EffectError) -> dict
     reasons: dict[Point, str] = {}
     for write in added:
         kind = "return" if write.spots[0].ahead else "family"
-        reason = f"with a {kind} for it the header does not compile"
+        reason = f"the header does not compile with a {kind} for it"
         reasons |= dict.fromkeys(points_of([write]), reason)
     return reasons
 
@@ -532,6 +539,6 @@ def unmet(cases: Sequence[PlacedResult], actions: Sequence[Action]) -> dict[Poin
         name, workload = case.measurement.point
         for other in case.measurement.benchmark.needs:
             if (name, workload) in written and (other, workload) not in settled:
-                reason = f"it is chosen with {other}, which is rejected or has no results"
+                reason = f"it is chosen together with {other}, which is rejected or has no results"
                 reasons[name, workload] = reason
     return reasons

@@ -9,7 +9,7 @@ from policygen.bindings.words import archs
 from policygen.errors import InputError
 from policygen.headers.protocol import NotKeptError
 from policygen.model.arch import arch_number
-from policygen.model.plans import Action, Plan, Reached
+from policygen.model.plans import Plan, Reached
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import DeltaRow, Values
 from policygen.model.tuning import TuningHeader
@@ -18,9 +18,9 @@ from policygen.planning.memory import remembered_next
 from policygen.planning.places import FixedValues, PlacedResult, bounded, leaving, said_in_full
 from policygen.planning.plan import NotWritableError, Planner, Settled
 
-REMEDY = "The plan was changed, or is of another policygen; make it again."
+REMEDY = "The plan was edited, or comes from another version of policygen; make it again."
 _PROVENANCE_FIELDS = {"reason", "databases"}
-"""Fields that tell how an action came about; they name files that are not available here."""
+"""Fields that describe the origin of an action; they name files that are not available here."""
 
 
 def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) -> Plan:
@@ -28,7 +28,7 @@ def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) 
     planner = replace(planner, next_best=remembered_next(plan.instead))
 
     def settle(cases: Sequence[PlacedResult]) -> Settled:
-        bounded_points = {row.point: "" for row in plan.bounded}
+        bounded_points = {row.point for row in plan.bounded}
         placed, _ = bounded(cases, bounded_points, planner.dialect)
         shown_by_point = {row.point: row.shown for row in plan.said}
         placed, said_by_point = said_in_full(placed, shown_by_point)
@@ -54,9 +54,10 @@ def check_decisions(plan: Plan) -> None:
     """Raises if a variant has parameters that its benchmark lacks."""
     parameters_by_benchmark: dict[str, set[str]] = {}
     for workload in plan.results:
-        for version in (workload.cccl, plan.cub.release):
+        for release in (workload.cccl, plan.cub.release):
             with suppress(InputError):  # the workload is rejected for this, and nothing is written
-                names = benchmark_of(workload.algorithm, version_of(version)).parameters
+                version = plan.cub.bindings.at(version_of(release))
+                names = benchmark_of(workload.algorithm, version).parameters
                 parameters_by_benchmark.setdefault(workload.algorithm, set()).update(names)
     rejected = {action.variant for action in plan.actions if action.decision == "reject"}
     for benchmark, label in _labels(plan):
@@ -67,25 +68,29 @@ def check_decisions(plan: Plan) -> None:
             benchmark, values.keys()
         ):
             raise InputError(
-                f"the plan decides {label!r} for {benchmark}, which is no variant of it", REMEDY
+                f"the plan chooses {label!r} for {benchmark}, which has no such variant", REMEDY
             )
 
 
 def check_same(plan: Plan, remade: Plan) -> None:
     """Raises if a plan differs from what its decisions give."""
     for path in sorted({edit.path for edit in (*plan.edits, *remade.edits)}):
-        if _edits(plan, path) != _edits(remade, path):
-            raise InputError(f"{path}: the plan's edits are not what its decisions give", REMEDY)
-    for saved_action, remade_action in zip(plan.actions, remade.actions, strict=False):
-        if _decision(saved_action) != _decision(remade_action):
-            name = in_words(saved_action.benchmark, saved_action.workload)
-            raise InputError(f"{name}: the plan says something else than it decides", REMEDY)
+        edits, remade_edits = (
+            [edit for edit in of.edits if edit.path == path] for of in (plan, remade)
+        )
+        if edits != remade_edits:
+            raise InputError(f"{path}: the plan's edits do not match its decisions", REMEDY)
+    for actions in zip(plan.actions, remade.actions, strict=False):
+        saved, again = (action.model_dump(exclude=_PROVENANCE_FIELDS) for action in actions)
+        if saved != again:
+            name = in_words(actions[0].benchmark, actions[0].workload)
+            raise InputError(f"{name}: the plan does not match its own decisions", REMEDY)
     if (len(plan.actions), plan.files, plan.policies) != (
         len(remade.actions),
         remade.files,
         remade.policies,
     ):
-        raise InputError("the plan says something else than its decisions give", REMEDY)
+        raise InputError("the plan does not match its own decisions", REMEDY)
 
 
 def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -97,45 +102,35 @@ def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _change(reached: Reached) -> DeltaRow[Values]:
-    """Recreates a change that pinning entries prevent; its values are asked for again."""
+    """Recreates a change that pinning entries prevent; its values are requested again."""
     return DeltaRow(reached.benchmark, tuple(reached.workload.items()), reached.arch, {}, {})
-
-
-def _edits(plan: Plan, path: str) -> list[object]:
-    return [edit for edit in plan.edits if edit.path == path]
-
-
-def _decision(action: Action) -> dict[str, object]:
-    return action.model_dump(exclude=_PROVENANCE_FIELDS)
 
 
 # Later architectures that share a changed policy.
 
 
-def served(plan: Plan, headers: Mapping[str, TuningHeader]) -> list[str]:
-    """Reports later architectures without their own policy: they get the new values, too."""
+def served(plan: Plan, headers: Mapping[str, TuningHeader]) -> dict[str, tuple[str, ...]]:
+    """Returns remarks on policies that serve later architectures, too, with these."""
     target = arch_number(plan.options.arch)
     written = {
         (action.target.header, action.target.namespace)
         for action in plan.actions
-        if action.target and action.after
+        if action.target and action.after and (action.legacy or not plan.cub.has_selectors)
     }
-    paths_by_policy: dict[tuple[str, str], list[str]] = {}
+    paths_by_policy: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for file in plan.files if not plan.policies else ():
         header = headers[file.path]
         for chain in header.chains:
-            numbers = [arch_number(policy.arch) for policy in chain.policies]
-            if target not in numbers or (file.path, chain.namespace) not in written:
+            policy_by_number = {arch_number(policy.arch): policy.name for policy in chain.policies}
+            if target not in policy_by_number or (file.path, chain.namespace) not in written:
                 continue
-            end = min((number for number in numbers if number > target), default=1 << 16)
-            later = [arch for arch in archs() if target < arch_number(arch) < end]
+            end = min((number for number in policy_by_number if number > target), default=1 << 16)
+            later = tuple(arch for arch in archs() if target < arch_number(arch) < end)
             if later:
-                policy = next(
-                    policy.name for policy in chain.policies if arch_number(policy.arch) == target
-                )
-                paths_by_policy.setdefault((policy, ", ".join(later)), []).append(file.path)
-    return [
-        f"{policy} serves {later}, too ({', '.join(dict.fromkeys(names))}): they get what is"
-        " written"
+                key = policy_by_number[target], later
+                paths_by_policy.setdefault(key, []).append(file.path)
+    return {
+        f"{policy} also serves {', '.join(later)} ({', '.join(dict.fromkeys(names))}): they get"
+        " the written values": later
         for (policy, later), names in paths_by_policy.items()
-    ]
+    }

@@ -62,15 +62,15 @@ def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
     answers_by_row |= repeated
     if not answers_by_row:
         # An empty result must not be mistaken for "nothing is selected".
-        raise InputError("the probe's PTX holds no answers", "Please report this.")
+        raise InputError("the probe's PTX contains no answers", "Please report this.")
     return answers_by_row
 
 
 def _duplicate_answer(row: int) -> InputError:
     """A header may contain text that looks like an answer."""
     return InputError(
-        f"the probe's PTX holds two answers to question {row}",
-        "Does a header have text that looks like one?",
+        f"the probe's PTX contains two answers to question {row}",
+        "Check whether a header contains text that looks like an answer.",
     )
 
 
@@ -185,7 +185,7 @@ def plain(text: str) -> str:
 
 def _unreadable_answer(text: str) -> InputError:
     return InputError(
-        f"the probe's PTX holds an answer that cannot be read: {text}", "Please report this."
+        f"the probe's PTX contains an unreadable answer: {text}", "Please report this."
     )
 
 

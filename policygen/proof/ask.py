@@ -2,24 +2,33 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from policygen.bindings.load import types
 from policygen.bindings.variants import selected_path
 from policygen.bindings.words import ladder, words
 from policygen.errors import InputError, Problems
+from policygen.libraries import part_of
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding, DelayConstructor, Site
+from policygen.model.bindings import DelayConstructor, Site
 from policygen.model.edits import Marked
 from policygen.model.selection import WHOLE, FamilyKey, PolicyFields, Selected
-from policygen.model.trees import Cub, Library
+from policygen.model.trees import Cub
 from policygen.model.tuning import Policies, Question, Value, Whole
+from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.answers import spelled
-from policygen.proof.probe import QueriedTree, Selection, SiteQuery, probe, workloads
+from policygen.proof.probe import (
+    LibraryCompiler,
+    QueriedTree,
+    Selection,
+    SiteQuery,
+    probe,
+    workloads,
+)
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.proof.units import Workload, sized_roles
-from policygen.rocprim.host import HostCompiler, ask_host, find_host_compiler
 from policygen.steps import Progress
 
 Row = tuple[str, ...]
@@ -28,13 +37,13 @@ Row = tuple[str, ...]
 def ask(
     tree: QueriedTree,
     queries: Sequence[SiteQuery],
-    toolchain: Toolchain | HostCompiler,
+    toolchain: Toolchain | LibraryCompiler,
     *,
     progress: Progress | None = None,
 ) -> Selection:
     """Queries all workloads at once, in the order of the sites."""
-    if isinstance(toolchain, HostCompiler):
-        return ask_host(tree, queries, toolchain, progress=progress)
+    if isinstance(toolchain, LibraryCompiler):
+        return toolchain.ask(tree, queries, progress)
     answered = probe(queries, tree, toolchain, progress=progress)
     rows: dict[tuple[Workload, str], Selected] = {}
     for query in queries:
@@ -108,7 +117,7 @@ def _delay(kind: str) -> DelayConstructor:
     for delay in types().delays:
         if delay.kind.strip("_") == kind.strip("_"):
             return delay
-    raise InputError(f"no delay constructor is called {kind!r}", "Add it to types.toml.")
+    raise InputError(f"unknown delay constructor {kind!r}", "Add it to types.toml.")
 
 
 # Queries for whole policies: of CUB's own selectors, and of a user's.
@@ -120,13 +129,14 @@ def ask_policies(
     toolchain: Toolchain,
     *,
     archs: Sequence[str] | None = None,
+    points: Collection[Point] | None = None,
     std: int = 17,
     progress: Progress | None = None,
 ) -> Policies:
-    """Queries what selectors return for all workloads of their benchmarks."""
+    """Queries what selectors return for workloads of their benchmarks: for some points, or all."""
     ordered = tuple(sorted(archs or ladder(), key=arch_number))
     queries = [
-        SiteQuery(_site_of_selector(question), workloads(question.benchmark, tree.version), ordered)
+        SiteQuery(_site_of_selector(question), _chosen(question, tree, points), ordered)
         for question in questions
     ]
     answered = probe(queries, tree, toolchain, progress=progress, std=std)
@@ -141,12 +151,17 @@ def ask_policies(
     return policies
 
 
+def _chosen(
+    question: Question, tree: QueriedTree, points: Collection[Point] | None
+) -> tuple[Workload, ...]:
+    every = workloads(question.benchmark, tree.version)
+    return tuple(workload for workload in every if points is None or workload.point in points)
+
+
 def _site_of_selector(question: Question) -> Site:
     """Replaces CUB's selector by the question's, and the site's values by what to ask."""
-    site, benchmark = question.site, question.benchmark
-    values = {field: f"selected.{field}" for field in question.fields}
-    values |= {role: role for role in question.roles if role in benchmark.constants}
-    values |= {f"sizeof {role}": f"int{{sizeof({role})}}" for role in question.sized}
+    site = question.site
+    values, types = _expressions(question)
     return site.model_copy(
         update={
             "hub": question.selector,
@@ -154,28 +169,38 @@ def _site_of_selector(question: Question) -> Site:
             "policy": "",
             "setup": (),
             "values": values,
-            "types": {role: role for role in _types(question.roles, benchmark)},
+            "types": types,
             "delay": None,
             "untuned": None,
         }
     )
 
 
-def _types(roles: Sequence[str], benchmark: BenchmarkBinding) -> list[str]:
-    return [role for role in roles if role not in benchmark.constants]
+def _expressions(question: Question) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the values and the types to ask for, each by a name of its own."""
+    constants = question.benchmark.constants
+    values = {field: f"selected.{field}" for field in question.fields}
+    values |= {role: role for role in question.roles if role in constants}
+    values |= {f"sizeof {role}": f"int{{sizeof({role})}}" for role in question.sized}
+    types = {role: role for role in question.roles if role not in constants}
+    for number, (text, is_type) in enumerate(question.arguments):
+        if is_type:
+            types[f"argument {number}"] = text
+        else:
+            values[f"argument {number}"] = f"({text})"
+    return values, types
 
 
 def _whole_policy(question: Question, row: Sequence[str]) -> Whole:
-    constants = [role for role in question.roles if role in question.benchmark.constants]
-    names = [*question.fields, *constants, *question.sized]
-    texts = [spelled(answer) for answer in row[1:]]  # after the whole policy
-    fields = dict(zip(question.fields, texts, strict=False))
-    values = dict(zip(constants, texts[len(question.fields) :], strict=False))
-    start = len(question.fields) + len(constants)
-    sizes = dict(zip(question.sized, map(int, texts[start : len(names)]), strict=True))
-    types = _types(question.roles, question.benchmark)
-    values |= dict(zip(types, texts[len(names) :], strict=False))
-    return Whole(fields, {role: values[role] for role in question.roles}, sizes)
+    values, types = _expressions(question)
+    texts = map(spelled, row[1:])  # after the whole policy
+    answer = dict(zip([*values, *types], texts, strict=True))
+    return Whole(
+        {field: answer[field] for field in question.fields},
+        {role: answer[role] for role in question.roles},
+        {role: int(answer[f"sizeof {role}"]) for role in question.sized},
+        tuple(answer[f"argument {number}"] for number in range(len(question.arguments))),
+    )
 
 
 Aggregates = Mapping[str, tuple[tuple[str, str], ...]]
@@ -200,7 +225,7 @@ def policy_fields(
     name, numbers = answers.fields(answer)
     if numbers is None:
         return None
-    paths = tuple(_leaf_paths(query.aggregates, name))
+    paths = tuple(leaf_paths(query.aggregates, name))
     if len(paths) != len(numbers):
         paths = tuple(f"{name}[{index}]" for index in range(len(numbers)))
     return PolicyFields(dict(zip(paths, numbers, strict=True)), _shown(query.site, value_names))
@@ -212,11 +237,12 @@ def _without_scaled_counts(name: str) -> str:
     return _COUNT.sub("·", name) if "Scaling<" in name else name
 
 
-def _leaf_paths(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
+def leaf_paths(aggregates: Aggregates, name: str, within: str = "") -> Iterator[str]:
+    """Yields the paths of a struct's values, including nested ones: `scan.threads`."""
     for field, type_name in aggregates.get(name, ()):
         inner = type_name.rpartition("::")[2]
         if inner in aggregates and inner != name:
-            yield from _leaf_paths(aggregates, inner, f"{within}{field}.")
+            yield from leaf_paths(aggregates, inner, f"{within}{field}.")
         else:
             yield f"{within}{field}"
 
@@ -232,17 +258,26 @@ def _shown(site: Site, value_names: Collection[str]) -> frozenset[str]:
     return _shown_paths(site.policy, (*texts, *(site.delay or ())))
 
 
-COMPILERS: Mapping[Library, Callable[[], Toolchain | HostCompiler]] = {
-    "cub": find_toolchain,
-    "rocprim": find_host_compiler,
-}
-IN_PLACE: frozenset[Library] = frozenset({"rocprim"})
-"""Libraries whose compilers replace files in place, because headers include each other by path."""
+# The compiler of a tree's library that answers queries.
 
 
-# Finds the compiler that answers queries about a library.
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """How a library besides CUB is queried."""
+
+    find_compiler: Callable[[], LibraryCompiler]
+    replaces_files: bool
+    """Whether the compiler gets changed files in place of those of the tree, because its headers
+    include each other by path; nvcc gets folders in front of the tree's."""
 
 
-def compiler_of(cub: Cub) -> Toolchain | HostCompiler:
+def compiler_of(cub: Cub) -> Toolchain | LibraryCompiler:
     """Finds the compiler for a tree."""
-    return COMPILERS[cub.library]()
+    queries = part_of(cub.library, Queries)
+    return queries.find_compiler() if queries else find_toolchain()
+
+
+def replaces_files(cub: Cub) -> bool:
+    """Tells whether a tree's compiler gets changed files in place of those of the tree."""
+    queries = part_of(cub.library, Queries)
+    return queries is not None and queries.replaces_files

@@ -1,26 +1,27 @@
-"""Finds what a change to headers affects: entries, and workloads that get other values."""
+"""Finds what a change to headers affects: entries, and workloads that change."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 
-from policygen.errors import SourceError
+from policygen.bindings.words import ladder
+from policygen.headers.selectors.arch_blocks import capability_of
+from policygen.model.arch import arch_number
 from policygen.model.audits import Finding, Unreachable
-from policygen.model.reviews import Evidence, ReviewedEntry, Uncovered
+from policygen.model.reviews import Evidence, Leak, ReviewedEntry
 from policygen.model.selection import (
-    Comparison,
     Differing,
     EntryPlace,
-    Resolution,
-    ResolvedRow,
-    Spot,
-    Values,
-    delta,
-    with_unnamed,
 )
-from policygen.model.tuning import Entry, Family, TuningHeader, entry_name
-from policygen.proof.sites import bound_headers
+from policygen.model.tuning import (
+    Entry,
+    Family,
+    TuningHeader,
+    entry_name,
+    upper_bounds,
+)
+from policygen.model.workload import Point
 from policygen.proof.unreachable import bases_of
 
 Key = tuple[object, ...]
@@ -57,6 +58,10 @@ class ReviewContext:
     unreachable: Sequence[Unreachable]
     bases: Mapping[EntryPlace, Sequence[EntryPlace]] = field(default_factory=dict)
     """What an entry inherits from, closest first."""
+    tuned: str | None = None
+    """The architecture of the plan that was applied."""
+    headers: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The headers that decide a benchmark's workloads."""
 
 
 def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> list[Touched]:
@@ -71,7 +76,8 @@ def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> li
             changed.append(Touched(family, _moved_from(family, entry, removed), entry))
         elif _content(old[key][1]) != _content(entry):
             changed.append(Touched(family, old[key][1], entry))
-    return [change for change in changed + removed if not _is_empty_return(change)]
+    functions = {key[:3] for key in old} & {key[:3] for key in new}
+    return [change for change in changed + removed if not _is_empty_return(change, functions)]
 
 
 def _moved_from(family: Family, entry: Entry, removed: list[Touched]) -> Entry | None:
@@ -140,13 +146,13 @@ def reviewed(
             unassigned.append(row)
         else:
             reached.setdefault(id(change), []).append(row)
-    reviews = tuple(
+    reviews = [
         _reviewed(
             change, reached.get(id(change), []), context, decides=change.place not in undecided
         )
         for change in entries
-    )
-    return reviews, tuple(unassigned)
+    ]
+    return tuple(_with_computed_leaks(reviews, unassigned, context)), tuple(unassigned)
 
 
 def _reviewed(
@@ -173,6 +179,7 @@ def _reviewed(
         scores=entry.scores,
         decides=decides,
         reached=tuple(rows),
+        leaks=tuple(_leaks(change, rows, context)),
         evidence=tuple(item for item in context.evidence if item.point in points),
         findings=tuple(
             finding
@@ -187,6 +194,93 @@ def _reviewed(
             ),
             None,
         ),
+    )
+
+
+def _leaks(change: Touched, rows: Sequence[Differing], context: ReviewContext) -> Iterator[Leak]:
+    """Finds known architectures besides its own where an entry changes workloads.
+
+    A return that names no architecture is for all of them.
+    """
+    is_planned = any(row.arch == context.tuned for row in rows)
+    own_arch = context.tuned if is_planned and context.tuned else change.family.arch
+    if not is_planned and not change.in_family and own_arch == ladder()[0]:
+        return
+    decided = [
+        row
+        for row in rows
+        if row.entry_after
+        and change.place in (row.entry_after, *context.bases.get(row.entry_after, ()))
+    ]
+    for arch in ladder():
+        points = {row.point for row in decided if row.arch == arch}
+        if points and arch != own_arch:
+            yield Leak(arch=arch, workloads=len(points), bound=_bound(change, own_arch, arch))
+
+
+# "cc >= ::cuda::compute_capability{10, 7}"
+_SINCE = re.compile(r"cc\s*>=?\s*((?:::)?(?:\w+::)*compute_capability)\{")
+
+
+def _bound(change: Touched, own_arch: str, arch: str) -> str:
+    """Returns what keeps a later architecture from an entry, spelled as the header does."""
+    if arch_number(arch) < arch_number(own_arch):
+        return f"an entry for {own_arch} alone"
+    if change.in_family:
+        later_family = f"{arch}{change.family.name.removeprefix(change.family.arch)}"
+        return f"an entry of {later_family} with the values before"
+    return _upper_bound((fact for entry in change.family.entries for fact in entry.args), arch)
+
+
+def _upper_bound(facts: Iterable[str], arch: str) -> str:
+    spelling = next((match[1] for fact in facts if (match := _SINCE.match(fact))), None)
+    return f"cc < {capability_of(spelling or '::cuda::compute_capability', arch)}"
+
+
+def _with_computed_leaks(
+    entries: Sequence[ReviewedEntry], unassigned: Sequence[Differing], context: ReviewContext
+) -> Iterator[ReviewedEntry]:
+    """Adds the leaks of returns that compute their values, in which no entry shows.
+
+    Of several such returns for one architecture, the first one in the header gets the leaks.
+    """
+    points: dict[int, dict[str, set[Point]]] = {}
+    siblings: dict[int, int] = {}
+    for row in unassigned:
+        candidates = [
+            entry
+            for entry in entries
+            if entry.place.header in context.headers.get(row.benchmark, ())
+            and _may_compute(entry, row.arch)
+        ]
+        own_arch = max((entry.arch for entry in candidates), key=arch_number, default=row.arch)
+        if row.arch in (own_arch, context.tuned) or row.arch not in ladder():
+            continue
+        group = [entry for entry in candidates if entry.arch == own_arch]
+        points.setdefault(id(group[0]), {}).setdefault(row.arch, set()).add(row.point)
+        siblings[id(group[0])] = len(group)
+    for entry in entries:
+        leaks = [
+            Leak(
+                arch=arch,
+                workloads=len(points[id(entry)][arch]),
+                bound=_upper_bound(entry.place.args, arch),
+                among=siblings[id(entry)],
+            )
+            for arch in sorted(points.get(id(entry), ()), key=arch_number)
+        ]
+        yield entry.model_copy(update={"leaks": tuple(leaks)}) if leaks else entry
+
+
+def _may_compute(entry: ReviewedEntry, arch: str) -> bool:
+    """Whether a return of an architecture may compute values for the same or a later one."""
+    return (
+        entry.kind == "branch"
+        and entry.inherits[1] is not None
+        and not entry.reached
+        and entry.arch != ladder()[0]
+        and arch_number(entry.arch) <= arch_number(arch)
+        and all(arch_number(arch) < bound for bound in upper_bounds(entry.place.args))
     )
 
 
@@ -218,13 +312,23 @@ def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Famil
                     seen[key] += 1
 
 
-def _is_empty_return(change: Touched) -> bool:
-    """Whether the entry is a function's final `return {};`, which is reached if nothing matches."""
-    return not (change.in_family or change.place.args) and not any(
-        value
-        for entry in (change.before, change.after)
-        if entry
-        for value in _content(entry).values()
+def _is_empty_return(change: Touched, functions: Collection[Key]) -> bool:
+    """Whether the entry leaves a function without values, so that what decided before decides.
+
+    That is a final `return {};`, and each other one of a function that only one side has.
+    """
+    family = change.family
+    is_final = not change.place.args
+    is_new = (family.header, family.namespace, family.name) not in functions
+    return (
+        (is_final or is_new)
+        and not change.in_family
+        and not any(
+            value
+            for entry in (change.before, change.after)
+            if entry
+            for value in _content(entry).values()
+        )
     )
 
 
@@ -232,165 +336,10 @@ def _content(entry: Entry) -> Mapping[str, object]:
     return {"values": entry.values, "inherits": entry.inherits}
 
 
-# Compares what two trees select.
-
-
-def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
-    """Lists the workloads whose values differ, or that only one tree has.
-
-    Benchmarks that one side could not resolve are reported as `unresolved` only.
-    """
-    sides = [_rows(side) for side in (before, after)]
-    unresolved_names = {
-        unresolved.benchmark for side in (before, after) for unresolved in side.unresolved
+def named_variants(entries: Sequence[Touched], different: Sequence[Differing]) -> dict[Point, str]:
+    """Returns the variant of each workload according to its entry's comment."""
+    variants = {
+        change.place: change.after.variant for change in entries if change.after is not None
     }
-    common = sides[0].keys() & sides[1].keys()
-    comparable = [
-        {
-            spot: row
-            for spot, row in side.items()
-            if spot in common or spot[0][0] not in unresolved_names
-        }
-        for side in sides
-    ]
-    result = delta(comparable[0], comparable[1], _is_different, None)
-    pairs = ((row.before, row.after) for row in result.changes)
-    return Comparison(
-        before=before.cub,
-        after=after.cub,
-        toolchain=after.toolchain,
-        archs=after.archs,
-        compared=result.compared,
-        different=tuple(_differing(old, new) for old, new in pairs),
-        remarks=tuple(dict.fromkeys((*before.remarks, *after.remarks))),
-        unresolved=tuple(dict.fromkeys((*before.unresolved, *after.unresolved))),
-    )
-
-
-def _rows(resolution: Resolution) -> dict[Spot, ResolvedRow | None]:
-    return {
-        ((row.benchmark, tuple(sorted(row.workload.items()))), row.arch): row
-        for row in resolution.rows
-    }
-
-
-def _is_different(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
-    return old is None or new is None or bool(_changed(old, new))
-
-
-def _changed(old: ResolvedRow, new: ResolvedRow) -> tuple[str, ...]:
-    # A field that only one tree has, such as the lookahead's, is not compared.
-    before, after = _all_values(old, new)
-    return tuple(name for name in after if name in before and before[name] != after[name])
-
-
-def _all_values(old: ResolvedRow, new: ResolvedRow) -> tuple[Values, Values]:
-    return with_unnamed(old.values, old.fields, new.values, new.fields)
-
-
-def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
-    row = new or old
-    assert row is not None
-    before, after = old and old.values, new and new.values
-    if old and new:
-        before, after = (dict(side) for side in _all_values(old, new))
-    return Differing(
-        benchmark=row.benchmark,
-        workload=row.workload,
-        arch=row.arch,
-        before=before,
-        after=after,
-        changed=_changed(old, new) if old and new else (),
-        entry_before=old.entry if old else None,
-        entry_after=new.entry if new else None,
-        passed=tuple(side.passed for side in (new, old) if side and side.passed),
-    )
-
-
-UNBOUND = "no binding covers this header: what its change selects is not known"
-UNDECIDED = "decides no workload that is bound: what its change selects is not known"
-
-
-# Finds changes that no bound workload covers, so that their effect is not known.
-
-
-def uncovered_headers(
-    names: Iterable[str], version: str, differs: Callable[[str], int | None]
-) -> Iterator[Uncovered]:
-    """Finds changed headers without a binding; `differs` returns the first changed line."""
-    for name in sorted({*names} - bound_headers(version)):
-        if line := differs(name):
-            yield Uncovered(header=name, line=line, what=UNBOUND)
-
-
-def unanswered(
-    before: Sequence[Resolution], after: Sequence[Resolution], lines: Callable[[str], int | None]
-) -> Iterator[Uncovered]:
-    """Finds headers that one side could not resolve; `lines` returns where their code differs."""
-    names_by_reason: dict[tuple[str, str], set[str]] = {}
-    for side, when in ((before, "before"), (after, "after")):
-        for unresolved in (unresolved for document in side for unresolved in document.unresolved):
-            names_by_reason.setdefault(
-                (unresolved.header, f"{when} the change {unresolved.reason}"), set()
-            ).add(unresolved.benchmark)
-    for (header, reason), names in sorted(names_by_reason.items()):
-        message = f"not answered: {', '.join(sorted(names))}: {reason}"
-        yield Uncovered(header=header, line=lines(header) or 1, what=message)
-
-
-def unread(errors: Iterable[SourceError]) -> Iterator[Uncovered]:
-    """Reports headers that cannot be parsed, so that their entries are not known."""
-    for error in errors:
-        message = f"it cannot be read, nothing is known of its entries: {error.message}"
-        yield Uncovered(header=PurePath(error.path).name, line=error.line, what=message)
-
-
-def undecided(
-    entries: Sequence[Touched],
-    sides: Sequence[Resolution],
-    inherited: Mapping[EntryPlace, Sequence[EntryPlace]] | None = None,
-) -> set[EntryPlace]:
-    """Finds live entries that decide none of the bound workloads.
-
-    An entry that others inherit from shows in what these decide; an entry that takes all its values
-    from its own family shows in what the base decides. A return that tests only the compute
-    capability is a default, not a workload's entry.
-    """
-    decided = {row.entry for side in sides for row in side.rows}
-    decided |= {
-        base for place, bases in (inherited or {}).items() if place in decided for base in bases
-    }
-    bases = {
-        _base(change.after.inherits) for change in entries if change.after and change.after.inherits
-    }
-    returns = all(side.cub.has_returns for side in sides)
-    return {
-        change.place
-        for change in entries
-        if change.after is not None
-        and change.after.kind != "primary"
-        and change.after.specific
-        and not _shows_elsewhere(change.family, change.after, returns=returns)
-        and change.place not in decided
-        and change.family.name not in bases
-    }
-
-
-def _shows_elsewhere(family: Family, entry: Entry, *, returns: bool) -> bool:
-    """Whether its values come from its own family, or from a return that computes them."""
-    if entry.inherits is None:
-        return False
-    return (entry.kind == "branch" and returns) or _base(entry.inherits) == family.name
-
-
-def _base(inherits: str) -> str:
-    """`sm90_tuning` of `detail::sm90_tuning<T, primitive_op::yes>`."""
-    return inherits.partition("<")[0].rpartition("::")[2].strip()
-
-
-def uncovered_entries(entries: Sequence[ReviewedEntry]) -> Iterator[Uncovered]:
-    """Finds entries that decide no bound workload, although they could be selected."""
-    for entry in entries:
-        if not entry.decides and entry.unreachable is None:
-            message = f"{entry.place.name} {UNDECIDED}"
-            yield Uncovered(header=entry.place.header, line=entry.place.line, what=message)
+    labels = ((row.point, variants.get(row.entry_after)) for row in different if row.entry_after)
+    return {point: label for point, label in labels if label}

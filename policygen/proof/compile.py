@@ -37,12 +37,16 @@ UNITS = "units"
 Answer = TypeVar("Answer")
 # /tree/cub/device/dispatch/tuning/tuning_scan.cuh(295): error: too many arguments
 _ERROR = re.compile(r"^\s*(\S+)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error: (.*)", re.MULTILINE)
+# identifier "scal" is undefined
+_QUOTED = re.compile(r'"(?:\w+::)*(\w+)"')
 LINES = 12
 """The number of lines to show of a compiler's message."""
 MEMORY = "Is there enough memory?"
 SECONDS = 600.0
 """No unit takes minutes, even on a busy machine, but a header can make a compiler loop forever."""
-PIPE = "Does a header include a pipe, or itself, or compute for ever?"
+PIPE = (
+    "Check whether a header includes a pipe or itself, or evaluates an endless constant expression."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class RefusedError(ProcessError):
         if match is None:
             return self.stderr.strip().partition("\n")[0]
         file, line, message = match.groups()
-        return f"{Path(file).name}:{line}: {message}" if not file.endswith(UNIT) else message
+        return message if _is_unit(file) else f"{Path(file).name}:{line}: {message}"
 
     @property
     def in_line(self) -> str:
@@ -80,6 +84,42 @@ class RefusedError(ProcessError):
     def has_place(self) -> bool:
         """Whether the compiler's message names a source line."""
         return _ERROR.search(self.stderr) is not None
+
+    def in_own_file(self, own: Path) -> "RefusedError":
+        """Returns the error with the line of the user's file that is at fault, if one is.
+
+        `own` describes a kernel or a workload, and the unit repeats its text. The compiler quotes
+        what is wrong in it, and shows the line of a source beside it.
+        """
+        match = _ERROR.search(self.stderr)
+        if match is None:
+            return self
+        file, line, message = match.groups()
+        if _is_unit(file):
+            rows = own.read_text(encoding="utf-8").splitlines()
+            names = [re.compile(rf"\b{re.escape(name)}\b") for name in _QUOTED.findall(message)]
+            numbers = (
+                number
+                for number, row in enumerate(rows, 1)
+                if any(name.search(row.partition("#")[0]) for name in names)
+            )
+            number = next(numbers, 0)
+            if not number:
+                return self
+            file, line, text = str(own), str(number), rows[number - 1]
+        elif Path(file).is_relative_to(own.resolve().parent):
+            text = self.stderr[match.end() :].lstrip("\n").partition("\n")[0]
+        else:
+            return self
+        shown = f"{file}({line}): error: {message}: {text.strip()}"
+        stderr = f"{shown}{self.stderr[match.end() :]}"
+        return RefusedError(self.command, self.status, stderr, self.remedy)
+
+
+def _is_unit(file: str) -> bool:
+    """Whether a compiler's message is about a unit of policygen, not about a header or a kernel."""
+    path = Path(file)
+    return path.name == UNIT and path.parent.parent.name in {"", UNITS}
 
 
 def compile_all(

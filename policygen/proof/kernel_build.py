@@ -1,7 +1,7 @@
 """Builds kernels from translation units, with a cache keyed by what each unit depends on."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -11,7 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
+from policygen.model.bindings import Site
 from policygen.model.machine_code import Kernel
+from policygen.model.trees import Library
 from policygen.process import run
 from policygen.proof import kernel_code, lexemes
 from policygen.proof.compile import (
@@ -73,7 +75,7 @@ class Tools:
     named: str
     """Identifies the tools' output: the same for the same tools at another path."""
     roots: tuple[str, ...]
-    """The toolkit's folder, which tells its headers from others."""
+    """The toolkit's folder, which identifies its headers."""
 
     @classmethod
     def of(cls, toolchain: Toolchain) -> "Tools":
@@ -130,8 +132,11 @@ class Tools:
 
         Disassembling takes a fifth as long as compiling, and most kernels turn out to be equal.
         """
+        return self.read(self._cubin(job, key, cache), cache, listed=listed)
+
+    def read(self, cubin: bytes, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
+        """Reads the kernels of a cubin."""
         options = ["-sass", "-res-usage"] if listed else ["-res-usage"]
-        cubin = self._cubin(job, key, cache)
         with folder_of_its_own(cache) as folder:
             path = folder / "main.cubin"
             path.write_bytes(cubin)
@@ -166,7 +171,7 @@ class KernelTools(Protocol):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Folders of its own headers, which tell these from others."""
+        """Folders of its own headers, which identify them."""
 
     @property
     def install(self) -> str:
@@ -187,6 +192,46 @@ class KernelTools(Protocol):
 
     def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
         """Compiles a unit; listed kernels have their instructions, others only a digest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeMaker:
+    """A compiler for kernels."""
+
+    tools: KernelTools
+    compiler: str
+    """`nvcc` or `hipcc`."""
+    archs: tuple[str, ...]
+    """Supported architectures; if these depend on the tree, those among the requested ones."""
+    seconds: float
+    """Core-seconds to compile a unit."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Requested architectures that it does not support, with reasons."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Remarks about architectures that are not compared because they cannot be compiled."""
+        archs = sorted(self.refusals, key=arch_number)
+        return tuple(f"{arch} is not compared: {self.refusals[arch]}" for arch in archs)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryKernels:
+    """How kernels of a library besides CUB are compiled."""
+
+    library: Library
+    find_maker: Callable[[Collection[str], Path | None], CodeMaker]
+    """Finds the compiler, at a path if given, and which of the architectures it supports."""
+    compiler: str
+    """The name of the program."""
+    install: str
+    """The command that installs it."""
+    try_out: Callable[[], str]
+    """Compiles a kernel, and describes the compiler."""
+    call_template: str
+    """The template of units that call the library's device API."""
+    call_options: Callable[[Site, str], tuple[str, ...]]
+    """Returns the options that such a unit needs at a site for an architecture."""
 
 
 def preprocess(

@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Protocol
 
 from policygen.bindings.load import axis_type, bound, is_constant
-from policygen.bindings.words import table_number
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
+from policygen.libraries import part_of
 from policygen.model.bindings import BenchmarkBinding, Site
-from policygen.model.trees import Cub, Library
+from policygen.model.trees import BoundVersion, Cub
 from policygen.model.workload import Point, point_of
 from policygen.paths import write_atomically
-from policygen.proof.kernel_build import UnitHeaders
+from policygen.proof.kernel_build import LibraryKernels, UnitHeaders
 from policygen.proof.probe import workloads
 from policygen.proof.sites import matches, sites_of
 from policygen.proof.units import Workload, axis_declaration, axis_headers
 from policygen.rendering import fill
 
-TEMPLATES: Mapping[Library, str] = {"cub": "sass/call.cu.j2", "rocprim": "sass/call.hip.j2"}
+CALL_TEMPLATE = "sass/call.cu.j2"
+"""The template of units that call CUB's device API."""
 
 
 class WorkloadUnit(Protocol):
@@ -45,9 +46,10 @@ class DeviceCall:
 
     site: Site
     workload: Workload
-    version: str
+    version: BoundVersion
     includes: tuple[str, ...]
-    library: Library = "cub"
+    kernels: LibraryKernels | None = None
+    """How the library is compiled, unless it is CUB."""
 
     @property
     def scope(self) -> None:
@@ -80,8 +82,7 @@ class DeviceCall:
     def headers(self, arch: str) -> UnitHeaders:
         """Leaves out the call, so that only the headers determine the content."""
         text = self._fill(axes=[], roles={}, constants={}, call=None)
-        # Otherwise a handwritten table gives every architecture the config of unknown ones.
-        options = (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) if self.site.table else ()
+        options = self.kernels.call_options(self.site, arch) if self.kernels else ()
         return UnitHeaders(text, self.includes, arch, options)
 
     def _fill(self, **values: object) -> str:
@@ -93,7 +94,7 @@ class DeviceCall:
         includes = list(dict.fromkeys((*self.site.includes, *call_headers, *axes)))
         namespaces = self.site.namespace.split("::")
         return fill(
-            TEMPLATES[self.library],
+            self.kernels.call_template if self.kernels else CALL_TEMPLATE,
             {"includes": includes, "namespaces": namespaces, **values},
             trim=False,
         )
@@ -111,12 +112,12 @@ class WorkloadFilters:
 
 def calls(cub: Cub, includes: tuple[str, ...], filters: WorkloadFilters) -> dict[Point, DeviceCall]:
     """Makes the calls of all selected workloads; benchmarks without a call are left out."""
-    units = {}
+    kernels, units = part_of(cub.library, LibraryKernels), {}
     for site, benchmark in selected_benchmarks(cub, filters):
         if not _missing_call_reason(site, benchmark):
             for workload in workloads(benchmark, cub.bindings):
-                if matches(workload, filters.axes):
-                    unit = DeviceCall(site, workload, cub.bindings, includes, cub.library)
+                if matches(workload, filters.axes, filters.pattern):
+                    unit = DeviceCall(site, workload, cub.bindings, includes, kernels)
                     units[workload.point] = unit
     return units
 
@@ -132,7 +133,10 @@ def without_call(cub: Cub, filters: WorkloadFilters) -> dict[str, str]:
 
 def _missing_call_reason(site: Site, benchmark: BenchmarkBinding) -> str:
     if site.targets:
-        return "has configs for targets, which one compile makes kernels for side by side"
+        return (
+            "has configs for targets, but one compile produces kernels for all targets of an"
+            " architecture"
+        )
     return "" if benchmark.algorithm_call else "has no call in its binding"
 
 
@@ -198,7 +202,7 @@ def sources(
             continue
         axes = _narrowed_axes(benchmark, checkout)
         for workload in workloads(benchmark, cub.bindings):
-            if matches(workload, filters.axes):
+            if matches(workload, filters.axes, filters.pattern):
                 values = {axis: text for axis, text in workload.values.items() if axis in axes}
                 point = point_of(benchmark.name, values)
                 if point not in units:
@@ -229,7 +233,7 @@ def _render_benchmark(
     benchmark: BenchmarkBinding,
     axes: Mapping[str, str],
     values: Mapping[str, str],
-    version: str,
+    version: BoundVersion,
     path: Path,
     folder: Path,
 ) -> str:
@@ -254,7 +258,7 @@ def benchmark_text(
     )
 
 
-def type_of(text: str, version: str) -> str:
+def type_of(text: str, version: BoundVersion) -> str:
     """Spells a value as a type, as a benchmark's axes are lists of types."""
     if is_constant(text):
         return f"::cuda::std::integral_constant<decltype({text}), {text}>"
@@ -279,7 +283,7 @@ def find_nvbench(folder: Path | None, cache: Path) -> tuple[str, ...]:
         if (candidate / HEADER).is_file():
             return (*_config_folder(candidate, cache), str(candidate))
     raise InputError(
-        f"{folder} is no NVBench: it has no {HEADER}",
+        f"{folder} is not NVBench: it has no {HEADER}",
         "Name a checkout, or what it was installed to.",
     )
 

@@ -46,9 +46,9 @@ def read_cubin(cubin: bytes, source: str) -> dict[str, Sealed]:
                 bound = _launch_bound(sections.get(f"{_INFO}{name}", b""))
                 sealed_by_name[name] = Sealed(digest, bound, _resources(name, sizes))
     except (struct.error, IndexError, ValueError) as error:
-        raise InputError(f"{source} is no whole cubin: {error}") from error
+        raise InputError(f"{source} is not a complete cubin: {error}") from error
     if not sealed_by_name:
-        raise InputError(f"{source}: no kernel is recognised in it")
+        raise InputError(f"{source}: it contains no recognizable kernel")
     return sealed_by_name
 
 
@@ -62,7 +62,7 @@ def check_usage(
         if not sealed.resources.items() <= usage[name].items()
     ]
     if mismatched:
-        raise InputError(f"cuobjdump and the cubin do not agree about {mismatched[0]}")
+        raise InputError(f"cuobjdump and the cubin disagree about {mismatched[0]}")
 
 
 def _launch_bound(info: bytes) -> int | None:
@@ -87,7 +87,7 @@ def _sections(cubin: bytes) -> Iterator[tuple[str, bytes, int]]:
     without bytes have a size, too.
     """
     if not cubin.startswith(_MAGIC):
-        raise ValueError("it is no ELF file of 64 bits")
+        raise ValueError("not a 64-bit ELF file")
     (start,) = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names = struct.unpack_from("<3H", cubin, 0x3A)
     headers = [struct.unpack_from("<2I4Q", cubin, start + index * size) for index in range(count)]
@@ -150,11 +150,11 @@ def read_listing(
     _, *parts = _FUNCTION.split(text)
     bodies = dict(zip(parts[::2], parts[1::2], strict=True))
     if not bodies:
-        raise _unreadable(source, "no kernel is recognised in it")
+        raise _unreadable(source, "it contains no recognizable kernel")
     if bodies.keys() != usage.keys():
         name = min(bodies.keys() ^ usage.keys())
         part = "code" if name in usage else "resource usage"
-        raise _unreadable(source, f"{name} has no {part}: the listing is cut short")
+        raise _unreadable(source, f"{name} has no {part}: the listing is truncated")
     if digests is not None:
         _check_encodings(bodies, digests, source)
     return tuple(
@@ -174,18 +174,18 @@ def read_usage(text: str) -> dict[str, dict[str, int]]:
 def _check_encodings(bodies: Mapping[str, str], digests: Mapping[str, str], source: str) -> None:
     """Checks that the listed encodings are those in the cubin."""
     if mismatched := sorted(bodies.keys() ^ digests.keys()):
-        raise _unreadable(source, f"it and the cubin do not agree about {mismatched[0]}")
+        raise _unreadable(source, f"it disagrees with the cubin about {mismatched[0]}")
     for name, body in sorted(bodies.items()):
         words = (int(word, 16) for word in _WORD.findall(body.partition(_END)[0]))
         code = b"".join(word.to_bytes(8, "little") for word in words)
         if hashlib.sha256(code).hexdigest() != digests[name]:
-            raise _unreadable(source, f"it lists another code of {name} than the cubin has")
+            raise _unreadable(source, f"its code of {name} differs from the cubin's")
 
 
 def _code(body: str, source: str, name: str) -> tuple[str, ...]:
     head, end, _ = body.partition(_END)
     if not end:
-        raise _unreadable(source, f"the code of {name} has no end: the listing is cut short")
+        raise _unreadable(source, f"the code of {name} is incomplete: the listing is truncated")
     instructions = _INSTRUCTION.findall(head)
     code = []
     for position, (address, instruction) in enumerate(instructions):
@@ -194,7 +194,7 @@ def _code(body: str, source: str, name: str) -> tuple[str, ...]:
         code.append(_relative_branch(instruction, position * _STEP))
     # One line names the target's flags, and each instruction has two lines.
     if not instructions or head.count("\n") != 2 * len(instructions) + 1:
-        raise _unreadable(source, f"{name} has lines that are no instructions")
+        raise _unreadable(source, f"{name} has lines that are not instructions")
     while code and code[-1] == "NOP":
         code.pop()
     return tuple(code)
@@ -208,10 +208,10 @@ def _relative_branch(instruction: str, address: int) -> str:
 
 
 def _unreadable(source: str, why: str) -> InputError:
-    return InputError(f"{source}: {why}", "Nothing is compared with it.")
+    return InputError(f"{source}: {why}", "It is not used for comparisons.")
 
 
-NOTHING = "Nothing is compared with it."
+NOTHING = "It is not used for comparisons."
 
 
 # Digests preprocessed units, ignoring line numbers and file names.
@@ -229,7 +229,7 @@ def content(text: bytes, mark: str, folders: Sequence[str]) -> str:
     """
     unit, quoted = _before_mark(text, mark), tuple(map(_quote, folders))
     if quoted and not any(_file_name(marker, quoted) for marker in PLACE.finditer(unit)):
-        raise InputError("the preprocessor read nothing of what the unit includes", NOTHING)
+        raise InputError("the preprocessor read none of the unit's includes", NOTHING)
     raws = _raw_strings(unit)
     if raws is None or _depends_on_places(unit, quoted):
         return digest(unit)
@@ -244,9 +244,7 @@ def _before_mark(text: bytes, mark: str) -> bytes:
     """Returns the text before the mark."""
     lines = text.rstrip().rpartition(b"\n")
     if lines[2] != f"extern int {mark};".encode() or mark.encode() in lines[0]:
-        raise InputError(
-            "what the preprocessor printed does not end with the unit that it was given", NOTHING
-        )
+        raise InputError("the preprocessor's output does not end with the given unit", NOTHING)
     return lines[0]
 
 

@@ -5,11 +5,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from policygen.bindings.load import types
 from policygen.errors import InputError, MissingToolError, PolicygenError
-from policygen.model.arch import arch_number
+from policygen.libraries import part_of
+from policygen.model.arch import arch_and_gpu, arch_number
 from policygen.model.machine_code import (
     Different,
     Kernel,
@@ -20,12 +22,16 @@ from policygen.model.machine_code import (
     Side,
 )
 from policygen.model.selection import Spot
+from policygen.model.trees import Cub
 from policygen.model.workload import Point, in_words
 from policygen.process import run
+from policygen.proof.kernel_build import CodeMaker, LibraryKernels, Tools
 from policygen.proof.kernel_calls import WorkloadUnit
 from policygen.proof.kernel_units import Contents, Dumps, KernelCompiler, Kernels
+from policygen.proof.reading import read_tree
+from policygen.proof.toolchain import Toolchain, find_toolchain
 
-HELPERS = "it has no kernels but helpers, which are never run: there is nothing to compare"
+HELPERS = "it contains only helper kernels that are never launched; nothing to compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,8 +460,11 @@ def _same_source(
 
 
 REMEDY = "Install it: apt-get install binutils"
-# CUB_300001_SM_900::, _V_300200_SM_800::, THRUST_300001_SM_900_NS::, std::__4::
-_VERSIONED = re.compile(r"\b(?:(?:CUB|THRUST|_V|_CUDA_\w+?)_\d+_\w*?SM_\w+|__\d+)::")
+# CUB_300001_SM_900::, _V_300200_SM_800::, THRUST_300001_SM_900_NS::, std::__4::, and the inline
+# namespace of an overlay: policygen_add143b5e6c3::
+_VERSIONED = re.compile(
+    r"\b(?:(?:CUB|THRUST|_V|_CUDA_\w+?)_\d+_\w*?SM_\w+|__\d+|policygen_[0-9a-f]{12})::"
+)
 # policy_hub<int, int>::Policy1000
 _POLICY = re.compile(r"(?<=::)Policy\d+\b")
 # cub::detail::scan::, ::cuda::std::
@@ -485,12 +494,12 @@ def lasting(name: str) -> str:
 
 def function(name: str) -> str:
     """Returns the `DeviceScanKernel` in a lasting name."""
-    return _split(name)[0].rpartition("::")[2]
+    return split_name(name)[0].rpartition("::")[2]
 
 
 def short(name: str) -> str:
     """Returns `DeviceScanKernel<policy_hub<int, int>::Policy1000, int*>`, shortened to fit."""
-    head, args = _split(_VERSIONED.sub("", name))
+    head, args = split_name(_VERSIONED.sub("", name))
     text, plain = head.rpartition("::")[2], [_plain(arg) for arg in args]
     for count in range(len(plain), 0, -1):
         shown_args = plain if count == len(plain) else [*plain[:count], "…"]
@@ -511,7 +520,7 @@ def _plain(text: str) -> str:
     return _SCOPE.sub("", text).replace("> >", ">>")
 
 
-def _split(name: str) -> tuple[str, list[str]]:
+def split_name(name: str) -> tuple[str, list[str]]:
     """Splits `void scope::kernel<A, B>(C, D)` into its qualified name and template arguments."""
     start = name.find("<")
     if start < 0:
@@ -530,3 +539,25 @@ def _split(name: str) -> tuple[str, list[str]]:
             args.append(name[begin:index].strip())
             begin = index + 1
     return name[:start].removeprefix("void "), args
+
+
+# Finding the compiler for a tree's kernels, and its architectures.
+
+
+def nvcc_maker(toolchain: Toolchain) -> CodeMaker:
+    """Wraps an NVIDIA toolchain."""
+    return CodeMaker(Tools.of(toolchain), "nvcc", toolchain.archs, 5.0)
+
+
+def find_kernel_maker(cub: Cub, archs: Sequence[str] = (), hipcc: Path | None = None) -> CodeMaker:
+    """Finds the compiler for a tree's kernels, for `archs` or else for all tuned architectures."""
+    if kernels := part_of(cub.library, LibraryKernels):
+        families = (family for header in read_tree(cub).headers for family in header.families)
+        tuned = {arch_and_gpu(family.arch)[0] for family in families}
+        return kernels.find_maker({*archs, *tuned}, hipcc)
+    if hipcc is not None:
+        raise InputError(
+            f"--hipcc names a compiler for GPUs of AMD, and {cub.root} holds {cub.title}",
+            "Omit it.",
+        )
+    return nvcc_maker(find_toolchain())

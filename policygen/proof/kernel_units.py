@@ -177,7 +177,9 @@ def load(folder: Path) -> tuple[DumpIndex, Dumps]:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except ValidationError as error:
         first_error = error.errors(include_url=False)[0]
-        raise InputError(f"{path} is no dump of this policygen: {first_error['msg']}") from error
+        raise InputError(
+            f"{path} is not a dump of this version of policygen: {first_error['msg']}"
+        ) from error
     return index, dumps
 
 

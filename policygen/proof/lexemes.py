@@ -2,8 +2,9 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import zip_longest
 from typing import Literal
@@ -145,7 +146,7 @@ def _blank(text: bytes, *, quoted: bool) -> bytes:
     return b" " * len(text)
 
 
-# Finds where the code of two versions of a header begins to differ.
+# Finds where the code of two versions of a header differs.
 
 
 def first_difference(name: str, before: bytes, after: bytes) -> int | None:
@@ -155,6 +156,30 @@ def first_difference(name: str, before: bytes, after: bytes) -> int | None:
         if old is None or new is None or old[1] != new[1]:
             return new[0] if new else last
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeChange:
+    """Consecutive lines of code that differ, by their numbers in each version."""
+
+    before: Mapping[int, bytes]
+    after: Mapping[int, bytes]
+    line: int
+    """Where the change is in the later version."""
+
+
+def code_changes(name: str, before: bytes, after: bytes) -> list[CodeChange]:
+    """Returns all changes of a header's code; ignores comments and whitespace."""
+    old, new = list(_code(name, before)), list(_code(name, after))
+    matcher = SequenceMatcher(
+        None, [text for _, text in old], [text for _, text in new], autojunk=False
+    )
+    last = after.count(b"\n") + 1
+    return [
+        CodeChange(dict(old[i1:i2]), dict(new[j1:j2]), new[j1][0] if j1 < len(new) else last)
+        for kind, i1, i2, j1, j2 in matcher.get_opcodes()
+        if kind != "equal"
+    ]
 
 
 def _code(name: str, data: bytes) -> Iterator[tuple[int, bytes]]:

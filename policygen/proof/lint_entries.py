@@ -105,7 +105,7 @@ def duplicate(subject: Subject) -> Iterator[Remark]:
     ):
         if key_of(earlier) == own_key and _coexist(entry, earlier):
             span = entry.args_span or entry.span
-            yield Remark(span, f"line {earlier.line} is a specialization for the same arguments")
+            yield Remark(span, f"line {earlier.line} specializes the same arguments")
             return
 
 
@@ -184,7 +184,7 @@ Values = dict[str, Value]
 
 
 def inherited(subject: Subject) -> Values | None:
-    """Returns the values that an entry's base gives; None if the source alone does not tell."""
+    """Returns the values that an entry's base gives; None if the source does not show them."""
     return _base_values(subject.entry, {}, subject)
 
 

@@ -45,7 +45,7 @@ RULES = (
     Rule(
         "threads-not-warp-multiple",
         "error",
-        "the threads are no multiple of 32",
+        "the thread count is not a multiple of 32",
         lint_values.warp_multiple,
         returns=True,
         configs=True,
@@ -68,14 +68,14 @@ RULES = (
     Rule(
         "label-contradicts-values",
         "warning",
-        "the variant in the comment has other values than the entry",
+        "the variant in the comment differs from the entry",
         lint_values.contradictions,
         returns=True,
     ),
     Rule(
         "label-stores-exponent",
         "warning",
-        "the entry has the exponent where the variant in the comment means a power of two",
+        "the entry has the exponent where the comment's variant means a power of two",
         lint_values.exponents,
         returns=True,
     ),
@@ -94,14 +94,14 @@ RULES = (
     Rule(
         "duplicate-key",
         "error",
-        "two live entries are for the same arguments",
+        "two live entries have the same arguments",
         lint_entries.duplicate,
         configs=True,
     ),
     Rule(
         "not-provable",
         "error",
-        "a header depends on more than types and architecture, as a file's name or a macro",
+        "a header depends on more than types and architecture, such as a file name or macro",
         lambda _: (),
         configs=True,
     ),
@@ -198,8 +198,8 @@ def for_tree(rules: Iterable[Rule], cub: Cub) -> tuple[Rule, ...]:
     applicable = tuple(rule for rule in rules if cub.has_returns or rule.configs)
     if not applicable:
         names = ", ".join(rule.name for rule in RULES if rule.configs)
-        message = f"no rule that is asked for judges {cub.called}'s headers"
-        raise InputError(message, f"Those that do: {names}")
+        message = f"none of the chosen rules applies to {cub.called}'s headers"
+        raise InputError(message, f"Rules that apply: {names}")
     return applicable
 
 
@@ -208,10 +208,10 @@ def choose(only: Iterable[str], off: Iterable[str]) -> tuple[Rule, ...]:
     only, off = frozenset(only), frozenset(off)
     names = [rule.name for rule in RULES]
     if unknown := sorted((only | off) - set(names)):
-        raise InputError(f"no rule is called {unknown[0]!r}", f"Rules: {', '.join(names)}")
+        raise InputError(f"unknown rule {unknown[0]!r}", f"Rules: {', '.join(names)}")
     chosen = tuple(
         rule for rule in RULES if rule.name not in off and (not only or rule.name in only)
     )
     if not chosen:
-        raise InputError("every rule is switched off", f"Rules: {', '.join(names)}")
+        raise InputError("all rules are disabled", f"Rules: {', '.join(names)}")
     return chosen

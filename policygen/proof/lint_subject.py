@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-from policygen.bindings.load import Bound, bound, types
-from policygen.bindings.variants import newest_family, rules_of, scale
+from policygen.bindings.load import Bound, bound, scaling, types
+from policygen.bindings.variants import newest_family, rules_of
 from policygen.bindings.words import words
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site, Unit
@@ -254,7 +254,7 @@ _SIZE_TEST = re.compile(
 
 
 def role_sizes(binding: FamilyBinding, entry: Entry) -> dict[str, int]:
-    """Maps roles to sizes in bytes, as far as an entry's arguments tell them."""
+    """Maps roles to sizes in bytes, as far as an entry's arguments show them."""
     if entry.kind == "branch":
         return _tested_sizes(binding, entry)
     sizes: dict[str, int] = {}
@@ -293,7 +293,7 @@ def scale_items(unit: Unit | None, items: int, sizes: Mapping[str, int]) -> int 
     size = sizes.get(unit.of)
     if size is None:
         return None
-    return max(1, scale(unit.scaling, items, size))
+    return max(1, scaling(unit.scaling).items(items, size))
 
 
 @cache

@@ -270,14 +270,14 @@ def warp_multiple(subject: Subject) -> Iterator[Remark]:
     """Finds partial warps: BLOCK_LOAD_WARP_TRANSPOSE refuses them, and BlockScan falls back."""
     for threads, span in thread_counts(subject):
         if threads % WARP:
-            yield Remark(span, f"{threads} threads are no multiple of a warp's {WARP}")
+            yield Remark(span, f"{threads} threads are not a multiple of the warp size {WARP}")
 
 
 def limit(subject: Subject) -> Iterator[Remark]:
     """Finds blocks of more than 1024 threads, which no GPU launches, or of less than a warp."""
     for threads, span in thread_counts(subject):
         if threads > MOST:
-            yield Remark(span, f"{threads} threads: a block can have {MOST} at most")
+            yield Remark(span, f"{threads} threads: a block has at most {MOST}")
         elif threads < WARP:
             yield Remark(span, f"{threads} threads: a block needs at least a warp, {WARP}")
 
@@ -322,7 +322,7 @@ def divisible(subject: Subject) -> Iterator[Remark]:
         counted = (
             f"{count} items"
             if scaled == count
-            else f"{count} items, of which large elements leave {scaled},"
+            else f"{count} items, which are {scaled} for large elements,"
         )
         yield Remark(
             items.value_span,
@@ -340,7 +340,7 @@ def _has_pixels(subject: Subject) -> bool:
 
 
 def _items_per_thread(subject: Subject, name: str, count: int) -> int | None:
-    """Returns a thread's items, if the bindings and the arguments tell them."""
+    """Returns a thread's items, if the bindings and the arguments determine them."""
     item_counts = set()
     for binding in subject.bindings:
         if (rule := binding.members.get(name)) is None:

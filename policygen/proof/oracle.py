@@ -22,8 +22,10 @@ from policygen.model.trees import Cub, Dialect
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
 from policygen.process import threads
-from policygen.proof.ask import ask
-from policygen.proof.probe import QueriedTree, Selection, SiteQuery
+from policygen.proof.all_inputs import InputDelta, Side
+from policygen.proof.ask import ask, replaces_files
+from policygen.proof.other_calls import compare_all_inputs
+from policygen.proof.probe import LibraryCompiler, QueriedTree, Selection, SiteQuery
 from policygen.proof.sites import (
     AskedArchs,
     asked_archs,
@@ -36,7 +38,6 @@ from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import BoundFamily, overlay
 from policygen.proof.unreachable import KeysSeen, explain
 from policygen.proof.values import used_families
-from policygen.rocprim.host import HostCompiler
 from policygen.steps import Progress
 from policygen.trees.layout import tuning_headers
 
@@ -64,7 +65,7 @@ class Compiler:
     cub: Cub
     headers: Mapping[str, TuningHeader]
     data: Mapping[str, bytes]
-    nvcc: Toolchain | HostCompiler
+    nvcc: Toolchain | LibraryCompiler
     mark: Mark
     progress: Progress | None = None
     replaced: Mapping[str, bytes] = field(default_factory=dict)
@@ -75,6 +76,8 @@ class Compiler:
     """Cache of selected sites, used to explain failures."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
     """Cache of comparisons."""
+    inputs: dict[tuple[tuple[str, bytes], ...], InputDelta] = field(default_factory=dict)
+    """Cache of comparisons for all inputs."""
     current: dict[Spot, Selected] = field(default_factory=dict, init=False)
     """Cache of the unchanged tree's policies for whole sites."""
 
@@ -162,8 +165,16 @@ class Compiler:
             self.comparisons[key] = self._compared(changed)
         return self.comparisons[key]
 
-    def take(self, changed: Mapping[str, bytes], before: Resolution, after: Resolution) -> None:
+    def take(
+        self,
+        changed: Mapping[str, bytes],
+        before: Resolution,
+        after: Resolution,
+        inputs: InputDelta | None = None,
+    ) -> None:
         """Caches the comparison of two resolutions if they contain everything that it needs."""
+        if inputs is not None:
+            self.inputs[tuple(sorted(changed.items()))] = inputs
         queries = self._questions(changed)
         spots = [(workload.point, arch) for query in queries for workload, arch in query.spots]
         sides = [
@@ -202,6 +213,19 @@ class Compiler:
         before = {spot: self.current[spot] for spot in after}
         return _delta(before, after, self._archs(changed).between)
 
+    def compare_inputs(self, changed: Mapping[str, bytes]) -> InputDelta:
+        """Compares what all selectors and hubs return, for inputs of no benchmark, too."""
+        key = tuple(sorted(changed.items()))
+        if key not in self.inputs:
+            if isinstance(self.nvcc, LibraryCompiler):
+                return InputDelta()
+            trees = (self._tree(self.replaced, {}), self._tree({**self.replaced, **changed}, {}))
+            before, after = (Side.of(tree.includes) for tree in trees)
+            self.inputs[key] = compare_all_inputs(
+                changed, (before, after), self.cub.bindings, self.nvcc, self.progress
+            )
+        return self.inputs[key]
+
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Explains why a workload does not get what its entry in a changed header says."""
         queries = self._queries_for([point])
@@ -212,13 +236,13 @@ class Compiler:
         row = site.rows[point]
         if queries[0].site.is_selector and row.entry is not None:
             family, entry = row.entry
-            return f"the compiler takes what {name}:{entry.line} ({family.name}) returns"
+            return f"the compiler selects what {name}:{entry.line} ({family.name}) returns"
         read = [key for name, key in row.keys.items() if name in site.read]
         for key in reversed(read):
             if key.entry and key.number != row.number:
                 family, entry = key.entry
                 return explain(site.copy.header, family, entry, key.number, site.seen).reason
-        return "the compiler takes other values"
+        return "the compiler selects different values"
 
     def _site(self, query: SiteQuery, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
         """Queries all workloads of a site: keys that lead elsewhere explain a policy's choices."""
@@ -264,7 +288,7 @@ class Compiler:
     def _tree(self, changed: Mapping[str, bytes], marked: Mapping[str, Marked]) -> QueriedTree:
         """The tree with changed headers: as overlay folders, or as replaced files."""
         folders = self.cub.include_folders
-        if self.nvcc.replaces_files:
+        if replaces_files(self.cub):
             paths = {path.name: str(path) for path in tuning_headers(self.cub)}
             contents = {paths[name]: data for name, data in sorted(changed.items())}
             return QueriedTree(self.cub.bindings, folders, marked, contents)

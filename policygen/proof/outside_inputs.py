@@ -34,7 +34,7 @@ LANGUAGE = frozenset({b"defined", b"true", b"false"})
 # __has_include(<cuda_fp16.h>), _CCCL_HAS_INCLUDE("a.h")
 _HAS = re.compile(rb"\w*HAS_INCLUDE(?:_NEXT)?(?:__)?\s*\(\s*[<\"]?([^>\")\s]*)", re.I)
 _OURS = re.compile(rb"\b\w*policygen\w*", re.I)
-FILE = "asks for a file that a user may have or not"
+FILE = "depends on a file that a user may or may not have"
 _UNIVERSAL = re.compile(rb"\\[uUN]?[\w{}]*")
 
 
@@ -265,7 +265,7 @@ def _unknown_tests(
         word = match[0]
         if word in LANGUAGE or word.decode() in outside().words or allowed.fullmatch(word):
             continue
-        message = f"tests {word.decode()}, which nothing that the header reads defines before"
+        message = f"tests {word.decode()}, which is not defined by anything the header includes"
         yield word, _dependence(header, directive.start + match.start(), word, message)
 
 
@@ -278,7 +278,7 @@ def _outside_includes(
         word = WORD.search(directive.body)
         if word and word[0].decode() not in outside().words and not _is_beneath(header):
             start = directive.start + word.start()
-            yield _dependence(header, start, word[0], "includes what a macro names")
+            yield _dependence(header, start, word[0], "includes a file named by a macro")
     elif {"", os.pardir} & set(included[0].split("/")) and not folders.target(header, directive):
         name_start = header.source.text.index(included[0].encode(), directive.start)
         name = included[0].encode(errors="surrogateescape")
@@ -296,7 +296,9 @@ def _forbidden_words(header: Header) -> Iterator[Dependence]:
         in_directive = body[match.start() : match.end()] != match[0]
         permitted = in_directive and (beneath or allowed.fullmatch(match[0]))
         if word in outside().nowhere or not (permitted or anywhere):
-            yield _dependence(header, match.start(), match[0], f"asks for {outside().words[word]}")
+            yield _dependence(
+                header, match.start(), match[0], f"depends on {outside().words[word]}"
+            )
     for match in _OURS.finditer(code):
         yield _dependence(header, match.start(), match[0], "names policygen")
     for directive_line in header.directives:
@@ -338,9 +340,9 @@ def _tainted_uses(header: Header, macros: Mapping[bytes, bytes]) -> Iterator[Dep
 
 def _macro_message(name: bytes, reason: bytes) -> str:
     if reason == PASTE:
-        return f"the macro {name.decode()} puts words together, which may ask for anything"
+        return f"the macro {name.decode()} pastes tokens, so it may depend on anything"
     word = reason.decode()
-    return f"the macro {name.decode()} asks for {outside().words[word]} ({word})"
+    return f"the macro {name.decode()} depends on {outside().words[word]} ({word})"
 
 
 def _dependence(header: Header, position: int, word: bytes, message: str) -> Dependence:

@@ -1,5 +1,6 @@
 """Compiles probes that print what CUB selects, with many workloads per translation unit."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,6 +13,7 @@ from policygen.errors import InputError, PolicygenError, Problems
 from policygen.model.bindings import Call, Site
 from policygen.model.edits import Marked
 from policygen.model.selection import Selected
+from policygen.model.trees import BoundVersion
 from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.compile import RefusedError, TranslationUnit, compile_all
@@ -42,7 +44,7 @@ RowKey = tuple[Workload, str, bool]
 class QueriedTree:
     """The queried tree: include folders, a version, and marked copies of headers by name."""
 
-    version: str
+    version: BoundVersion
     includes: tuple[str, ...]
     marked: Mapping[str, Marked]
     changed: Mapping[str, bytes] = field(default_factory=dict)
@@ -116,7 +118,7 @@ class Batch:
         return self.sections[0].families is not None
 
 
-def workloads(call: Call, version: str) -> tuple[Workload, ...]:
+def workloads(call: Call, version: BoundVersion) -> tuple[Workload, ...]:
     """Lists every point of a call's axes."""
     names = tuple(call.axes)
     values_by_axis = [axis_values(call, axis, version) for axis in names]
@@ -215,7 +217,7 @@ def _batches(queries: Sequence[SiteQuery], toolchain: Toolchain) -> list[Batch]:
 def _oldest_arch(queries: Sequence[SiteQuery], toolchain: Toolchain, *, marked: bool) -> str:
     """Returns the oldest queried architecture that the toolchain supports.
 
-    Queries of a marked tree share one compile, whatever values are asked for as well.
+    Queries of a marked tree share one compile, whatever else is queried.
     """
     relevant = [
         query
@@ -305,3 +307,23 @@ class Selection:
     def by_point(self) -> dict[tuple[Point, str], Selected]:
         """The rows of benchmarks, by workload and architecture."""
         return {(workload.point, arch): row for (workload, arch), row in self.rows.items()}
+
+
+class LibraryCompiler(ABC):
+    """The compiler of a library besides CUB, which answers queries itself."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its name in outputs."""
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """The architectures of GPUs that it compiles for; none, if it compiles for the host."""
+        return ()
+
+    @abstractmethod
+    def ask(
+        self, tree: QueriedTree, queries: Sequence[SiteQuery], progress: Progress | None
+    ) -> Selection:
+        """Queries all workloads at once."""

@@ -1,7 +1,7 @@
 """Finds the workloads to query in a tree, and the sites that decide them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from policygen.bindings.fit import read
@@ -10,8 +10,9 @@ from policygen.bindings.words import amd_archs, ladder
 from policygen.errors import InputError, anchored, listed
 from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
+from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Differing
-from policygen.model.trees import Cub, Dialect, side_by_side
+from policygen.model.trees import BoundVersion, Cub, Dialect, side_by_side
 from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
 from policygen.proof.probe import SiteQuery, workloads
@@ -28,6 +29,7 @@ def places(
     header_names: frozenset[str] = frozenset(),
 ) -> tuple[SiteQuery, ...]:
     """Makes the queries for these headers and matching benchmarks; finding none is an error."""
+    check_axes(cub.bindings, pattern, axes, header_names)
     queries = []
     aggregates = {header.name: header.aggregates for header in headers}
     for algorithm in bound(cub.bindings):
@@ -39,7 +41,7 @@ def places(
                 for benchmark in algorithm.benchmarks
                 if benchmark.site == site.name and pattern.match(benchmark.name)
                 for point in workloads(benchmark, cub.bindings)
-                if matches(point, axes)
+                if matches(point, axes, pattern)
             ]
             if points:
                 tuned = any(binding.site == site.name for binding in algorithm.families)
@@ -71,7 +73,7 @@ def bound_families(
     return tuple((binding, _kinds(binding, family)) for binding, family in family_pairs)
 
 
-def scaled_families(version: str, query: SiteQuery) -> tuple[BoundFamily, ...]:
+def scaled_families(version: BoundVersion, query: SiteQuery) -> tuple[BoundFamily, ...]:
     """Finds the families that tell by which type sizes the counts of a site are scaled."""
     return tuple(
         (binding, ())
@@ -156,14 +158,96 @@ def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:
     return tuple(parameter.kind for parameter in family.parameters)
 
 
-def matches(point: Workload, axes: Mapping[str, frozenset[str]]) -> bool:
-    """Whether CCCL's `-a` keeps a workload: `T{ct}=I8`, without flags, or with an older name."""
+def matches(point: Workload, axes: Mapping[str, frozenset[str]], pattern: re.Pattern[str]) -> bool:
+    """Whether CCCL's `-a` keeps a workload: `T{ct}=I8`, without flags, or with an older name.
+
+    If `-R` chooses the benchmarks, an axis that a benchmark lacks is ignored, as in CCCL's scripts.
+    Without it, the axes choose the benchmarks.
+    """
     assert isinstance(point.call, BenchmarkBinding)
-    names = {**{name: name for name in point.values}, **_axes_by_older_name(point.call)}
-    return all(
-        point.values.get(names.get(axis_name(axis), axis), None) in selected
-        for axis, selected in axes.items()
+    values = {_own_name(point.call, axis): selected for axis, selected in axes.items()}
+    if pattern.pattern:
+        values = {axis: selected for axis, selected in values.items() if axis in point.values}
+    return all(point.values.get(axis) in selected for axis, selected in values.items())
+
+
+def check_axes(
+    version: BoundVersion,
+    pattern: re.Pattern[str],
+    axes: Mapping[str, frozenset[str]],
+    header_names: frozenset[str],
+) -> None:
+    """Raises if `-a` names an axis that none of the benchmarks chosen by `-R` has."""
+    chosen = chosen_benchmarks(version, pattern)
+    if any(all(_lacks(benchmark, axis) for benchmark in chosen) for axis in axes):
+        raise nothing_bound(version, pattern, axes, header_names)
+
+
+def check_values(
+    versions: Sequence[BoundVersion],
+    pattern: re.Pattern[str],
+    axes: Mapping[str, frozenset[str]],
+) -> None:
+    """Raises if `-a` names a value that no benchmark chosen by `-R` has, in any of the versions."""
+    for axis, selected in axes.items():
+        values = {value for version in versions for value in _values(version, pattern, axis)}
+        if values and not selected <= values:
+            raise no_such_value(axis_name(axis), selected - values, sorted(values))
+
+
+def no_such_value(axis: str, unknown: Collection[str], values: Iterable[str]) -> InputError:
+    """Reports values of an axis that no workload has, and those that there are."""
+    return InputError(
+        f"no workload has {axis} = {', '.join(sorted(unknown))}",
+        f"{axis} is one of {', '.join(values)}.",
     )
+
+
+def _values(version: BoundVersion, pattern: re.Pattern[str], axis: str) -> set[str]:
+    """Returns the values of an axis in the benchmarks chosen by `-R`."""
+    return {
+        value
+        for benchmark in chosen_benchmarks(version, pattern)
+        if not _lacks(benchmark, axis)
+        for value in axis_values(benchmark, _own_name(benchmark, axis), version)
+    }
+
+
+def ignored_axes(
+    version: BoundVersion, pattern: re.Pattern[str], axes: Mapping[str, frozenset[str]]
+) -> list[str]:
+    """Reports the benchmarks chosen by `-R` that lack an axis named by `-a`."""
+    if not pattern.pattern:
+        return []
+    lacking = {
+        axis: [row.name for row in chosen_benchmarks(version, pattern) if _lacks(row, axis)]
+        for axis in axes
+    }
+    return [
+        f"-a {axis}=… is ignored for {listed(names)}, which have no such axis"
+        for axis, names in lacking.items()
+        if names
+    ]
+
+
+def chosen_benchmarks(version: BoundVersion, pattern: re.Pattern[str]) -> list[BenchmarkBinding]:
+    """Returns the bound benchmarks whose names match `-R` at their start."""
+    return [
+        benchmark
+        for algorithm in bound(version)
+        for benchmark in algorithm.benchmarks
+        if pattern.match(benchmark.name)
+    ]
+
+
+def _lacks(benchmark: BenchmarkBinding, axis: str) -> bool:
+    return _own_name(benchmark, axis) not in benchmark.axes
+
+
+def _own_name(benchmark: BenchmarkBinding, axis: str) -> str:
+    """Returns a benchmark's name for an axis, which may be given with flags or by an older name."""
+    name = axis_name(axis)
+    return _axes_by_older_name(benchmark).get(name, name)
 
 
 def _axes_by_older_name(benchmark: BenchmarkBinding) -> dict[str, str]:
@@ -171,7 +255,7 @@ def _axes_by_older_name(benchmark: BenchmarkBinding) -> dict[str, str]:
 
 
 def nothing_bound(
-    version: str,
+    version: BoundVersion,
     pattern: re.Pattern[str],
     axes: Mapping[str, frozenset[str]],
     header_names: frozenset[str],
@@ -182,7 +266,7 @@ def nothing_bound(
     filters += [f"-a '{axis}=[{','.join(sorted(selected))}]'" for axis, selected in axes.items()]
     if not bound_headers(version) <= header_names:
         filters += sorted(header_names)
-    matching = [benchmark for benchmark in benchmarks if pattern.match(benchmark.name)]
+    matching = chosen_benchmarks(version, pattern)
     known_axes = sorted({axis for benchmark in matching for axis in benchmark.axes})
     unknown = sorted({axis_name(axis) for axis in axes} - set(known_axes))
     hint = None if matching else anchored(pattern, (benchmark.name for benchmark in benchmarks))
@@ -191,51 +275,70 @@ def nothing_bound(
         rows.append(f"their axes: {', '.join(known_axes)}")
     for axis in axes:
         name = axis_name(axis)
-        values = {
-            value
-            for benchmark in matching
-            if name in benchmark.axes
-            for value in axis_values(benchmark, name, version)
-        }
-        if values:
+        if values := _values(version, pattern, name):
             rows.append(f"{name} is one of {', '.join(sorted(values))}")
+    if header_names and not header_names & bound_headers(version):
+        names = ", ".join(sorted(header_names))
+        remedy = "It takes a TOML file: docs/reference/bindings.md"
+        return InputError(f"no binding covers {names}", remedy)
     reason = f"; no benchmark has an axis {', '.join(unknown)}" if unknown and matching else ""
-    return InputError(
-        f"nothing is bound that matches {' '.join(filters)}{reason}", "\n  ".join(rows)
-    )
+    return InputError(f"no workload matches {' '.join(filters)}{reason}", "\n  ".join(rows))
 
 
-def remarks(cub: Cub, header_names: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Reports what users should know about a tree's bindings, given all of its headers."""
+def remarks(
+    cub: Cub, header_names: Set[str] = frozenset(), *, whole: bool = False
+) -> tuple[str, ...]:
+    """Reports what users should know about a tree's bindings for some, or all, of its headers."""
     compiled, messages = library_types(cub.library).compiled, []
     if not any(
         cub.version == release or cub.version.startswith(f"{release}.") for release in compiled
     ):
         messages.append(
-            f"{cub.called} {cub.version} is none of the versions that the bindings were compiled"
-            f" with ({', '.join(compiled)}); those of the nearest version are used"
+            f"{cub.called} {cub.version} is not one of the versions that the bindings were"
+            f" compiled with ({', '.join(compiled)}); the nearest version's are used"
         )
-    fit_by_name = read(cub.bindings)
+    fit_by_name = read(cub.bindings.text)
     absent = sorted(
         name.rpartition("/")[2]
         for name, fit in fit_by_name.items()
         if fit.row is None and BENCH in name
     )
     if absent:
-        messages.append(
-            f"{', '.join(absent)}: the tree has nothing that they call; they are not asked"
-        )
+        messages.append(f"{', '.join(absent)}: the tree lacks what they call; they are skipped")
     bound_names = bound_headers(cub.bindings)
-    if header_names and (missing := bound_names - header_names):
+    if unbound := ", ".join(sorted(header_names - bound_names)):
+        messages.append(f"no binding covers {unbound}: what they select is not known")
+    if whole and (missing := bound_names - header_names):
         messages.append(
-            f"{len(missing)} of {len(bound_names)} headers that are bound are not in this tree"
+            f"{len(missing)} of {len(bound_names)} bound headers are missing from this tree"
         )
     return tuple(messages)
 
 
-def bound_headers(version: str) -> frozenset[str]:
-    """Returns the headers that bindings name."""
-    return frozenset(site.header for algorithm in bound(version) for site in algorithm.sites)
+def bound_headers(version: BoundVersion) -> frozenset[str]:
+    """Returns the headers that decide a benchmark that is bound."""
+    return frozenset(
+        site.header
+        for algorithm in bound(version)
+        for site in algorithm.sites
+        if any(benchmark.site == site.name for benchmark in algorithm.benchmarks)
+    )
+
+
+def headers_of(results: Sequence[ScoredWorkload], version: BoundVersion) -> tuple[str, ...]:
+    """Returns the headers that decide the benchmarks; all headers if a benchmark is not bound."""
+    return headers_of_benchmarks({workload.algorithm for workload in results}, version)
+
+
+def headers_of_benchmarks(
+    names_of_benchmarks: Collection[str], version: BoundVersion
+) -> tuple[str, ...]:
+    """Returns the headers that decide the named benchmarks."""
+    names = set()
+    for algorithm in bound(version):
+        sites = {b.site for b in algorithm.benchmarks if b.name in names_of_benchmarks}
+        names |= {site.header for site in algorithm.sites if site.name in sites}
+    return tuple(sorted(names))
 
 
 # ::cuda::compute_capability{10, 3}, compute_capability(90)

@@ -33,11 +33,6 @@ class Toolchain:
         return f"nvcc {self.version} ({self.nvcc})"
 
     @property
-    def replaces_files(self) -> bool:
-        """Whether files can be replaced in place; nvcc gets overlay folders instead."""
-        return False
-
-    @property
     def name(self) -> str:
         """Its name in outputs: `nvcc 13.2.51`."""
         return f"nvcc {self.version}"
@@ -49,7 +44,7 @@ class Toolchain:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The toolkit's folder, which tells its headers from others."""
+        """The toolkit's folder, which identifies its headers."""
         root = self.nvcc.parent.parent
         return tuple(dict.fromkeys((str(root), str(root.resolve()))))
 
@@ -118,7 +113,7 @@ def _describe(nvcc: Path) -> Toolchain:
         r"compute_(\d+)$", run([str(nvcc), "--list-gpu-arch"], install=to_install()), re.M
     )
     if release is None or not numbers:
-        raise MissingToolError(f"a working nvcc ({nvcc} does not tell its release)", to_install())
+        raise MissingToolError(f"a working nvcc ({nvcc} does not report its release)", to_install())
     archs = sorted((f"sm{number}" for number in numbers), key=arch_number)
     return Toolchain(nvcc, release[1], tuple(archs))
 
@@ -140,7 +135,7 @@ def compile_trial(toolchain: Toolchain) -> None:
     try:
         run(command, limit=SECONDS, install=to_install())
     except ProcessError as error:
-        words = error.stderr.strip() or "nvcc says nothing"
+        words = error.stderr.strip() or "nvcc prints nothing"
         raise ProcessError(command, error.status, words, _remedy()) from error
 
 

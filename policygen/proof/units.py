@@ -16,6 +16,7 @@ from policygen.bindings.words import ladder, words
 from policygen.errors import InputError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
+from policygen.model.trees import BoundVersion
 from policygen.model.workload import Point, axes, in_words, point_of
 from policygen.paths import cache_failure, cache_folder, write_atomically
 from policygen.rendering import fill
@@ -23,6 +24,8 @@ from policygen.trees.manifest import shipped
 
 TEMPLATE = "probe/unit.cu.j2"
 OPENED = "probe/opened.cu.j2"
+POLICIES = "probe/policies.cuh.j2"
+"""What units that take policies apart share."""
 _WHOLE = "fields_of<::cuda::std::remove_cv_t<decltype(selected)>, counted.readable, taken_apart>"
 """The whole policy, including fields that no binding names."""
 BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
@@ -74,7 +77,7 @@ class Section:
         return tuple(product(self.points, self.archs))
 
 
-def context(sections: Sequence[Section], version: str) -> dict[str, object]:
+def context(sections: Sequence[Section], version: BoundVersion) -> dict[str, object]:
     """Builds a unit's template context; its rows are numbered across all sections."""
     sites = {section.site.header: section.site.opened for section in sections}
     opened = [
@@ -102,14 +105,14 @@ def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
     """Returns the roles of a call whose sizes scale a count, in families or in the benchmark."""
     units = [rule.unit for binding, _ in families for rule in binding.members.values()]
     if isinstance(call, BenchmarkBinding):
-        units += [*call.units.values(), *units_of(call.name)]
+        units += [*call.units.values(), *units_of(call)]
     role_names = {*call.roles, *(f"axis::{axis}" for axis in call.axes)}
     return tuple(sorted({unit.of for unit in units if unit is not None} & role_names))
 
 
 def identity(rendered_from: Mapping[str, object]) -> str:
     """Identifies a unit without rendering it."""
-    templates = (TEMPLATE, OPENED) if "opened" in rendered_from else (TEMPLATE,)
+    templates = (TEMPLATE, POLICIES, *((OPENED,) if "opened" in rendered_from else ()))
     digest = hashlib.sha256()
     for name in templates:
         digest.update((rendering.folder("templates") / name).read_bytes())
@@ -123,7 +126,7 @@ def render(rendered_from: Mapping[str, object]) -> str:
     return fill(OPENED, rendered_from, trim=False) + unit if "opened" in rendered_from else unit
 
 
-def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, object]]:
+def _sections(sections: Sequence[Section], version: BoundVersion) -> Iterator[dict[str, object]]:
     first = 0
     for number, section in enumerate(sections):
         site = section.site
@@ -152,13 +155,13 @@ def _sections(sections: Sequence[Section], version: str) -> Iterator[dict[str, o
         first += len(section.rows)
 
 
-def _includes(section: Section, version: str) -> Iterator[str]:
+def _includes(section: Section, version: BoundVersion) -> Iterator[str]:
     yield from section.site.includes
     for point in section.points:
         yield from axis_headers(point, version)
 
 
-def axis_headers(point: Workload, version: str) -> Iterator[str]:
+def axis_headers(point: Workload, version: BoundVersion) -> Iterator[str]:
     """Yields the headers for a workload's types and functors."""
     yield from point.call.includes
     for axis, text in point.values.items():
@@ -206,7 +209,7 @@ def _family_expression(family: FamilyBinding, kinds: Sequence[str]) -> str:
 
 
 def _workload(
-    index: int, point: Workload, families: Sequence[BoundFamily] | None, version: str
+    index: int, point: Workload, families: Sequence[BoundFamily] | None, version: BoundVersion
 ) -> dict[str, object]:
     call, values = point.call, point.values
     return {
@@ -222,7 +225,7 @@ def _workload(
     }
 
 
-def axis_declaration(axis: str, text: str, version: str) -> str:
+def axis_declaration(axis: str, text: str, version: BoundVersion) -> str:
     """Declares the `axis::T` of a unit."""
     if is_constant(text):
         return f"static constexpr auto {axis} = {text};"
@@ -230,7 +233,7 @@ def axis_declaration(axis: str, text: str, version: str) -> str:
 
 
 UNIT = "main.cu"
-NOTHING = "Nothing is said of it. Is this {} whole?"
+NOTHING = "It was not judged. Check whether this {} is complete."
 # # 12 "/folder/file.cuh" 1 3
 PLACE = re.compile(rb'^# (\d+) "((?:[^"\\\n]|\\.)*)"(?: [1-4])*$', re.M)
 
@@ -256,9 +259,9 @@ def made_of(path: Path, mark: str, compiler: str = "nvcc") -> bytes:
     except FileNotFoundError:
         output = b""
     if not output:
-        raise InputError(f"{compiler} made nothing of a unit, and says that it did", remedy)
+        raise InputError(f"{compiler} reported success but wrote nothing", remedy)
     if mark.encode() not in output:
-        raise InputError(f"what {compiler} made is not of the unit that it was given", remedy)
+        raise InputError(f"the output of {compiler} does not belong to the given unit", remedy)
     return output
 
 
@@ -270,7 +273,7 @@ def check_unnamed(preprocessed: bytes, source: Path) -> None:
         start = preprocessed.rfind(b"\n", 0, position) + 1
         position += len(name)
         if not PLACE.match(preprocessed, start):
-            text = "asks for the name of the file that is compiled"
+            text = "depends on the name of the compiled file"
             raise UnprovableError([f"{_location(preprocessed, start)}: it {text}"])
 
 

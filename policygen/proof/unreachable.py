@@ -1,27 +1,31 @@
 """Finds entries that no workload can select, by checking which marks ever appear in a policy."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, starmap
+from itertools import combinations, product, starmap
+from operator import add
 
 from policygen.bindings.load import Bound, bound, types
+from policygen.bindings.words import words
 from policygen.errors import InputError, PolicygenError
+from policygen.headers.selectors.functions import template_arguments
+from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.audits import CallOnly, Cause, Unreachable
-from policygen.model.bindings import BenchmarkBinding, Site
+from policygen.model.bindings import BenchmarkBinding, Call, Site
 from policygen.model.edits import Marked
 from policygen.model.selection import EntryPlace, FamilyKey, Selected
-from policygen.model.trees import OF_FUNCTIONS, Cub, Dialect
+from policygen.model.trees import OF_FUNCTIONS, BoundVersion, Cub, Dialect
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader, steps
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
 from policygen.proof.lint_subject import normal, parameter_names, split_template
-from policygen.proof.probe import QueriedTree, SiteQuery, workloads
+from policygen.proof.probe import LibraryCompiler, QueriedTree, SiteQuery, workloads
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import BoundFamily, Workload
 from policygen.proof.values import used_families
-from policygen.rocprim.host import HostCompiler
 from policygen.steps import Progress
 
 UNANSWERED = Selected({})
@@ -68,7 +72,7 @@ def reach_all(
     cub: Cub,
     headers: Sequence[TuningHeader],
     copies: Mapping[Dialect, Mapping[str, Marked]],
-    toolchain: Toolchain | HostCompiler,
+    toolchain: Toolchain | LibraryCompiler,
     *,
     wanted: Collection[EntryPlace] | None = None,
     progress: Progress | None = None,
@@ -151,7 +155,7 @@ def _add_reachability(
     cub: Cub,
     queries: Sequence[SiteQuery],
     marked: Mapping[str, Marked],
-    toolchain: Toolchain | HostCompiler,
+    toolchain: Toolchain | LibraryCompiler,
     progress: Progress | None,
 ) -> None:
     """Asks which entry each workload selects, and explains the entries that none selects."""
@@ -160,27 +164,66 @@ def _add_reachability(
         query for query in queries if any(starmap(result.wants, marked[query.site.header].entries))
     ]
     selection = ask(tree, queries, toolchain, progress=progress)
+    rows, errors = {**selection.rows}, selection.errors
     for group in _group_by_entries(queries):
-        _count_entries(result, group, marked[group[0].site.header], selection.rows)
+        copy = marked[group[0].site.header]
+        for other in (other for query in tuple(group) for other in other_calls(query, copy)):
+            seen = {rows[spot].number for each in group for spot in each.spots if spot in rows}
+            unseen = (copy.entries[number] for number in {*_candidate_numbers(group, copy)} - seen)
+            if not any(entry.kind == "branch" and result.wants(of, entry) for of, entry in unseen):
+                break
+            answered = ask(tree, [other], toolchain, progress=progress)
+            rows |= answered.rows
+            errors += answered.errors
+            group.append(other)
+        _count_entries(result, group, copy, rows)
     # The same workload may be queried for the old dispatcher and for the new one.
     result.workloads = max(result.workloads, sum(len(query.points) for query in queries))
     archs = {arch for query in queries for arch in query.archs}
     result.archs = tuple(sorted({*result.archs, *archs}, key=arch_number))
-    result.errors += selection.errors
+    result.errors += errors
     result.unknown = dict(sorted(result.unknown.items()))
     result.unreachable = tuple(sorted(result.unreachable, key=_order))
     result.call_only = tuple(sorted(result.call_only, key=_order))
 
 
-def _group_by_entries(queries: Sequence[SiteQuery]) -> Iterator[list[SiteQuery]]:
-    """Groups sites that share entries: those of one header, if its entries are returns."""
-    by_header: dict[str, list[SiteQuery]] = {}
+_POINTER = re.compile(r"(?:const )?([\w:]+)\*")
+
+
+def other_calls(query: SiteQuery, copy: Marked) -> Iterator[SiteQuery]:
+    """Yields what no benchmark calls a policy selector with: other iterators, other flags."""
+    site, vocabulary = query.site, words().selectors
+    code = Text(site.header, copy.data).code
+    arguments = template_arguments(code, site.header, site.hub) if site.is_selector else ()
+    iterators = [arg for arg in arguments if arg.is_type and _POINTER.search(arg.text)]
+    flags = [[], *([arg] for arg in arguments if arg.kind == "bool")]
+    # The smallest change comes first; others follow only while a return is unseen.
+    changes = [iterators, [], *([arg] for arg in iterators if len(iterators) > 1)]
+    for changed in sorted(filter(None, starmap(add, product(changes, flags))), key=len):
+        texts = {
+            arg.parameter: _POINTER.sub(rf"{vocabulary.fancy}<\1>", arg.text)
+            if arg.is_type
+            else f"!({arg.text})"
+            for arg in changed
+        }
+        given = ", ".join(texts.get(arg.parameter, arg.text) for arg in arguments)
+        hub = f"{site.hub.partition('<')[0]}<{given}>"
+        update = {"hub": hub, "includes": (*site.includes, vocabulary.fancy_header)}
+        points = (
+            (Call.model_validate(point.call.model_dump(include={*Call.model_fields})), point.values)
+            for point in query.points
+        )
+        others = tuple(Workload(call, {**values, **texts}) for call, values in points)
+        yield replace(query, site=site.model_copy(update=update), points=others)
+
+
+def _group_by_entries(queries: Sequence[SiteQuery]) -> list[list[SiteQuery]]:
+    """Groups sites that share entries: of one header, and of one namespace if it has families."""
+    groups: dict[tuple[str, str], list[SiteQuery]] = {}
     for query in queries:
-        if query.site.is_selector:
-            by_header.setdefault(query.site.header, []).append(query)
-        else:
-            yield [query]
-    yield from by_header.values()
+        scope = "" if query.site.is_selector else query.site.scope
+        groups.setdefault((query.site.header, scope), []).append(query)
+    return list(groups.values())
 
 
 def _count_entries(
@@ -216,8 +259,8 @@ def _count_entries(
 
 
 OF_RETURNS = (
-    "no policy shows its values: no workload has what it asks for, a return before it takes them,"
-    " or what it returns is not used"
+    "no policy shows its values: no workload meets its conditions, an earlier return decides"
+    " them, or its result is not used"
 )
 
 
@@ -281,7 +324,7 @@ def _candidate_numbers(queries: Sequence[SiteQuery], copy: Marked) -> list[int]:
     ]
 
 
-def _tried_points(algorithm: Bound, site: Site, version: str) -> tuple[Workload, ...]:
+def _tried_points(algorithm: Bound, site: Site, version: BoundVersion) -> tuple[Workload, ...]:
     """Lists the workloads to try at a site: those of benchmarks, and of other calls."""
     calls = [*algorithm.benchmarks, *algorithm.calls]
     site_calls = (call for call in calls if call.site == site.name)
@@ -309,8 +352,8 @@ def _order(row: Unreachable | CallOnly) -> tuple[str, int]:
 
 
 UNMET: Mapping[Dialect, str] = {
-    "configs": "no types that were tried get its values: none have all that it asks for, or another"
-    " entry takes them",
+    "configs": "none of the types tried gets its values: none meets all of its conditions, or"
+    " another entry decides them",
 }
 """The reason for entries whose condition is never met and that are not returns, by dialect."""
 _BOOLEAN_LITERALS = {"0": "false", "1": "true"}
@@ -364,7 +407,7 @@ def _missing_cause(entry: Entry, missing: Sequence[str]) -> tuple[Cause, str]:
             f"inherits from {entry.inherits}, which has no {names}; the selection needs it"
         )
     if not entry.members:
-        return "empty", "has no members: whatever has this key gets the fallback"
+        return "empty", "has no members: workloads with this key get the fallback"
     return "missing member", f"has no {names}; the selection needs it"
 
 
@@ -393,8 +436,8 @@ def _gate_reason(family: Family, entry: Entry, seen: KeysSeen) -> str:
             f"{family.parameters[position].label} is {_join_words(_values(position, shown))}"
             for position in alone[:1] or lacking
         ]
-        return f"the policy asks the family only where {' and '.join(conditions)}"
-    return "its key leads to it, and the policy does not take its values"
+        return f"the policy reads the family only where {' and '.join(conditions)}"
+    return "its key selects it, but the policy does not use its values"
 
 
 def _unmatched_cause(
@@ -411,7 +454,10 @@ def _unmatched_cause(
         if not _differing_positions(literals, args) and numbers[args] >= 0:
             line = lines.get(numbers[args])
             suffix = "" if line is None else f", that in line {line},"
-            return "shadowed", f"another entry of the family{suffix} is taken for each of its keys"
+            return (
+                "shadowed",
+                f"another entry of the family{suffix} is selected for each of its keys",
+            )
     never = _unseen_positions(literals, tried)
     if never and (not tried or (len(never) == 1 and _decides(never[0], literals, tried))):
         name, values = family.parameters[never[0]].label, _values(never[0], tried)
@@ -423,7 +469,9 @@ def _unmatched_cause(
             f"{family.parameters[position].label} {nearest[position]} for {literals[position]}"
             for position in differing
         ]
-        several = f"several facts exclude it: the nearest workload has {_join_words(facts, 'and')}"
+        several = (
+            f"several conditions exclude it: the nearest workload has {_join_words(facts, 'and')}"
+        )
         return "argument" if never else "key", several
     return "key", _never_together(family, literals, tried)
 
@@ -437,9 +485,9 @@ def _never_together(
         decides = any(_decides(position, literals, tried) for position in (first, second))
         if decides and literals[second] not in companions:
             name, with_name = (family.parameters[index].label for index in (first, second))
-            never = f"{name} {literals[first]} never comes with {with_name} {literals[second]}"
-            return f"{never}; it comes with {_join_words(companions)}"
-    return "no workload gives its arguments together"
+            never = f"{name} {literals[first]} never occurs with {with_name} {literals[second]}"
+            return f"{never}; it occurs with {_join_words(companions)}"
+    return "no workload combines its arguments"
 
 
 def _literals(entry: Entry, tried: Sequence[tuple[str, ...]]) -> dict[int, str]:

@@ -1,29 +1,38 @@
 """Lists what a tree selects for each workload, and the entry that it comes from."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+from policygen.bindings.load import bound
 from policygen.bindings.variants import fits
+from policygen.bindings.words import words
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
+from policygen.model.bindings import Site
 from policygen.model.edits import Marked
 from policygen.model.selection import (
+    Comparison,
+    Differing,
     DisabledEntry,
     EntryPlace,
+    Resolution,
     ResolvedRow,
     Selected,
+    Spot,
     Status,
     Unresolved,
+    Values,
+    delta,
+    with_unnamed,
 )
 from policygen.model.trees import Cub
-from policygen.model.tuning import Entry, Family, PolicyChain
+from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof.ask import ask
 from policygen.proof.compile import RefusedError
-from policygen.proof.probe import QueriedTree, SiteQuery
+from policygen.proof.probe import LibraryCompiler, QueriedTree, SiteQuery
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import Workload
-from policygen.rocprim.host import HostCompiler
 from policygen.steps import Progress
 
 NONE: frozenset[str] = frozenset()
@@ -44,7 +53,7 @@ def resolve(
     queries: Sequence[SiteQuery],
     marked: Mapping[str, Marked],
     archs: Sequence[str],
-    toolchain: Toolchain | HostCompiler,
+    toolchain: Toolchain | LibraryCompiler,
     *,
     enabled: Mapping[str, Marked] | None = None,
     replaced: Mapping[str, bytes] | None = None,
@@ -61,6 +70,8 @@ def resolve(
     selection = ask(tree, marked_queries, toolchain, progress=progress)
     disabled, remarks = _find_commented_out(cub, marked_queries, enabled or {}, toolchain, progress)
     rows, refused = [], {}
+    sites = [site for algorithm in bound(cub.bindings) for site in algorithm.sites]
+    unseen = {name: unseen_since(copy.header, sites) for name, copy in marked.items()}
     for query in marked_queries:
         header = marked.get(query.site.header)
         used = {
@@ -82,6 +93,9 @@ def resolve(
             ):
                 continue
             row = _resolved_row(query, point, arch, selected, header, used[arch])
+            first = unseen.get(query.site.header)
+            if row.status == "default" and first is not None and first <= arch_number(arch):
+                row = row.model_copy(update={"status": "unknown"})
             disabled_entry = disabled.get((point, arch))
             if disabled_entry and _is_newer(disabled_entry, row.since):
                 row = row.model_copy(update={"disabled": disabled_entry[1]})
@@ -96,7 +110,7 @@ def _refusal(error: PolicygenError | None, *, has_values: bool) -> str:
         return str(error).partition("\n")[0]
     message = f": {error.first}" if error else ""
     return (
-        f"its entries are not known, a marked copy does not compile{message}"
+        f"its entries are unknown: a marked copy does not compile{message}"
         if has_values
         else (f"it does not compile{message}")
     )
@@ -110,7 +124,7 @@ def _find_commented_out(
     cub: Cub,
     queries: Sequence[SiteQuery],
     enabled: Mapping[str, Marked],
-    toolchain: Toolchain | HostCompiler,
+    toolchain: Toolchain | LibraryCompiler,
     progress: Progress | None,
 ) -> tuple[dict[tuple[Workload, str], DisabledFor], tuple[str, ...]]:
     """Finds the workloads that commented-out conditions would decide."""
@@ -129,8 +143,8 @@ def _find_commented_out(
     )
     if selection.errors:
         names = ", ".join(sorted({query.site.header for query in selector_queries}))
-        text = "do not compile as code: what they would decide is not known"
-        return {}, (f"conditions that are commented out in {names} {text}",)
+        text = "do not compile, so what they would decide is unknown"
+        return {}, (f"commented-out conditions in {names} {text}",)
     return {
         spot: (row.entry[0].arch, _disabled_entry(*row.entry))
         for spot, row in selection.rows.items()
@@ -227,7 +241,7 @@ def _passed_over(selected: Selected, used: Collection[str]) -> EntryPlace | None
 
 def _note(passed: EntryPlace) -> str:
     location = f"{passed.header}:{passed.line}"
-    return f"{location} ({passed.family}) has this key, and is not selected"
+    return f"{location} ({passed.family}) has this key but is not selected"
 
 
 def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
@@ -243,7 +257,103 @@ def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> froze
     return frozenset()
 
 
+def unseen_since(header: TuningHeader, sites: Iterable[Site]) -> int | None:
+    """Returns the first architecture with returns that show in nothing that a site asks for.
+
+    Returns of a struct that is a part of the policy show where a site asks for that part.
+    """
+    structs = {name: dict(fields) for name, fields in header.aggregates.items()}
+    members = [member for fields in structs.values() for member in fields.items()]
+    policies = (site.policy for site in sites if site.header == header.name)
+    parts = {"lookahead", *(policy.rpartition(".")[2] for policy in policies)}
+    shown = structs.keys() - {made for name, made in members if name not in parts}
+    unseen = {
+        arch_number(family.arch)
+        for family in header.selectors
+        for entry in family.entries
+        if entry.members and entry.specific and words().selectors.counts not in entry.values
+        for made in ({n for n in structs if {m.name for m in entry.members} <= structs[n].keys()},)
+        if made and not made & shown
+    }
+    return min(unseen, default=None)
+
+
 def _status(arch: str, since: str | None) -> Status:
     if since is None:
         return "default"
     return "tuned" if since == arch else "inherited"
+
+
+# Compares what two trees select.
+
+
+def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
+    """Lists the workloads whose values differ, or that only one tree has.
+
+    Benchmarks that one side could not resolve are reported as `unresolved` only.
+    """
+    sides = [_rows(side) for side in (before, after)]
+    unresolved_names = {
+        unresolved.benchmark for side in (before, after) for unresolved in side.unresolved
+    }
+    common = sides[0].keys() & sides[1].keys()
+    comparable = [
+        {
+            spot: row
+            for spot, row in side.items()
+            if spot in common or spot[0][0] not in unresolved_names
+        }
+        for side in sides
+    ]
+    result = delta(comparable[0], comparable[1], _is_different, None)
+    pairs = ((row.before, row.after) for row in result.changes)
+    return Comparison(
+        before=before.cub,
+        after=after.cub,
+        toolchain=after.toolchain,
+        archs=after.archs,
+        compared=result.compared,
+        different=tuple(_differing(old, new) for old, new in pairs),
+        remarks=tuple(dict.fromkeys((*before.remarks, *after.remarks))),
+        unresolved=tuple(dict.fromkeys((*before.unresolved, *after.unresolved))),
+    )
+
+
+def _rows(resolution: Resolution) -> dict[Spot, ResolvedRow | None]:
+    return {
+        ((row.benchmark, tuple(sorted(row.workload.items()))), row.arch): row
+        for row in resolution.rows
+    }
+
+
+def _is_different(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
+    return old is None or new is None or bool(_changed(old, new))
+
+
+def _changed(old: ResolvedRow, new: ResolvedRow) -> tuple[str, ...]:
+    # A field that only one tree has, such as the lookahead's, is not compared.
+    before, after = _all_values(old, new)
+    return tuple(name for name in after if name in before and before[name] != after[name])
+
+
+def _all_values(old: ResolvedRow, new: ResolvedRow) -> tuple[Values, Values]:
+    return with_unnamed(old.values, old.fields, new.values, new.fields)
+
+
+def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
+    row = new or old
+    assert row is not None
+    before, after = old and old.values, new and new.values
+    if old and new:
+        before, after = (dict(side) for side in _all_values(old, new))
+    return Differing(
+        benchmark=row.benchmark,
+        workload=row.workload,
+        arch=row.arch,
+        before=before,
+        after=after,
+        changed=_changed(old, new) if old and new else (),
+        entry_before=old.entry if old else None,
+        entry_after=new.entry if new else None,
+        passed=tuple(side.passed for side in (new, old) if side and side.passed),
+    )

@@ -3,9 +3,11 @@
 Views do not escape anything, because only the renderer knows what is safe in its medium.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+T = TypeVar("T")
 Piece = tuple[str | float, str]
 """Text, or a number shown with three decimals, and its style."""
 Inline = str | float | tuple[Piece, ...]
@@ -93,12 +95,15 @@ class Styled:
     """Anchor on the page that the cell links to."""
 
 
+Cell = Inline | Styled
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows below a header."""
 
     columns: Sequence[str | Column]
-    rows: Sequence[Sequence[Inline | Styled]]
+    rows: Sequence[Sequence[Cell]]
     style: str = ""
     label: str = ""
     """Description for screen readers."""
@@ -110,6 +115,40 @@ class Table:
     """Whether the last row contains totals."""
     anchors: Sequence[str] = ()
     """Anchors of the rows on a page, for links; see `Anchors`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows(Generic[T]):
+    """Items that become the rows of a table."""
+
+    items: Sequence[T]
+
+    def table(
+        self,
+        *fields: tuple[str, str, Callable[[T], Cell | None]] | None,
+        style: str = "",
+        label: str = "",
+        shown: int | None = None,
+        look: Callable[[T], str] | None = None,
+        anchor: Callable[[T], str] | None = None,
+    ) -> Table:
+        """Show fields as columns: title, style, and cell of an item.
+
+        None omits a column or leaves a cell empty. `look` is the style of a row on a terminal.
+        """
+        present = [field for field in fields if field is not None]
+        return Table(
+            [Column(title, column_style) for title, column_style, _ in present],
+            [
+                ["" if (value := cell(item)) is None else value for _, _, cell in present]
+                for item in self.items
+            ],
+            style,
+            label,
+            shown,
+            [look(item) for item in self.items] if look else (),
+            anchors=[anchor(item) for item in self.items] if anchor else (),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +339,15 @@ def remarks(texts: Iterable[str]) -> Iterable[Words]:
     return (Words(f"note: {remark}", "yellow") for remark in texts)
 
 
-MOST = 10
-TITLE = "What stands out"
+def cut(items: Sequence[T], most: int, *, verbose: bool) -> tuple[Sequence[T], int]:
+    """Return the items to list, all of them with -v, and how many are hidden."""
+    shown = items if verbose else items[:most]
+    return shown, len(items) - len(shown)
+
+
+# Notable facts: the largest of each kind
+
+MOST_FACTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,38 +360,21 @@ class Fact:
     """Anchor of the subject."""
 
 
-# Notable facts: the largest of each kind
-
-
 def fact(size: float, words: str, to: str = "", number: str | None = None) -> Fact:
     """Put the number before the words; it defaults to the size."""
-    return Fact(
-        size, ((f"{size:,.0f}" if number is None else number, "bold"), (f" {words}", "")), to
-    )
+    head = f"{size:,.0f}" if number is None else number
+    return Fact(size, ((head, "bold"), (f" {words}", "")), to)
 
 
 def largest(kinds: Sequence[Iterable[Fact]]) -> list[Fact]:
     """Pick the largest facts of each kind in turn, ten in total, and keep kinds together."""
-    facts_by_kind = [sorted(kind, key=lambda fact_of_kind: -fact_of_kind.size) for kind in kinds]
-    rounds = range(max(map(len, facts_by_kind), default=0))
-    picks = [
-        (rank, kind)
-        for rank in rounds
-        for kind, kind_facts in enumerate(facts_by_kind)
-        if rank < len(kind_facts)
-    ]
-    return [
-        facts_by_kind[kind][rank]
-        for kind, rank in sorted((kind, rank) for rank, kind in picks[:MOST])
-    ]
+    ranked = [sorted(facts, key=lambda fact_of_kind: -fact_of_kind.size) for facts in kinds]
+    picks = sorted((rank, kind) for kind, facts in enumerate(ranked) for rank in range(len(facts)))
+    return [ranked[kind][rank] for kind, rank in sorted((b, a) for a, b in picks[:MOST_FACTS])]
 
 
 def standing_out(kinds: Sequence[Iterable[Fact]]) -> Iterable[Block]:
     """Show facts under a heading, each linked to its subject."""
     if facts := largest(kinds):
-        yield Heading(TITLE)
-        yield Listing(
-            [fact_shown.text for fact_shown in facts],
-            "largest",
-            to=[fact_shown.to for fact_shown in facts],
-        )
+        yield Heading("What stands out")
+        yield Listing([shown.text for shown in facts], "largest", to=[shown.to for shown in facts])

@@ -8,9 +8,10 @@ from statistics import median
 
 from markupsafe import escape
 
-from policygen.model.measured import KernelMatrix, MatrixCell
+from policygen.model.measured import KernelMatrix, MatrixCell, RuntimeRatio
+from policygen.model.searches import PointQuantiles, ReportedFinalist, ReportedWorkload
 from policygen.model.verdicts import RuntimePerformance, WorkloadPerformance
-from policygen.model.workload import axis_name
+from policygen.model.workload import axes, plain
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.console import interval_words, ratio_words
 from policygen.untrusted import visible
@@ -24,6 +25,8 @@ BELOW = 4.0
 """Maximum range shown below base, as a multiple of the gain of the best variant."""
 ROOM = 0.04
 """Padding beyond both ends of a range, as a fraction of it."""
+SHADE_WIDTH = 18.0
+"""Width of a step of a color scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,6 @@ class Panel:
     height: float
     x: tuple[float, float]
     y: tuple[float, float]
-
-    @property
-    def right(self) -> float:
-        """Its right edge."""
-        return self.left + self.width
 
     @property
     def bottom(self) -> float:
@@ -56,6 +54,37 @@ class Panel:
         """Vertical coordinate of a value, clamped to the panel."""
         low, high = self.y
         return self.bottom - self.height * min(1.0, max(0.0, (value - low) / (high - low)))
+
+
+def path(look: str, outline: str, title: str = "") -> Mark:
+    """Lines along an outline: `M1 2h10`."""
+    return Mark("path", look, {"d": outline}, title=title)
+
+
+def text(look: str, x: float, y: float, words: str, title: str = "") -> Mark:
+    """Words at a place."""
+    return Mark("text", look, {"x": x, "y": y}, words, title)
+
+
+def box(look: str, left: float, top: float, width: float, height: float, title: str = "") -> Mark:
+    """Rectangle."""
+    return Mark("rect", look, {"x": left, "y": top, "width": width, "height": height}, title=title)
+
+
+def ring(look: str, x: float, y: float, title: str = "", radius: float = 4.5) -> Mark:
+    """Circle."""
+    return Mark("circle", look, {"cx": x, "cy": y, "r": radius}, title=title)
+
+
+def diamond(x: float, y: float, look: str, title: str = "", size: float = 5.0) -> Mark:
+    """Diamond-shaped mark."""
+    s = number(size)
+    return path(look, f"M{number(x)} {number(y - size)}l{s} {s}l-{s} {s}l-{s} -{s}z", title)
+
+
+def head(words: str) -> Mark:
+    """Title inside a drawing."""
+    return text("name", 0.0, 13.0, words)
 
 
 def steps(low: float, high: float, most: int) -> list[float]:
@@ -92,35 +121,26 @@ def outside(scores: Sequence[float], low: float) -> str:
     return f"{count:,} {noun} below {low:.2f} at the lower edge." if count else ""
 
 
-def head(text: str, left: float = 0.0) -> Mark:
-    """Title inside a drawing."""
-    return Mark("text", "name", {"x": left, "y": 13.0}, text)
-
-
 def frame(panel: Panel, y_name: str, x_name: str) -> Iterator[Mark]:
     """Lines below and beside a panel, and the names of its axes."""
-    yield Mark(
-        "path",
-        "edge",
-        {
-            "d": f"M{number(panel.left)} {number(panel.top)}"
-            f"V{number(panel.bottom)}h{number(panel.width)}"
-        },
-    )
-    middle = panel.left + panel.width / 2
-    yield Mark("text", "axis mid", {"x": middle, "y": panel.bottom + 31}, x_name)
-    yield Mark("text", "axis", {"x": panel.left - 30, "y": panel.top - 7}, y_name)
+    start = f"M{number(panel.left)} {number(panel.top)}"
+    yield path("edge", f"{start}V{number(panel.bottom)}h{number(panel.width)}")
+    yield x_title(panel, x_name)
+    yield text("axis", panel.left - 30, panel.top - 7, y_name)
+
+
+def x_title(panel: Panel, words: str) -> Mark:
+    """Name of the axis below a panel."""
+    return text("axis mid", panel.left + panel.width / 2, panel.bottom + 31, words)
 
 
 def y_axis(panel: Panel, most: int = 5) -> Iterator[Mark]:
     """Numbers beside a panel, with grid lines across it."""
     values = steps(*panel.y, most)
-    for value, text in zip(values, spelled_steps(values), strict=True):
+    for value, words in zip(values, spelled_steps(values), strict=True):
         y = panel.up(value)
-        yield Mark(
-            "path", "grid", {"d": f"M{number(panel.left)} {number(y)}h{number(panel.width)}"}
-        )
-        yield Mark("text", "tick end", {"x": panel.left - 5, "y": y + 4}, text)
+        yield path("grid", f"M{number(panel.left)} {number(y)}h{number(panel.width)}")
+        yield text("tick end", panel.left - 5, y + 4, words)
 
 
 def x_axis(
@@ -131,75 +151,63 @@ def x_axis(
     values = steps(low / scale, high / scale, most)
     if whole:
         values = [value for value in values if value == round(value)]
-    for value, text in zip(values, spelled_steps(values), strict=True):
+    for value, words in zip(values, spelled_steps(values), strict=True):
         x = panel.across(value * scale)
-        yield Mark("path", "edge", {"d": f"M{number(x)} {number(panel.bottom)}v4"})
-        yield Mark("text", "tick mid", {"x": x, "y": panel.bottom + 16}, text)
+        yield path("edge", f"M{number(x)} {number(panel.bottom)}v4")
+        yield text("tick mid", x, panel.bottom + 16, words)
 
 
 def unit(panel: Panel, title: str = "base") -> Iterator[Mark]:
     """Line where a ratio is 1, which means as fast as base."""
     low, high = panel.y
     if low < 1 < high:
-        path = f"M{number(panel.left)} {number(panel.up(1))}h{number(panel.width)}"
-        yield Mark("path", "unit", {"d": path}, title=title)
+        start = f"M{number(panel.left)} {number(panel.up(1))}"
+        yield path("unit", f"{start}h{number(panel.width)}", title)
 
 
 def dots(places: Iterable[Place], look: str) -> Iterator[Mark]:
     """Points; coinciding points are drawn once."""
     distinct = dict.fromkeys(f"M{number(x)} {number(y)}h0" for x, y in places)
     if distinct:
-        yield Mark("path", look, {"d": "".join(distinct)})
+        yield path(look, "".join(distinct))
 
 
 def line(places: Sequence[Place], look: str, title: str = "") -> Iterator[Mark]:
     """Line through several points."""
     if places:
-        path = "L".join(f"{number(x)} {number(y)}" for x, y in places)
-        yield Mark("path", look, {"d": f"M{path}"}, title=title)
+        yield path(look, "M" + "L".join(f"{number(x)} {number(y)}" for x, y in places), title)
 
 
-def stairs(places: Sequence[Place]) -> list[Place]:
-    """Turn points into a step function."""
-    points: list[Place] = []
-    for x, y in places:
-        if points:
-            points.append((x, points[-1][1]))
-        points.append((x, y))
-    return points
-
-
-def diamond(x: float, y: float, look: str, title: str = "", size: float = 5.0) -> Mark:
-    """Diamond-shaped mark."""
-    s = number(size)
-    path = f"M{number(x)} {number(y - size)}l{s} {s}l-{s} {s}l-{s} -{s}z"
-    return Mark("path", look, {"d": path}, title=title)
-
-
-def legend(entries: Sequence[tuple[str, str]], left: float, y: float) -> Iterator[Mark]:
+def legend(entries: Sequence[tuple[str, str]], y: float) -> Iterator[Mark]:
     """Legend of `(look, name)` entries, side by side."""
-    x = left
-    for look, text in entries:
+    x = 2.0
+    for look, words in entries:
+        mark, room = path(look, f"M{number(x)} {number(y - 4)}h16"), 20.0
         if look.startswith("dots"):
-            yield Mark("path", look, {"d": f"M{number(x + 4)} {number(y - 4)}h0"})
-            room = 11.0
+            mark, room = path(look, f"M{number(x + 4)} {number(y - 4)}h0"), 11.0
         elif look.startswith("last"):
-            yield diamond(x + 6, y - 4, look)
-            room = 15.0
+            mark, room = diamond(x + 6, y - 4, look), 15.0
         elif look == "ring":
-            yield Mark("circle", look, {"cx": x + 5, "cy": y - 4, "r": 4.5})
-            room = 15.0
-        else:
-            yield Mark("path", look, {"d": f"M{number(x)} {number(y - 4)}h16"})
-            room = 20.0
-        yield Mark("text", "tick", {"x": x + room, "y": y}, text)
-        x += room + len(text) * LETTER + 12
+            mark, room = ring(look, x + 5, y - 4), 15.0
+        yield mark
+        yield text("tick", x + room, y, words)
+        x += room + len(words) * LETTER + 12
 
 
-def cut(text: str, room: float, letter: float = LETTER) -> str:
+def color_scale(
+    left: float, top: float, last: int, labels: Iterable[tuple[int, str]]
+) -> Iterator[Mark]:
+    """Color scale from shade 0 to the last one, with labels of some of its shades."""
+    for shade in range(last + 1):
+        yield box(f"h{shade}", left + shade * SHADE_WIDTH, top, SHADE_WIDTH, 8.0)
+    for shade, words in labels:
+        yield text("tick mid", left + (shade + 0.5) * SHADE_WIDTH, top + 20, words)
+
+
+def cut(words: str, room: float, letter: float = LETTER) -> str:
     """Truncate a text to the available width."""
     most = max(4, int(room / letter))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
 # Drawings as inline SVG, with escaped text, short numbers, and the colors of the page
@@ -207,25 +215,22 @@ def cut(text: str, room: float, letter: float = LETTER) -> str:
 
 def svg(drawing: Drawing, name: str) -> str:
     """Write a drawing as SVG; `name` becomes its ID on the page."""
-    return "".join(_parts(drawing, name))
-
-
-def _parts(drawing: Drawing, name: str) -> Iterator[str]:
-    title, words = f"{name}/title", f"{name}/words"
-    yield (
-        f'<svg id="{_text(name)}" viewBox="0 0 {number(drawing.width)} {number(drawing.height)}"'
-        f' role="img" aria-labelledby="{_text(title)}" aria-describedby="{_text(words)}"'
-        f' style="--wide:{number(drawing.width)}">'
+    title, words = (_text(f"{name}/{part}") for part in ("title", "words"))
+    width, height = number(drawing.width), number(drawing.height)
+    return (
+        f'<svg id="{_text(name)}" viewBox="0 0 {width} {height}" role="img"'
+        f' aria-labelledby="{title}" aria-describedby="{words}" style="--wide:{width}">'
+        f'<title id="{title}">{_text(drawing.title)}</title>'
+        f'<desc id="{words}">{_text(drawing.words)}</desc>'
+        f"{''.join(map(_element, drawing.marks))}</svg>"
     )
-    yield f'<title id="{_text(title)}">{_text(drawing.title)}</title>'
-    yield f'<desc id="{_text(words)}">{_text(drawing.words)}</desc>'
-    for mark in drawing.marks:
-        yield _mark(mark)
-    yield "</svg>"
 
 
-def _mark(mark: Mark) -> str:
-    attributes = "".join(f' {key}="{_attribute(value)}"' for key, value in mark.where.items())
+def _element(mark: Mark) -> str:
+    attributes = "".join(
+        f' {key}="{_text(value) if isinstance(value, str) else number(value)}"'
+        for key, value in mark.where.items()
+    )
     title = f"<title>{_text(mark.title)}</title>" if mark.title else ""
     return (
         f'<{mark.name} class="{_text(mark.look)}"{attributes}>{title}{_text(mark.text)}'
@@ -233,12 +238,8 @@ def _mark(mark: Mark) -> str:
     )
 
 
-def _attribute(value: float | str) -> str:
-    return _text(value) if isinstance(value, str) else number(value)
-
-
-def _text(text: str) -> str:
-    return str(escape(visible(text)))
+def _text(words: str) -> str:
+    return str(escape(visible(words)))
 
 
 def number(value: float) -> str:
@@ -261,93 +262,124 @@ FAR = 0.5
 
 def heat_map(matrix: KernelMatrix) -> Drawing:
     """Draw a cell for each strategy and size, with its ratio and time."""
-    name_width = max((len(name) for name in matrix.strategies), default=0) * LETTER + LEFT
-    head_width = max((len(size) for size in matrix.sizes), default=0) * LETTER + 8
+    sizes = matrix.sizes
+    left = max((len(name) for name in matrix.strategies), default=0) * LETTER + LEFT
+    head_width = max((len(size) for size in sizes), default=0) * LETTER + 8
     cell_width = min(
-        WIDEST,
-        max(MATRIX_LEAST, head_width, (MATRIX_ROOM - name_width) / max(1, len(matrix.sizes))),
+        WIDEST, max(MATRIX_LEAST, head_width, (MATRIX_ROOM - left) / max(1, len(sizes)))
     )
-    width = name_width + cell_width * len(matrix.sizes) + LEFT
-    height = TOP + HIGH * len(matrix.strategies) + 46
-    title = f"Time of the best over each {matrix.by}'s, by size"
-    marks = [
-        head(title),
-        *_heads(matrix, name_width, cell_width),
-        *_rows(matrix, name_width, cell_width),
+    bottom = TOP + HIGH * len(matrix.strategies)
+    title = f"Best time divided by each {matrix.by}'s time, by size"
+    marks = [head(title)]
+    marks += [
+        text("tick mid", left + (column + 0.5) * cell_width, TOP - 8, size)
+        for column, size in enumerate(sizes)
     ]
-    marks += _scale(name_width, TOP + HIGH * len(matrix.strategies) + 14)
-    words = "; ".join(
-        f"{size}: {cell.strategy}"
-        for size in matrix.sizes
-        for cell in matrix.cells
-        if cell.size == size and cell.verdict == "best"
-    )
-    return Drawing(title, f"The fastest at {words}.", width, height, marks, "")
-
-
-def shade(ratio: float) -> str:
-    """Style class of a ratio; the best ratio is 1."""
-    loss = min(1.0, max(0.0, (1 - ratio) / FAR))
-    return f"h{SHADES - round(loss * SHADES)}"
-
-
-def _heads(matrix: KernelMatrix, left: float, cell_width: float) -> Iterator[Mark]:
-    for column, size in enumerate(matrix.sizes):
-        yield Mark(
-            "text", "tick mid", {"x": left + (column + 0.5) * cell_width, "y": TOP - 8}, size
-        )
-
-
-def _rows(matrix: KernelMatrix, left: float, cell_width: float) -> Iterator[Mark]:
     for row, strategy in enumerate(matrix.strategies):
         top = TOP + row * HIGH
-        yield Mark("text", "tick end", {"x": left - 6, "y": top + HIGH / 2 + 4}, strategy)
-        for column, size in enumerate(matrix.sizes):
-            cell = matrix.cell(strategy, size)
-            box = {
-                "x": left + column * cell_width,
-                "y": top,
-                "width": cell_width - 1,
-                "height": HIGH - 1,
-            }
-            if cell is None:
-                yield Mark("rect", "none", box, title=f"{strategy}, {size}: not measured")
-                continue
-            look = "h10" if cell.verdict == "best" else shade(cell.ratio)
-            yield Mark("rect", look, box, title=_cell_tooltip(cell))
-            middle = {"x": left + (column + 0.5) * cell_width}
-            yield Mark("text", f"in {look}t", {**middle, "y": top + 17}, f"{cell.ratio:.3f}")
-            time = f"{cell.seconds * 1e6:,.1f} us"
-            yield Mark("text", f"in {look}t", {**middle, "y": top + 31}, time)
-            if cell.verdict in {"best", "close"}:
-                yield Mark("rect", "best" if cell.verdict == "best" else "edge", box)
+        marks.append(text("tick end", left - 6, top + HIGH / 2 + 4, strategy))
+        for column, size in enumerate(sizes):
+            place = (left + column * cell_width, top, cell_width - 1, HIGH - 1)
+            if (cell := matrix.cell(strategy, size)) is None:
+                marks.append(box("none", *place, f"{strategy}, {size}: not measured"))
+            else:
+                marks += _cell(cell, place, left + (column + 0.5) * cell_width)
+    marks += color_scale(left, bottom + 14, SHADES, ((0, f"≤ {1 - FAR:.1f}"), (SHADES, "1")))
+    best = [
+        f"{size}: {cell.strategy}"
+        for size in sizes
+        for cell in matrix.cells
+        if cell.size == size and cell.verdict == "best"
+    ]
+    width = left + cell_width * len(sizes) + LEFT
+    return Drawing(title, f"The fastest at {'; '.join(best)}.", width, bottom + 46, marks, "")
 
 
-def _scale(left: float, top: float) -> Iterator[Mark]:
-    """Color scale."""
-    step_width = 18.0
-    for step in range(SHADES + 1):
-        yield Mark(
-            "rect",
-            f"h{step}",
-            {"x": left + step * step_width, "y": top, "width": step_width, "height": 8.0},
-        )
-    for step, text in ((0, f"≤ {1 - FAR:.1f}"), (SHADES, "1")):
-        yield Mark("text", "tick mid", {"x": left + (step + 0.5) * step_width, "y": top + 20}, text)
-
-
-def _cell_tooltip(cell: MatrixCell) -> str:
-    return f"{cell.strategy}, {cell.size}: {cell.seconds * 1e6:,.2f} us, {cell.variant}"
+def _cell(cell: MatrixCell, place: tuple[float, float, float, float], middle: float) -> list[Mark]:
+    """Ratio and time of a strategy at a size; the best one and close ones are framed."""
+    loss = min(1.0, max(0.0, (1 - cell.ratio) / FAR))
+    look = "h10" if cell.verdict == "best" else f"h{SHADES - round(loss * SHADES)}"
+    title = f"{cell.strategy}, {cell.size}: {cell.seconds * 1e6:,.2f} us, {cell.variant}"
+    marks = [
+        box(look, *place, title),
+        text(f"in {look}t", middle, place[1] + 17, f"{cell.ratio:.3f}"),
+        text(f"in {look}t", middle, place[1] + 31, f"{cell.seconds * 1e6:,.1f} us"),
+    ]
+    frame_look = {"best": "best", "close": "edge"}.get(cell.verdict)
+    return marks if frame_look is None else [*marks, box(frame_look, *place)]
 
 
 WIDTH = 420.0
 ROW = 34.0
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRow:
+    """A row of an interval chart."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None
+    title: str
+    """Tooltip of the value and its interval."""
+    look: str
+    """Style class of the value."""
+    whisker: str = "whisker"
+    label: str = "label"
+    ring: tuple[float, str] | None = None
+    """Another value of the row, and its tooltip."""
+
+
+# Values with their intervals, one row each
+
+
+def interval_chart(
+    title: str,
+    shown_title: str,
+    rows: Sequence[IntervalRow],
+    values: Iterable[float],
+    legend_entries: Sequence[tuple[str, str]],
+    axis: tuple[str, str, int],
+    words: str,
+    note: str,
+) -> Drawing:
+    """Draw a row per value; the axis has a name, a tooltip at 1, and so many numbers."""
+    axis_title, unit_title, most = axis
+    drawn = [1.0, *values]
+    low, high = min(drawn), max(drawn)
+    room = max(0.005, 0.06 * (high - low))
+    panel = Panel(10, 48, WIDTH - 20, ROW * len(rows), (low - room, high + room), (0, 1))
+    marks = [head(shown_title), *legend(legend_entries, 34)]
+    marks += [_upright(panel, "grid", value) for value in steps(*panel.x, most)]
+    marks.append(_upright(panel, "unit", 1, unit_title))
+    for place, row in enumerate(rows):
+        marks += _interval_row(panel, panel.top + ROW * place, row)
+    marks += x_axis(panel, most)
+    marks.append(path("edge", f"M{panel.left:.1f} {panel.bottom:.1f}h{panel.width:.1f}"))
+    marks.append(x_title(panel, axis_title))
+    return Drawing(title, words, WIDTH, panel.bottom + 36, marks, note)
+
+
+def _upright(panel: Panel, look: str, value: float, title: str = "") -> Mark:
+    return path(look, f"M{panel.across(value):.1f} {panel.top:.1f}V{panel.bottom:.1f}", title)
+
+
+def _interval_row(panel: Panel, top: float, row: IntervalRow) -> Iterator[Mark]:
+    y = top + 24
+    yield text(row.label, panel.left, top + 13, cut(row.name, panel.width), row.name)
+    if row.interval:
+        left, right = map(panel.across, row.interval)
+        yield path(row.whisker, f"M{left:.1f} {y:.1f}H{right:.1f}", row.title)
+    if row.ring:
+        yield ring("ring", panel.across(row.ring[0]), y, row.ring[1])
+    yield diamond(panel.across(row.value), y, row.look, row.title)
+
+
 MOST = 24
 """Maximum number of runtime workloads drawn; the slowest ones are kept."""
 FAR_RATIO = 10.0
 """Ratios above this, or below its inverse, are drawn at the edge."""
 RATIO = "before over after"
-COLOURED = frozenset({"faster", "slower"})
 
 
 # Before over after: intervals per runtime workload, and quantiles
@@ -355,36 +387,63 @@ COLOURED = frozenset({"faster", "slower"})
 
 def ratios(name: str, workload: WorkloadPerformance) -> Drawing:
     """Draw the ratio of a workload, followed by those of its runtime workloads."""
-    shown = _slowest(workload.runtime)
-    values = [*_ends(workload), *chain.from_iterable(map(_ends, shown))]
-    low, high = min(1.0, *values), max(1.0, *values)
-    room = max(0.005, 0.06 * (high - low))
-    panel = Panel(10, 48, WIDTH - 20, ROW * (1 + len(shown)), (low - room, high + room), (0, 1))
-    marks = [head(cut(name, WIDTH, 7.2)), *_legend(), *_lines(panel)]
-    marks += _row(panel, panel.top, "all of them, by their weights", workload, "mean")
+    slowest = {id(row) for row in sorted(workload.runtime, key=lambda row: row.ratio)[:MOST]}
+    shown = [row for row in workload.runtime if id(row) in slowest]
     several = len({row.subbench for row in workload.runtime}) > 1
-    for position, row in enumerate(shown, 1):
-        label = point_name(row.subbench, row.point, several=several)
-        marks += _row(panel, panel.top + ROW * position, label, row)
-    marks += [
-        *x_axis(panel, 6),
-        Mark("path", "edge", {"d": f"M{panel.left:.1f} {panel.bottom:.1f}h{panel.width:.1f}"}),
-        Mark("text", "axis mid", {"x": WIDTH / 2, "y": panel.bottom + 31}, f"{RATIO}: 1 is equal"),
+    rows = [_ratio_row("all of them, by their weights", workload, "label mean")]
+    rows += [_ratio_row(point_name(row.subbench, row.point, several=several), row) for row in shown]
+    values = [
+        min(FAR_RATIO, max(1 / FAR_RATIO, value))
+        for value in chain(_ratio_and_interval(workload), *map(_ratio_and_interval, shown))
     ]
-    counts = {
-        verdict: sum(row.verdict == verdict for row in workload.runtime)
+    verdicts = [row.verdict for row in workload.runtime]
+    counts = [
+        f"{verdicts.count(verdict)} {verdict}"
         for verdict in ("faster", "equal", "slower", "undecided")
-    }
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    words = f"{len(workload.runtime)} runtime workloads with their intervals: {verdicts or 'none'}."
-    return Drawing(
+        if verdict in verdicts
+    ]
+    return interval_chart(
         f"{RATIO.capitalize()}: {name}",
-        words,
-        WIDTH,
-        panel.bottom + 36,
-        marks,
-        _omissions(workload, shown),
+        cut(name, WIDTH, 7.2),
+        rows,
+        values,
+        [("last faster", "faster"), ("last slower", "slower"), ("last", "equal or undecided")],
+        (f"{RATIO}: 1 is equal", "as fast as before", 6),
+        f"{len(verdicts)} runtime workloads with their intervals: {', '.join(counts) or 'none'}.",
+        _omissions(len(verdicts) - len(shown), shown),
     )
+
+
+def _ratio_row(
+    name: str, result: RuntimePerformance | WorkloadPerformance, label: str = "label"
+) -> IntervalRow:
+    look = f" {result.verdict}" if result.verdict in {"faster", "slower"} else ""
+    between = interval_words(result.low, result.high)
+    return IntervalRow(
+        name,
+        result.ratio or 0.0,
+        None if result.low is None or result.high is None else (result.low, result.high),
+        f"{name}: {ratio_words(result.ratio)}, {between}, {result.verdict}",
+        f"last{look}",
+        f"whisker{look}",
+        label,
+    )
+
+
+def _ratio_and_interval(result: RuntimePerformance | WorkloadPerformance) -> list[float]:
+    return [value for value in (result.ratio, result.low, result.high) if value is not None]
+
+
+def _omissions(hidden: int, shown: Sequence[RuntimePerformance]) -> str:
+    notes = [f"and {hidden:,} more, all faster than these"] if hidden else []
+    beyond = sum(
+        any(not 1 / FAR_RATIO <= value <= FAR_RATIO for value in _ratio_and_interval(row))
+        for row in shown
+    )
+    if beyond:
+        ends = f"{1 / FAR_RATIO:g} to {FAR_RATIO:g}"
+        notes.append(f"{beyond:,} with an interval beyond {ends}, drawn at the edge")
+    return "; ".join(notes)
 
 
 def quantiles(workload: WorkloadPerformance, levels: Sequence[float]) -> Iterator[Drawing]:
@@ -398,102 +457,28 @@ def quantiles(workload: WorkloadPerformance, levels: Sequence[float]) -> Iterato
     several = len({row.subbench for row in workload.runtime}) > 1
     for row in shown:
         name = point_name(row.subbench, row.point, several=several)
-        yield quantile_panel(
-            name, [QuantileLine("series s0", RATIO, row.quantiles)], levels, ends, RATIO
-        )
-
-
-def _slowest(rows: Sequence[RuntimePerformance]) -> list[RuntimePerformance]:
-    """Keep the slowest runtime workloads that fit, in their original order."""
-    slowest_ids = {id(row) for row in sorted(rows, key=lambda row: row.ratio)[:MOST]}
-    return [row for row in rows if id(row) in slowest_ids]
-
-
-def _ends(result: RuntimePerformance | WorkloadPerformance) -> Iterator[float]:
-    """Drawn values, clamped to the edges."""
-    return (min(FAR_RATIO, max(1 / FAR_RATIO, value)) for value in _ratio_and_interval(result))
-
-
-def _ratio_and_interval(result: RuntimePerformance | WorkloadPerformance) -> list[float]:
-    return [value for value in (result.ratio, result.low, result.high) if value is not None]
-
-
-def _omissions(workload: WorkloadPerformance, shown: Sequence[RuntimePerformance]) -> str:
-    hidden = len(workload.runtime) - len(shown)
-    notes = [f"and {hidden:,} more, all of them faster than these"] if hidden else []
-    out_of_range = sum(
-        any(not 1 / FAR_RATIO <= value <= FAR_RATIO for value in _ratio_and_interval(row))
-        for row in shown
-    )
-    notes += (
-        [
-            f"{out_of_range:,} with an interval beyond {1 / FAR_RATIO:g} to {FAR_RATIO:g}:"
-            " at the edge"
-        ]
-        if out_of_range
-        else []
-    )
-    return "; ".join(notes)
-
-
-def _legend() -> list[Mark]:
-    names = [("last faster", "faster"), ("last slower", "slower"), ("last", "equal or not decided")]
-    return list(legend(names, 2, 34))
-
-
-def _lines(panel: Panel) -> Iterator[Mark]:
-    for value in steps(*panel.x, 6):
-        x = panel.across(value)
-        yield Mark("path", "grid", {"d": f"M{x:.1f} {panel.top:.1f}V{panel.bottom:.1f}"})
-    x = panel.across(1)
-    line_through_one = {"d": f"M{x:.1f} {panel.top:.1f}V{panel.bottom:.1f}"}
-    yield Mark("path", "unit", line_through_one, title="as fast as before")
-
-
-def _row(
-    panel: Panel,
-    top: float,
-    name: str,
-    result: RuntimePerformance | WorkloadPerformance,
-    style: str = "",
-) -> Iterator[Mark]:
-    if result.ratio is None:
-        return
-    y, look = top + 24, f" {result.verdict}" if result.verdict in COLOURED else ""
-    title = (
-        f"{name}: {ratio_words(result.ratio)}, {interval_words(result.low, result.high)},"
-        f" {result.verdict}"
-    )
-    position = {"x": panel.left, "y": top + 13}
-    yield Mark("text", f"label {style}".strip(), position, cut(name, panel.width), name)
-    if result.low is not None and result.high is not None:
-        left, right = panel.across(result.low), panel.across(result.high)
-        path = f"M{left:.1f} {y:.1f}H{right:.1f}"
-        yield Mark("path", f"whisker{look}", {"d": path}, title=title)
-    yield diamond(panel.across(result.ratio), y, f"last{look}", title)
+        lines = [("series s0", RATIO, row.quantiles)]
+        yield quantile_panel(name, lines, levels, ends, RATIO)
 
 
 SMALL = 300.0
 PANELS = 12
 """Maximum number of runtime workloads with quantiles; the heaviest ones are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuantileLine:
-    """A line of a panel with its look, name, and ratios."""
-
-    look: str
-    name: str
-    ratios: Sequence[float]
+SERIES = 5
+"""Maximum number of finalists with quantiles."""
+KEY = 380.0
+Point = tuple[str, tuple[tuple[str, str], ...]]
+QuantileLine = tuple[str, str, Sequence[float]]
+"""A line of a panel: its look, name, and ratios."""
 
 
 # Ratios of times at each quantile of the samples, one panel per runtime workload
 
 
-def ratio_ends(ratios: Iterable[float]) -> tuple[float, float]:
+def ratio_ends(values: Iterable[float]) -> tuple[float, float]:
     """Ends of a ratio axis, shared by panels that stand next to each other."""
-    values = list(ratios)
-    low, high = min([0.98, *values]), max([1.02, *values])
+    drawn = [0.98, 1.02, *values]
+    low, high = min(drawn), max(drawn)
     room = 0.05 * (high - low)
     return low - room, high + room
 
@@ -503,29 +488,79 @@ def quantile_panel(
     lines: Iterable[QuantileLine],
     levels: Sequence[float],
     ends: tuple[float, float],
-    what: str = "base over variant",
+    ratio: str = "base over variant",
 ) -> Drawing:
     """Draw the quantiles of one runtime workload."""
     panel = Panel(46, 34, SMALL - 56, 130, (0, 100), ends)
     marks = [head(cut(name, SMALL, 7.2)), *y_axis(panel, 4)]
-    marks += [*x_axis(panel, 4), *unit(panel, what.partition(" ")[0])]
+    marks += [*x_axis(panel, 4), *unit(panel, ratio.partition(" ")[0])]
     descriptions = []
-    for series in lines:
+    for look, line_name, values in lines:
         points = [
-            (panel.across(100 * level), panel.up(ratio))
-            for level, ratio in zip(levels, series.ratios, strict=True)
+            (panel.across(100 * level), panel.up(value))
+            for level, value in zip(levels, values, strict=True)
         ]
-        middle = series.ratios[len(series.ratios) // 2]
-        descriptions.append(f"{series.name}: {ratio_words(middle)} at the median")
-        first, last = ratio_words(series.ratios[0]), ratio_words(series.ratios[-1])
-        title = f"{descriptions[-1]}, {first} at the first, {last} at the last"
-        marks += line(points, series.look, title)
-    marks += frame(panel, what, "quantile of the samples, %")
-    title = f"{what[:1].upper()}{what[1:]}: {name}"
+        first, middle, last = map(ratio_words, (values[0], values[len(values) // 2], values[-1]))
+        descriptions.append(f"{line_name}: {middle} at the median")
+        marks += line(
+            points,
+            look,
+            f"{descriptions[-1]}, {first} at the lowest quantile, {last} at the highest",
+        )
+    marks += frame(panel, ratio, "quantile of the samples, %")
+    title = f"{ratio[:1].upper()}{ratio[1:]}: {name}"
     return Drawing(title, "; ".join(descriptions), SMALL, 200, marks)
+
+
+def finalist_quantiles(workload: ReportedWorkload, levels: Sequence[float]) -> Iterator[Drawing]:
+    """Base over the best variants at each quantile, one drawing per runtime workload."""
+    finals = [final for final in workload.finalists if final.quantiles][:SERIES]
+    if not finals:
+        return
+    yield _quantile_key(finals)
+    lines_by_point: dict[Point, list[QuantileLine]] = {
+        point: [] for point in shown_points(workload)
+    }
+    for index, final in enumerate(finals):
+        ratios = {_point(row): row.ratios for row in reversed(final.quantiles)}
+        for point in lines_by_point.keys() & ratios.keys():
+            lines_by_point[point].append((f"series s{index}", final.variant, ratios[point]))
+    shown = (row for final in finals for row in final.quantiles if _point(row) in lines_by_point)
+    ends = ratio_ends(ratio for row in shown for ratio in row.ratios)
+    several = len({bench for bench, _ in lines_by_point}) > 1
+    for (bench, values), lines in lines_by_point.items():
+        name = point_name(bench, dict(values), several=several)
+        yield quantile_panel(name, lines, levels, ends)
+
+
+def shown_points(workload: ReportedWorkload) -> list[Point]:
+    """Runtime workloads whose quantiles are drawn, in their original order."""
+    weights: dict[Point, float] = {}
+    for final in workload.finalists:
+        for row in final.runtime:
+            weights.setdefault(_point(row), row.weight)
+    points_with_quantiles = {_point(row) for final in workload.finalists for row in final.quantiles}
+    heaviest = sorted(points_with_quantiles, key=lambda point: -weights.get(point, 0.0))[:PANELS]
+    return [point for point in weights if point in heaviest]
+
+
+def _point(row: PointQuantiles | RuntimeRatio) -> Point:
+    return row.subbench, tuple(row.point.items())
+
+
+def _quantile_key(finals: Sequence[ReportedFinalist]) -> Drawing:
+    """Legend that maps lines to variants."""
+    marks = []
+    for index, final in enumerate(finals):
+        y = 14.0 + 17 * index
+        marks.append(path(f"series s{index}", f"M0 {y - 4:.1f}h28"))
+        name = cut(final.variant, KEY - 40)
+        marks.append(text("label", 36.0, y, name, final.variant))
+    words = ", ".join(final.variant for final in finals)
+    return Drawing("Lines in the figures below", words, KEY, 17.0 * len(finals) + 6, marks)
 
 
 def point_name(subbench: str, point: Mapping[str, str], *, several: bool) -> str:
     """Name a runtime workload; `several` adds its sub-benchmark."""
-    words = ", ".join(f"{axis_name(axis)}={value}" for axis, value in point.items())
+    words = ", ".join(axes(plain(point)))
     return f"{subbench}: {words}" if several or not words else words

@@ -3,12 +3,12 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from policygen.errors import noun, plural
 from policygen.model.audits import (
     STATUSES,
-    Cell,
     CellStatus,
     Compared,
     Coverage,
@@ -18,21 +18,21 @@ from policygen.model.audits import (
     TurnedKind,
     Unfilled,
 )
-from policygen.model.workload import OnArch, axes, in_words, point_of
-from policygen.portable import portable
-from policygen.report import markdown, pages
+from policygen.model.audits import Cell as CoveredCell
+from policygen.model.trees import tree_line
+from policygen.model.workload import OnArch, axes, in_words
 from policygen.report.blocks import (
     BLANK,
     Block,
     Card,
     Cards,
+    Cell,
     Column,
     Fact,
     Figure,
     Filters,
     Fold,
     Heading,
-    Inline,
     Listing,
     Matrix,
     MatrixRow,
@@ -42,32 +42,54 @@ from policygen.report.blocks import (
     Piece,
     Styled,
     Table,
+    TableRows,
     Words,
+    cut,
     fact,
     remarks,
     standing_out,
 )
-from policygen.report.console import noun, plural, printed, short, tree_line
+from policygen.report.console import short
 
 SHOWN = 12
 """Lines of each kind listed without -v."""
+ROWS = 100
+"""Maximum rows of a list in Markdown, because a comment holds 65,536 characters."""
+PLACE: tuple[tuple[str, str, Callable[[OnArch], str]], ...] = (
+    ("benchmark", "", lambda cell: short(cell.benchmark)),
+    ("workload", "", lambda cell: " ".join(axes(cell.workload))),
+    ("arch", "", lambda cell: cell.arch),
+)
+"""Columns that name a workload on an architecture."""
 FIELDS = (
     "benchmark", "workload", "arch", "status", "since", "header", "line", "reason", "score",
     "variant",
 )  # fmt: skip
 
 
-def render(document: Coverage, form: str) -> str:
-    """Render `csv`, `md` or `html`, without local paths because the output is meant for sharing."""
-    document = portable(document)
-    if form == "csv":
-        return _csv(document)
-    page = Page(
-        f"Tuning coverage of {document.cub.title}",
-        {"tree": tree_line(document.cub), "compiler": document.toolchain},
-        list(blocks(document, page=form == "html")),
-    )
-    return pages.render(page, "coverage") if form == "html" else markdown.render(page)
+def page(document: Coverage, *, is_page: bool) -> Page:
+    """Build a page, or Markdown."""
+    facts = {"tree": tree_line(document.cub), "compiler": document.toolchain}
+    blocks = list(_blocks(document, page=is_page))
+    return Page(f"Tuning coverage of {document.cub.title}", facts, blocks)
+
+
+def csv_lines(document: Coverage) -> str:
+    """Write one line per workload and architecture."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(FIELDS)
+    fillable_by_cell = {(cell.point, cell.arch): cell for cell in document.fillable or ()}
+    for cell in document.cells:
+        row = [cell.benchmark, " ".join(axes(cell.workload)), cell.arch, cell.status, cell.since]
+        location = (cell.entry.header, cell.entry.line) if cell.entry else (None, None)
+        fillable = fillable_by_cell.get((cell.point, cell.arch))
+        candidate = (fillable.score, fillable.variant) if fillable else (None, None)
+        writer.writerow([*row, *location, cell.reason, *candidate])
+    return out.getvalue()
+
+
+# On a terminal
 
 
 def coverage(document: Coverage, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -75,28 +97,29 @@ def coverage(document: Coverage, *, head: bool, verbose: bool) -> Iterator[Block
     if head:
         yield Words(f"{tree_line(document.cub)}; {document.toolchain}", "dim")
         yield BLANK
-    yield by_benchmark(document, "·", total=True)
+    yield _by_benchmark(document, "·", total=True)
     yield BLANK
-    entries = undecided(document.cells)
+    entries = _undecided(document.cells)
     for status in dict.fromkeys(entry.status for entry in entries):
         matching = [entry for entry in entries if entry.status == status]
         cells = plural(sum(len(entry.cells) for entry in matching), "cell")
-        yield Note(f"{status} ({cells}): {WORDS[status]}", "bold", folded=True)
-        yield from _listed([*map(_undecided_words, matching)], verbose=verbose)
+        items = [*map(_undecided_words, matching)]
+        yield from _section(f"{status} ({cells}): {WORDS[status]}", items, verbose=verbose)
         yield BLANK
     if document.fillable is not None:
         cells = plural(len(document.fillable), "cell")
-        text = f"{cells}:" if document.fillable else "no cell that is not tuned"
-        yield Note(f"the databases could fill {text}", "bold", folded=True)
-        yield from _listed([*map(_fillable_words, document.fillable)], verbose=verbose)
+        text = f"{cells}:" if document.fillable else "none of the untuned cells"
+        items = [*map(_fillable_words, document.fillable)]
+        yield from _section(f"the databases could fill {text}", items, verbose=verbose)
         if document.fillable:
-            text = "  policygen apply writes them: the compiler was asked"
+            text = "  policygen apply writes them after the compiler has confirmed them"
             yield Note(text, "dim", folded=True)
         yield BLANK
     if document.unfilled:
-        cells = plural(len(document.unfilled), "cell")
-        yield Note(f"policygen plan rejects their variants for {cells}:", "bold", folded=True)
-        yield from _listed([*map(_unfilled_words, document.unfilled)], verbose=verbose)
+        title = (
+            f"policygen plan rejects their variants for {plural(len(document.unfilled), 'cell')}:"
+        )
+        yield from _section(title, [*map(_unfilled_words, document.unfilled)], verbose=verbose)
         yield BLANK
     if document.compared is not None:
         yield Words(f"since {tree_line(document.compared.cub)}:", "bold")
@@ -107,15 +130,21 @@ def coverage(document: Coverage, *, head: bool, verbose: bool) -> Iterator[Block
         yield Note(f"{problem.benchmark}: {problem.reason}", "red", folded=True)
     yield from remarks(document.remarks)
     for share in document.totals.values() if head else ():
-        yield Words(f"{share.arch}: {share_in_words(share)}")
+        yield Words(f"{share.arch}: {_share_in_words(share)}")
+
+
+def _section(title: str, items: Sequence[Iterable[Block]], *, verbose: bool) -> Iterator[Block]:
+    yield Note(title, "bold", folded=True)
+    yield from _listed(items, verbose=verbose)
 
 
 def _listed(items: Sequence[Iterable[Block]], *, verbose: bool) -> Iterator[Block]:
     """List items; a truncated list states how many are hidden."""
-    for item in items if verbose else items[:SHOWN]:
+    shown, hidden = cut(items, SHOWN, verbose=verbose)
+    for item in shown:
         yield from item
-    if len(items) > SHOWN and not verbose:
-        yield Note(f"  and {len(items) - SHOWN:,} more (-v lists them)", "dim", folded=True)
+    if hidden:
+        yield Note(f"  and {hidden:,} more (-v lists them)", "dim", folded=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +154,7 @@ class Undecided:
     status: CellStatus
     place: str
     reason: str
-    cells: tuple[Cell, ...]
+    cells: tuple[CoveredCell, ...]
 
     @property
     def anchor(self) -> str:
@@ -149,15 +178,8 @@ def _undecided_words(entry: Undecided) -> Iterator[Block]:
 
 
 def _fillable_words(cell: Fillable, style: str = "green") -> Iterator[Block]:
-    words = [
-        f"{cell.score:.3f}",
-        short(cell.name),
-        "on",
-        cell.arch,
-        f"({cell.status})",
-        cell.variant,
-    ]
-    yield Words(words, style, "  ")
+    words = [f"{cell.score:.3f}", short(cell.name), "on", cell.arch]
+    yield Words([*words, f"({cell.status})", cell.variant], style, "  ")
 
 
 def _unfilled_words(cell: Unfilled) -> Iterator[Block]:
@@ -171,61 +193,41 @@ def _turned_words(cell: Turned) -> Iterator[Block]:
     yield Words(words, {"lost": "red", "gained": "green"}.get(cell.kind, "dim"), "  ")
 
 
-def _csv(document: Coverage) -> str:
-    """Write one line per workload and architecture."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(FIELDS)
-    fillable_by_cell = {
-        (point_of(cell_to_fill.benchmark, cell_to_fill.workload), cell_to_fill.arch): cell_to_fill
-        for cell_to_fill in document.fillable or ()
-    }
-    for cell in document.cells:
-        row = [cell.benchmark, " ".join(axes(cell.workload)), cell.arch, cell.status, cell.since]
-        location = (cell.entry.header, cell.entry.line) if cell.entry else (None, None)
-        fillable = fillable_by_cell.get((cell.point, cell.arch))
-        candidate = (fillable.score, fillable.variant) if fillable else (None, None)
-        writer.writerow([*row, *location, cell.reason, *candidate])
-    return out.getvalue()
-
-
 WORDS: dict[CellStatus, str] = {
-    "tuned": "an entry for this architecture decides",
-    "inherited": "one for an earlier architecture does",
+    "tuned": "selected from an entry for this architecture",
+    "inherited": "selected from an entry for an earlier architecture",
     "default": "no entry does",
     "disabled": "its entry is commented out",
     "unreachable": "its entry is never taken",
+    "unknown": "not known: no binding asks for what the entries are for",
 }
 
 
 # Shared by all coverage views
 
 
-def undecided(cells: Iterable[Cell]) -> list[Undecided]:
+def _undecided(cells: Iterable[CoveredCell]) -> list[Undecided]:
     """Collect entries that do not decide, by status and place."""
-    cells_by_entry: dict[tuple[CellStatus, str, str], list[Cell]] = {}
+    cells_by_entry: dict[tuple[CellStatus, str, str], list[CoveredCell]] = {}
     for cell in cells:
         if cell.status in {"disabled", "unreachable"} and cell.entry is not None:
-            location = f"{cell.entry.header}:{cell.entry.line}"
+            location = cell.entry.where
             cells_by_entry.setdefault((cell.status, location, cell.reason or ""), []).append(cell)
-    return [
-        Undecided(*key, tuple(entry_cells)) for key, entry_cells in sorted(cells_by_entry.items())
-    ]
+    return [Undecided(*key, tuple(cells)) for key, cells in sorted(cells_by_entry.items())]
 
 
-def by_benchmark(document: Coverage, zero: str, *, total: bool) -> Table:
+def _by_benchmark(document: Coverage, zero: str, *, total: bool) -> Table:
     """Show the tuned share of each benchmark and architecture in a plain table."""
-    shares_by_name = {**shares(document), **({"all": document.totals} if total else {})}
+    shares_by_name = {**_shares(document), **({"all": document.totals} if total else {})}
     rows = []
-    for name, shares_by_arch in shares_by_name.items():
-        arch_shares = [shares_by_arch.get(arch) for arch in document.archs]
-        row = [tuned_of(share, zero) if share else "" for share in arch_shares]
-        rows.append([name, *row])
+    for name, shares in shares_by_name.items():
+        tuned = (_tuned_of(shares[arch], zero) if arch in shares else "" for arch in document.archs)
+        rows.append([name, *tuned])
     columns = [Column(arch, "n") for arch in document.archs]
     return Table([Column("tuned of all"), *columns], rows, total=total)
 
 
-def shares(document: Coverage) -> dict[str, dict[str, Share]]:
+def _shares(document: Coverage) -> dict[str, dict[str, Share]]:
     """Collect the shares of each benchmark by architecture."""
     shares_by_benchmark: dict[str, dict[str, Share]] = {}
     for share in document.shares:
@@ -234,12 +236,13 @@ def shares(document: Coverage) -> dict[str, dict[str, Share]]:
     return shares_by_benchmark
 
 
-def tuned_of(share: Share, zero: str = "0") -> str:
-    """Write tuned and total workloads: `12/24`."""
-    return f"{share.counts['tuned'] or zero}/{share.workloads}"
+def _tuned_of(share: Share, zero: str = "0") -> str:
+    """Write tuned and total workloads: `12/24`, and `?/24` where it is not known."""
+    none = "?" if share.counts.get("unknown") else zero
+    return f"{share.counts['tuned'] or none}/{share.workloads}"
 
 
-def share_in_words(share: Share) -> str:
+def _share_in_words(share: Share) -> str:
     """Describe a share: `271 of 635 workloads tuned (43 %), 364 default`."""
     other_statuses = [
         f"{share.counts[status]:,} {status}" for status in STATUSES[1:] if share.counts[status]
@@ -248,13 +251,12 @@ def share_in_words(share: Share) -> str:
     return ", ".join([f"{count} ({share.percent(('tuned',)):.0f} %)", *other_statuses])
 
 
-print_coverage = printed(coverage)
 MARKS: dict[TurnedKind, tuple[str, str, str]] = {
     "gained": ("+", "tuned", "gained: tuned now"),
     "lost": ("\u2212", "unreachable", "lost: tuned before"),
-    "other": ("±", "inherited", "other changes, as from inherited to default"),
-    "only after": ("new ", "default", "tuned workloads that only this tree has"),
-    "only before": ("gone ", "disabled", "tuned workloads that only the other tree has"),
+    "other": ("±", "inherited", "other changes, for example from inherited to default"),
+    "only after": ("new ", "default", "tuned workloads that exist only in this tree"),
+    "only before": ("gone ", "disabled", "tuned workloads that exist only in the other tree"),
 }
 """Mark before the count, its style, and its meaning."""
 _ALL = "all"
@@ -269,21 +271,20 @@ def since(compared: Compared, archs: Sequence[str]) -> Iterator[Block]:
     yield Note(compared.in_words)
     if not compared.turned:
         return
-    legend = [
-        ((mark.strip(), f"mark {style}"), (words, "")) for mark, style, words in MARKS.values()
-    ]
-    yield Listing(legend, "key")
+    marks = MARKS.values()
+    key = [((mark.strip(), f"mark {style}"), (words, "")) for mark, style, words in marks]
+    yield Listing(key, "key")
     yield _changes_table(compared, archs)
-    rows: list[list[str | Styled]] = []
-    for cell in compared.ordered:
-        turned = [
-            Styled(status or "no workload", status or "") for status in (cell.before, cell.after)
-        ]
-        rows.append([short(cell.benchmark), " ".join(axes(cell.workload)), cell.arch, *turned])
-    columns = ("benchmark", "workload", "arch", "was", "is")
-    anchors = [cell_anchor("since", cell) for cell in compared.ordered]
-    table = Table(columns, rows, label="What changed", shown=ROWS, anchors=anchors)
-    yield Fold(f"Each of the {len(rows):,} changes", [table], open=len(rows) < 20)
+    table = TableRows(compared.ordered).table(
+        *PLACE,
+        ("was", "", lambda cell: Styled(cell.before or "no workload", cell.before or "")),
+        ("is", "", lambda cell: Styled(cell.after or "no workload", cell.after or "")),
+        label="What changed",
+        shown=ROWS,
+        anchor=lambda cell: _anchor("since", cell),
+    )
+    count = len(table.rows)
+    yield Fold(f"Each of the {count:,} changes", [table], open=count < 20)
 
 
 def _changes_table(compared: Compared, archs: Sequence[str]) -> Table:
@@ -295,14 +296,14 @@ def _changes_table(compared: Compared, archs: Sequence[str]) -> Table:
                 counts[name, arch, cell.kind] += 1
     all_archs = [*archs, *sorted({cell.arch for cell in compared.turned} - {*archs})]
     names = dict.fromkeys([_ALL, *sorted({short(cell.benchmark) for cell in compared.turned})])
-    rows: list[list[Inline | Styled]] = [
+    rows: list[list[Cell]] = [
         [name, *(_change_counts(counts, name, arch) for arch in (*all_archs, _ALL))]
         for name in names
     ]
-    columns: list[str | Column] = [
-        "algorithm",
+    columns = [
+        Column("algorithm"),
         *(Column(arch, f"a-{arch}") for arch in all_archs),
-        _ALL,
+        Column(_ALL),
     ]
     anchors = [f"delta/{name}" for name in names]
     return Table(columns, rows, "delta", "Changes by algorithm", anchors=anchors)
@@ -327,7 +328,7 @@ def facts(document: Coverage, entries: Sequence[Undecided]) -> list[Iterator[Fac
         _undecided_facts(entries, "unreachable", "an entry that is never taken"),
         _undecided_facts(entries, "disabled", "an entry that is commented out"),
         _fillable_facts(document.fillable or ()),
-        _turned_facts(document.compared, "gained", "are tuned now, and were not, on"),
+        _turned_facts(document.compared, "gained", "were untuned and are now tuned on"),
         _untuned_arch_facts(document),
         _untuned_benchmark_facts(document),
     ]
@@ -337,18 +338,15 @@ def _turned_facts(compared: Compared | None, kind: TurnedKind, words: str) -> It
     turned = compared.turned if compared else ()
     counts = Counter((short(cell.benchmark), cell.arch) for cell in turned if cell.kind == kind)
     for (name, arch), count in counts.items():
-        yield fact(count, f"{_workloads(count)} of {name} {words} {arch}", f"delta/{name}")
+        yield fact(count, f"{noun(count, 'workload')} of {name} {words} {arch}", f"delta/{name}")
 
 
 def _undecided_facts(entries: Sequence[Undecided], status: str, words: str) -> Iterator[Fact]:
     for entry in entries:
         if entry.status == status:
             count = len(entry.cells)
-            text = (
-                f"{'cell has' if count == 1 else 'cells have'} {words}: {entry.place},"
-                f" {entry.words}"
-            )
-            yield fact(count, text, entry.anchor)
+            cells = noun(count, "cell has", "cells have")
+            yield fact(count, f"{cells} {words}: {entry.place}, {entry.words}", entry.anchor)
 
 
 def _fillable_facts(fillable: Sequence[Fillable]) -> Iterator[Fact]:
@@ -358,7 +356,7 @@ def _fillable_facts(fillable: Sequence[Fillable]) -> Iterator[Fact]:
         key = short(cell.benchmark), cell.arch
         best[key] = max(cell.score, best.get(key, 0))
     for (name, arch), count in counts.items():
-        words = f"{_workloads(count)} of {name} can be filled for {arch}"
+        words = f"{noun(count, 'workload')} of {name} can be filled for {arch}"
         score = f"the best score is {best[name, arch]:.3f}"
         yield fact(count, f"{words}; {score}", f"workloads/{name}")
 
@@ -366,34 +364,35 @@ def _fillable_facts(fillable: Sequence[Fillable]) -> Iterator[Fact]:
 def _untuned_arch_facts(document: Coverage) -> Iterator[Fact]:
     for share in document.totals.values():
         if not share.counts["tuned"]:
-            inherited = f"{share.counts['inherited']:,} inherit what an earlier architecture has"
-            words = f"{_workloads(share.workloads)}, and none is tuned for {share.arch}"
+            inherited = f"{share.counts['inherited']:,} inherit values from an earlier architecture"
+            words = f"{noun(share.workloads, 'workload')}, none of them tuned for {share.arch}"
             yield fact(share.workloads, f"{words}: {inherited}", "shares/all benchmarks")
 
 
 def _untuned_benchmark_facts(document: Coverage) -> Iterator[Fact]:
     """Name benchmarks without any tuning, those with the most workloads first."""
-    for name, shares_by_arch in shares(document).items():
+    for name, shares_by_arch in _shares(document).items():
         if not any(share.counts["tuned"] for share in shares_by_arch.values()):
             count = max(share.workloads for share in shares_by_arch.values())
-            words = f"{_workloads(count)} of {name}, and none is tuned on any of the architectures"
+            words = f"{noun(count, 'workload')} of {name}, none tuned on any architecture"
             yield fact(count, words, f"shares/{name}")
 
 
-def _workloads(count: int) -> str:
-    return noun(count, "workload")
-
-
-VARIANTS = (Column("score", "n"), "benchmark", "workload", "arch", "now", "variant")
-SHORT = {"tuned": "tuned", "default": "·", "disabled": "off", "unreachable": "never"}
+SHORT = {
+    "tuned": "tuned",
+    "default": "·",
+    "disabled": "off",
+    "unreachable": "never",
+    "unknown": "?",
+}
 
 
 # Coverage as a page with a matrix, and as Markdown
 
 
-def blocks(document: Coverage, *, page: bool) -> Iterator[Block]:
+def _blocks(document: Coverage, *, page: bool) -> Iterator[Block]:
     """Show all of the coverage; a page also has a matrix and a heat map."""
-    entries = undecided(document.cells)
+    entries = _undecided(document.cells)
     yield _cards(document) if page else _totals(document)
     if page:
         yield from standing_out(facts(document, entries))
@@ -409,20 +408,31 @@ def blocks(document: Coverage, *, page: bool) -> Iterator[Block]:
     if document.fillable is not None:
         title = "What the databases could fill"
         yield Heading(title)
-        yield _fillable_table(document.fillable, title)
+        if document.fillable:
+            yield _variants_table("fillable", document.fillable, title)
+        else:
+            yield Note("They cover no untuned cell.")
     if document.unfilled:
         title = "Variants that policygen plan rejects"
         yield Heading(title)
-        yield _unfilled_table(document.unfilled, title)
+        yield _variants_table("unfilled", document.unfilled, title)
     if page:
         yield from _heat_map(document)
     else:
         yield Heading("By benchmark")
-        yield by_benchmark(document, "0", total=False)
+        yield _by_benchmark(document, "0", total=False)
     if entries:
-        title = "Entries that do not decide"
+        title = "Entries that decide no workload"
         yield Heading(title)
-        yield _undecided_table(entries, title)
+        yield TableRows(entries).table(
+            ("what", "", lambda entry: Styled(entry.status, entry.status)),
+            ("where", "", lambda entry: Styled(entry.place, "code")),
+            ("for", "", lambda entry: entry.words),
+            ("why", "", lambda entry: entry.reason),
+            label=title,
+            shown=ROWS,
+            anchor=lambda entry: entry.anchor,
+        )
 
 
 def _totals(document: Coverage) -> Table:
@@ -431,23 +441,20 @@ def _totals(document: Coverage) -> Table:
         tuned, *other_counts = (str(share.counts[status]) for status in STATUSES)
         percent = f"({share.percent(('tuned',)):.0f} %)"
         rows.append([share.arch, f"{tuned} {percent}", *other_counts, str(share.workloads)])
-    return Table(
-        [Column("arch"), *(Column(title, "n") for title in (*STATUSES, "workloads"))], rows
-    )
+    numbers = (Column(title, "n") for title in (*STATUSES, "workloads"))
+    return Table([Column("arch"), *numbers], rows)
 
 
 def _cards(document: Coverage) -> Cards:
     """Create a card per architecture; all list the same statuses, those that occur anywhere."""
     totals = document.totals.values()
-    present_statuses = [
-        status for status in STATUSES if any(share.counts[status] for share in totals)
-    ]
+    present = [status for status in STATUSES if any(share.counts[status] for share in totals)]
     cards = []
     for share in totals:
         bar = Figure("bar", [(style, percent, "") for style, percent in _parts(share)])
-        lines = [f"{share.counts[status]:,} {status}" for status in present_statuses]
-        answer, label = f"{share.percent(('tuned',)):.0f} %", f"tuned on {share.arch}"
-        cards.append(Card("", answer, lines, label, figure=bar))
+        lines = [f"{share.counts[status]:,} {status}" for status in present]
+        answer = f"{share.percent(('tuned',)):.0f} %"
+        cards.append(Card("", answer, lines, f"tuned on {share.arch}", figure=bar))
     return Cards(cards)
 
 
@@ -458,7 +465,7 @@ def _parts(share: Share) -> list[tuple[str, float]]:
 
 def _share_cell(share: Share) -> Mixed:
     percent = f"{share.percent(('tuned',)):.0f} %"
-    return Mixed(percent, tuned_of(share), share_in_words(share), _parts(share))
+    return Mixed(percent, _tuned_of(share), _share_in_words(share), _parts(share))
 
 
 def _matrix(document: Coverage) -> Iterator[Block]:
@@ -466,7 +473,7 @@ def _matrix(document: Coverage) -> Iterator[Block]:
     yield Heading(title)
     yield Filters("reduce, T=I8", {"arch": ("Arch", document.archs)}, STATUSES)
     yield Listing([((status, status), (words, "")) for status, words in WORDS.items()], "key")
-    shares_by_name = {"all benchmarks": document.totals, **shares(document)}
+    shares_by_name = {"all benchmarks": document.totals, **_shares(document)}
     rows: list[MatrixRow] = []
     for name, shares_by_arch in shares_by_name.items():
         cells = [
@@ -478,33 +485,20 @@ def _matrix(document: Coverage) -> Iterator[Block]:
     yield Matrix("tuned workloads", columns, rows, title, "shares")
 
 
-def _fillable_table(fillable: Sequence[Fillable], title: str) -> Block:
-    if not fillable:
-        return Note("No cell that is not tuned.")
-    anchors = [cell_anchor("fillable", cell) for cell in fillable]
-    rows = [_variant_cells(cell) for cell in fillable]
-    return Table(VARIANTS, rows, label=title, shown=ROWS, anchors=anchors)
-
-
-def _unfilled_table(unfilled: Sequence[Unfilled], title: str) -> Block:
-    anchors = [cell_anchor("unfilled", cell) for cell in unfilled]
-    rows = [[*_variant_cells(cell), cell.reason] for cell in unfilled]
-    return Table((*VARIANTS, "why"), rows, label=title, shown=ROWS, anchors=anchors)
-
-
-def _variant_cells(cell: Fillable) -> list[Inline | Styled]:
-    location = (short(cell.benchmark), " ".join(axes(cell.workload)), cell.arch)
-    return [cell.score, *location, Styled(cell.status, cell.status), Styled(cell.variant, "mono")]
-
-
-def _undecided_table(entries: Iterable[Undecided], title: str) -> Table:
-    rows: list[list[Inline | Styled]] = []
-    anchors = []
-    for entry in entries:
-        location = Styled(entry.place, "code")
-        rows.append([Styled(entry.status, entry.status), location, entry.words, entry.reason])
-        anchors.append(entry.anchor)
-    return Table(("what", "where", "for", "why"), rows, label=title, shown=ROWS, anchors=anchors)
+def _variants_table(kind: str, cells: Sequence[Fillable], title: str) -> Table:
+    """Show variants for cells that are not tuned, and why the plan rejects them."""
+    return TableRows(cells).table(
+        ("score", "n", lambda cell: cell.score),
+        *PLACE,
+        ("now", "", lambda cell: Styled(cell.status, cell.status)),
+        ("variant", "", lambda cell: Styled(cell.variant, "mono")),
+        ("why", "", lambda cell: cell.reason if isinstance(cell, Unfilled) else "")
+        if kind == "unfilled"
+        else None,
+        label=title,
+        shown=ROWS,
+        anchor=lambda cell: _anchor(kind, cell),
+    )
 
 
 def _heat_map(document: Coverage) -> Iterator[Block]:
@@ -515,9 +509,7 @@ def _heat_map(document: Coverage) -> Iterator[Block]:
         workloads.setdefault(" ".join(axes(cell.workload)), []).append(_heat_cell(cell))
     columns = [Column("workload"), *(Column(arch, f"a-{arch}") for arch in document.archs)]
     for name, workloads in rows.items():
-        heat: list[list[Inline | Styled]] = [
-            [workload, *cells] for workload, cells in workloads.items()
-        ]
+        heat: list[list[Cell]] = [[workload, *cells] for workload, cells in workloads.items()]
         anchors = [f"workloads/{name}/{workload.replace(' ', '/')}" for workload in workloads]
         table = Table(columns, heat, "heat", name, anchors=anchors)
         count = plural(len(workloads), "workload")
@@ -525,17 +517,13 @@ def _heat_map(document: Coverage) -> Iterator[Block]:
         yield Fold(summary, [table], "benchmark", anchor=f"workloads/{name}")
 
 
-def _heat_cell(cell: Cell) -> Styled:
-    location = f"{cell.entry.header}:{cell.entry.line}" if cell.entry else ""
+def _heat_cell(cell: CoveredCell) -> Styled:
+    location = cell.entry.where if cell.entry else ""
     tooltip = ": ".join(part for part in (location, cell.reason) if part)
     text = SHORT.get(cell.status) or str(cell.since)
     return Styled(text, f"c a-{cell.arch} {cell.status}", tooltip)
 
 
-ROWS = 100
-"""Maximum rows of a list in Markdown, because a comment holds 65,536 characters."""
-
-
-def cell_anchor(kind: str, cell: OnArch) -> str:
+def _anchor(kind: str, cell: OnArch) -> str:
     """Name the row of a workload on an architecture: `since/sm90/reduce.sum/T=I8`."""
     return "/".join([kind, cell.arch, short(cell.benchmark), *axes(cell.workload)])

@@ -1,51 +1,116 @@
-"""HTML renderer: a page in a single file, escaped by its template."""
+"""Renderers of whole documents: a page in a single HTML file, escaped by its template, or Markdown.
+
+Text in Markdown cannot end its line, cell or fence, or create links or mentions.
+"""
 
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Literal
 
 from markupsafe import Markup
 
+from policygen.model.audits import Coverage
+from policygen.model.databases import DbCompare
+from policygen.model.measured import StrategyMatrix
+from policygen.model.reviews import Review
+from policygen.model.searches import SearchReport
+from policygen.portable import portable
 from policygen.rendering import fill
-from policygen.report.blocks import Block, Drawing, Page, pieces, spelled
+from policygen.report import (
+    coverage_views,
+    database_views,
+    measure_views,
+    review_views,
+    search_page,
+)
+from policygen.report.blocks import (
+    Block,
+    Cards,
+    Cell,
+    Chapter,
+    Code,
+    Column,
+    Diff,
+    Figure,
+    Fold,
+    Heading,
+    Inline,
+    Listing,
+    Note,
+    Page,
+    Styled,
+    Table,
+    pieces,
+    spelled,
+)
 from policygen.report.charts import svg
+from policygen.untrusted import code, fenced, html, markdown
+
+COMMENT = 65_536
+"""Maximum length of a pull request comment, in characters."""
+
+
+def render_page(
+    document: Coverage | DbCompare | Review | SearchReport | StrategyMatrix,
+    form: Literal["json", "csv", "md", "html"] = "html",
+) -> str:
+    """Renders a document as `md` or `html`, a review as `json` and coverage as `csv`, too.
+
+    Only JSON names paths of this machine.
+    """
+    if form == "json":
+        return document.to_json() + "\n"
+    document = portable(document)
+    is_page = form == "html"
+    match document:
+        case Review():
+            if not is_page:
+                return _comment(document)
+            page, template = review_views.page(document, None), "review"
+        case Coverage():
+            if form == "csv":
+                return coverage_views.csv_lines(document)
+            page, template = coverage_views.page(document, is_page=is_page), "coverage"
+        case DbCompare():
+            page, template = database_views.page(document, is_page=is_page), "compare"
+        case SearchReport():
+            page, template = search_page.page(document, is_page=is_page), "search"
+        case StrategyMatrix():
+            page, template = measure_views.page(document, is_page=is_page), "search"
+    return render(page, template) if is_page else render_markdown(page)
+
+
+def _comment(document: Review) -> str:
+    """Write Markdown whose lists are shortened until it fits into a comment."""
+    for rows in (400, 200, 100, 50, 20, 10, 5, 2, 1):
+        text = render_markdown(review_views.page(document, rows))
+        if len(text) <= COMMENT:
+            return text
+    notice = "\n\nThe rest does not fit into a comment.\n"
+    return text[: COMMENT - len(notice)] + notice
 
 
 def render(page: Page, template: str) -> str:
-    """Render a whole document with the styles and script of its template."""
+    """Render a page with the styles and script of its template."""
     anchors = Anchors()
     helpers = {
         "pieces": pieces,
         "spelled": spelled,
-        "kind": _kind,
+        "kind": lambda block: type(block).__name__,
         "columns": _diff_columns,
-        "inline": _data_url,
-        "drawn": _drawing_html,
+        # Scripts in an image are not executed.
+        "inline": lambda data: f"data:image/svg+xml;base64,{b64encode(data).decode()}",
+        "drawn": lambda drawing, name: Markup(svg(drawing, name)),  # noqa: S704  escaped by svg
         "define": anchors.define,
         "link": anchors.link,
     }
     return fill(f"report/{template}.html.j2", {"page": page, **helpers})
-
-
-def _kind(block: Block) -> str:
-    """Return the name of the macro that renders a block."""
-    return type(block).__name__
-
-
-def _data_url(svg: bytes) -> str:
-    """Encode a drawing as a data URL; scripts in an image are not executed."""
-    return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
-
-
-def _drawing_html(drawing: Drawing, name: str) -> Markup:
-    """Render a drawing as SVG, which is already escaped."""
-    return Markup(svg(drawing, name))  # noqa: S704  escaped by svg
 
 
 def _diff_columns(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -160,7 +225,101 @@ def coloured(text: str) -> str:
 def _pair_replaced_lines(
     removed: list[tuple[int, str]], added: list[tuple[int, str]]
 ) -> Iterator[DiffRow]:
-    for old, new in zip_longest(removed, added):
-        yield DiffRow("changed", old, new)
+    yield from (DiffRow("changed", *pair) for pair in zip_longest(removed, added))
     removed.clear()
     added.clear()
+
+
+# Markdown
+
+
+def render_markdown(page: Page) -> str:
+    """Write a whole document."""
+    facts = "; ".join(f"{name}: {text}" for name, text in page.facts.items())
+    return "\n\n".join(_blocks([Heading(page.title, 1), Note(facts), *page.blocks])) + "\n"
+
+
+def _blocks(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        yield from _block(block)
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Note():
+            yield _line(block.text)
+        case Heading():
+            yield f"{'#' * block.level} {_line(block.text)}"
+        case Listing():
+            items = (f"- {_line(item)}" for item in block.items[: block.shown])
+            yield ("\n\n" if block.loose else "\n").join(items)
+            yield from () if block.loose else _more(block.items, block.shown)
+        case Table():
+            yield "\n".join(_table(block))
+            yield from _more(block.rows, block.shown)
+        case Cards():
+            yield "\n".join(_cards(block))
+        case Code():
+            yield fenced("\n".join(block.lines), block.language)
+        case Diff():
+            yield from _diff(block)
+        case Chapter():
+            yield from _blocks(block.blocks)
+        case Fold():
+            yield f"<details><summary>{_line(block.summary)}</summary>"
+            yield from _blocks(block.blocks)
+            yield "</details>"
+        case _:
+            raise TypeError(f"Markdown has no {type(block).__name__}")
+
+
+def _line(text: Inline) -> str:
+    return "".join(_piece(value, style) for value, style in pieces(text))
+
+
+def _piece(value: str | float, style: str) -> str:
+    if not isinstance(value, str):
+        return spelled(value)
+    if style == "code":
+        return code(value)
+    # Leading and trailing spaces separate a piece from its neighbors.
+    text = f"{' ' * value.startswith(' ')}{markdown(value)}{' ' * value.endswith(' ')}"
+    return f"**{text}**" if style == "bold" else text
+
+
+def _more(items: Sequence[object], shown: int | None, noun: str = "") -> Iterator[str]:
+    if shown is not None and len(items) > shown:
+        yield f"and {len(items) - shown} more{noun}"
+
+
+def _table(table: Table) -> Iterator[str]:
+    columns = [column if isinstance(column, Column) else Column(column) for column in table.columns]
+    yield "|" + "".join(f" {_line(column.title)} |" if column.title else " |" for column in columns)
+    yield "|" + "".join(
+        " ---: |" if column.style not in {"", "name"} else " --- |" for column in columns
+    )
+    for row in table.rows[: table.shown]:
+        yield f"| {' | '.join(map(_cell, row))} |"
+
+
+def _cell(cell: Cell) -> str:
+    styled = cell if isinstance(cell, Styled) else Styled(cell)
+    if isinstance(styled.text, Figure):
+        raise TypeError("Markdown has no figures")
+    text = styled.text
+    return code(text) if styled.style == "code" and isinstance(text, str) else _line(text)
+
+
+def _cards(block: Cards) -> Iterator[str]:
+    yield "| | |\n| --- | --- |"
+    for card in block.cards:
+        lines = "".join(f"<br>{markdown(line)}" for line in card.lines)
+        answer = markdown(f"{card.answer} {card.rest}".strip())
+        yield f"| **{markdown(card.title)}** | **{answer}**{lines} |"
+
+
+def _diff(block: Diff) -> Iterator[str]:
+    yield f"<details><summary>{html(block.path)}</summary>"
+    yield fenced("\n".join(block.lines[: block.shown]), "diff")
+    yield from _more(block.lines, block.shown, " lines")
+    yield "</details>"

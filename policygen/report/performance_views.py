@@ -5,37 +5,33 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from policygen.errors import plural
 from policygen.model.plans import Plan
 from policygen.model.reviews import Merged, Review, ReviewedEntry
 from policygen.model.selection import Differing
+from policygen.model.trees import tree_line
 from policygen.model.verdicts import RuntimePerformance, VerifyPerformance, WorkloadPerformance
 from policygen.model.workload import axes, in_words, plain
 from policygen.report import charts
 from policygen.report.blocks import (
     BLANK,
     Block,
+    Cell,
     Chapter,
-    Column,
     Fold,
     Heading,
-    Inline,
     Listing,
     Note,
     Styled,
     Table,
+    TableRows,
     Words,
+    cut,
     remarks,
 )
 from policygen.report.charts import point_name
-from policygen.report.console import (
-    interval_words,
-    percent_words,
-    plural,
-    printed,
-    ratio_words,
-    short,
-    tree_line,
-)
+from policygen.report.console import interval_words, percent_words, ratio_words, short
+from policygen.report.measure_views import failure_mark
 
 STYLES = {"faster": "green", "slower": "red", "equal": "dim", "undecided": "yellow"}
 MICRO = 1e6
@@ -43,6 +39,7 @@ WORST = 4
 """Runtime workloads shown per workload without -v."""
 SHOWN = 12
 """Workloads with identical code named without -v."""
+NONE = "no entry"
 
 
 def performance(
@@ -56,26 +53,16 @@ def performance(
         if not document.cub:
             yield Words(f"after: {document.after}", "dim")
         if document.gpu:
-            driver = document.driver and f"driver {document.driver}"
-            details = [part for part in (document.gpu, driver, document.toolchain) if part]
-            yield Note(", ".join(details), "dim", folded=True)
+            yield Note(", ".join(_setup(document, document.gpu)), "dim", folded=True)
         yield BLANK
     measured = [workload for workload in document.workloads if workload.ratio is not None]
     if measured:
-        yield Table(
-            (
-                *(Column(title, "whole") for title in ("ratio", "between", "verdict")),
-                "workload",
-            ),
-            [
-                [
-                    *_cells(workload.ratio, workload.low, workload.high),
-                    verdict_words(workload),
-                    workload.name,
-                ]
-                for workload in measured
-            ],
-            styles=[STYLES[workload.verdict] for workload in measured],
+        yield TableRows(measured).table(
+            ("ratio", "whole", lambda workload: workload.ratio or 0.0),
+            ("between", "whole", _between),
+            ("verdict", "whole", verdict_words),
+            ("workload", "", lambda workload: workload.name),
+            look=lambda workload: STYLES[workload.verdict],
             label="before over after, by workload",
         )
     for workload in measured:
@@ -83,53 +70,57 @@ def performance(
     if entries:
         yield from _entries(document)
     yield from _claims(measured)
+    yield from _problems(document)
+    yield from _same_code_notes(document.workloads, verbose=verbose)
+    yield from remarks(document.remarks)
+    if words := noise_words(document):
+        yield Words(words, "dim")
+    if head:
+        yield Words(summary(document), STYLES.get(document.verdict, "dim"))
+
+
+def _problems(document: VerifyPerformance) -> Iterator[Block]:
+    """List workloads that failed or were not measured, and skipped runtime workloads."""
     for workload in document.workloads:
         if workload.failed is not None:
-            mark = "WRONG RESULTS" if workload.failed.kind == "wrong" else workload.failed.kind
-            yield Words(f"{workload.name}: {mark}: {workload.failed.reason}", "red", "  ")
+            words = f"{workload.name}: {failure_mark(workload.failed.kind)}"
+            yield Words(f"{words}: {workload.failed.reason}", "red", "  ")
         elif workload.problem is not None:
             action = "measured" if document.cub else "compared"
             yield Words(f"{workload.name}: not {action}: {workload.problem}", "yellow", "  ")
         for reason, count in Counter(point.reason for point in workload.skipped).items():
             skipped = plural(count, "runtime workload")
             yield Words(f"{workload.name}: {skipped} skipped: {reason}", "dim", "  ")
-    yield from _same_code_notes(document.workloads, verbose=verbose)
-    yield from remarks(document.remarks)
-    yield from _noise(document)
-    if head:
-        yield Words(summary(document), STYLES.get(document.verdict, "dim"))
 
 
 def summary(document: VerifyPerformance) -> str:
     """Summarize the result in one line."""
     workloads = document.workloads
-    rows = sum(row.verdict == "slower" for workload in workloads for row in workload.runtime)
     verdicts = Counter(workload.verdict for workload in workloads)
     counts = {
         "faster": verdicts["faster"],
         "equal": verdicts["equal"],
         "slower": verdicts["slower"],
-        "not decided": sum(workload.open for workload in workloads),
+        "undecided": sum(workload.open for workload in workloads),
         "not running as before": sum(workload.failed is not None for workload in workloads),
         "not measured": sum(workload.problem is not None for workload in workloads),
         "with the same machine code": verdicts["same-code"],
     }
     parts = [f"{count} {words}" for words, count in counts.items() if count]
     text = f"{plural(len(workloads), 'workload')}: {', '.join(parts) or 'none'}"
-    if rows:
-        text += f"; {plural(rows, 'runtime workload')} slower"
-    return text
+    rows = sum(row.verdict == "slower" for workload in workloads for row in workload.runtime)
+    return f"{text}; {plural(rows, 'runtime workload')} slower" if rows else text
 
 
-def _cells(ratio: float | None, low: float | None, high: float | None) -> list[str | float]:
-    interval = "not known" if low is None or high is None else f"{low:.3f} to {high:.3f}"
-    return [ratio or 0.0, interval]
+def _between(result: WorkloadPerformance | RuntimePerformance) -> str:
+    low, high = result.low, result.high
+    return "not known" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
 def verdict_words(workload: WorkloadPerformance) -> str:
     """State the largest possible difference when neither side is faster."""
     if workload.verdict in {"equal", "undecided"} and workload.within is not None:
-        prefix = "" if workload.verdict == "equal" else "not decided: "
+        prefix = "" if workload.verdict == "equal" else "undecided: "
         return f"{prefix}within {percent_words(workload.within, 1)}"
     return workload.verdict
 
@@ -144,65 +135,39 @@ def _runtime(
         return
     yield BLANK
     yield Note(workload.name, "bold", folded=True)
-    yield Table(
-        (
-            *(
-                Column(title, "whole")
-                for title in ("us before", "after", "ratio", "between", "noise", "verdict")
-            ),
-            "runtime workload",
-        ),
-        [_row(row) for row in shown],
-        styles=[STYLES[row.verdict] for row in shown],
+    yield TableRows(shown).table(
+        ("us before", "whole", lambda row: f"{row.before_seconds * MICRO:.2f}"),
+        ("after", "whole", lambda row: f"{row.after_seconds * MICRO:.2f}"),
+        ("ratio", "whole", lambda row: row.ratio),
+        ("between", "whole", _between),
+        ("noise", "whole", lambda row: "" if row.noise is None else f"{100 * row.noise:.2f} %"),
+        ("verdict", "whole", lambda row: row.verdict),
+        ("runtime workload", "", lambda row: " ".join(axes(plain(row.point))) or row.subbench),
+        look=lambda row: STYLES[row.verdict],
         label=f"runtime workloads of {workload.name}",
     )
     hidden, good_count = len(not_good) - len(worst), len(workload.runtime) - len(not_good)
     if not verbose and (hidden or good_count):
-        parts = [f"{hidden:,} more slower or not decided"] if hidden else []
+        parts = [f"{hidden:,} more slower or undecided"] if hidden else []
         parts += [f"{good_count:,} faster or equal"] if good_count else []
         yield Note(f"and {', '.join(parts)} (-v)", "dim")
     if document.tolerance is not None and any(map(document.too_slow, workload.runtime)):
-        yield Note(f"slower by more than the {100 * document.tolerance:g} % that it may be", "red")
-
-
-def _row(row: RuntimePerformance) -> list[str | float]:
-    return [
-        f"{row.before_seconds * MICRO:.2f}",
-        f"{row.after_seconds * MICRO:.2f}",
-        *_cells(row.ratio, row.low, row.high),
-        "" if row.noise is None else f"{100 * row.noise:.2f} %",
-        row.verdict,
-        _runtime_axes(row),
-    ]
-
-
-def _runtime_axes(runtime: RuntimePerformance) -> str:
-    """Name a runtime workload by its values: `Elements=16 Entropy=1.000`."""
-    return " ".join(axes(plain(runtime.point))) or runtime.subbench
+        yield Note(f"slower than the allowed {100 * document.tolerance:g} %", "red")
 
 
 def _entries(document: VerifyPerformance) -> Iterator[Block]:
     yield BLANK
     if not document.entries:
-        yield Note("which entries decide is not known: nothing was measured, or other files differ")
+        yield Note("the deciding entries are unknown: nothing was measured, or other files differ")
         return
-    yield Table(
-        (
-            *(Column(title, "whole") for title in ("ratio", "worst", "faster", "slower", "of")),
-            "entry",
-        ),
-        [
-            [
-                entry.ratio,
-                entry.worst_ratio,
-                str(entry.faster),
-                str(entry.slower),
-                str(entry.workloads),
-                "no entry" if entry.entry is None else f"{entry.entry.header}: {entry.entry.name}",
-            ]
-            for entry in document.entries
-        ],
-        styles=[STYLES[entry.verdict] for entry in document.entries],
+    yield TableRows(document.entries).table(
+        ("ratio", "whole", lambda row: row.ratio),
+        ("worst", "whole", lambda row: row.worst_ratio),
+        ("faster", "whole", lambda row: str(row.faster)),
+        ("slower", "whole", lambda row: str(row.slower)),
+        ("of", "whole", lambda row: str(row.workloads)),
+        ("entry", "", lambda row: f"{row.entry.header}: {row.entry.name}" if row.entry else NONE),
+        look=lambda row: STYLES[row.verdict],
         label="by the entry that decides after the change",
     )
 
@@ -211,8 +176,8 @@ def _claims(measured: Sequence[WorkloadPerformance]) -> Iterator[Block]:
     for workload in measured:
         if workload.holds is False:
             yield Words(
-                f"{workload.name}: written for {workload.claimed:.3f}, at least"
-                f" {workload.least:.3f}; it is {workload.high:.3f} at most",
+                f"{workload.name}: the change claims {workload.claimed:.3f}, at least"
+                f" {workload.least:.3f}; measured at most {workload.high:.3f}",
                 "red",
                 "  ",
             )
@@ -222,18 +187,16 @@ def _same_code_notes(workloads: Sequence[WorkloadPerformance], *, verbose: bool)
     same = [workload for workload in workloads if workload.verdict == "same-code"]
     if not same:
         return
-    yield Note(
-        f"{plural(len(same), 'workload')} with the same machine code, equal by construction", "dim"
-    )
-    for workload in same if verbose else same[:SHOWN]:
+    yield Note(_same_words(len(same)), "dim")
+    shown, hidden = cut(same, SHOWN, verbose=verbose)
+    for workload in shown:
         yield Note(f"  {workload.name}", "dim", folded=True)
-    if not verbose and len(same) > SHOWN:
-        yield Note(f"  and {len(same) - SHOWN:,} more (-v)", "dim")
+    if hidden:
+        yield Note(f"  and {hidden:,} more (-v)", "dim")
 
 
-def _noise(document: VerifyPerformance) -> Iterator[Block]:
-    if words := noise_words(document):
-        yield Words(words, "dim")
+def _same_words(count: int) -> str:
+    return f"{plural(count, 'workload')} with the same machine code, equal by construction"
 
 
 def noise_words(document: VerifyPerformance) -> str:
@@ -243,28 +206,23 @@ def noise_words(document: VerifyPerformance) -> str:
         return ""
     subject = "equal code" if document.cub else "a side"
     return (
-        f"{subject} against itself, from process to process: {percent_words(noise.least)} to"
-        f" {percent_words(noise.most)}, in the middle {percent_words(noise.median)}; verdicts are"
-        f" {100 * document.confidence:g} % sure, all together"
+        f"{subject} compared with itself varies by {percent_words(noise.least)} to"
+        f" {percent_words(noise.most)} between processes, median {percent_words(noise.median)};"
+        f" all verdicts together hold with {100 * document.confidence:g} % confidence"
     )
 
 
 def narrowed(plan: Plan | None, path: Path) -> str:
     """State what remains of a plan after its change was measured."""
     if plan is None:
-        return "nothing is slower: there is nothing to narrow"
-    written = sum(action.written for action in plan.actions)
+        return "nothing is slower, so there is nothing to narrow"
+    written = len(plan.written)
     if not written:
-        return f"{path}: nothing is left that is faster; take the change back: policygen undo"
-    remaining = plural(written, "workload")
-    return (
-        f"{path}: {remaining} left. To write it: policygen undo, then policygen apply --plan"
-        f" {shlex.quote(str(path))}"
-    )
+        return f"{path}: nothing faster remains; undo the change with: policygen undo"
+    command = f"policygen undo, then policygen apply --plan {shlex.quote(str(path))}"
+    return f"{path}: {plural(written, 'workload')} remain. To apply it: {command}"
 
 
-print_performance = printed(performance)
-TITLE = "Is it faster?"
 ROWS = 500
 """Maximum number of rows on a page."""
 DRAWN = 12
@@ -283,7 +241,7 @@ def performance_blocks(document: Review, level: int, rows: int | None) -> Iterat
     if performance is None:
         return
     page, limit = rows is None, rows or ROWS
-    yield Heading(TITLE, level, "performance" if page else "")
+    yield Heading("Is it faster?", level, "performance" if page else "")
     yield Note(_measurement_setup(performance), "soft")
     yield Note(((f"{summary(performance)}.", "bold"),))
     yield from (Note(text, "warn") for text in _caveats(document, performance))
@@ -373,14 +331,13 @@ def _worst_first(workloads: Iterator[WorkloadPerformance]) -> list[WorkloadPerfo
 
 def _measurement_setup(performance: VerifyPerformance) -> str:
     """State the GPU, toolchain, and the two sides that were compared."""
-    driver = f"driver {performance.driver}" if performance.driver else ""
-    parts = [
-        part for part in (performance.gpu, performance.arch, driver, performance.toolchain) if part
-    ]
-    return (
-        f"{', '.join(parts) or 'no GPU is named'}; {performance.after}, compared with"
-        f" {performance.before}"
-    )
+    setup = ", ".join(_setup(performance, performance.gpu, performance.arch)) or "GPU unknown"
+    return f"{setup}; {performance.after}, compared with {performance.before}"
+
+
+def _setup(performance: VerifyPerformance, *device: str | None) -> list[str]:
+    driver = performance.driver and f"driver {performance.driver}"
+    return [part for part in (*device, driver, performance.toolchain) if part]
 
 
 def _caveats(document: Review, performance: VerifyPerformance) -> Iterator[str]:
@@ -388,54 +345,43 @@ def _caveats(document: Review, performance: VerifyPerformance) -> Iterator[str]:
     if performance.before != document.base:
         yield (
             f"It was compared with {performance.before}, and this review compares with"
-            f" {document.base}: whether that is the same is not known."
+            f" {document.base}; whether the two are the same is unknown."
         )
     if performance.cub is None:
-        yield "Which tree was measured is not known."
+        yield "The measured tree is unknown."
     measured = {(workload.point, workload.arch) for workload in performance.workloads}
     archs = {workload.arch for workload in performance.workloads}
     reached = [row for entry in document.entries for row in entry.reached] + [*document.others]
     expected = {(row.point, row.arch) for row in reached if row.arch in archs and not row.legacy}
     if missing := len(expected - measured):
         workloads = plural(missing, "workload")
-        yield f"{workloads} with other values on {', '.join(sorted(archs))} not measured."
+        yield f"{workloads} with changed values on {', '.join(sorted(archs))} not measured."
 
 
 def _table(measured: Sequence[WorkloadPerformance]) -> Table:
     claims = any(workload.claimed is not None for workload in measured)
-    numbers = [Column(title, "n") for title in ("ratio", "between", "noise")]
-    columns: list[str | Column] = ["workload", "verdict", *numbers]
-    columns += ["claim"] if claims else []
-    rows: list[list[Inline | Styled]] = []
-    for workload in measured:
-        cells: list[Inline | Styled] = [
-            workload_name(workload),
-            _verdict(workload),
-            *_numbers(workload),
-        ]
-        rows.append([*cells, _claim(workload)] if claims else cells)
-    anchors = [performance_anchor(workload) for workload in measured]
-    return Table(columns, rows, "speed", "Workloads before and after", anchors=anchors)
+    return TableRows(measured).table(
+        ("workload", "", workload_name),
+        ("verdict", "", _verdict),
+        ("ratio", "n", lambda workload: ratio_words(workload.ratio)),
+        ("between", "n", lambda workload: interval_words(workload.low, workload.high)),
+        ("noise", "n", lambda workload: percent_words(workload.noise)),
+        ("claim", "", _claim) if claims else None,
+        style="speed",
+        label="Workloads before and after",
+        anchor=performance_anchor,
+    )
 
 
 def _verdict(workload: WorkloadPerformance) -> Styled:
     words, look = verdict_words(workload), LOOKS.get(workload.verdict, "")
-    words = "not decided" if words == "undecided" else words
     if workload.verdict != "slower" and is_slower(workload):
         count = sum(row.verdict == "slower" for row in workload.runtime)
         words, look = f"{words}; {plural(count, 'runtime workload')} slower", "warn"
     return Styled(words, look)
 
 
-def _numbers(result: WorkloadPerformance | RuntimePerformance) -> list[Inline | Styled]:
-    return [
-        ratio_words(result.ratio),
-        interval_words(result.low, result.high),
-        percent_words(result.noise),
-    ]
-
-
-def _claim(workload: WorkloadPerformance) -> Styled:
+def _claim(workload: WorkloadPerformance) -> Cell:
     if workload.claimed is None:
         return Styled("none")
     return Styled(claim_words(workload), "" if workload.holds else "warn")
@@ -451,25 +397,22 @@ def _slow_runtime(measured: Sequence[WorkloadPerformance], limit: int) -> Iterat
     ]
     if not rows_of_workloads:
         if any(workload.runtime for workload in measured):
-            yield Note("No runtime workload is slower, and none is not decided.")
+            yield Note("No runtime workload is slower or undecided.")
         return
     rows_of_workloads.sort(key=lambda pair: (VERDICT_ORDER.index(pair[0].verdict), pair[0].ratio))
-    columns: list[str | Column] = [
-        *("runtime workload", "workload", "verdict"),
-        *(Column(title, "n") for title in ("µs before", "after", "ratio", "between", "noise")),
-    ]
-    rows: list[list[Inline | Styled]] = [
-        [
-            runtime_name(workload, row),
-            workload_name(workload),
-            Styled("not decided" if row.verdict == "undecided" else row.verdict, "warn"),
-            *(_microseconds(seconds) for seconds in (row.before_seconds, row.after_seconds)),
-            *_numbers(row),
-        ]
-        for row, workload in rows_of_workloads[:limit]
-    ]
-    yield Note("Runtime workloads that are slower or not decided:")
-    yield Table(columns, rows, "speed", "Runtime workloads that are slower or not decided")
+    yield Note("Runtime workloads that are slower or undecided:")
+    yield TableRows(rows_of_workloads[:limit]).table(
+        ("runtime workload", "", lambda pair: runtime_name(pair[1], pair[0])),
+        ("workload", "", lambda pair: workload_name(pair[1])),
+        ("verdict", "", lambda pair: Styled(pair[0].verdict, "warn")),
+        ("µs before", "n", lambda pair: _microseconds(pair[0].before_seconds)),
+        ("after", "n", lambda pair: _microseconds(pair[0].after_seconds)),
+        ("ratio", "n", lambda pair: ratio_words(pair[0].ratio)),
+        ("between", "n", lambda pair: interval_words(pair[0].low, pair[0].high)),
+        ("noise", "n", lambda pair: percent_words(pair[0].noise)),
+        style="speed",
+        label="Runtime workloads that are slower or undecided",
+    )
     yield from _more(len(rows_of_workloads) - limit, "runtime workload")
 
 
@@ -505,13 +448,15 @@ def _unmeasured(performance: VerifyPerformance, limit: int) -> Iterator[Block]:
     """List workloads that failed after the change or could not be measured."""
     problems = []
     for workload in performance.workloads:
+        problem = None
         if workload.failed is not None:
             kind = "wrong results" if workload.failed.kind == "wrong" else workload.failed.kind
-            problems.append(f"{workload_name(workload)}: {kind}: {workload.failed.reason}")
+            problem = f"{kind}: {workload.failed.reason}"
         elif workload.problem is not None:
-            problems.append(f"{workload_name(workload)}: not measured: {workload.problem}")
+            problem = f"not measured: {workload.problem}"
         elif workload.ratio is None and workload.open:
-            problems.append(f"{workload_name(workload)}: not measured, and nothing says why")
+            problem = "not measured; the reason is unknown"
+        problems += [f"{workload_name(workload)}: {problem}"] if problem else []
     if problems:
         yield Listing(problems[:limit], "warn")
         yield from _more(len(problems) - limit, "workload")
@@ -525,7 +470,7 @@ def _same_code(performance: VerifyPerformance, *, page: bool) -> Iterator[Block]
     ]
     if not same:
         return
-    words = f"{plural(len(same), 'workload')} with the same machine code, equal by construction"
+    words = _same_words(len(same))
     if not page:
         yield Note(words)
         return

@@ -1,42 +1,38 @@
 """Terminal views of a plan, its application, and its effect."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
+from policygen.errors import noun, plural
 from policygen.model.arch import is_amd
 from policygen.model.edits import changes
-from policygen.model.emitted import Emitted, KernelHeader, TunedProgram
-from policygen.model.machine import AppliedState, Check, Doctor, ProofState, Status, Undo
-from policygen.model.plans import Action, Plan, Reached, Target
-from policygen.model.selection import Effect
-from policygen.model.trees import FOUND_BY_STORE
+from policygen.model.emitted import Emitted, KernelHeader
+from policygen.model.machine import Check, Doctor, ProofState, Status, Undo
+from policygen.model.overlays import OverlayCheck, OverlayMade, OverlayProof, ProgramCalls
+from policygen.model.plans import Action, Plan, Target
+from policygen.model.selection import Effect, asked_of
+from policygen.model.trees import CALLED, FOUND_BY_STORE, tree_line
 from policygen.model.tuning import entry_name
 from policygen.model.workload import axes, in_words
 from policygen.paths import nearby
-from policygen.report.blocks import BLANK, Block, Note, Words, remarks
-from policygen.report.console import messages, plural, printed, results, show, tree_line
-from policygen.report.review_facts import measured_with
-from policygen.report.search_views import searched
+from policygen.report.blocks import BLANK, Block, Note, Words, cut, remarks
 
-STYLES = {
-    "update": "green",
-    "add": "green",
-    "keep": "dim",
-    "fallback": "dim",
-    "reject": "yellow",
-}
-DONE = {
-    "update": "updated",
-    "add": "added",
-    "keep": "kept",
-    "fallback": "left to the fallback",
-    "reject": "rejected",
-}
+STYLES = {"update": "green", "add": "green", "keep": "dim", "fallback": "dim", "reject": "yellow"}
 SHOWN = 12
 """Reached workloads listed without -v."""
 ROOM = " " * 11
+
+
+def done(decision: str, count: int) -> str:
+    """Name what a decision does to workloads; every view uses these words."""
+    if decision == "keep":
+        return f"{noun(count, 'has', 'have')} these values already"
+    return {"update": "updated", "add": "added", "reject": "rejected"}.get(
+        decision, "left to the fallback"
+    )
 
 
 def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -44,8 +40,8 @@ def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
     if head:
         yield _plan_line(plan)
         yield BLANK
-    for benchmark, actions in groupby(plan.actions, key=_heading):
-        yield Note(benchmark, "bold", folded=True)
+    for heading, actions in groupby(plan.actions, key=_heading):
+        yield Note(heading, "bold", folded=True)
         for action in actions:
             yield from acted(action, verbose=verbose)
         yield BLANK
@@ -61,14 +57,13 @@ def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
 def _remedies(plan: Plan) -> Iterator[Block]:
     """Show commands that would accept rejected variants, unwrapped so that they can be copied."""
     if plan.ways:
-        yield Note("what would take what is rejected:", "yellow", folded=True)
+        yield Note("options that would accept rejected results:", "yellow", folded=True)
     for benchmark, ways in groupby(plan.ways, key=lambda way: way.workloads[0].benchmark):
         for workloads, alternatives in groupby(ways, key=lambda way: way.workloads):
-            names = [
-                word for workload in workloads[:SHOWN] for word in (*axes(workload.workload), "|")
-            ][:-1]
-            hidden = [f"and {len(workloads) - SHOWN} more"] if len(workloads) > SHOWN else []
-            yield Words([benchmark, *names, *hidden], "", "  ", "    ")
+            shown, hidden = cut(workloads, SHOWN, verbose=False)
+            names = [word for workload in shown for word in (*axes(workload.workload), "|")][:-1]
+            more = [f"and {hidden} more"] if hidden else []
+            yield Words([benchmark, *names, *more], "", "  ", "    ")
             for way in alternatives:
                 yield Words(f"{way.what}:", "", "    ", "    ")
                 yield Note(f"      {way.command}", "bold")
@@ -82,64 +77,48 @@ def applied(plan: Plan, *, head: bool) -> Iterator[Block]:
         yield _plan_line(plan)
     for action in plan.actions:
         if action.written or action.decision == "reject":
-            text = _variant(action) if action.written else action.reason
+            text = action.reason
+            if action.written:
+                best = f", next best after {action.next_best.best}" if action.next_best else ""
+                text = f"{action.variant or ''}{best}"
             suffix = " in struct families" if action.legacy else ""
             name = in_words(action.benchmark, action.workload)
             yield Words(f"{action.decision} {name}{suffix}: {text}", STYLES[action.decision])
-    yield from untouched((action.decision for action in plan.actions), "what they had")
+    yield from untouched(action.decision for action in plan.actions)
     yield from _reached(plan, verbose=False)
     yield from remarks(plan.remarks)
     if any(action.decision == "reject" and action.variant for action in plan.actions):
-        hint = "policygen plan says what would take what is rejected"
+        hint = "policygen plan lists options that would accept rejected results"
         yield Note(hint, "dim", folded=True)
 
 
-def _variant(action: Action) -> str:
-    """Name the written variant, and the variant that it replaces as next best."""
-    replacement = f", next best after {action.next_best.best}" if action.next_best else ""
-    return f"{action.variant or ''}{replacement}"
-
-
-def untouched(decisions: Iterable[str], fallback: str) -> Iterator[Block]:
+def untouched(decisions: Iterable[str]) -> Iterator[Block]:
     """Count workloads for which nothing is written."""
-    decision_list = list(decisions)
-    if kept := decision_list.count("keep"):
-        verb_have, their = ("has", "its") if kept == 1 else ("have", "their")
-        yield Note(
-            f"{plural(kept, 'workload')} {verb_have} {their} values already", "dim", folded=True
-        )
-    if fallback_count := decision_list.count("fallback"):
-        verb = "keeps" if fallback_count == 1 else "keep"
-        description = fallback.replace("they", "it") if fallback_count == 1 else fallback
-        yield Note(f"{plural(fallback_count, 'workload')} {verb} {description}", "dim", folded=True)
+    counts = Counter(decisions)
+    for decision in ("keep", "fallback"):
+        if count := counts[decision]:
+            words = f"{plural(count, 'workload')} {done(decision, count)}"
+            yield Note(words, "dim", folded=True)
 
 
 def effected(effect: Effect, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show what was compared and what changed."""
-    for wrong in effect.wrong:
-        yield Words(f"{wrong.name}: {wrong.reason}", "red")
+    for failure in effect.failures:
+        yield Words(failure, "red")
     for workload in effect.changed if verbose else ():
         pairs = ", ".join(changes(workload.before, workload.after))
         suffix = ", struct families" if workload.legacy else ""
         text = f"on {workload.arch}: {pairs} ({workload.role}{suffix})"
         yield Words([workload.benchmark, *axes(workload.workload), *text.split(" ")], "", "  ")
-    if head or effect.wrong:
-        yield Words(f"proof: {effect_summary(effect)}", "red" if effect.wrong else "green")
+    for change in effect.inputs if verbose else ():
+        yield Words(f"measured by {change.measured_by}: {change.text}", "", "", "  ")
+    for reason in effect.unknown:
+        yield Words(f"not compared for all inputs: {reason}", "yellow")
+    if head or effect.failures:
+        yield Words(f"proof: {effect.summary}", "red" if effect.failures else "green")
         if verbose and effect.between:
-            yield Words(f"asked on {', '.join(effect.archs)}", "dim", "  ", "  ")
-
-
-def effect_summary(effect: Effect) -> str:
-    """Summarize an effect: `1 workload changed as written, 431 as before (nvcc 13.2.86; …)`."""
-    written = sum(workload.role == "written" for workload in effect.changed)
-    parts = [f"{plural(written, 'workload')} changed as written"]
-    if other_count := len(effect.changed) - written:
-        parts.append(f"{other_count} that share an entry or inherit")
-    if effect.wrong:
-        parts.append(f"{len(effect.wrong)} wrong")
-    same = effect.compared - len(effect.changed) - len(effect.wrong)
-    text = ", ".join([*parts, f"{same:,} as before"])
-    return f"{text} ({effect.toolchain}; {effect.covered})"
+            yield Words(f"checked on {', '.join(effect.archs)}", "dim", "  ", "  ")
+        yield from remarks(asked_of(effect.toolchain, effect.conditions))
 
 
 def _plan_line(plan: Plan) -> Block:
@@ -165,6 +144,14 @@ def acted(action: Action, *, verbose: bool) -> Iterator[Block]:
         yield Words(f"{run}: {' + '.join(action.databases)}", "dim", ROOM)
 
 
+def measured_with(ctk: str, release: str) -> str:
+    """Name the versions: `CUDA 13.1, CCCL 3.2.0`, or `rocPRIM 4.2.0` for other libraries."""
+    names = {str(name): text for name, text in CALLED.items()}
+    library, _, version = release.rpartition("@")
+    library_version = f"{names.get(library, library)} {version}" if library else f"CCCL {release}"
+    return f"CUDA {ctk}, {library_version}" if ctk or not library else library_version
+
+
 def _target(action: Action, target: Target) -> str:
     location = f"{target.header}:{target.line}"
     if target.line is None:
@@ -175,52 +162,44 @@ def _target(action: Action, target: Target) -> str:
 def _reached(plan: Plan, *, verbose: bool) -> Iterator[Block]:
     """Show workloads that the change affects although they were not measured."""
     arch = plan.options.arch
-    groups: tuple[tuple[str, Callable[[Reached], bool]], ...] = (
+    later = [workload for workload in plan.reached if workload.arch != arch]
+    inherit = "later architectures inherit"
+    if is_amd(arch):
+        inherit = "devices without a target of their own also get it"
+    for title, workloads in (
         (
-            f"the same entries decide, and were not measured, on {arch}",
-            lambda workload: workload.arch == arch,
+            f"the same entries also decide, unmeasured, on {arch}",
+            [workload for workload in plan.reached if workload.arch == arch],
         ),
         (
-            "later architectures keep what they had, by entries of their own",
-            lambda workload: workload.arch != arch and workload.kept,
+            "later architectures keep their values through entries of their own",
+            [workload for workload in later if workload.kept],
         ),
+        (inherit, [row for row in later if not row.kept and not row.between]),
         (
-            "devices that have no target of their own get it, too"
-            if is_amd(arch)
-            else "later architectures inherit",
-            lambda workload: workload.arch != arch and not workload.kept and not workload.between,
+            "future architectures between known ones inherit",
+            [workload for workload in plan.reached if workload.between],
         ),
-        ("what may come between known architectures inherits", lambda workload: workload.between),
-    )
-    for title, predicate in groups:
-        if matching := [workload for workload in plan.reached if predicate(workload)]:
-            yield Note(f"{title}:", "yellow", folded=True)
-            yield from _workloads(matching if verbose else matching[:SHOWN], arch)
-            if len(matching) > SHOWN and not verbose:
-                yield Note(
-                    f"  and {len(matching) - SHOWN} more (-v lists them)", "dim", folded=True
-                )
-            yield BLANK
-
-
-def _workloads(workloads: Sequence[Reached], arch: str) -> Iterator[Block]:
-    for workload in workloads:
-        location = [] if workload.arch == arch else ["on", workload.arch]
-        location += ["(struct", "families)"] if workload.legacy else []
-        yield Words([workload.benchmark, *axes(workload.workload), *location], "", "  ")
+    ):
+        if not workloads:
+            continue
+        yield Note(f"{title}:", "yellow", folded=True)
+        shown, hidden = cut(workloads, SHOWN, verbose=verbose)
+        for workload in shown:
+            location = [] if workload.arch == arch else ["on", workload.arch]
+            location += ["(struct", "families)"] if workload.legacy else []
+            yield Words([workload.benchmark, *axes(workload.workload), *location], "", "  ")
+        if hidden:
+            yield Note(f"  and {hidden} more (-v lists them)", "dim", folded=True)
+        yield BLANK
 
 
 def _summary(plan: Plan) -> str:
-    counts = {name: sum(action.decision == name for action in plan.actions) for name in STYLES}
-    decisions = ", ".join(f"{count} {DONE[name]}" for name, count in counts.items() if count)
+    decisions = Counter[str](action.decision for action in plan.actions)
+    counts = [f"{count} {done(name, count)}" for name in STYLES if (count := decisions[name])]
     edits = plural(sum(file.edits for file in plan.files), "edit")
     files = plural(len(plan.files), "header")
-    return f"{plural(len(plan.actions), 'workload')}: {decisions}; {edits} in {files}"
-
-
-print_plan = printed(planned)
-print_apply = printed(applied)
-print_effect = printed(effected)
+    return f"{plural(decisions.total(), 'workload')}: {', '.join(counts)}; {edits} in {files}"
 
 
 # `policygen undo`
@@ -232,7 +211,7 @@ def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
     for apply in document.applies:
         if head:
             yield Note(f"apply {apply.apply}: {apply.title}", "bold")
-            yield Note(f"  of {apply.applied_at.strftime('%Y-%m-%d %H:%M %Z')}", "dim")
+            yield Note(f"  of {_format_time(apply.applied_at)}", "dim")
         if verbose:
             yield Note(f"  to {apply.root}", "dim")
         for file in apply.files:
@@ -241,7 +220,6 @@ def undo(document: Undo, *, head: bool, verbose: bool) -> Iterator[Block]:
         yield Note("nothing to undo")
 
 
-print_undo = printed(undo)
 STATUS_ROOM = 13
 LATER = " " * STATUS_ROOM
 
@@ -275,41 +253,33 @@ def _write_access(document: Status) -> str:
         return "apply writes to it"
     if document.cub.found == FOUND_BY_STORE:
         reason = f"no tree is named, and {document.store} has changed no other"
-        return f"it is used as {reason}; apply writes to it only with --cub"
-    return "apply does not write to it: it was found, and is not named with --cub"
+        return f"it is used as {reason}; apply writes to it only if --cub names it"
+    return "apply does not write to it, because it was found automatically; name it with --cub"
 
 
 def _applies(document: Status, *, verbose: bool) -> Iterator[Block]:
     if document.store is None:
-        yield _row("applied", "nothing is recorded here: there is no store", "dim")
+        yield _row("applied", "nothing is recorded here: no store exists", "dim")
         return
-    undone = f", {document.undone:,} taken back" if document.undone else ""
+    undone = f", {document.undone:,} undone" if document.undone else ""
     if not document.applies:
         yield _row("applied", f"nothing of {document.store} is in this tree{undone}")
         return
     count = plural(len(document.applies), "apply", "applies")
     yield _row("applied", f"{count} of {document.store}{undone}")
     for apply in document.applies:
-        yield from _applied(apply, verbose=verbose)
-
-
-def _applied(apply: AppliedState, *, verbose: bool) -> Iterator[Block]:
-    state = f"{plural(len(apply.edited), 'file')} edited since" if apply.edited else "as written"
-    style = "yellow" if apply.edited else ""
-    yield Words(
-        f"{apply.apply}: {apply.title}; {_format_time(apply.applied_at)}, {state}",
-        style,
-        LATER,
-        even=True,
-    )
-    for name in apply.files if verbose else apply.edited:
-        mark = "edited" if name in apply.edited else "written"
-        yield Note(f"{LATER}  {mark} {name}", "dim")
+        edited = plural(len(apply.edited), "file")
+        state = f"{edited} edited since" if apply.edited else "as written"
+        words = f"{apply.apply}: {apply.title}; {_format_time(apply.applied_at)}, {state}"
+        yield Words(words, "yellow" if apply.edited else "", LATER, even=True)
+        for name in apply.files if verbose else apply.edited:
+            mark = "edited" if name in apply.edited else "written"
+            yield Note(f"{LATER}  {mark} {name}", "dim")
 
 
 def _uncommitted(names: tuple[str, ...] | None) -> Iterator[Block]:
     if names is None:
-        yield _row("uncommitted", "not known: no git repository is around the tree", "dim")
+        yield _row("uncommitted", "unknown: the tree is not in a git repository", "dim")
     elif not names:
         yield _row("uncommitted", "no tuning header")
     else:
@@ -320,17 +290,13 @@ def _uncommitted(names: tuple[str, ...] | None) -> Iterator[Block]:
 
 def _proofs(proofs: tuple[ProofState, ...]) -> Iterator[Block]:
     if not proofs:
-        yield _row("proofs", "none is recorded", "dim")
+        yield _row("proofs", "none recorded", "dim")
     for index, proof in enumerate(proofs):
         outcome = "passed" if proof.passed else "failed"
         scope = "" if proof.whole else " for a part"
-        headers_state = (
-            "of the headers as they are" if proof.current else "before the headers changed"
-        )
+        state = "of the headers as they are" if proof.current else "before the headers changed"
         style = "green" if proof.passed and proof.current else "yellow" if proof.passed else "red"
-        words = (
-            f"{proof.command} {outcome}{scope}, {_format_time(proof.proved_at)}, {headers_state}"
-        )
+        words = f"{proof.command} {outcome}{scope}, {_format_time(proof.proved_at)}, {state}"
         yield _row("" if index else "proofs", words, style)
         yield Words(proof.words, "dim", f"{LATER}  ", even=True)
 
@@ -339,17 +305,10 @@ def _format_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M %Z")
 
 
-print_status = printed(status)
 EMIT_STYLES = {"write": "green", "keep": "dim", "fallback": "dim", "reject": "red"}
 
 
-# `policygen emit`, on standard error if the header itself goes to standard output
-
-
-def print_emitted(document: Emitted, out: str | None, *, verbose: bool) -> None:
-    """Print what was written or rejected."""
-    terminal = messages() if out is None else results()
-    terminal.write(emitted(document, out, verbose=verbose))
+# `policygen emit`
 
 
 def emitted(document: Emitted, out: str | None, *, verbose: bool) -> Iterator[Block]:
@@ -361,9 +320,9 @@ def emitted(document: Emitted, out: str | None, *, verbose: bool) -> Iterator[Bl
             text = f"{action.selector}, {action.variant}" if written else action.reason
             yield Words(f"{action.decision} {action.name}: {text}", EMIT_STYLES[action.decision])
     if not verbose:
-        yield from untouched((action.decision for action in document.actions), "what CUB selects")
+        yield from untouched(action.decision for action in document.actions)
     if document.shared:
-        yield Note("not measured, and with the same template arguments:", "yellow", folded=True)
+        yield Note("not measured, but with the same template arguments:", "yellow", folded=True)
         for name in document.shared:
             yield Words(name, "", "  ")
     yield from remarks(document.remarks)
@@ -376,41 +335,15 @@ def emitted(document: Emitted, out: str | None, *, verbose: bool) -> Iterator[Bl
 def _proof(document: Emitted) -> Block:
     proof = document.proof
     if proof is None:
-        return Note("not proved: --no-prove was given", "yellow", folded=True)
+        return Note("not proven, because of --no-prove", "yellow", folded=True)
+    changed = plural(proof.changed, "policy", "policies")
     same = plural(proof.compared - proof.changed, "policy", "policies")
-    return Note(
-        f"proved: {plural(proof.changed, 'policy', 'policies')} as tuned on {document.arch},"
-        f" {same} on {plural(len(proof.archs), 'architecture')} as CUB's own",
-        "green",
-        folded=True,
-    )
+    archs = plural(len(proof.archs), "architecture")
+    words = f"proved: {changed} as tuned on {document.arch}, {same} on {archs} as CUB's own"
+    return Note(words, "green", folded=True)
 
 
-# Tuning for a program: the gains and the header
-
-
-def tuned(document: TunedProgram, *, head: bool, verbose: bool) -> Iterator[Block]:
-    """Show the finalists of each workload, then what the header contains."""
-    yield from searched(document.searched, head=head, verbose=verbose)
-    yield BLANK
-    if document.kernel is not None:
-        yield from _kernel(document.kernel)
-        return
-    if document.emitted is None:
-        yield Note(
-            "nothing is faster than what CUB selects, so there is no header", "yellow", folded=True
-        )
-        return
-    yield from emitted(document.emitted, document.header, verbose=verbose)
-    if document.header is not None and head:
-        name = nearby(Path(document.header))
-        yield Note(f'#include "{name}" and put its selectors into the environment', folded=True)
-        if document.example is not None:
-            program = nearby(Path(document.example))
-            yield Note(f"{program} runs it with and without, and says what each takes", folded=True)
-
-
-def _kernel(header: KernelHeader) -> Iterator[Block]:
+def kernel_outcome(header: KernelHeader) -> Iterator[Block]:
     """Show the outcome for each size class, and the proof."""
     for action in header.actions:
         yield from acted(action, verbose=False)
@@ -418,19 +351,11 @@ def _kernel(header: KernelHeader) -> Iterator[Block]:
         yield Note("the header has these values already", folded=True)
         return
     if not header.changed:
-        yield Note("nothing is faster than what the kernel has today", "yellow", folded=True)
+        yield Note("no variant beats the kernel's current values", "yellow", folded=True)
         return
     if header.effect is not None:
-        yield Note(f"proved: {effect_summary(header.effect)}", "green", folded=True)
+        yield Note(f"proved: {header.effect.summary}", "green", folded=True)
     yield Note(f"written: {nearby(Path(header.path))}", folded=True)
-
-
-print_tuned = printed(tuned)
-
-
-def print_kernel(header: KernelHeader) -> None:
-    """Print the outcome for the header of a kernel."""
-    show(_kernel(header))
 
 
 MARKS = {"fine": ("ok", "green"), "optional": ("-", "dim")}
@@ -454,7 +379,11 @@ def doctor(document: Doctor, *, head: bool, verbose: bool) -> Iterator[Block]:
         yield from _check(check, name_width, verbose=verbose)
     if head:
         yield BLANK
-        yield _doctor_summary(document)
+        names = ", ".join(problem.name for problem in document.problems)
+        if names:
+            yield Words(f"{plural(len(document.problems), 'thing')} to fix: {names}", "red")
+        else:
+            yield Note("everything required is present; lines with - are optional", "green")
 
 
 def _check(check: Check, name_width: int, *, verbose: bool) -> Iterator[Block]:
@@ -469,11 +398,90 @@ def _check(check: Check, name_width: int, *, verbose: bool) -> Iterator[Block]:
         yield Note(f"{later}{MENDS[check.state]}: {check.remedy}", "dim" * (not check.is_problem))
 
 
-def _doctor_summary(document: Doctor) -> Block:
-    if not document.problems:
-        return Note("everything required is here; lines with - are optional", "green")
-    count, names = len(document.problems), ", ".join(problem.name for problem in document.problems)
-    return Words(f"{plural(count, 'thing')} to mend: {names}", "red")
+# `policygen overlay` and `policygen calls`
+
+OUTCOME_STYLES = {"same": "dim", "unexpected": "red"}
 
 
-print_doctor = printed(doctor)
+def made(document: OverlayMade, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show what was planned and proved, and the folder."""
+    yield from applied(document.plan, head=head)
+    if document.effect is not None:
+        yield from effected(document.effect, head=head, verbose=verbose)
+    if document.overlay is None:
+        yield Note("nothing would change, so no overlay was written", "yellow", folded=True)
+        return
+    folder = nearby(Path(document.folder))
+    names = ", ".join(Path(name).name for name in document.overlay.replaced)
+    yield Note(f"written: {folder}: {names}", folded=True)
+    yield Note(f"put it before CUB: -I {folder}; see {folder}/README.md", folded=True)
+
+
+def checked(document: OverlayCheck, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show whether an overlay fits a tree."""
+    del verbose
+    if head:
+        yield Words(tree_line(document.cub), "dim")
+    folder = nearby(Path(document.folder))
+    for problem in document.problems:
+        yield Words(problem, "red")
+    if document.problems:
+        yield Words(f"{folder} does not fit: make it again with policygen overlay", "red")
+    else:
+        yield Words(f"{folder} fits {document.cub.title}", "green")
+
+
+def proved(document: OverlayProof, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show the kernels that an overlay changes; with `verbose`, the others, too."""
+    if head:
+        yield Words(f"{document.toolchain}; CUB {document.overlay.cub}; {document.arch}", "dim")
+    for kernel in document.kernels:
+        if kernel.outcome == "same" and not verbose:
+            continue
+        before, after = (threads or "any" for threads in kernel.threads)
+        style = OUTCOME_STYLES.get(kernel.outcome, "green")
+        yield Note(f"{kernel.outcome:10} {kernel.kernel}", style)
+        threads = f"threads {before} → {after}" if before != after else f"threads {after}"
+        yield Words(f"{threads}; {kernel.summary}".removesuffix("; "), "", "  ", "  ")
+        for variant in kernel.variants:
+            yield Words(variant, "dim", "  ", "    ")
+    for unit in document.unaffected:
+        yield Words(
+            f"{unit}: no kernel of CUB in it was compiled with the overlay: it has none, or a"
+            " folder with CUB comes before the overlay on its include path",
+            "yellow",
+        )
+    yield from remarks(document.remarks)
+    yield Words(document.summary, "green" if document.holds else "red")
+
+
+def listed(document: ProgramCalls, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show each policy with its kernels, and the command that looks for a tuning."""
+    if head:
+        yield Words(f"{', '.join(document.files)} on {document.arch}", "dim")
+    for call in document.calls:
+        yield BLANK
+        yield Words(f"{call.algorithm}: {call.selector}", "bold")
+        kernels = (f"{kernel.name} ({kernel.threads or 'any'} threads)" for kernel in call.kernels)
+        yield Words(", ".join(kernels), "", "  ", "    ")
+        origin = f"CUB {call.cub or 'of unknown version'}"
+        origin += f" with overlay {call.overlay}" if call.overlay else ""
+        entry = f" ({call.entry})" if call.entry else ""
+        status = f"{call.status}{entry}" if not call.why else f"unknown: {call.why}"
+        yield Words(f"{origin}: {status}", "", "  ", "    ")
+        if call.values:
+            values = [f"{name} {value}" for name, value in call.values.items()]
+            yield Words(", ".join(values), "dim", "  ", "    ")
+        if call.command:
+            yield Note(f"  {call.command}", "bold")
+    if document.untuned:
+        yield BLANK
+        names = plural(len(document.untuned), "kernel")
+        yield Words(
+            f"{names} of CUB and Thrust without a policy in the name; no overlay tunes them"
+        )
+        for name in document.untuned if verbose else ():
+            yield Words(name, "dim", "  ", "    ")
+    yield from remarks(document.remarks)
+    if not document.calls:
+        yield Words("no kernel with a policy of CUB was recognized", "yellow")

@@ -1,8 +1,7 @@
 """Plots written to files, without a display, byte-identical for the same numbers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +11,13 @@ import numpy as np
 
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
-from policygen.model.databases import ComparedSide, ComparedWorkload, DbCompare
+from policygen.model.databases import (
+    ComparedSide,
+    ComparedWorkload,
+    DbCompare,
+    RatioPanel,
+    WorkloadPlot,
+)
 from policygen.outputs import MAKER
 from policygen.paths import write_atomically
 
@@ -123,19 +128,14 @@ POINTS, BAND = "#8a8a8a", "#dfe8ef"
 # Scores of two sides against each other, one panel per workload, with the winners marked
 
 
-def check_pairs(document: DbCompare) -> None:
-    """Reject more panels than a plot can hold."""
+def pairs_plot(document: DbCompare, path: Path) -> None:
+    """Plot all workloads to a file, as many as a plot can hold."""
+    check_suffix(path)
     if (count := len(document.workloads)) > PANELS:
         raise InputError(
-            f"{count} workloads match, a plot shows {PANELS} at most",
-            "Choose some with -R and -a, or write a page, which shows all: -o FILE.html",
+            f"{count} workloads match, but a plot shows at most {PANELS}",
+            "Choose some with -R and -a, or write a page that shows all: -o FILE.html",
         )
-
-
-def pairs_plot(document: DbCompare, path: Path) -> None:
-    """Plot all workloads to a file."""
-    check_suffix(path)
-    check_pairs(document)
     with new_figure(_title(document.workloads), path) as figure:
         draw_pairs(figure, document.workloads)
 
@@ -153,12 +153,14 @@ def pairs_drawings(document: DbCompare) -> list[bytes]:
 
 def draw_pairs(figure: "Figure", workloads: Sequence[ComparedWorkload]) -> None:
     """Draw a panel per workload; differences within the band are explained by noise."""
-    columns = _columns(len(workloads))
-    rows = -(-len(workloads) // columns)
+    count = len(workloads)
+    # A nearly square grid
+    columns = min(ACROSS, count if count < 4 else max(2, round(count**0.5 * 1.2)))
+    rows = -(-count // columns)
     figure.set_size_inches(max(5.5, 2.6 * columns + 0.4), 2.9 * rows + 0.9)
     grid = figure.subplots(rows, columns, squeeze=False)
     same = len({workload.algorithm for workload in workloads}) == 1
-    for axes in grid.flat[len(workloads) :]:
+    for axes in grid.flat[count:]:
         axes.set_visible(False)
     drawn: dict[str, Artist] = {}
     for axes, workload in zip(grid.flat, workloads, strict=False):
@@ -166,7 +168,7 @@ def draw_pairs(figure: "Figure", workloads: Sequence[ComparedWorkload]) -> None:
         axes.set_title(_name(workload, short=same))
     for axes in grid[:, 0]:
         axes.set_ylabel("score in B")
-    for axes in grid.flat[max(0, len(workloads) - columns) : len(workloads)]:
+    for axes in grid.flat[max(0, count - columns) : count]:
         axes.set_xlabel("score in A")
     figure.legend(
         list(drawn.values()),
@@ -177,25 +179,14 @@ def draw_pairs(figure: "Figure", workloads: Sequence[ComparedWorkload]) -> None:
     )
 
 
-def _columns(count: int) -> int:
-    """Choose the number of columns for a nearly square grid."""
-    return min(ACROSS, count if count < 4 else max(2, round(count**0.5 * 1.2)))
-
-
 def _panel(axes: "Axes", workload: ComparedWorkload) -> "dict[str, Artist]":
     """Draw one workload, and return its legend entries."""
-    low, high = _limits(workload)
+    low, high = _limits(value for pair in workload.scores for value in (pair.a, pair.b))
     noise_range = SURE * workload.difference.expected
     shift = workload.difference.shift
     ends = [low, high]
-    band = axes.fill_between(
-        ends,
-        [x * (1 + shift - noise_range) for x in ends],
-        [x * (1 + shift + noise_range) for x in ends],
-        color=BAND,
-        linewidth=0,
-        zorder=0,
-    )
+    lower, upper = ([x * (1 + shift + sign * noise_range) for x in ends] for sign in (-1, 1))
+    band = axes.fill_between(ends, lower, upper, color=BAND, linewidth=0, zorder=0)
     axes.axhline(1, color="red", linewidth=0.8, alpha=0.6, zorder=1)
     axes.axvline(1, color="red", linewidth=0.8, alpha=0.6, zorder=1)
     equal = axes.plot(ends, ends, color="#404040", linewidth=0.7, linestyle="dashed", zorder=1)[0]
@@ -209,24 +200,21 @@ def _panel(axes: "Axes", workload: ComparedWorkload) -> "dict[str, Artist]":
         if position is not None:
             # A chosen variant is filled; the best variant is outlined if base is kept.
             chosen = side.winner is not None and side.winner.chosen
-            legend_entries[f"{name} uses it" if chosen else f"{name}'s best, base is kept"] = (
-                axes.scatter(
-                    [position[0]],
-                    [position[1]],
-                    s=46,
-                    marker=marker,
-                    facecolors=colour if chosen else "white",
-                    edgecolors=colour,
-                    linewidths=1.4,
-                    zorder=3,
-                )
+            label = f"{name} uses it" if chosen else f"{name}'s best, base is kept"
+            legend_entries[label] = axes.scatter(
+                position[0],
+                position[1],
+                s=46,
+                marker=marker,
+                facecolors=colour if chosen else "white",
+                edgecolors=colour,
+                linewidths=1.4,
+                zorder=3,
             )
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
     axes.set_aspect("equal")
-    axes.grid(color="#e4e4e4", linewidth=0.5)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=2)
+    _draw_grid(axes)
     return legend_entries
 
 
@@ -237,14 +225,6 @@ def _winner_position(workload: ComparedWorkload, side: ComparedSide) -> tuple[fl
         return None
     own, other = winner.score, winner.other_score
     return (own, other) if side is workload.a else (other, own)
-
-
-def _limits(workload: ComparedWorkload) -> tuple[float, float]:
-    """Limits for both axes, equal so that the scales match."""
-    values = [value for pair in workload.scores for value in (pair.a, pair.b)]
-    low, high = min(*values, 1 - LEAST_SPAN), max(*values, 1 + LEAST_SPAN)
-    margin = 0.06 * (high - low)
-    return low - margin, high + margin
 
 
 def _name(workload: ComparedWorkload, *, short: bool) -> str:
@@ -264,13 +244,11 @@ def _name(workload: ComparedWorkload, *, short: bool) -> str:
 def _title(workloads: Sequence[ComparedWorkload]) -> str:
     names = list(dict.fromkeys(workload.algorithm for workload in workloads))
     subject = names[0] if len(names) == 1 else f"{len(names)} benchmarks"
-    gpus = [dict.fromkeys(side.gpu for side in sides) for sides in _sides(workloads)]
-    gpu_names = " and ".join(dict.fromkeys(", ".join(names_of_side) for names_of_side in gpus))
-    return f"{subject}  on {gpu_names}"
-
-
-def _sides(workloads: Sequence[ComparedWorkload]) -> tuple[list[ComparedSide], list[ComparedSide]]:
-    return [workload.a for workload in workloads], [workload.b for workload in workloads]
+    a, b = (
+        ", ".join(dict.fromkeys(gpus))
+        for gpus in zip(*((workload.a.gpu, workload.b.gpu) for workload in workloads), strict=True)
+    )
+    return f"{subject}  on {' and '.join(dict.fromkeys((a, b)))}"
 
 
 # Distinguishable with color vision deficiency; red is reserved for the line at 1.
@@ -280,17 +258,15 @@ LABEL = 24
 """Characters per line of a row or column label."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatioPanel:
-    """One runtime workload: its grid cell, and the samples of base and some variants."""
-
-    row: str
-    column: str
-    base: Numbers
-    variants: Mapping[str, Numbers]
-
-
 # Ratio plots as in CUB's tuning documentation: quantiles of base over variant
+
+
+def draw_plot(plot: WorkloadPlot, path: Path) -> None:
+    """Plot a workload: ratios to base, or a map of scores."""
+    if plot.document.parameters:
+        score_map(plot.title, *plot.document.parameters, plot.cells, path)
+    else:
+        ratio_plot(plot.title, plot.panels, path)
 
 
 def ratio_plot(title: str, panels: Sequence[RatioPanel], path: Path) -> None:
@@ -334,12 +310,12 @@ def draw_ratios(figure: "Figure", panels: Sequence[RatioPanel]) -> None:
     for axes, panel in placed_panels[:width] if same else placed_panels:
         axes.set_title(_wrap_label(panel.column))
     axes.set_xlim(0, 1)
-    axes.set_ylim(*_ratio_limits(extremes))
+    axes.set_ylim(*_limits(extremes))
     # Figure-level axis labels would overlap the legend, so the legend title describes the axes.
     figure.legend(
         [drawn[name] for name in names],
         names,
-        title="base / variant at each quantile of the samples: over 1 is faster",
+        title="base / variant at each quantile of the samples: above 1 is faster",
         loc="outside lower center",
         ncols=_legend_columns(figure, names),
         frameon=False,
@@ -359,16 +335,21 @@ def _line_style(index: int) -> dict[str, Any]:
 
 def _style_axes(axes: "Axes") -> None:
     axes.axhline(1, color="red", linewidth=0.8, alpha=0.8, zorder=1)
+    axes.set_xticks([0.25, 0.5, 0.75])
+    _draw_grid(axes)
+
+
+def _draw_grid(axes: "Axes") -> None:
     axes.grid(color="#e4e4e4", linewidth=0.5)
     axes.set_axisbelow(True)
-    axes.set_xticks([0.25, 0.5, 0.75])
     axes.tick_params(length=2)
 
 
-def _ratio_limits(values: list[float]) -> tuple[float, float]:
-    low, high = min(*values, 1 - LEAST_SPAN), max(*values, 1 + LEAST_SPAN)
-    margin = 0.06 * (high - low)
-    return low - margin, high + margin
+def _limits(values: Iterable[float]) -> tuple[float, float]:
+    """Limits of an axis of ratios."""
+    drawn = [1 - LEAST_SPAN, 1 + LEAST_SPAN, *values]
+    margin = 0.06 * (max(drawn) - min(drawn))
+    return min(drawn) - margin, max(drawn) + margin
 
 
 def _size(figure: "Figure", rows: int, columns: int, names: list[str]) -> None:
@@ -415,10 +396,10 @@ def score_map(title: str, x_name: str, y_name: str, cells: Cells, path: Path) ->
 def draw_scores(figure: "Figure", x_name: str, y_name: str, cells: Cells) -> None:
     """Draw one cell per pair of values; missing cells are hatched."""
     xs, ys = sorted({x for x, _ in cells}), sorted({y for _, y in cells})
-    cell_width, cell_height = _cell_size(len(xs), len(ys))
-    figure.set_size_inches(
-        max(4.5, cell_width * len(xs) + 1.9), max(3.0, cell_height * len(ys) + 1.2)
-    )
+    cell_width = min(0.62, max(0.12, 12 / len(xs)))
+    cell_height = min(0.36, max(0.12, 8 / len(ys)))
+    width, height = cell_width * len(xs) + 1.9, cell_height * len(ys) + 1.2
+    figure.set_size_inches(max(4.5, width), max(3.0, height))
     values = np.array([[cells.get((x, y), np.nan) for x in xs] for y in ys])
     axes = figure.subplots()
     # The hatch is the background, which shows through cells without a value.
@@ -428,19 +409,10 @@ def draw_scores(figure: "Figure", x_name: str, y_name: str, cells: Cells) -> Non
     if cell_width >= ROOM[0] and cell_height >= ROOM[1]:
         _write_scores(axes, mesh, values)
     bar = figure.colorbar(mesh, ax=axes, extend=_colorbar_ends(mesh, values), pad=0.02, aspect=30)
-    bar.set_label("score: over 1 is faster than base")
-    _mark_best(axes, cells, xs, ys)
-    best_x, best_y = _best(cells)
-    score = cells[best_x, best_y]
+    bar.set_label("score: above 1 is faster than base")
+    (best_x, best_y), score = max(sorted(cells.items()), key=lambda item: item[1])
+    _frame(axes, xs.index(best_x), ys.index(best_y))
     axes.set_title(f"best: {x_name} {best_x}, {y_name} {best_y}, score {score:.6f}")
-
-
-def _best(cells: Cells) -> tuple[int, int]:
-    return max(sorted(cells), key=lambda cell: cells[cell])
-
-
-def _cell_size(columns: int, rows: int) -> tuple[float, float]:
-    return min(0.62, max(0.12, 12 / columns)), min(0.36, max(0.12, 8 / rows))
 
 
 def _mesh(axes: "Axes", values: Numbers) -> "QuadMesh":
@@ -494,11 +466,9 @@ def _write_scores(axes: "Axes", mesh: "QuadMesh", values: Numbers) -> None:
             )
 
 
-def _mark_best(axes: "Axes", cells: Cells, xs: Sequence[int], ys: Sequence[int]) -> None:
+def _frame(axes: "Axes", column: int, row: int) -> None:
     from matplotlib.patches import Rectangle
 
-    x, y = _best(cells)
-    corner = (xs.index(x), ys.index(y))
     axes.add_patch(
-        Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=1.8, clip_on=False)
+        Rectangle((column, row), 1, 1, fill=False, edgecolor="black", linewidth=1.8, clip_on=False)
     )

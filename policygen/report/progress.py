@@ -1,10 +1,8 @@
 """Progress of a search: a live table, a line per event, or JSON."""
 
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TextIO, TypeVar
+from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -14,11 +12,10 @@ from rich.text import Text
 from policygen.model.records import Document
 from policygen.model.searches import SearchEvent
 from policygen.model.workload import in_words
-from policygen.report.sink import raw
+from policygen.report.console import raw
 from policygen.steps import HowFar, spelled
 from policygen.untrusted import visible
 
-T = TypeVar("T")
 RUNGS = {"screening": "1 screening", "sharper": "2 sharper", "last": "3 last"}
 WORDS = {"begun": "base runs", "batch": "batch", "rung": "rung", "ended": "ended"}
 
@@ -73,19 +70,13 @@ class SearchProgress:
 
 
 def telling(*, as_json: bool, quiet: bool) -> SearchProgress:
-    """Create a reporter, with a live table on a terminal; the caller passes it to `shown`."""
+    """Create a reporter, with a live table on a terminal."""
     stream = raw(sys.stderr)
     teller = SearchProgress(stream, as_json, quiet)
     if sys.stderr.isatty() and not quiet:
         console = Console(file=stream)
         teller.live = Live(console=console, refresh_per_second=4, transient=True)
     return teller
-
-
-def shown(teller: SearchProgress, work: Callable[[], T]) -> T:
-    """Run the work while the table is displayed."""
-    with teller.live or nullcontext():
-        return work()
 
 
 def print_line(document: Document) -> None:

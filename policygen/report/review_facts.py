@@ -1,26 +1,32 @@
-"""Notable facts about a review, and the names of its rows."""
+"""Notable facts about a review, the names of its rows, and annotations beside its lines."""
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from policygen.errors import noun
+from policygen.model.machine_code import Different
 from policygen.model.plans import Action
 from policygen.model.results import PointRatio
 from policygen.model.reviews import Evidence, Review, ReviewedEntry
 from policygen.model.selection import Differing
-from policygen.model.trees import CALLED
 from policygen.model.tuning import spell
-from policygen.model.workload import axes, in_words
+from policygen.model.workload import OnArch, axes, in_words
+from policygen.portable import portable
 from policygen.report.blocks import Fact, fact
-from policygen.report.console import noun, ratio_words, short
+from policygen.report.console import ratio_words, short
 from policygen.report.performance_views import (
+    claim_words,
     is_merged,
     is_slower,
+    measured_as_merged,
     performance_anchor,
     runtime_name,
+    slower_words,
     workload_name,
     worst_runtime,
 )
+from policygen.untrusted import annotation
 
 NOISE = 0.005
 """Ratios closer to 1 than this are neither wins nor losses."""
@@ -28,13 +34,16 @@ NOISE = 0.005
 
 def facts(document: Review) -> list[Iterator[Fact]]:
     """Collect facts by kind, starting with what could block a merge."""
+    wrong = document.effect.wrong if document.effect else ()
+    kernels = document.sass.unmeant if document.sass else ()
+    unaccounted = "different values from none of the entries"
     return [
         _never_selected(document),
-        _wrong_workloads(document),
-        _changed_kernels(document),
+        _counted(wrong, "workload does", "workloads do", "not get the planned values"),
+        _counted(kernels, "kernel differs", "kernels differ", "where none should"),
         _slower_merged(document),
         _slower(document),
-        _other_values(document),
+        _counted(document.others, "workload gets", "workloads get", unaccounted),
         _unmeasured(document),
         _faster_merged(document),
         _faster(document),
@@ -71,38 +80,32 @@ def runtime_point(ratio: PointRatio) -> str:
 
 def measured(document: Review) -> list[Evidence]:
     """Collect measurements; one that both a return and a family have is counted once."""
-    every_evidence = (evidence for entry in document.entries for evidence in entry.evidence)
-    return list(
-        {
-            (evidence.point, evidence.scored.variant, evidence.gpu): evidence
-            for evidence in every_evidence
-        }.values()
-    )
+    evidence_by_key = {
+        (evidence.point, evidence.scored.variant, evidence.gpu): evidence
+        for entry in document.entries
+        for evidence in entry.evidence
+    }
+    return list(evidence_by_key.values())
 
 
 def _never_selected(document: Review) -> Iterator[Fact]:
     unreachable = [entry for entry in document.entries if entry.unreachable is not None]
     if unreachable:
-        verb = "entry is" if len(unreachable) == 1 else "entries are"
-        yield fact(len(unreachable), f"{verb} never selected", entry_anchor(unreachable[0]))
+        words = f"{noun(len(unreachable), 'entry is', 'entries are')} never selected"
+        yield fact(len(unreachable), words, entry_anchor(unreachable[0]))
 
 
-def _wrong_workloads(document: Review) -> Iterator[Fact]:
-    wrong = document.effect.wrong if document.effect else ()
-    for (name, arch), count in Counter(
-        (short(workload.benchmark), workload.arch) for workload in wrong
-    ).items():
-        verb = "workload does" if count == 1 else "workloads do"
-        yield fact(count, f"{verb} not get what was planned: {name} on {arch}")
-
-
-def _changed_kernels(document: Review) -> Iterator[Fact]:
-    rows = document.sass.unmeant if document.sass else ()
-    for (name, arch), count in Counter(
-        (short(kernel.benchmark), kernel.arch) for kernel in rows
-    ).items():
-        verb = "kernel differs" if count == 1 else "kernels differ"
-        yield fact(count, f"{verb} where none should: {name} on {arch}")
+def _counted(
+    rows: Sequence[OnArch | Different], singular: str, several: str, words: str
+) -> Iterator[Fact]:
+    """Count rows by benchmark and architecture; changed workloads are linked."""
+    groups: dict[tuple[str, str], list[OnArch | Different]] = {}
+    for row in rows:
+        groups.setdefault((short(row.benchmark), row.arch), []).append(row)
+    for (name, arch), group in groups.items():
+        text = f"{noun(len(group), singular, several)} {words}: {name} on {arch}"
+        first = group[0]
+        yield fact(len(group), text, other_anchor(first) if isinstance(first, Differing) else "")
 
 
 def _slower(document: Review) -> Iterator[Fact]:
@@ -122,20 +125,17 @@ def _slower_merged(document: Review) -> Iterator[Fact]:
         ratio, location = workload.ratio, workload_name(workload)
         if worst is not None and worst.ratio < ratio:
             ratio, location = worst.ratio, f"{runtime_name(workload, worst)} of {location}"
-        words = f"of its speed before for {location} on {workload.arch}, as it is merged"
+        words = f"of its previous speed for {location} on {workload.arch}, as merged"
         yield fact(1 - ratio, words, performance_anchor(workload), ratio_words(ratio))
 
 
 def _faster_merged(document: Review) -> Iterator[Fact]:
     for workload in document.merged.values():
         if workload.ratio is not None and workload.verdict == "faster":
-            words = (
-                f"times as fast as before: {workload_name(workload)} on {workload.arch},"
-                " as it is merged"
-            )
-            yield fact(
-                workload.ratio, words, performance_anchor(workload), ratio_words(workload.ratio)
-            )
+            place = f"{workload_name(workload)} on {workload.arch}"
+            words = f"times as fast as before: {place}, as merged"
+            ratio = ratio_words(workload.ratio)
+            yield fact(workload.ratio, words, performance_anchor(workload), ratio)
 
 
 def _unmeasured(document: Review) -> Iterator[Fact]:
@@ -148,10 +148,8 @@ def _unmeasured(document: Review) -> Iterator[Fact]:
             if row.point not in measured_points and not is_merged(row, merged)
         }
         if unmeasured:
-            words = (
-                f"{noun(len(unmeasured), 'workload')} with other values by {_location(entry)},"
-                " not measured"
-            )
+            workloads = noun(len(unmeasured), "workload")
+            words = f"{workloads} changed by {entry.place.where}, not measured"
             yield fact(len(unmeasured), words, entry_anchor(entry))
 
 
@@ -165,21 +163,9 @@ def _faster(document: Review) -> Iterator[Fact]:
 def _reached(document: Review) -> Iterator[Fact]:
     for entry in document.entries:
         for arch, count in Counter(row.arch for row in entry.reached).items():
-            verb = "workload gets" if count == 1 else "workloads get"
-            yield fact(
-                count, f"{verb} other values by {entry.place.name} on {arch}", entry_anchor(entry)
-            )
-
-
-def _other_values(document: Review) -> Iterator[Fact]:
-    first_rows: dict[tuple[str, str], Differing] = {}
-    counts = Counter((short(row.benchmark), row.arch) for row in document.others)
-    for row in document.others:
-        first_rows.setdefault((short(row.benchmark), row.arch), row)
-    for (name, arch), count in counts.items():
-        verb = "workload gets" if count == 1 else "workloads get"
-        words = f"{verb} other values by none of the entries: {name} on {arch}"
-        yield fact(count, words, other_anchor(first_rows[name, arch]))
+            verb = noun(count, "workload gets", "workloads get")
+            words = f"{verb} different values from {entry.place.name} on {arch}"
+            yield fact(count, words, entry_anchor(entry))
 
 
 def _values(document: Review) -> Iterator[Fact]:
@@ -188,18 +174,14 @@ def _values(document: Review) -> Iterator[Fact]:
         for name, new in (entry.after or {}).items():
             old = (entry.before or {}).get(name)
             if isinstance(old, int) and isinstance(new, int) and old != new and old * new > 0:
-                number, words = f"{spell(old)} → {spell(new)}", f"{name} of {_location(entry)}"
+                number, words = f"{spell(old)} → {spell(new)}", f"{name} of {entry.place.where}"
                 yield fact(abs(math.log(new / old)), words, entry_anchor(entry), number)
-
-
-def _location(entry: ReviewedEntry) -> str:
-    return f"{entry.place.header}:{entry.place.line}"
 
 
 EACH = "(workloads times architectures)"
 """Unit of the counts."""
 COUNTED = (
-    "this page asks about all that the changed headers decide, and the proof about what the plan"
+    "this page covers everything that the changed headers decide, the proof covers what the plan"
     " wrote."
 )
 
@@ -210,26 +192,69 @@ COUNTED = (
 def counted(document: Review, listed_count: int) -> Iterator[str]:
     """State how many workloads are unchanged, consistent with a proof of the same headers."""
     changed = listed_count if document.changed is None else document.changed
-    yield f"{document.compared - changed:,} of {document.compared:,} as before {EACH}"
+    yield f"{document.compared - changed:,} of {document.compared:,} unchanged {EACH}"
     if between := changed - listed_count:
-        yield f"{between:,} more change on what may come between known architectures"
+        yield f"{between:,} more change on future architectures between known ones"
 
 
 def not_measured_reason(document: Review) -> str:
     """State that no database has the written values, and which databases were searched."""
     if not document.databases:
-        return "no database is at hand (--db names one)"
+        return "no database given (--db)"
     return f"no row of {', '.join(document.databases)} has these values"
 
 
-def versions(evidence: Evidence) -> str:
-    """Name the CUDA and library versions of a measurement."""
-    return measured_with(evidence.ctk, evidence.cccl)
+# Findings of a review as GitHub workflow annotations
 
 
-def measured_with(ctk: str, release: str) -> str:
-    """Name the versions: `CUDA 13.1, CCCL 3.2.0`, or `rocPRIM 4.2.0` for other libraries."""
-    names = {str(name): text for name, text in CALLED.items()}
-    library, _, version = release.rpartition("@")
-    library_version = f"{names.get(library, library)} {version}" if library else f"CCCL {release}"
-    return f"CUDA {ctk}, {library_version}" if ctk or not library else library_version
+def annotations(document: Review) -> str:
+    """Write the annotations that GitHub shows beside the changed lines."""
+    return "".join(f"{row}\n" for row in _annotations(portable(document)))
+
+
+def _annotations(document: Review) -> Iterator[str]:
+    for entry in document.entries:
+        path = _path(document, entry.place.header)
+        for finding in entry.findings:
+            kind = "notice" if finding.severity == "note" else finding.severity
+            yield annotation(kind, finding.rule, finding.message, path, finding.line)
+        if reach := entry.unreachable:
+            yield annotation("error", "never selected", reach.reason, path, reach.line)
+        if leak := document.leak_of(entry):
+            yield annotation("error", "leak", leak, path, entry.place.line)
+        if entry.reached and not entry.evidence and not measured_as_merged(entry, document):
+            reason = not_measured_reason(document)
+            yield annotation("notice", "not measured", reason, path, entry.place.line)
+    for row in document.unjudged:
+        yield annotation("error", "not proven", row.what, _path(document, row.header), row.line)
+    for place in document.unprovable:
+        yield annotation("error", place.rule, place.message, place.path, place.line)
+    for workload in document.effect.wrong if document.effect else ():
+        yield annotation("error", "effect", f"{workload.name}: {workload.reason}")
+    for kernel in document.sass.unmeant if document.sass else ():
+        yield annotation("error", "SASS", f"{kernel.where}: {kernel.summary}")
+    yield from _performance(document)
+
+
+def _path(document: Review, header: str) -> str:
+    return next((diff.path for diff in document.diffs if diff.path.endswith(header)), header)
+
+
+def _performance(document: Review) -> Iterator[str]:
+    """Annotate each workload that got slower or failed, at the line of the changed entry."""
+    performance = document.performance
+    for workload in performance.workloads if performance else ():
+        entry = document.entry_of(workload)
+        location = (_path(document, entry.place.header), entry.place.line) if entry else ()
+        workload_on_arch = f"{workload.name} on {workload.arch}"
+        if workload.failed is not None:
+            text = f"{workload_on_arch}: {workload.failed.kind}: {workload.failed.reason}"
+            yield annotation("error", "other results", text, *location)
+        elif performance and is_slower(workload):
+            kind = "error" if performance.slowed(workload) else "warning"
+            text = f"{workload_on_arch}: {slower_words(workload)}"
+            yield annotation(kind, "slower", text, *location)
+        if workload.holds is False:
+            claim = claim_words(workload)
+            text = f"{workload_on_arch}: {claim}; measured at most {ratio_words(workload.high)}"
+            yield annotation("error", "less than claimed", text, *location)

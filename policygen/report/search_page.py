@@ -1,8 +1,8 @@
 """Report page of a search: its result first, then convergence, parameters, and failures."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from policygen.model.measured import PointNoise
+from policygen.errors import plural
 from policygen.model.searches import (
     FailureGroup,
     ReportedFinalist,
@@ -10,32 +10,25 @@ from policygen.model.searches import (
     ReportedWorkload,
     SearchReport,
 )
-from policygen.report import ranking_views, search_words
+from policygen.model.workload import axes, plain
+from policygen.report import charts, search_charts, search_views
 from policygen.report.blocks import (
     Block,
     Card,
     Cards,
+    Cell,
     Chapter,
     Column,
     Fold,
     Heading,
-    Inline,
     Listing,
     Note,
+    Page,
     Styled,
     Table,
+    TableRows,
 )
-from policygen.report.console import plural
-from policygen.report.parameter_charts import (
-    MOST,
-    PAIRED,
-    MarkedVariants,
-    Space,
-    by_pair,
-    by_parameter,
-    space_of,
-)
-from policygen.report.search_charts import by_rank, convergence, intervals, quantiles, shown_points
+from policygen.report.console import duration, percent_words, short, span_words
 
 DETAILED = 40
 """Workloads with figures; the table lists all of them."""
@@ -45,94 +38,107 @@ LISTED = 1000
 """Maximum number of workloads in the table."""
 SMALL = "figures small"
 LARGE = "figures"
+MEANING = (
+    "A score is the speedup over base, weighted over all runtime workloads. The screening takes"
+    " few samples of every variant, so the score of its best variant is too high: that variant"
+    " was also lucky (selection bias). The last rung measures the finalists and base again in"
+    " fresh processes, on samples that no choice has used; intervals are 95 % confidence"
+    " intervals (Student's t over processes). A finalist is close if its interval overlaps that"
+    " of the first. Some selection bias remains, but only that of choosing among the finalists,"
+    " not among all variants."
+)
 
 
-def page_blocks(document: SearchReport, *, page: bool) -> Iterator[Block]:
+def page(document: SearchReport, *, is_page: bool) -> Page:
+    """Build a page with figures, or Markdown without."""
+    keys = {(workload.gpu, workload.ctk, workload.cccl): None for workload in document.workloads}
+    measured_on = [
+        ", ".join(filter(None, [gpu, ctk and f"ctk {ctk}", cccl and f"cccl {cccl}"]))
+        for gpu, ctk, cccl in keys
+    ]
+    facts = {"measured on": "; ".join(measured_on)} if keys else {}
+    facts["databases"] = ", ".join(document.databases)
+    return Page(_title(document), facts, list(_blocks(document, page=is_page)))
+
+
+def _title(document: SearchReport) -> str:
+    names = list(dict.fromkeys(short(workload.algorithm) for workload in document.workloads))
+    if not names:
+        return "Search report"
+    is_search = any(workload.origin == "search" for workload in document.workloads)
+    subject = names[0] if len(names) == 1 else plural(len(names), "benchmark")
+    return f"{'Search' if is_search else 'Measurements'} of {subject}"
+
+
+def _blocks(document: SearchReport, *, page: bool) -> Iterator[Block]:
     """Show the whole report; Markdown omits the figures."""
     workloads = document.workloads
     if not workloads:
         yield Note("No workload was measured.")
     if len(workloads) > 1:
-        yield Heading("What was found")
-        yield _overview(workloads[:LISTED])
+        yield Heading("Results")
+        yield TableRows([(row, _shown(row)) for row in workloads[:LISTED]]).table(
+            ("workload", "", lambda row: Styled(search_views.name(row[0]), to=_anchor(row[0]))),
+            ("winner", "", lambda row: _winner_cell(row[0])),
+            ("score", "n", lambda row: row[1].score if row[1] else None),
+            ("95 %", "n", lambda row: span_words(row[1].interval) if row[1] else None),
+            ("screening", "n", lambda row: row[1].screened if row[1] else None),
+            ("close", "n", lambda row: f"{len(_close(row[0]))}" if row[1] else None),
+            ("failed", "n", lambda row: _failed(row[0])),
+            ("verdict", "", lambda row: _verdict(*row)),
+            style="overview",
+            label="Result for each workload",
+        )
         if len(workloads) > LISTED:
-            yield Note(f"and {plural(len(workloads) - LISTED, 'more workload')}: -R and -a choose.")
+            yield Note(
+                f"and {plural(len(workloads) - LISTED, 'more workload')}; choose with -R and -a."
+            )
     for index, workload in enumerate(workloads[:DETAILED]):
         blocks = list(_workload(workload, document, page=page))
         if page and len(workloads) > 1:
-            summary = ((search_words.name(workload), "bold"),)
+            summary = ((search_views.name(workload), "bold"),)
             yield Fold(summary, blocks, "workload", open=index < OPEN, anchor=_anchor(workload))
         else:
-            yield Heading(search_words.name(workload), 2, _anchor(workload))
+            yield Heading(search_views.name(workload), 2, _anchor(workload))
             yield from blocks
     if len(workloads) > DETAILED:
         hidden = plural(len(workloads) - DETAILED, "more workload")
-        yield Note(f"{hidden} without figures here: -R and -a choose which are shown.")
-    yield from machine(document)
+        yield Note(f"{hidden} without figures on this page; choose workloads with -R and -a.")
+    yield from _machine(document)
     if document.warnings:
-        yield Heading("What cannot be used")
+        yield Heading("Ignored rows")
         yield Listing([str(warning) for warning in document.warnings[:LISTED]], shown=20)
         if len(document.warnings) > LISTED:
             yield Note(f"and {len(document.warnings) - LISTED:,} more")
     yield Note(MEANING, "soft")
 
 
-MEANING = (
-    "A score is how many times as fast as base a variant is, over all runtime workloads, by their"
-    " weights. The screening takes few samples of every variant; the best of many is lucky, too:"
-    " its score there is too high. The last rung measures the finalists and base in fresh"
-    " processes, on samples that nothing was chosen by; intervals are of 95 %, by Student's"
-    " distribution over processes. A finalist is close where its interval reaches that of the"
-    " first one. Of several finalists the luckiest leads still: what is left of luck is that of so"
-    " many, and no longer that of all variants."
-)
-
-
 def _anchor(workload: ReportedWorkload) -> str:
     return "/".join(
-        ["workload", search_words.name(workload), workload.gpu, workload.ctk, workload.cccl]
+        ["workload", search_views.name(workload), workload.gpu, workload.ctk, workload.cccl]
     )
 
 
-def _overview(workloads: Sequence[ReportedWorkload]) -> Table:
-    """Show the winner of each workload in one line."""
-    columns = [
-        Column("workload"),
-        Column("winner"),
-        *(Column(title, "n") for title in ("score", "95 %", "screening", "close", "failed")),
-        Column("verdict"),
-    ]
-    rows: list[list[Inline | Styled]] = []
-    for workload in workloads:
-        winner = next(
-            (finalist for finalist in workload.finalists if finalist.variant == workload.best), None
-        )
-        shown = winner or (workload.finalists[0] if workload.finalists else None)
-        link = Styled(search_words.name(workload), to=_anchor(workload))
-        if shown is None:
-            rows.append([link, "base", *[""] * 4, _failed(workload), "nothing measured"])
-            continue
-        rows.append(
-            [
-                link,
-                Styled(shown.variant, "mono") if winner else _base_wins(shown),
-                shown.score,
-                search_words.between(shown),
-                "" if shown.screened is None else shown.screened,
-                f"{sum(finalist.close for finalist in workload.finalists)}",
-                _failed(workload),
-                _verdict(workload, shown),
-            ]
-        )
-    return Table(columns, rows, "overview", "What was found for each workload")
+def _close(workload: ReportedWorkload) -> list[ReportedFinalist]:
+    return [finalist for finalist in workload.finalists if finalist.close]
 
 
-def _base_wins(finalist: ReportedFinalist) -> Inline:
-    """Name base, and the variant that came closest."""
-    return ("base", "bold"), ("; the best: ", ""), (finalist.variant, "mono")
+def _shown(workload: ReportedWorkload) -> ReportedFinalist | None:
+    """Return the winner or, without one, the variant that came closest."""
+    return search_views.winner_of(workload) or next(iter(workload.finalists), None)
 
 
-def _verdict(workload: ReportedWorkload, finalist: ReportedFinalist) -> Inline | Styled:
+def _winner_cell(workload: ReportedWorkload) -> Cell:
+    if winner := search_views.winner_of(workload):
+        return Styled(winner.variant, "mono")
+    if not workload.finalists:
+        return "base"
+    return ("base", "bold"), ("; best: ", ""), (workload.finalists[0].variant, "mono")
+
+
+def _verdict(workload: ReportedWorkload, finalist: ReportedFinalist | None) -> Cell:
+    if finalist is None:
+        return "nothing measured"
     if workload.rung not in {None, "last"}:
         return "last rung not reached"
     styles = {"faster": "good", "better": "good", "slower": "warn", "worse": "warn"}
@@ -140,7 +146,7 @@ def _verdict(workload: ReportedWorkload, finalist: ReportedFinalist) -> Inline |
     return Styled(text, styles.get(text, ""))
 
 
-def _failed(workload: ReportedWorkload) -> Inline | Styled:
+def _failed(workload: ReportedWorkload) -> Cell:
     counts = workload.counts
     if counts.wrong:
         return Styled(f"{counts.failed:,}, {counts.wrong:,} wrong", "warn")
@@ -148,15 +154,23 @@ def _failed(workload: ReportedWorkload) -> Inline | Styled:
 
 
 def _workload(workload: ReportedWorkload, document: SearchReport, *, page: bool) -> Iterator[Block]:
-    yield cards(workload)
-    yield Note(search_words.result(workload))
-    yield from (Note(text, "soft") for text in search_words.remarks(workload))
-    space = space_of(workload)
+    yield _cards(workload)
+    yield Note(search_views.result(workload))
+    yield from (Note(text, "soft") for text in search_views.remarks(workload))
+    yield from _findings(workload)
     yield from _finalists(workload, document, page=page)
-    yield from _convergence(workload, page=page)
-    yield from _parameters(workload, space, page=page)
+    if workload.variants:
+        yield Heading("Progress of the search" if workload.curve else "All scores", 3)
+        yield Note(" ".join(search_views.convergence(workload)))
+        if len(workload.searches) > 1:
+            yield _searches(workload)
+        if page:
+            yield Chapter(
+                [*search_charts.convergence(workload), search_charts.by_rank(workload)], LARGE, {}
+            )
+    yield from _parameters(workload, search_charts.space_of(workload), page=page)
     yield from _failures(workload)
-    yield from noise(workload)
+    yield from _noise(workload)
 
 
 def _finalists(
@@ -165,245 +179,234 @@ def _finalists(
     if not workload.finalists:
         return
     yield Heading("Finalists" if workload.rung == "last" else "The best", 3)
-    drawing = intervals(workload) if page else None
-    table = _finalists_table(workload)
-    if drawing:
+    if page and (drawing := search_charts.intervals(workload)):
         yield Chapter([drawing], LARGE, {})
-    yield table
+    yield _finalists_table(workload)
     if workload.other_finalists and workload.rung == "last":
         yield Note(f"and {workload.other_finalists:,} more", "soft")
     if workload.control:
-        control = search_words.score_with_interval(workload.control)
-        yield Note(f"Base beside itself, measured as they are: {control}.", "soft")
-    table_of_points = _runtime(workload)
-    if page:
-        yield Fold("Runtime workloads of the finalists", [table_of_points])
-    else:
-        yield table_of_points
-    drawn = list(quantiles(workload, document.quantiles)) if page else []
+        control = search_views.score_with_interval(workload.control)
+        yield Note(f"Base against itself, measured in the same way: {control}.", "soft")
+    yield Fold("Runtime workloads of the finalists", [_runtime(workload)])
+    drawn = list(charts.finalist_quantiles(workload, document.quantiles)) if page else []
     if drawn:
-        yield Heading("Base over variant at quantiles", 3)
-        yield Note(
-            "Above the line at 1 a variant is faster, at that quantile of all samples.", "soft"
-        )
+        yield Heading("Base time divided by variant time, by quantile", 3)
+        meaning = "Above the line at 1, the variant is faster at that quantile of the samples."
+        yield Note(meaning, "soft")
         yield Chapter(drawn[:1], LARGE, {})
         yield Chapter(drawn[1:], SMALL, {})
-        point_count = len(
-            {
-                (quantiles_of_point.subbench, *quantiles_of_point.point.items())
-                for finalist in workload.finalists
-                for quantiles_of_point in finalist.quantiles
-            }
-        )
-        if (undrawn := point_count - len(shown_points(workload))) > 0:
+        points = {
+            (row.subbench, *row.point.items())
+            for finalist in workload.finalists
+            for row in finalist.quantiles
+        }
+        if (undrawn := len(points) - len(charts.shown_points(workload))) > 0:
             yield Note(f"{plural(undrawn, 'lighter runtime workload')} not drawn", "soft")
     elif page:
-        yield Note("No quantiles: samples of base and a variant cannot be read.", "soft")
+        yield Note("No quantiles: the samples of base or of a variant cannot be read.", "soft")
 
 
 def _finalists_table(workload: ReportedWorkload) -> Table:
     has_rungs = workload.rung in {"last", "sharper"}
-    rung_titles = ["screening", "its rank", "luck"] if has_rungs else []
-    sharper_title = (
-        ["sharper"] if any(finalist.sharper is not None for finalist in workload.finalists) else []
+    is_sharper = any(final.sharper is not None for final in workload.finalists)
+    return TableRows(workload.finalists).table(
+        ("variant", "", lambda final: Styled(final.variant, "mono")),
+        ("score", "n", lambda final: final.score),
+        ("95 %", "n", lambda final: span_words(final.interval)),
+        ("screening", "n", lambda final: final.screened) if has_rungs else None,
+        ("its rank", "n", lambda final: final.rank and f"{final.rank:,}") if has_rungs else None,
+        ("luck", "n", _luck_number) if has_rungs else None,
+        ("sharper", "n", lambda final: final.sharper) if is_sharper else None,
+        ("least", "n", lambda final: min(search_views.ratios_of(final), default=None)),
+        ("most", "n", lambda final: max(search_views.ratios_of(final), default=None)),
+        ("verdict", "", lambda final: _verdict(workload, final)),
+        ("", "", lambda final: "close" if final.close else ""),
+        style="finalists",
+        label=f"Finalists of {search_views.name(workload)}",
     )
-    titles = ["score", "95 %", *rung_titles, *sharper_title, "least", "most"]
-    rows: list[list[Inline | Styled]] = []
-    for finalist in workload.finalists:
-        ratios = [row.ratio for row in finalist.runtime]
-        screened = finalist.screened
-        cells: list[Inline | Styled] = [finalist.score, search_words.between(finalist)]
-        if has_rungs:
-            cells += [
-                search_words.number(screened),
-                f"{finalist.rank:,}" if finalist.rank else "",
-                "" if screened is None else f"{screened - finalist.score:+.3f}",
-            ]
-        cells += [search_words.number(finalist.sharper)] if sharper_title else []
-        cells += [
-            search_words.number(min(ratios, default=None)),
-            search_words.number(max(ratios, default=None)),
-        ]
-        rows.append(
-            [
-                Styled(finalist.variant, "mono"),
-                *cells,
-                _verdict(workload, finalist),
-                "close" if finalist.close else "",
-            ]
-        )
-    columns = [Column("variant"), *(Column(title, "n") for title in titles)]
-    columns += [Column("verdict"), Column("")]
-    return Table(columns, rows, "finalists", f"Finalists of {search_words.name(workload)}")
+
+
+def _luck_number(final: ReportedFinalist) -> str:
+    return "" if final.screened is None else f"{final.screened - final.score:+.3f}"
 
 
 def _runtime(workload: ReportedWorkload) -> Table:
     """Show base over variant on each runtime workload, for the best finalists."""
     shown = workload.finalists[:6]
-    columns = [Column("runtime workload"), Column("weight", "n"), Column("base", "n")]
-    columns += [Column(f"{place}", "n") for place, _ in enumerate(shown, 1)]
-    rows: list[list[Inline | Styled]] = []
+    numbers = ("weight", "base", *(f"{place}" for place, _ in enumerate(shown, 1)))
+    rows: list[list[Cell]] = []
     for place, row in enumerate(shown[0].runtime):
-        cells: list[Inline | Styled] = [
-            search_words.point(row.subbench, row.point),
-            row.weight,
-            search_words.time(row.base_seconds),
-        ]
+        cells: list[Cell] = [_point(row.subbench, row.point), row.weight, _time(row.base_seconds)]
         for finalist in shown:
-            result = finalist.runtime[place]
-            times = map(search_words.time, (result.seconds, result.base_seconds))
-            tooltip = f"{finalist.variant}: {' beside '.join(times)}"
-            style = "warn" if result.interval and result.interval.high < 1 else ""
-            cells.append(Styled(result.ratio, style, tooltip))
+            ratio = finalist.runtime[place]
+            times = f"{_time(ratio.seconds)} beside {_time(ratio.base_seconds)}"
+            style = "warn" if ratio.interval and ratio.interval.high < 1 else ""
+            cells.append(Styled(ratio.ratio, style, f"{finalist.variant}: {times}"))
         rows.append(cells)
+    columns = [Column("runtime workload"), *(Column(title, "n") for title in numbers)]
     return Table(columns, rows, "runtime", "Base over variant on each runtime workload", 20)
 
 
-def _convergence(workload: ReportedWorkload, *, page: bool) -> Iterator[Block]:
-    if not workload.variants:
-        return
-    yield Heading("How it got there" if workload.curve else "All scores", 3)
-    yield Note(" ".join(search_words.convergence(workload)))
-    if len(workload.searches) > 1:
-        yield _searches(workload)
-    if page:
-        yield Chapter([*convergence(workload), by_rank(workload)], LARGE, {})
+def _point(subbench: str, point: dict[str, str]) -> str:
+    """Name a runtime workload."""
+    words = ", ".join(axes(plain(point)))
+    return words if words and subbench == "base" else f"{subbench} {words}".strip()
+
+
+def _time(seconds: float) -> str:
+    """Write the time of a kernel in microseconds."""
+    return f"{seconds * 1e6:,.2f} µs"
 
 
 def _searches(workload: ReportedWorkload) -> Table:
-    columns = [Column("strategy"), *(Column(title, "n") for title in ("seed", "budget", "spent"))]
-    columns += [Column("ended")]
-    rows = [
-        [
-            run.strategy,
-            "" if run.seed is None else f"{run.seed}",
-            "none" if run.budget is None else ranking_views.duration(run.budget),
-            ranking_views.duration(run.spent),
-            search_words.ENDED[run.ended],
-        ]
-        for run in workload.searches[:LISTED]
-    ]
-    return Table(columns, rows, label="Sessions of the search", shown=20)
+    return TableRows(workload.searches[:LISTED]).table(
+        ("strategy", "", lambda run: run.strategy),
+        ("seed", "n", lambda run: "" if run.seed is None else f"{run.seed}"),
+        ("budget", "n", lambda run: "none" if run.budget is None else duration(run.budget)),
+        ("spent", "n", lambda run: duration(run.spent)),
+        ("ended", "", lambda run: search_views.ENDED[run.ended]),
+        label="Sessions of the search",
+        shown=20,
+    )
 
 
-def _parameters(workload: ReportedWorkload, space: Space, *, page: bool) -> Iterator[Block]:
+def _parameters(
+    workload: ReportedWorkload, space: search_charts.Space, *, page: bool
+) -> Iterator[Block]:
     if not space.parameters or not space.measured:
         return
     yield Heading("Parameters", 3)
     shares = sorted(space.shares.items(), key=lambda pair: -pair[1])
-    share_list = ", ".join(f"{name} {share * 100:.0f} %" for name, share in shares[:MOST])
-    hidden = f", and {len(shares) - MOST:,} more" if len(shares) > MOST else ""
-    yield Note(f"How much of the difference between scores goes with each: {share_list}{hidden}.")
+    share_list = ", ".join(
+        f"{name} {share * 100:.0f} %" for name, share in shares[: search_charts.MOST]
+    )
+    hidden = (
+        f", and {len(shares) - search_charts.MOST:,} more"
+        if len(shares) > search_charts.MOST
+        else ""
+    )
+    yield Note(f"Share of the variance of scores that each explains: {share_list}{hidden}.")
     if not page:
         return
-    marked = MarkedVariants.of(workload)
+    marked = search_charts.MarkedVariants.of(workload)
     if space.failed:
-        yield Note("Crosses at the lower edge: variants with these values failed.", "soft")
-    yield Chapter(list(by_parameter(space, marked)), SMALL, {})
-    drawn = list(by_pair(space, marked))
-    if drawn:
+        yield Note("Crosses at the lower edge mark variants with these values that failed.", "soft")
+    yield Chapter(list(search_charts.by_parameter(space, marked)), SMALL, {})
+    if drawn := list(search_charts.by_pair(space, marked)):
         yield Heading("Pairs of parameters", 3)
-        if len(space.parameters) > PAIRED:
-            yield Note(f"Of the {PAIRED} parameters that scores depend on most.", "soft")
+        if len(space.parameters) > search_charts.PAIRED:
+            yield Note(
+                f"Of the {search_charts.PAIRED} parameters with the largest effect on scores.",
+                "soft",
+            )
         yield Chapter(drawn, SMALL, {})
 
 
+def _findings(workload: ReportedWorkload) -> Iterator[Block]:
+    """Show variants that compute other results than base, or fail on the GPU."""
+    if not workload.findings:
+        return
+    yield Heading("Findings", 3)
+    values = plain(workload.workload)
+    yield TableRows(workload.findings).table(
+        ("finding", "", search_views.finding_words),
+        (
+            "memcheck",
+            "",
+            lambda group: search_views.memcheck_words(group, workload.algorithm, values),
+        ),
+        style="failures",
+        label="Variants that fail on the GPU or compute wrong results",
+        shown=20,
+    )
+
+
 def _failures(workload: ReportedWorkload) -> Iterator[Block]:
-    words = search_words.failures(workload)
+    words = search_views.failures(workload)
     if not words:
         return
     yield Heading("What failed, and why", 3)
     yield Note(words, "warn" if workload.counts.wrong else "")
     if workload.failures:
-        columns = [
-            Column("kind", "name"),
-            Column("variants", "n"),
-            Column("reason"),
-            Column("such as"),
-        ]
-        rows = [_failure(group) for group in workload.failures]
-        yield Table(columns, rows, "failures", "Why variants failed", 20)
+        yield TableRows(workload.failures).table(
+            ("kind", "name", _kind_of_failure),
+            ("variants", "n", lambda group: f"{group.count:,}"),
+            ("reason", "", lambda group: group.reason),
+            ("such as", "", _examples),
+            style="failures",
+            label="Why variants failed",
+            shown=20,
+        )
     if workload.other_failures:
         yield Note(f"and {workload.other_failures:,} other reasons", "soft")
 
 
-def _failure(group: FailureGroup) -> list[Inline | Styled]:
-    kind: Inline | Styled = Styled(group.kind, "name warn") if group.kind == "wrong" else group.kind
+def _kind_of_failure(group: FailureGroup) -> Cell:
+    return Styled(group.kind, "name warn") if group.kind == "wrong" else group.kind
+
+
+def _examples(group: FailureGroup) -> Cell:
     examples = ", ".join(group.variants[:2])
-    return [kind, f"{group.count:,}", group.reason, Styled(examples, "mono") if examples else ""]
+    return Styled(examples, "mono") if examples else ""
 
 
 # Cards of a searched workload: winner, close finalists, and convergence
 
 
-def cards(workload: ReportedWorkload) -> Cards:
+def _cards(workload: ReportedWorkload) -> Cards:
     """Summarize the result at the top of a workload."""
-    shown = [
-        _winner_card(workload),
-        *([_current_card(workload)] if workload.origin == "search" else []),
-    ]
+    cards = [_winner_card(workload)]
+    cards += [_current_card(workload)] if workload.origin == "search" else []
     if workload.finalists:
-        count = sum(finalist.close for finalist in workload.finalists)
-        lines = [
-            f"{finalist.score:.3f}  {finalist.variant}"
-            for finalist in workload.finalists
-            if finalist.close
-        ]
+        lines = [f"{final.score:.3f}  {final.variant}" for final in _close(workload)]
         hidden = [f"and {len(lines) - 3:,} more"] if len(lines) > 3 else []
-        words = search_words.close(workload).partition(" of ")[2]
-        subtitle = f"of {words}" if words else "others to compare it with"
-        shown.append(Card("What else was close", f"{count:,}", [*lines[:3], *hidden], subtitle))
-    return Cards([*shown, _convergence_card(workload), *_failed_cards(workload)])
+        words = search_views.close(workload).partition(" of ")[2]
+        subtitle = f"of {words}" if words else "other finalists to compare it with"
+        cards.append(
+            Card("What else was close", f"{len(lines):,}", [*lines[:3], *hidden], subtitle)
+        )
+    return Cards([*cards, _convergence_card(workload), *_failed_cards(workload)])
 
 
 def _winner_card(workload: ReportedWorkload) -> Card:
-    winner = next(
-        (finalist for finalist in workload.finalists if finalist.variant == workload.best), None
-    )
+    winner = search_views.winner_of(workload)
     if winner is None:
         lines = []
-        for finalist in workload.finalists[:1]:
-            lines = [f"the best: {finalist.variant}", search_words.score_with_interval(finalist)]
-            lines += [search_words.luck(finalist)] if finalist.screened is not None else []
-        subtitle = "is not beaten beyond noise" if workload.rung in {None, "last"} else "for now"
+        for final in workload.finalists[:1]:
+            lines = [f"the best: {final.variant}", search_views.score_with_interval(final)]
+            lines += [search_views.luck(final)] if final.screened is not None else []
+        subtitle = (
+            "is not beaten by more than noise" if workload.rung in {None, "last"} else "for now"
+        )
         return Card("Winner", "base", lines, subtitle, "plain")
     lines = [winner.variant]
     if winner.interval:
-        processes = (
-            f", {plural(winner.processes, 'process', 'processes')}" if winner.processes else ""
-        )
-        lines.append(f"95 %: {winner.interval.low:.3f} to {winner.interval.high:.3f}{processes}")
-    lines += [text] if (text := search_words.luck(winner)) else []
+        count = winner.processes
+        processes = f", {plural(count, 'process', 'processes')}" if count else ""
+        lines.append(f"95 %: {span_words(winner.interval)}{processes}")
+    lines += filter(None, [search_views.luck(winner)])
     return Card("Winner", f"{winner.score:.3f}", lines, "times as fast as base", "good")
 
 
 def _current_card(workload: ReportedWorkload) -> Card:
+    title = "CUB selects today"
     if workload.base is None:
-        return Card("CUB selects today", "base", [search_words.today(workload)])
-    variant_of_base = next(
-        (variant for variant in workload.variants if variant.variant == workload.base), None
-    )
-    lines = (
-        []
-        if variant_of_base is None
-        else [f"itself measured as a variant: {variant_of_base.score:.3f}"]
-    )
-    return Card("CUB selects today", workload.base, lines, style="label")
+        return Card(title, "base", [search_views.today(workload)])
+    scores = (row.score for row in workload.variants if row.variant == workload.base)
+    lines = [f"itself measured as a variant: {score:.3f}" for score in scores][:1]
+    return Card(title, workload.base, lines, style="label")
 
 
 def _convergence_card(workload: ReportedWorkload) -> Card:
+    measured = f"{workload.counts.measured:,}"
     if workload.curve is None:
-        return Card("Measured", f"{workload.counts.measured:,}", [], "variants")
-    last_improvement = workload.curve.best[-1].evaluation
-    lines = [
-        f"the best of the screening rose last at {last_improvement:,}",
-        *search_words.tried(workload),
-    ]
-    evaluation_by_variant = {variant.variant: variant.evaluation for variant in workload.variants}
-    if evaluation := evaluation_by_variant.get(workload.best or ""):
+        return Card("Measured", measured, [], "variants")
+    last = workload.curve.best[-1].evaluation
+    lines = [f"the best screening score last rose at {last:,}", *search_views.tried(workload)]
+    if evaluation := search_views.winner_evaluation(workload):
         subtitle = f"of {workload.curve.evaluations:,} measured was the winner"
-        return Card("Had it converged", f"number {evaluation:,}", lines, subtitle)
-    return Card("Had it converged", f"{workload.counts.measured:,}", lines, "measured, none won")
+        return Card("Has it converged?", f"number {evaluation:,}", lines, subtitle)
+    return Card("Has it converged?", measured, lines, "measured, none won")
 
 
 def _failed_cards(workload: ReportedWorkload) -> list[Card]:
@@ -415,110 +418,118 @@ def _failed_cards(workload: ReportedWorkload) -> list[Card]:
         subtitle = "of the benchmark, on any workload"
         return [Card("Failed", f"{failed:,}", kinds, subtitle)] if failed else []
     if counts.wrong:
-        lines = [f"{plural(counts.wrong, 'variant')} computed something else than base"]
-        subtitle = f"of {counts.tried:,} tried"
-        return [Card("Failed", f"{counts.failed + counts.wrong:,}", lines, subtitle, "bad")]
-    return [Card("Failed", f"{counts.failed:,}", kinds, f"of {counts.tried:,} tried")]
+        kinds = [f"{plural(counts.wrong, 'variant')} computed other results than base"]
+    failed, style = counts.failed + counts.wrong, "bad" if counts.wrong else ""
+    return [Card("Failed", f"{failed:,}", kinds, f"of {counts.tried:,} tried", style)]
 
 
 # Noise, machine, and time taken
 
 
-def noise(workload: ReportedWorkload) -> Iterator[Block]:
+def _noise(workload: ReportedWorkload) -> Iterator[Block]:
     """Show how much base differs from itself."""
     yield Heading("Noise", 3)
     if workload.score_noise is not None:
-        deviation = search_words.percent(workload.score_noise)
+        deviation = percent_words(workload.score_noise)
         yield Note(
-            f"The score of base against itself differs by {deviation} from process to process (one"
+            f"Between processes, the score of base against itself varies by {deviation} (one"
             " standard deviation)."
         )
-    if workload.choice is not None and workload.choice.noise is not None:
-        origin = f", {workload.choice.noise_origin}" if workload.choice.noise_origin else ""
-        deviation = search_words.percent(workload.choice.noise)
-        yield Note(f"db choose takes {deviation} for a score in one run{origin}.")
+    choice = workload.choice
+    if choice is not None and choice.noise is not None:
+        origin = f", {choice.noise_origin}" if choice.noise_origin else ""
+        deviation = percent_words(choice.noise)
+        yield Note(f"db choose assumes {deviation} for a score in one run{origin}.")
     if workload.noise:
-        columns = [
-            Column("runtime workload"),
-            *(Column(title, "n") for title in ("base", "between processes", "beside itself")),
-        ]
-        yield Table(columns, [_noise_row(row) for row in workload.noise], label="Noise", shown=20)
+        yield TableRows(workload.noise).table(
+            ("runtime workload", "", lambda row: _point(row.subbench, row.point)),
+            ("base", "n", lambda row: _time(row.seconds)),
+            ("between processes", "n", lambda row: percent_words(row.between)),
+            ("within a process", "n", lambda row: percent_words(row.beside)),
+            label="Noise",
+            shown=20,
+        )
     elif workload.score_noise is None:
-        yield Note("Base was not measured against itself: how noisy it is stands nowhere.", "soft")
+        yield Note("Base was not measured against itself, so its noise is unknown.", "soft")
 
 
-def _noise_row(point_noise: PointNoise) -> list[Inline | Styled]:
-    between = (
-        "not known"
-        if point_noise.between is None
-        else f"{search_words.percent(point_noise.between)}"
-    )
-    return [
-        search_words.point(point_noise.subbench, point_noise.point),
-        search_words.time(point_noise.seconds),
-        between,
-        f"{search_words.percent(point_noise.beside)}",
-    ]
-
-
-def machine(document: SearchReport) -> Iterator[Block]:
+def _machine(document: SearchReport) -> Iterator[Block]:
     """Show the sessions and their steps."""
     yield Heading("Machine")
     if not document.sessions:
         yield Note(
-            "The database says no more of the machine than the GPU's name and the versions above:"
-            " policygen did not measure it."
+            "Beyond the GPU's name and the versions above, the machine is unknown: policygen did"
+            " not make these measurements."
         )
         return
-    columns = [
-        Column("began"),
-        Column("took", "n"),
-        *(Column(title) for title in ("on", "card", "clocks", "method", "samples")),
-    ]
-    rows = [_session(session) for session in document.sessions]
-    yield Table(columns, rows, "sessions", "Sessions", 20)
+    yield TableRows(document.sessions).table(
+        ("began", "", lambda session: session.started[:19].replace("T", " ")),
+        ("took", "n", _session_duration),
+        ("on", "", _session_machine),
+        ("card", "", lambda session: Styled(session.card, "mono")),
+        ("clocks", "", _session_clocks),
+        ("method", "", _session_method),
+        ("samples", "", _session_samples),
+        style="sessions",
+        label="Sessions",
+        shown=20,
+    )
     if document.other_sessions:
         yield Note(f"and {plural(document.other_sessions, 'earlier session')}", "soft")
-    steps = list(_steps(document.sessions))
+    steps = [
+        (number, step)
+        for number, session in enumerate(document.sessions, 1)
+        for step in (*session.steps, *filter(None, [session.other_steps]))
+    ]
     if steps:
-        columns = [Column("session"), Column("step"), Column("times", "n"), Column("took", "n")]
-        yield Table(columns, steps, "steps", "What took how long", 20)
-
-
-def _session(session: ReportedSession) -> list[Inline | Styled]:
-    clocks = [
-        f"{session.sm_clock:,} MHz" if session.sm_clock else "",
-        f"memory {session.memory_clock:,} MHz" if session.memory_clock else "",
-        f"{session.power_limit:.0f} W" if session.power_limit else "",
-    ]
-    samples = [
-        f"{session.repeated:,} taken again" if session.repeated else "",
-        f"{session.throttled:,} while slowed down" if session.throttled else "",
-        f"{plural(session.restarts, 'process', 'processes')} started again"
-        if session.restarts
-        else "",
-    ]
-    method = ", ".join(
-        filter(None, [session.method, "" if session.seed is None else f"seed {session.seed}"])
-    )
-    return [
-        session.started[:19].replace("T", " "),
-        _session_duration(session),
-        search_words.machine(session),
-        Styled(session.card, "mono"),
-        ", ".join(filter(None, clocks)),
-        f"{method}, policygen {session.policygen}" if session.policygen else method,
-        ", ".join(filter(None, samples)) or "all fine",
-    ]
+        yield TableRows(steps).table(
+            ("session", "", lambda row: f"{row[0]}"),
+            ("step", "", lambda row: row[1].step),
+            ("times", "n", lambda row: f"{row[1].count:,}"),
+            ("took", "n", lambda row: duration(row[1].seconds)),
+            style="steps",
+            label="Time spent by step",
+            shown=20,
+        )
 
 
 def _session_duration(session: ReportedSession) -> str:
     if session.ended is None:
         return "not ended"
-    return "not known" if session.seconds is None else ranking_views.duration(session.seconds)
+    return "not known" if session.seconds is None else duration(session.seconds)
 
 
-def _steps(sessions: Iterable[ReportedSession]) -> Iterator[list[Inline | Styled]]:
-    for number, session in enumerate(sessions, 1):
-        for step in (*session.steps, *([session.other_steps] if session.other_steps else [])):
-            yield [f"{number}", step.step, f"{step.count:,}", ranking_views.duration(step.seconds)]
+def _session_machine(session: ReportedSession) -> str:
+    versions = {
+        "driver": session.driver,
+        "nvcc": session.nvcc,
+        "ctk": session.ctk,
+        "CCCL": session.cccl,
+    }
+    words = [f"{title} {version}" for title, version in versions.items() if version]
+    return ", ".join([*filter(None, [session.gpu, session.arch]), *words])
+
+
+def _session_clocks(session: ReportedSession) -> str:
+    clocks = [
+        f"{session.sm_clock:,} MHz" if session.sm_clock else "",
+        f"memory {session.memory_clock:,} MHz" if session.memory_clock else "",
+        f"{session.power_limit:.0f} W" if session.power_limit else "",
+    ]
+    return ", ".join(filter(None, clocks))
+
+
+def _session_method(session: ReportedSession) -> str:
+    seed = "" if session.seed is None else f"seed {session.seed}"
+    method = ", ".join(filter(None, [session.method, seed]))
+    return f"{method}, policygen {session.policygen}" if session.policygen else method
+
+
+def _session_samples(session: ReportedSession) -> str:
+    restarts = f"{plural(session.restarts, 'process', 'processes')} restarted"
+    samples = [
+        f"{session.repeated:,} repeated" if session.repeated else "",
+        f"{session.throttled:,} while throttled" if session.throttled else "",
+        restarts if session.restarts else "",
+    ]
+    return ", ".join(filter(None, samples)) or "all fine"

@@ -1,10 +1,15 @@
-"""Search results: finalists with their scores, the search report, and replays."""
+"""Search results on a terminal: finalists, the search report, and replays; and its sentences."""
 
-from collections.abc import Iterator, Sequence
-from math import ceil, inf
-from statistics import median
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil, floor, inf, isfinite
+from pathlib import Path
+from statistics import fmean, median
 
-from policygen.model.results import Interval
+from policygen.errors import plural
+from policygen.model.emitted import TunedProgram, TuneOutcome
 from policygen.model.searches import (
     FailureGroup,
     ReplayedSpace,
@@ -16,36 +21,30 @@ from policygen.model.searches import (
     SearchReplay,
     SearchReport,
 )
-from policygen.model.workload import in_words
-from policygen.portable import portable
-from policygen.report import markdown, pages, ranking_views, search_words
-from policygen.report.blocks import BLANK, Block, Column, Note, Page, Table, Words
-from policygen.report.console import plural, printed, short, show, tree_line
-from policygen.report.search_page import page_blocks
-
-STYLES = {"faster": "green", "slower": "red", "equal": "dim"}
-ENDED = {
-    "exhausted": "all of them were tried",
-    "budget": "the budget ended",
-    "count": "as many as were asked for",
-    "stopped": "it was stopped",
-}
+from policygen.model.trees import tree_line
+from policygen.model.workload import axes, in_words, plain
+from policygen.paths import nearby
+from policygen.report import ranking_views
+from policygen.report.blocks import BLANK, Block, Note, TableRows, Words, cut
+from policygen.report.console import duration, span_words
+from policygen.report.measure_views import (
+    failure_mark,
+    runtime_blocks,
+    skipped_points,
+    titled,
+    variants_table,
+)
+from policygen.report.plan_views import emitted, kernel_outcome, made
 
 
 def searched(document: Searched, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show a table of finalists for each workload; -v adds their runtime workloads."""
     if head:
         yield Note(tree_line(document.cub), "dim", folded=True)
-        yield Note(
-            f"{document.gpu}, driver {document.driver}, {document.toolchain}", "dim", folded=True
-        )
+        setup = f"{document.gpu}, driver {document.driver}, {document.toolchain}"
+        yield Note(setup, "dim", folded=True)
     for workload in document.workloads:
-        yield BLANK
-        yield Note(in_words(workload.benchmark, workload.workload), "bold", folded=True)
-        if workload.problem:
-            yield Words(workload.problem, "red", "  ")
-            continue
-        yield from _workload(workload, verbose=verbose)
+        yield from titled(workload, _workload(workload, verbose=verbose))
     if head:
         yield BLANK
         yield Note(f"written: {document.database}", folded=True)
@@ -60,69 +59,70 @@ def _workload(workload: SearchedWorkload, *, verbose: bool) -> Iterator[Block]:
             "dim",
         )
     if workload.finalists:
-        yield Table(
-            (
-                *(Column(title, "whole") for title in ("screened", "score", "95 %")),
-                *(Column(title, "whole") for title in ("least", "most")),
-                Column("", "name"),
-                "variant",
-            ),
-            [
-                [
-                    finalist.screened,
-                    finalist.score,
-                    _interval_words(finalist.interval),
-                    min(row.ratio for row in finalist.runtime),
-                    max(row.ratio for row in finalist.runtime),
-                    finalist.verdict or "not sure",
-                    finalist.variant,
-                ]
-                for finalist in workload.finalists
-            ],
-            styles=[STYLES.get(finalist.verdict or "", "") for finalist in workload.finalists],
-            label="finalists beside base",
-        )
+        screened = ("screened", "whole", lambda finalist: finalist.screened)
+        yield variants_table(workload.finalists, "finalists compared with base", screened)
     if workload.best is None:
         yield Note("no variant is faster than base beyond noise", folded=True)
+    for finding in workload.findings:
+        yield from _finding(finding, workload.benchmark, workload.workload)
+    counts_of_findings: Counter[str] = Counter()
+    for finding in workload.findings:
+        counts_of_findings[finding.kind] += finding.count
     for failure in workload.failures:
+        if failure.count == counts_of_findings[failure.kind]:
+            continue
+        words = f"{plural(failure.count, 'variant')}: {failure_mark(failure.kind)}"
         style = "red" if failure.kind == "wrong" else "yellow"
-        mark = "WRONG RESULTS" if failure.kind == "wrong" else failure.kind
-        count = plural(failure.count, "variant")
-        yield Words(f"{count}: {mark}: {failure.variant}: {failure.reason}", style, "  ")
-    for skipped in workload.skipped:
-        name = ", ".join(f"{axis}={value}" for axis, value in skipped.point.items())
-        yield Words(f"not measured: {name}: {skipped.reason}", "dim")
-    if verbose:
-        for finalist in workload.finalists:
-            yield BLANK
-            yield Note(finalist.variant)
-            yield Table(
-                ("runtime workload", "weight", "ratio", "95 %"),
-                [
-                    [
-                        ", ".join(f"{axis}={value}" for axis, value in row.point.items())
-                        or row.subbench,
-                        row.weight,
-                        row.ratio,
-                        _interval_words(row.interval),
-                    ]
-                    for row in finalist.runtime
-                ],
-                label=f"runtime workloads of {finalist.variant}",
-            )
+        yield Words(f"{words}: {failure.variant}: {failure.reason}", style, "  ")
+    yield from skipped_points(workload.skipped)
+    for finalist in workload.finalists if verbose else ():
+        yield from runtime_blocks(finalist, with_times=False)
 
 
-def _interval_words(interval: Interval | None) -> str:
-    return "not known" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
+def _finding(group: FailureGroup, benchmark: str, workload: Mapping[str, str]) -> Iterator[Block]:
+    """Show variants that compute other results, or fail on the GPU, and what memcheck says."""
+    style = "red" if group.kind == "wrong" else "yellow"
+    yield Words(f"finding: {finding_words(group)}", style, "  ", "    ")
+    yield Words(memcheck_words(group, benchmark, workload), style, "    ", "    ")
 
 
-print_searched = printed(searched)
+def finding_words(group: FailureGroup) -> str:
+    """Name the variants of a finding, and why they failed."""
+    variants, hidden = group.variants[:SHOWN], group.count - len(group.variants[:SHOWN])
+    names = ", ".join(variants) + (f" and {hidden:,} more" if hidden else "")
+    mark = failure_mark(group.kind)
+    return f"{plural(group.count, 'variant')}: {mark}: {names}: {group.reason}"
+
+
+def memcheck_words(group: FailureGroup, benchmark: str, workload: Mapping[str, str]) -> str:
+    """State what memcheck says of one of the variants, or how to run it."""
+    memcheck = group.memcheck
+    if memcheck is None or memcheck.outcome == "not run":
+        reason = f": {memcheck.words.rstrip('.')}" if memcheck and memcheck.words else ""
+        values = [word for axis in axes(workload) for word in ("-a", axis)]
+        command = ["policygen", "measure", "-R", f"{re.escape(benchmark)}$", *values]
+        command += ["--variant", group.variants[0], "--sanitize"] if group.variants else []
+        return f"memcheck was not run{reason}. To run it: {shlex.join(command)}"
+    variant = memcheck.variant
+    if memcheck.outcome == "base":
+        return (
+            "memcheck also fails for base, so it says nothing about these variants:"
+            f" {memcheck.words}"
+        )
+    if memcheck.outcome == "clean":
+        failure = f", although it fails again: {memcheck.words}" if memcheck.words else ""
+        return f"memcheck finds no error in {variant} or in base{failure}"
+    if memcheck.in_cub:
+        return f"CUB itself fails here: base passes memcheck, {variant} does not: {memcheck.words}"
+    return f"base passes memcheck, {variant} does not: {memcheck.words}"
+
+
 SHOWN = 5
 """Finalists shown without -v."""
-SEARCH_REPORT_STYLES = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
+STYLES = {"faster": "green", "better": "green", "slower": "red", "worse": "red"}
 
 
-# Search report: on a terminal, as Markdown, and as a page with figures
+# Search report
 
 
 def reported(document: SearchReport, *, verbose: bool, quiet: bool) -> Iterator[Block]:
@@ -135,58 +135,40 @@ def reported(document: SearchReport, *, verbose: bool, quiet: bool) -> Iterator[
         yield Note("no workload was measured")
 
 
-def print_reported(document: SearchReport, *, verbose: bool, quiet: bool) -> None:
-    """Print the report of a search."""
-    show(reported(document, verbose=verbose, quiet=quiet))
-
-
-def render(document: SearchReport, form: str = "html") -> str:
-    """Render a page with figures, or Markdown without; local paths are removed from both."""
-    document = portable(document)
-    facts = {"measured on": "; ".join(search_words.where(document))} if document.workloads else {}
-    facts["databases"] = ", ".join(document.databases)
-    blocks = list(page_blocks(document, page=form == "html"))
-    page = Page(_title(document), facts, blocks)
-    return pages.render(page, "search") if form == "html" else markdown.render(page)
-
-
-def _title(document: SearchReport) -> str:
-    names = list(dict.fromkeys(short(workload.algorithm) for workload in document.workloads))
-    searched = any(workload.origin == "search" for workload in document.workloads)
-    noun = "Search" if searched or not names else "Measurements"
-    if not names:
-        return "Search report"
-    return f"{noun} of {names[0] if len(names) == 1 else plural(len(names), 'benchmark')}"
-
-
 def _reported_workload(
     workload: ReportedWorkload, *, verbose: bool, quiet: bool
 ) -> Iterator[Block]:
-    yield ranking_views.prose(search_words.name(workload), style="bold")
+    yield ranking_views.prose(name(workload), style="bold")
     if not quiet:
-        yield Words(
-            ranking_views.key_parts(workload, None),
-            "dim",
-            "  ",
-            "    ",
-            ranking_views.DOT,
-            even=True,
-        )
-    yield ranking_views.prose(search_words.result(workload), "  ")
-    shown = workload.finalists if verbose else workload.finalists[:SHOWN]
+        parts = ranking_views.key_parts(workload, None)
+        yield Words(parts, "dim", "  ", "    ", ranking_views.DOT, even=True)
+    yield ranking_views.prose(result(workload), "  ")
+    shown, hidden = cut(workload.finalists, SHOWN, verbose=verbose)
     if shown:
-        yield finalists_table(shown, workload)
+        has_rungs = workload.rung in {"last", "sharper"}
+        yield TableRows(shown).table(
+            ("score", "whole", lambda final: final.score),
+            ("95 %", "whole", lambda final: span_words(final.interval)),
+            ("screened", "whole", lambda final: final.screened) if has_rungs else None,
+            ("least", "whole", lambda final: min(ratios_of(final), default=None)),
+            ("", "name", lambda final: final.verdict or "not sure"),
+            ("variant", "", lambda final: final.variant),
+            style="plain",
+            look=lambda final: STYLES.get(final.verdict or "", ""),
+            label="finalists",
+        )
+    for finding in workload.findings:
+        yield from _finding(finding, workload.algorithm, plain(workload.workload))
     if quiet:
         return
-    if len(shown) < len(workload.finalists):
+    if hidden:
         yield Note(f"the best {SHOWN} of {len(workload.finalists):,}; all: -v", "dim")
-    for text in (search_words.today(workload), *search_words.convergence(workload)):
+    for text in (today(workload), *convergence(workload)):
         yield ranking_views.note(text)
-    if failure_words := search_words.failures(workload):
+    if failure_words := failures(workload):
         yield ranking_views.prose(failure_words, style="red" if workload.counts.wrong else "")
-        yield from map(_failure, workload.failures if verbose else workload.failures[:SHOWN])
-    for text in search_words.remarks(workload):
-        yield ranking_views.note(text)
+        yield from map(_failure, cut(workload.failures, SHOWN, verbose=verbose)[0])
+    yield from map(ranking_views.note, remarks(workload))
 
 
 def _failure(group: FailureGroup) -> Block:
@@ -196,32 +178,8 @@ def _failure(group: FailureGroup) -> Block:
     return Words(words, style, "  ", "    ")
 
 
-def finalists_table(shown: tuple[ReportedFinalist, ...], workload: ReportedWorkload) -> Table:
-    """Table of the finalists."""
-    has_rungs = workload.rung in {"last", "sharper"}
-    head = ["score", "95 %", *(["screened"] if has_rungs else []), "least"]
-    return Table(
-        [*(Column(title, "whole") for title in head), Column("", "name"), "variant"],
-        [
-            [
-                final.score,
-                search_words.between(final),
-                *([search_words.number(final.screened)] if has_rungs else []),
-                search_words.number(min((row.ratio for row in final.runtime), default=None)),
-                final.verdict or "not sure",
-                final.variant,
-            ]
-            for final in shown
-        ],
-        "plain",
-        styles=[SEARCH_REPORT_STYLES.get(final.verdict or "", "") for final in shown],
-        label="finalists",
-    )
-
-
 SHARES = (0.99, 0.995, 0.999, 1.0)
 """Fractions of the best score."""
-QUARTERS = (0.25, 0.5, 0.75)
 COUNTS = (10, 25, 50, 100, 200, 400, 800, 1600, 3200)
 """Evaluation counts at which the distance from the best score is shown."""
 
@@ -232,116 +190,348 @@ COUNTS = (10, 25, 50, 100, 200, 400, 800, 1600, 3200)
 def replayed(document: SearchReplay, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show two tables for each space; -v adds every run."""
     if head:
-        source = f"told by {plural(document.samples, 'sample')}" if document.samples else "told all"
-        yield Note(
-            f"strategy {document.strategy}, {plural(document.batch, 'variant')} at once, {source}",
-            "dim",
-            folded=True,
+        source = (
+            f"scores of {plural(document.samples, 'sample')}"
+            if document.samples
+            else "recorded scores"
         )
+        batch = f"{plural(document.batch, 'variant')} at once"
+        yield Note(f"strategy {document.strategy}, {batch}, {source}", "dim", folded=True)
     for space in document.spaces:
         yield BLANK
         yield from _space(space, _runs_of(document, space), head=head, verbose=verbose)
 
 
 def _runs_of(document: SearchReplay, space: ReplayedSpace) -> list[ReplayRun]:
-    key = _key(space)
-    return [run for run in document.runs if _key(run) == key]
-
-
-def _key(record: ReplayedSpace | ReplayRun) -> tuple[object, ...]:
-    return record.gpu, record.ctk, record.cccl, record.benchmark, tuple(record.workload.items())
+    key = (space.benchmark, space.workload, space.gpu, space.ctk, space.cccl)
+    return [
+        run
+        for run in document.runs
+        if (run.benchmark, run.workload, run.gpu, run.ctk, run.cccl) == key
+    ]
 
 
 def _space(
     space: ReplayedSpace, runs: Sequence[ReplayRun], *, head: bool, verbose: bool
 ) -> Iterator[Block]:
+    best = space.best.score
     yield Note(in_words(space.benchmark, space.workload), "bold", folded=True)
     if head:
         location = f"{space.gpu}, ctk {space.ctk}, cccl {space.cccl}"
         yield Note(f"{location}: {', '.join(space.databases)}", "dim", folded=True)
-    yield Note(f"best: {space.best.variant} {space.best.score:.6f}", folded=True)
+    yield Note(f"best: {space.best.variant} {best:.6f}", folded=True)
     if head and space.starts:
         yield Note(f"begins with: {', '.join(space.starts)}", "dim", folded=True)
     yield Note("; ".join(_facts(space, runs)), "dim", folded=True)
-    yield Table(
-        ("reached", *(Column(name, "n") for name in ("runs", "a quarter", "median", "3 quarters"))),
-        [
-            [f"{share * 100:g} % of the best", *_evaluations_until(runs, space.best.score * share)]
-            for share in SHARES
-        ],
-        label="evaluations until a share of the best score",
+    evaluations = {share: sorted(_reached(run, best * share) for run in runs) for share in SHARES}
+    yield TableRows(SHARES).table(
+        ("reached", "", lambda share: f"{share * 100:g} % of the best"),
+        ("runs", "n", lambda share: f"{sum(map(isfinite, evaluations[share]))} of {len(runs)}"),
+        ("a quarter", "n", lambda share: _quantile(evaluations[share], 0.25)),
+        ("median", "n", lambda share: _quantile(evaluations[share], 0.5)),
+        ("3 quarters", "n", lambda share: _quantile(evaluations[share], 0.75)),
+        label="evaluations needed to reach a share of the best score",
     )
     max_evaluations = max((run.evaluations for run in runs), default=0)
-    counts = [count for count in COUNTS if count <= max_evaluations]
-    if counts:
+    if counts := [count for count in COUNTS if count <= max_evaluations]:
+        distances = {
+            count: [100 * (1 - _best_after(run, count) / best) for run in runs if run.curve]
+            for count in counts
+        }
         yield BLANK
-        yield Table(
-            ("evaluations", *(Column(name, "n") for name in ("median", "mean", "worst"))),
-            [_distance_from_best(runs, count, space.best.score) for count in counts],
-            label="how far the best score is then, in percent of it",
+        yield TableRows(counts).table(
+            ("evaluations", "", lambda count: f"{count:,}"),
+            ("median", "n", lambda count: f"{median(distances[count]):.2f} %"),
+            ("mean", "n", lambda count: f"{fmean(distances[count]):.2f} %"),
+            ("worst", "n", lambda count: f"{max(distances[count]):.2f} %"),
+            label="distance from the best score after that many evaluations, in percent",
         )
     if verbose:
         yield BLANK
-        yield Table(
-            (Column("seed", "n"), Column("evaluations", "n"), "score", Column("best", "name")),
-            [_run(run) for run in runs],
+        yield TableRows(runs).table(
+            ("seed", "n", lambda run: str(run.seed)),
+            ("evaluations", "n", lambda run: f"{run.evaluations:,}"),
+            ("score", "", lambda run: f"{run.best.score:.6f}" if run.best else ""),
+            ("best", "name", lambda run: run.best.variant if run.best else "nothing"),
             label="the runs",
         )
 
 
 def _facts(space: ReplayedSpace, runs: Sequence[ReplayRun]) -> Iterator[str]:
-    yield f"{space.recorded:,} of {space.product:,} variants are there"
+    yield f"{space.recorded:,} of {space.product:,} variants are recorded"
     if space.others:
-        yield f"{plural(space.others, 'variant')} with other parameters left out"
+        yield f"{plural(space.others, 'variant')} with other parameters ignored"
     if space.incomplete:
         yield f"{plural(space.incomplete, 'variant')} not measured whole"
     if not space.sampled:
-        yield "no samples: told by recorded scores"
+        yield "no samples: the recorded scores are used"
     if space.approximate:
         yield "scores are approximate"
-    invalid = sum(run.invalid for run in runs)
-    if invalid:
-        yield f"{plural(invalid, 'variant')} asked for that are not there"
+    if invalid := sum(run.invalid for run in runs):
+        yield f"{plural(invalid, 'variant')} requested that are not recorded"
     yield plural(len(runs), "run")
 
 
-def _evaluations_until(runs: Sequence[ReplayRun], score: float) -> list[str]:
-    """Number of runs that reach a score, and quartiles of the evaluations until then."""
-    evaluations = sorted(_reached(run, score) for run in runs)
-    reached_count = sum(count < inf for count in evaluations)
-    return [
-        f"{reached_count} of {len(runs)}",
-        *(_count(_share(evaluations, part)) for part in QUARTERS),
-    ]
-
-
 def _reached(run: ReplayRun, score: float) -> float:
+    """Number of evaluations until a run has a score."""
     return next((count for count, best in run.curve if best >= score), inf)
 
 
-def _share(values: Sequence[float], part: float) -> float:
-    """Smallest value that at least a fraction `part` of the sorted values does not exceed."""
-    return values[max(0, ceil(part * len(values)) - 1)]
-
-
-def _count(value: float) -> str:
-    return "more" if value == inf else f"{value:,.0f}"
-
-
-def _distance_from_best(runs: Sequence[ReplayRun], count: int, best: float) -> list[str]:
-    distances = [100 * (1 - _best_after(run, count) / best) for run in runs if run.curve]
-    statistics = (median(distances), sum(distances) / len(distances), max(distances))
-    return [f"{count:,}", *(f"{value:.2f} %" for value in statistics)]
+def _quantile(counts: Sequence[float], part: float) -> str:
+    """Smallest count that at least a fraction `part` of the sorted counts does not exceed."""
+    count = counts[max(0, ceil(part * len(counts)) - 1)]
+    return "more" if count == inf else f"{count:,.0f}"
 
 
 def _best_after(run: ReplayRun, count: int) -> float:
     return max(score for evaluation, score in run.curve if evaluation <= count)
 
 
-def _run(run: ReplayRun) -> list[str]:
-    best = run.best
-    cells = ["", "nothing"] if best is None else [f"{best.score:.6f}", best.variant]
-    return [str(run.seed), f"{run.evaluations:,}", *cells]
+# Tuning for a program: the gains and the header
 
 
-print_replay = printed(replayed)
+def outcome_words(outcome: TuneOutcome) -> str:
+    """State how good the best finalist is, and the rule that it does not meet."""
+    if outcome.score is None or outcome.interval is None:
+        return f"base stays: {outcome.reason}"
+    best = f"best {outcome.score:.3f} ({span_words(outcome.interval)})"
+    if outcome.interval.low <= 1:
+        return f"{best}: not faster than base beyond noise"
+    if outcome.score < outcome.least_score:
+        gain = floor(100 * outcome.score) / 100
+        enough = gain if gain > 1 else floor(1000 * outcome.score) / 1000
+        return (
+            f"{best}, below the {outcome.least_score:g} that a tuning must gain;"
+            f" --least-score {enough:g} takes it"
+        )
+    return f"{best}, but {outcome.reason}"
+
+
+def tuned(document: TunedProgram, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show the finalists of each workload, then what the header contains."""
+    yield from searched(document.searched, head=head, verbose=verbose)
+    yield BLANK
+    if document.kernel is not None:
+        yield from kernel_outcome(document.kernel)
+        return
+    several = len(document.outcomes) > 1
+    for outcome in document.outcomes:
+        if outcome.variant is None:
+            name = f"{in_words(outcome.benchmark, outcome.workload)}: " if several else ""
+            yield Note(f"{name}{outcome_words(outcome)}", "yellow", folded=True)
+    if document.overlay is not None:
+        yield from made(document.overlay, head=head, verbose=verbose)
+        return
+    if document.emitted is None:
+        yield Note("nothing was written", "yellow", folded=True)
+        return
+    yield from emitted(document.emitted, document.header, verbose=verbose)
+    if document.header is not None and head:
+        name = nearby(Path(document.header))
+        yield Note(f'#include "{name}" and pass its selectors in the environment', folded=True)
+        if document.example is not None:
+            program = nearby(Path(document.example))
+            text = f"{program} runs the algorithm with and without it and prints both times"
+            yield Note(text, folded=True)
+
+
+RUNGS = {"screening": "the screening", "sharper": "the sharper rung", "last": "the last rung"}
+ENDED = {
+    "exhausted": "all distinct variants were tried",
+    "budget": "the budget was spent",
+    "count": "the requested number was tried",
+    "stopped": "it was stopped",
+    None: "it is still running, or was killed",
+}
+EQUAL = 0.0005
+"""Scores that differ by less are formatted alike."""
+
+
+# Sentences of a search report, shared by the terminal and the page
+
+
+def name(workload: ReportedWorkload) -> str:
+    """Name a workload: `cub.bench.reduce.sum T=F32`."""
+    return in_words(workload.algorithm, plain(workload.workload))
+
+
+def ratios_of(finalist: ReportedFinalist) -> list[float]:
+    """Ratios of all runtime workloads of a finalist."""
+    return [row.ratio for row in finalist.runtime]
+
+
+def score_with_interval(finalist: ReportedFinalist) -> str:
+    """Write a score and its interval."""
+    between = f" ({span_words(finalist.interval)})" if finalist.interval else ""
+    return f"{finalist.score:.3f}{between}"
+
+
+def winner_of(workload: ReportedWorkload) -> ReportedFinalist | None:
+    """Return the finalist that won."""
+    return next((final for final in workload.finalists if final.variant == workload.best), None)
+
+
+def result(workload: ReportedWorkload) -> str:
+    """State what won and by how much, in one sentence."""
+    best = workload.finalists[0] if workload.finalists else None
+    if best is None:
+        return "No variant was measured on all runtime workloads yet."
+    if workload.rung is None:
+        choice = workload.choice
+        if choice is None:
+            score = score_with_interval(best)
+            return (
+                f"The best so far is {best.variant} with {score}; a choice needs all runtime"
+                " workloads."
+            )
+        decision = f"takes {choice.variant}" if choice.decision == "use" else "keeps base"
+        return f"db choose {decision}: {choice.reason}."
+    if workload.rung != "last":
+        return (
+            f"The search has not reached its last rung. The best so far is {best.variant} with"
+            f" {best.score:.3f} in {RUNGS[workload.rung]}, a score that still contains selection"
+            " bias."
+        )
+    processes = plural(best.processes or 0, "process", "processes")
+    winner = winner_of(workload)
+    if winner is None:
+        return (
+            f"No variant beats base by more than noise: the best, {best.variant}, scores"
+            f" {score_with_interval(best)} in {processes} of the last rung."
+        )
+    score = score_with_interval(winner)
+    return f"{winner.variant} is faster than base: {score} in {processes} of the last rung."
+
+
+def luck(final: ReportedFinalist) -> str:
+    """State the screening score of a finalist, and how much of it was selection bias."""
+    if final.screened is None:
+        return ""
+    difference = final.screened - final.score
+    screening = f"the screening score was {final.screened:.3f}"
+    if abs(difference) < EQUAL:
+        return f"{screening}, too"
+    if difference > 0:
+        return f"{screening}: {difference:.3f} of it was selection bias"
+    return f"{screening}, {-difference:.3f} less"
+
+
+def close(workload: ReportedWorkload) -> str:
+    """State how many finalists cannot be distinguished from the best."""
+    count = sum(final.close for final in workload.finalists)
+    other_count = len(workload.finalists) - 1
+    if not other_count:
+        return "no other was measured as precisely"
+    compared = plural(other_count, "other")
+    if workload.rung is None:
+        compared = f"the next {other_count:,}"
+    return f"{count:,} of {compared} cannot be told apart from it"
+
+
+def today(workload: ReportedWorkload) -> str:
+    """State which variant CUB currently selects."""
+    if workload.origin == "import":
+        return f"Base is {workload.base or 'a variant that the database does not name'}."
+    if workload.base is not None:
+        return f"CUB selects {workload.base} today."
+    if workload.origin == "search":
+        return "CUB's current choice is not in the search space."
+    return "The database does not say which variant CUB selects today."
+
+
+def winner_evaluation(workload: ReportedWorkload) -> int | None:
+    """Return the evaluation at which the winner was measured."""
+    evaluations = {variant.variant: variant.evaluation for variant in workload.variants}
+    return evaluations.get(workload.best) if workload.best is not None else None
+
+
+def convergence(workload: ReportedWorkload) -> Iterator[str]:
+    """Explain whether the search converged, as far as that is known."""
+    curve = workload.curve
+    if curve is None:
+        yield _unordered(workload)
+        return
+    last = curve.best[-1]
+    if evaluation := winner_evaluation(workload):
+        yield f"The winner was number {evaluation:,} of {curve.evaluations:,} measured."
+    if later := curve.evaluations - last.evaluation:
+        yield (
+            f"The best screening score last rose at number {last.evaluation:,}; the {later:,}"
+            " after it were not better."
+        )
+    else:
+        yield "The best screening score was still rising at the last variant."
+    yield from extent(workload)
+
+
+def extent(workload: ReportedWorkload) -> Iterator[str]:
+    """State how much of the space was tried, and why the search ended."""
+    yield from (f"{text}." for text in tried(workload))
+    for run in workload.searches[-1:]:
+        spent = f" after {duration(run.spent)}" if run.spent else ""
+        budget = f" of {duration(run.budget)}" if spent and run.budget else ""
+        yield f"Strategy {run.strategy}; {ENDED[run.ended]}{spent}{budget}."
+
+
+def tried(workload: ReportedWorkload) -> Iterator[str]:
+    """State how much of the space was tried; a long count is in scientific notation."""
+    for run in workload.searches[-1:]:
+        text = run.distinct
+        if text.isascii() and text.isdecimal() and len(text) < 100 and (distinct := int(text)):
+            share = workload.counts.tried / distinct
+            part = f"{share * 100:.1f} %" if share >= 0.001 else "less than 0.1 %"
+            total = f"{distinct:,}" if distinct < 10**12 else f"{float(distinct):.2e}"
+            yield f"{workload.counts.tried:,} of {total} distinct variants were tried, {part}"
+
+
+def _unordered(workload: ReportedWorkload) -> str:
+    """Explain why convergence is not shown."""
+    if workload.origin == "measure":
+        return (
+            "No convergence is shown: these variants were measured side by side, one runtime"
+            " workload after another, not in an order chosen by a search."
+        )
+    if workload.origin in {"rows", "import"}:
+        return "No convergence is shown: rows of results do not record the order of measurement."
+    return "No convergence is shown: no variant was measured on all runtime workloads."
+
+
+def failures(workload: ReportedWorkload) -> str:
+    """Summarize what failed."""
+    counts = workload.counts
+    if workload.origin == "rows":
+        if not workload.failures:
+            return ""
+        return (
+            "Failed builds and runs of this benchmark, over all workloads; CCCL's logs record"
+            " exit codes but no reasons."
+        )
+    verb = "lacks" if counts.incomplete == 1 else "lack"
+    words = {
+        "computed other results than base": counts.wrong,
+        "failed": counts.failed,
+        f"{verb} some of the runtime workloads": counts.incomplete,
+    }
+    parts = [f"{plural(count, 'variant')} {text}" for text, count in words.items() if count]
+    return f"{', '.join(parts)}." if parts else "Nothing failed."
+
+
+def remarks(workload: ReportedWorkload) -> Iterator[str]:
+    """List limitations of the results of a workload."""
+    if workload.declared is not None and workload.declared != workload.runtime_workloads:
+        yield (
+            f"Measured on {workload.runtime_workloads} of {workload.declared} declared runtime"
+            " workloads; scores cover only those."
+        )
+    if workload.approximate:
+        yield (
+            "Scores are approximate: the declared values of the {io} axes are unknown, so the"
+            " weights come from the values present."
+        )
+    if workload.unlisted:
+        count = plural(workload.unlisted, "variant")
+        yield f"{count} more were measured; the slowest are not drawn."
+    choice = workload.choice
+    if workload.rung == "last" and choice is not None and workload.best != choice.variant:
+        decision = f"takes {choice.variant}" if choice.decision == "use" else "keeps base"
+        yield f"db choose {decision} by its rules: {choice.reason}."

@@ -24,7 +24,6 @@ from policygen.report.blocks import (
     pieces,
     spelled,
 )
-from policygen.report.sink import raw
 from policygen.untrusted import visible
 
 
@@ -36,7 +35,7 @@ class Terminal(Console):
         # Without a color system there are no escape sequences at all, not even bold or underlined
         # text.
         super().__init__(
-            file=raw(stream),
+            file=stream,
             color_system=None if os.environ.get("NO_COLOR") else "auto",
             highlight=False,
             emoji=False,

@@ -1,34 +1,25 @@
 """Benchmarks, one row each, with their axes on request."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
-from typing import TYPE_CHECKING
 
+from policygen.errors import plural
 from policygen.model.audits import BenchCheck, BenchDifference, Kind
 from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList, SubBenchmark
-from policygen.model.trees import CALLED, NAMESPACES, OF_TYPES, Cub, Headers, HeadersEntry
+from policygen.model.trees import CALLED, NAMESPACES, OF_TYPES, Cub, Headers, tree_line
 from policygen.model.tuning import Entry, Family, PolicyChain, Scan, conjunction, spell
-from policygen.report.blocks import BLANK, Block, Column, Inline, Note, Styled, Table, Words
-from policygen.report.console import plural, printed, tree_line
+from policygen.report.blocks import BLANK, Block, Cell, Column, Note, Styled, Table, Words
 from policygen.report.terminal import wrap
-
-if TYPE_CHECKING:
-    from policygen.report.terminal import Terminal
 
 NONE = "-"
 MORE = "+"
 UNKNOWN = "?"
-NOTE = f"{MORE} {UNKNOWN}: the source alone does not tell all values of an axis"
+NOTE = f"{MORE} {UNKNOWN}: the source alone does not show all values of an axis"
 GAP = 2
 ROOM = 40
 """Minimum width of a separate column for parameters."""
 EXACT = 10**12
 HEAD = ("benchmark", "parameters", "variants", "workloads", "runtime")
-
-
-def show(document: BenchmarkList, out: "Terminal", *, verbose: bool = False) -> None:
-    """Print benchmarks."""
-    out.write(benchmarks(document, out.width, verbose=verbose))
 
 
 def benchmarks(document: BenchmarkList, width: int, *, verbose: bool) -> Iterator[Block]:
@@ -52,10 +43,9 @@ def _row(benchmark: Benchmark) -> tuple[str, ...]:
     workloads = runtime = NONE
     if benchmark.subbenches:
         axes = [axis for sub in benchmark.subbenches for axis in sub.axes]
-        workloads = _total(benchmark.workloads, [axis for axis in axes if axis.compile_time])
-        runtime = _total(
-            benchmark.runtime_workloads, [axis for axis in axes if not axis.compile_time]
-        )
+        workloads = _total(benchmark.workloads, (axis for axis in axes if axis.compile_time))
+        runtime_axes = (axis for axis in axes if not axis.compile_time)
+        runtime = _total(benchmark.runtime_workloads, runtime_axes)
     return benchmark.name, parameters or NONE, _count(benchmark.variants), workloads, runtime
 
 
@@ -64,10 +54,11 @@ def _count(number: int) -> str:
     return f"{number:,}" if number < EXACT else f"{digits[0]}.{digits[1:3]}e+{len(digits) - 1}"
 
 
-def _total(number: int, axes: Sequence[Axis]) -> str:
-    if any(not axis.complete and not axis.values for axis in axes):
+def _total(number: int, axes: Iterable[Axis]) -> str:
+    incomplete = [axis for axis in axes if not axis.complete]
+    if any(not axis.values for axis in incomplete):
         return UNKNOWN
-    return _count(number) + MORE * any(not axis.complete for axis in axes)
+    return _count(number) + MORE * bool(incomplete)
 
 
 def _table(rows: Sequence[tuple[str, ...]], width: int) -> Table:
@@ -119,30 +110,25 @@ _DIFFERENCE_FORMATS: Mapping[Kind, str] = {
 # Differences between benchmark sources and bindings
 
 
-def show_check(document: BenchCheck, out: "Terminal") -> None:
-    """Print the differences, then what the sources were compared with."""
-    out.write(Note(line) for line in lines(document))
-
-
-def lines(document: BenchCheck) -> Iterator[str]:
-    """List the differences of each benchmark, then what was compared."""
+def check_lines(document: BenchCheck) -> Iterator[Block]:
+    """List the differences of each benchmark, then what the sources were compared with."""
     groups = groupby(
         document.differences, key=lambda difference: (difference.benchmark, difference.source)
     )
     for (name, source), differences in groups:
-        yield f"{name}  {source}"
-        yield from (f"  {_describe(difference)}" for difference in differences)
+        yield Note(f"{name}  {source}")
+        yield from (Note(f"  {_describe(difference)}") for difference in differences)
     if document.differences:
-        yield ""
+        yield BLANK
     # Without this line, benchmarks that were not compared would look equal.
     by_axes: dict[str, list[str]] = {}
     for axes_of_benchmark in document.not_compared:
         by_axes.setdefault(axes_of_benchmark.what, []).append(axes_of_benchmark.benchmark)
     for axis, names in sorted(by_axes.items()):
-        uncompared = axis if axis == "axes" else f"values of axis {axis}"
-        yield f"not compared, as the source does not tell them: {uncompared} of {', '.join(names)}"
-    yield _version(document)
-    yield _counts(document)
+        what = f"{axis if axis == 'axes' else f'values of axis {axis}'} of {', '.join(names)}"
+        yield Note(f"not compared, because the source does not show them: {what}")
+    yield Note(_version(document))
+    yield Note(_counts(document))
 
 
 def _describe(difference: BenchDifference) -> str:
@@ -160,7 +146,7 @@ def _describe(difference: BenchDifference) -> str:
 
 def _version(document: BenchCheck) -> str:
     if document.cub is None:
-        return f"nothing tells the version of CUB: compared with the newest, {document.version}"
+        return f"the version of CUB is unknown: compared with the newest, {document.version}"
     if not document.tested:
         nearest = f"compared with the nearest, {document.version}"
         return f"the bindings were not tried with CUB {document.cub}: {nearest}"
@@ -168,19 +154,16 @@ def _version(document: BenchCheck) -> str:
 
 
 def _counts(document: BenchCheck) -> str:
-    different = document.differing - document.unbound
-    counts = [
+    words = (
         f"{plural(document.compared, 'benchmark')} compared:"
-        f" {document.compared - document.differing} as in their binding,"
-        f" {different} otherwise, {document.unbound} without one"
-    ]
-    counts += [f"{document.untuned} without parameters"] if document.untuned else []
-    counts += [f"{document.others} not of CUB"] if document.others else []
-    return "; ".join(counts)
+        f" {document.compared - document.differing} match their binding,"
+        f" {document.differing - document.unbound} differ, {document.unbound} have none"
+    )
+    words += f"; {document.untuned} without parameters" if document.untuned else ""
+    return f"{words}; {document.others} not of CUB" if document.others else words
 
 
 HEADERS_NONE = "—"
-OTHERS = ("dialect", "version", "state")
 SHOWN = 5
 """Changed files listed by name."""
 
@@ -190,30 +173,17 @@ SHOWN = 5
 
 def table(headers: Headers) -> str:
     """Write one line per version, followed by one per release with a different name."""
-    rows = [("CUB", "wheel", "dialect", "specializations", "state")]
+    trees = [("CUB", "wheel", "dialect", "specializations", "state")]
+    releases = [("release", "package", "dialect", "version", "state")]
     for tree in headers.trees:
-        if tree.holds is None:
-            count = HEADERS_NONE if tree.specializations is None else str(tree.specializations)
-            rows.append(
-                (tree.version, tree.wheel or HEADERS_NONE, tree.dialect, count, _state(tree))
-            )
-    releases = [
-        (tree.version, tree.wheel or HEADERS_NONE, tree.dialect, _contents(tree), _state(tree))
-        for tree in headers.trees
-        if tree.holds is not None
-    ]
-    if not releases:
-        return _aligned(rows)
-    return _aligned(rows) + "\n" + _aligned([("release", "package", *OTHERS), *releases])
-
-
-def _contents(tree: HeadersEntry) -> str:
-    return f"{CALLED[tree.library]} {tree.holds}"
-
-
-def _state(tree: HeadersEntry) -> str:
-    state = HEADERS_NONE if tree.state == "absent" else tree.state
-    return state if tree.changed is None else f"{state}, changed"
+        state = HEADERS_NONE if tree.state == "absent" else tree.state
+        state = state if tree.changed is None else f"{state}, changed"
+        content = HEADERS_NONE if tree.specializations is None else str(tree.specializations)
+        if tree.holds is not None:
+            content = f"{CALLED[tree.library]} {tree.holds}"
+        row = (tree.version, tree.wheel or HEADERS_NONE, tree.dialect, content, state)
+        (trees if tree.holds is None else releases).append(row)
+    return "\n".join(_aligned(rows) for rows in (trees, releases) if len(rows) > 1 or rows is trees)
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -233,21 +203,18 @@ def tree_name(cub: Cub) -> str:
 
 def changes(headers: Headers) -> str:
     """List trees that differ from what was fetched, and how to restore them."""
-    return "".join(
-        f"policygen: warning: {_tree_name(tree)} is not as its {_source(tree)} it:"
-        f" {_changed_files(tree.changed)}\n"
-        f"  policygen headers fetch {tree.version} --again gets it anew\n"
-        for tree in headers.trees
-        if tree.changed is not None
-    )
-
-
-def _tree_name(tree: HeadersEntry) -> str:
-    return f"{CALLED[tree.library]} {tree.version}" if tree.holds is None else tree.version
-
-
-def _source(tree: HeadersEntry) -> str:
-    return "wheel has" if tree.holds is None else "packages have"
+    lines = []
+    for tree in headers.trees:
+        if tree.changed is not None:
+            name, source = tree.version, "packages"
+            if tree.holds is None:
+                name, source = f"{CALLED[tree.library]} {tree.version}", "wheel"
+            lines += [
+                f"policygen: warning: {name} differs from its {source}:"
+                f" {_changed_files(tree.changed)}\n  policygen headers fetch {tree.version}"
+                " --again fetches it again\n"
+            ]
+    return "".join(lines)
 
 
 def _changed_files(files: tuple[str, ...]) -> str:
@@ -280,9 +247,8 @@ def scanned(scan: Scan, *, entries: bool, head: bool) -> Iterator[Block]:
 
 def _summary(scan: Scan) -> Iterator[Block]:
     if not scan.cub.has_returns:
-        owners = plural(
-            len({(family.header, family.name) for family in scan.families}), "family", "families"
-        )
+        names = {(family.header, family.name) for family in scan.families}
+        owners = plural(len(names), "family", "families")
         yield Note(_scan_counts(scan.families, "config", owners), folded=True)
         return
     selectors = [family for family in scan.families if _is_selector(family)]
@@ -320,7 +286,7 @@ def _is_selector(family: Family) -> bool:
 
 
 def _scan_table(scan: Scan) -> Table:
-    rows: list[list[Inline | Styled]] = []
+    rows: list[list[Cell]] = []
     for header, families in groupby(scan.families, key=lambda family: family.header):
         rows.append([Styled(header, "bold")])
         for family in families:
@@ -355,10 +321,10 @@ def _entries(scan: Scan) -> Iterator[Block]:
             yield from _family(family)
             yield BLANK
         for chain in scan.chains:
-            uses = [use for policy in chain.policies for use in policy.uses]
-            if chain.header == header and any(
-                (chain.namespace, use.family) in names for use in uses
-            ):
+            uses = {
+                (chain.namespace, use.family) for policy in chain.policies for use in policy.uses
+            }
+            if chain.header == header and uses & names:
                 yield from _chain(chain)
                 yield BLANK
 
@@ -367,7 +333,7 @@ def _chain(chain: PolicyChain) -> Iterator[Block]:
     yield Words([f"{chain.header}: {chain.namespace}::{chain.hub}"], "bold")
     for policy in chain.policies:
         predecessor = f", else {policy.predecessor}" if policy.predecessor else ""
-        bases = f", is a {', '.join(policy.bases)}" if policy.bases else ""
+        bases = f", derives from {', '.join(policy.bases)}" if policy.bases else ""
         text = f"{policy.line}: {policy.name} for {policy.arch} and later{predecessor}{bases}"
         yield Words(text, "cyan", "  ", "      ")
         for use in policy.uses:
@@ -383,9 +349,8 @@ def _family(family: Family) -> Iterator[Block]:
     if selector:
         yield Words([f"{title} for {family.arch}"], "bold")
     else:
-        labels = "".join(f"{parameter.label}, " for parameter in family.parameters)
-        words = f"{labels.removesuffix(', ')}>"
-        yield Words(words, "bold", f"{title}<", "    ")
+        labels = ", ".join(parameter.label for parameter in family.parameters)
+        yield Words(f"{labels}>", "bold", f"{title}<", "    ")
     for entry in family.entries:
         if selector or entry.kind != "primary" or entry.values or entry.inherits:
             yield from _entry(entry)
@@ -413,6 +378,3 @@ def _title(entry: Entry) -> str:
     if entry.kind == "branch":
         return conjunction(entry.args)
     return "primary template" if entry.kind == "primary" else f"<{', '.join(entry.args)}>"
-
-
-print_scan = printed(scanned)

@@ -1,29 +1,30 @@
 """Resolved values, differences between two trees, and verification of machine code."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from policygen.errors import InputError, SourceError
+from policygen.errors import InputError, SourceError, plural
 from policygen.model.audits import CallOnly, LintReport, Reach, Unreachable
 from policygen.model.machine_code import Different, KernelPlace, SassCompiles, SassRow, VerifySass
 from policygen.model.selection import (
     Comparison,
     Differing,
-    EntryPlace,
     Resolution,
     ResolvedRow,
     Unresolved,
+    asked_of,
 )
-from policygen.model.trees import Library
+from policygen.model.trees import tree_line
 from policygen.model.tuning import Value, conjunction, spell
 from policygen.model.workload import axes
 from policygen.outputs import write_output
 from policygen.paths import file_name
-from policygen.report.blocks import BLANK, Block, Column, Note, Table, Words, remarks
-from policygen.report.console import messages, plural, printed, short, tree_line
+from policygen.report.blocks import BLANK, Block, Note, Table, TableRows, Words, cut, remarks
+from policygen.report.console import messages, short
 
-STYLES = {"tuned": "green", "inherited": "yellow", "default": "dim"}
+STYLES = {"tuned": "green", "inherited": "yellow", "default": "dim", "unknown": "red"}
 
 
 def resolution(document: Resolution, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -40,10 +41,13 @@ def resolution(document: Resolution, *, head: bool, verbose: bool) -> Iterator[B
         yield BLANK
     if head:
         counts = {name: sum(row.status == name for row in document.rows) for name in STYLES}
-        parts = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+        shown = (name for name in counts if counts[name] or name != "unknown")
+        parts = ", ".join(f"{counts[name]:,} {name}" for name in shown)
         workloads = plural(len(document.rows), "workload")
         yield Note(f"{workloads} on {', '.join(document.archs)}: {parts}", folded=True)
-    yield from _remarks_and_failures(document.remarks, document.unresolved)
+    yield from remarks(asked_of(document.toolchain, document.conditions))
+    yield from remarks(document.remarks)
+    yield from map(_failure, document.unresolved)
 
 
 def comparison(document: Comparison, *, head: bool) -> Iterator[Block]:
@@ -55,13 +59,15 @@ def comparison(document: Comparison, *, head: bool) -> Iterator[Block]:
     by_place = groupby(document.different, key=lambda row: (row.benchmark, row.arch))
     for (benchmark, arch), rows in by_place:
         yield Note(f"{benchmark} on {arch}", "bold", folded=True)
-        lone_counts = {"before": 0, "after": 0}
+        only_before = only_after = 0
         for row in rows:
-            if row.before is not None and row.after is not None:
-                yield from _difference(row)
+            if row.before is None:
+                only_after += 1
+            elif row.after is None:
+                only_before += 1
             else:
-                lone_counts["after" if row.before is None else "before"] += 1
-        for side, count in lone_counts.items():
+                yield from _difference(row)
+        for side, count in (("before", only_before), ("after", only_after)):
             if count:
                 yield Words(f"{plural(count, 'workload')} only {side}", "yellow", "  ")
         yield BLANK
@@ -69,7 +75,8 @@ def comparison(document: Comparison, *, head: bool) -> Iterator[Block]:
         different = plural(len(document.different), "workload differs", "workloads differ")
         archs = ", ".join(document.archs)
         yield Note(f"{different} of {document.compared:,}, on {archs}", folded=True)
-    yield from _remarks_and_failures(document.remarks, document.unresolved)
+    yield from remarks(document.remarks)
+    yield from map(_failure, document.unresolved)
 
 
 def _rows_alike(rows: list[ResolvedRow]) -> Iterator[Block]:
@@ -78,7 +85,7 @@ def _rows_alike(rows: list[ResolvedRow]) -> Iterator[Block]:
     style = STYLES[row.status]
     for each_row in rows:
         yield Words(axes(each_row.workload), style, "  ")
-    location = f", {_place(row.entry)}" if row.entry else ""
+    location = f", {row.entry.where}" if row.entry else ""
     origin = row.status if row.status != "inherited" else f"inherited from {row.since}"
     yield Words([f"{origin}{location}"], style, "      ")
     yield Words(_values(row.values), "", "      ", joint="  ")
@@ -99,36 +106,19 @@ def _values(values: dict[str, Value]) -> list[str]:
     return [f"{name}={spell(value)}" for name, value in values.items()]
 
 
-def _place(entry: EntryPlace) -> str:
-    return f"{entry.header}:{entry.line}"
-
-
 def _difference(row: Differing) -> Iterator[Block]:
     yield Words(axes(row.workload), "bold", "  ")
     for label, values, entry in (
-        ("before:", row.before, row.entry_before),
-        ("after: ", row.after, row.entry_after),
+        ("before:", row.before or {}, row.entry_before),
+        ("after: ", row.after or {}, row.entry_after),
     ):
-        changed_values = {
-            name: value for name, value in (values or {}).items() if name in row.changed
-        }
-        shown = _values(changed_values) + ([f"({_place(entry)})"] if entry else [])
+        shown = _values({name: value for name, value in values.items() if name in row.changed})
+        shown += [f"({entry.where})"] if entry else []
         yield Words([f"{label} {shown[0]}", *shown[1:]], "", "      ", joint="  ")
 
 
-def _remarks_and_failures(
-    remarks: Iterable[str], unresolved: Iterable[Unresolved]
-) -> Iterator[Block]:
-    for remark in remarks:
-        yield Note(f"note: {remark}", "yellow", folded=True)
-    for unresolved_benchmark in unresolved:
-        yield Note(
-            f"{unresolved_benchmark.benchmark}: {unresolved_benchmark.reason}", "red", folded=True
-        )
-
-
-print_resolution = printed(resolution)
-print_comparison = printed(comparison)
+def _failure(unresolved: Unresolved) -> Block:
+    return Note(f"{unresolved.benchmark}: {unresolved.reason}", "red", folded=True)
 
 
 # Entries that are never selected
@@ -140,10 +130,8 @@ def reach(document: Reach, *, head: bool, verbose: bool) -> Iterator[Block]:
         yield Note(f"{tree_line(document.cub)}; {document.toolchain}", "dim", folded=True)
         yield BLANK
     groups: dict[tuple[str, str, str], list[Unreachable]] = {}
-    for entry_found in document.unreachable:
-        groups.setdefault((entry_found.header, entry_found.family, entry_found.reason), []).append(
-            entry_found
-        )
+    for entry in document.unreachable:
+        groups.setdefault((entry.header, entry.family, entry.reason), []).append(entry)
     for (header, family, reason), group in groups.items():
         yield Note(f"{header}: {family}", "bold", folded=True)
         yield Words(f"{group[0].cause}: {reason}", "red", "  ", "      ")
@@ -153,41 +141,35 @@ def reach(document: Reach, *, head: bool, verbose: bool) -> Iterator[Block]:
                 yield Words(f"for example {entry.example}", "dim", "    ", "        ")
         yield BLANK
     if verbose and document.call_only:
-        yield Note("Selected by some call, and by no benchmark:", "bold", folded=True)
-        for entry_by_call in document.call_only:
-            yield _entry(entry_by_call, "yellow")
-            yield Words(f"by {entry_by_call.example}", "dim", "    ", "        ")
+        yield Note("Selected by some calls, but by no benchmark:", "bold", folded=True)
+        for selected in document.call_only:
+            yield _entry(selected, "yellow")
+            yield Words(f"by {selected.example}", "dim", "    ", "        ")
         yield BLANK
     if head:
         yield from _summary(document)
-    for remark in document.remarks:
-        yield Note(f"note: {remark}", "yellow", folded=True)
+    yield from remarks(document.remarks)
 
 
 def _entry(entry: Unreachable | CallOnly, style: str) -> Block:
     key = f"<{', '.join(entry.args)}>" if entry.family.startswith("sm") else conjunction(entry.args)
-    return Words(f"{entry.header}:{entry.line}: {key}", style, "  ", "      ")
+    return Words(f"{entry.where}: {key}", style, "  ", "      ")
 
 
 def _summary(document: Reach) -> Iterator[Block]:
-    unreachable_count = len(document.unreachable)
-    parts = [
-        f"{plural(document.entries, 'entry', 'entries')}, {unreachable_count:,} never selected",
-        f"{len(document.call_only):,} by no benchmark",
-    ]
+    entries = plural(document.entries, "entry", "entries")
+    parts = [f"{entries}, {len(document.unreachable):,} never selected"]
+    parts += [f"{len(document.call_only):,} by no benchmark"]
     if document.unknown:
         headers = ", ".join(document.unknown)
-        parts.append(f"{sum(document.unknown.values()):,} not known, in {headers}")
+        parts.append(f"{sum(document.unknown.values()):,} unknown, in {headers}")
     if document.unasked:
-        parts.append(f"not asked: {', '.join(document.unasked)}")
+        parts.append(f"not checked: {', '.join(document.unasked)}")
     yield Note("; ".join(parts), folded=True)
-    workloads_tried = (
-        f"{plural(document.workloads, 'workload')} tried on {', '.join(document.archs)}"
-    )
-    yield Note(workloads_tried, folded=True)
+    workloads = plural(document.workloads, "workload")
+    yield Note(f"{workloads} tried on {', '.join(document.archs)}", folded=True)
 
 
-print_reach = printed(reach)
 LINT_STYLES = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -211,17 +193,16 @@ def lint(report: LintReport, *, head: bool, verbose: bool) -> Iterator[Block]:
     if verbose and report.unbound:
         yield Note(f"without a binding: {', '.join(report.unbound)}", "dim", folded=True)
     if head and not report.cub.has_returns:
-        rules = f"asked of {report.cub.called}'s configs: {', '.join(report.counts)}"
+        rules = f"rules that apply to {report.cub.called}'s configs: {', '.join(report.counts)}"
         yield Note(rules, "dim", folded=True)
     if head:
         yield Note(_lint_summary(report), folded=True)
 
 
 def _lint_summary(report: LintReport) -> str:
-    parts = [
-        f"{plural(len(report.findings), 'finding')} in {plural(report.entries, 'entry', 'entries')}"
-        f" of {plural(report.families, 'family', 'families')}"
-    ]
+    entries = plural(report.entries, "entry", "entries")
+    families = plural(report.families, "family", "families")
+    parts = [f"{plural(len(report.findings), 'finding')} in {entries} of {families}"]
     parts += [f"{name} {count}" for name, count in report.counts.items() if count]
     parts += [f"{plural(len(report.off), 'rule')} off"] if report.off else []
     if report.unbound:
@@ -229,21 +210,10 @@ def _lint_summary(report: LintReport) -> str:
     return "; ".join(parts)
 
 
-print_lint = printed(lint)
 SHOWN = 12
 """Kernels of each kind listed without -v."""
-COUNTS = (
-    "kernels",
-    "equal",
-    "renamed",
-    "as_written",
-    "moved",
-    "different",
-    "only_before",
-    "only_after",
-)
-CODE: Mapping[Library, str] = {"cub": "SASS", "rocprim": "ISA"}
-"""Name of the machine code of a library's kernels."""
+COUNTS = ("renamed", "as_written", "moved", "different", "only_before", "only_after")
+"""Counts of kernels that are shown where they are not zero."""
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -271,7 +241,7 @@ def sass(document: VerifySass, *, head: bool, verbose: bool) -> Iterator[Block]:
             yield Note(f"  {line}")
     yield from remarks(document.remarks)
     if head:
-        yield Words(summary(document), "red" if document.changed or document.refused else "green")
+        yield Words(document.summary, "red" if document.changed or document.refused else "green")
 
 
 def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
@@ -280,64 +250,60 @@ def alike(rows: Iterable[SassRow]) -> Iterator[list[SassRow]]:
         yield list(group)
 
 
-def write_diffs(document: VerifySass, folder: Path, *, force: bool = False) -> None:
+def write_diffs(document: VerifySass, folder: Path) -> None:
     """Write one file per kernel that differs; refuse to overwrite files policygen did not write."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for number, kernel in enumerate(document.different, 1):
-            words = [
-                f"{number:03}",
-                kernel.arch,
-                kernel.benchmark,
-                *axes(kernel.workload),
-                kernel.kernel,
-            ]
-            name = f"{file_name(words)[:120]}.diff"
+            words = [f"{number:03}", kernel.arch, kernel.benchmark, *axes(kernel.workload)]
+            name = f"{file_name([*words, kernel.kernel])[:120]}.diff"
             lines = [f"# {kernel.where}: {kernel.kernel}", f"# {kernel.summary}", *kernel.diff, ""]
-            write_output(folder / name, "\n".join(lines).encode(), force=force)
+            write_output(folder / name, "\n".join(lines).encode())
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
 
 
 def _table(rows: Sequence[SassRow]) -> Table:
-    columns_shown = [
-        name for name in COUNTS if name in COUNTS[:2] or any(getattr(row, name) for row in rows)
-    ]
-    identical = any(row.identical for row in rows)
-    titles = ["workloads", *(["same source"] if identical else [])]
-    titles += [name.replace("_", " ") for name in columns_shown]
-    shown, styles = [], []
-    for row, *other_rows in alike(rows):
-        archs = (
-            f"{row.arch} to {other_rows[-1].arch} ({len(other_rows) + 1})"
-            if other_rows
-            else row.arch
-        )
-        cells = [short(row.benchmark), archs, f"{row.workloads:,}"]
-        cells += [f"{row.identical:,}"] if identical else []
-        cells += [
-            f"{getattr(row, name):,}" if getattr(row, name) else "·" for name in columns_shown
-        ]
-        is_failure = row.different or row.only_before or row.only_after or row.refused
-        shown.append(cells)
-        styles.append("red" if is_failure else "yellow" if row.moved else "")
-    first = (Column("benchmark"), Column("arch"))
-    columns = (*first, *(Column(title, "n") for title in titles))
-    return Table(columns, shown, styles=styles)
+    counts = ["kernels", "equal", *(name for name in COUNTS if any(getattr(r, name) for r in rows))]
+    is_identical = any(row.identical for row in rows)
+    return TableRows(list(alike(rows))).table(
+        ("benchmark", "", lambda group: short(group[0].benchmark)),
+        ("arch", "", _archs),
+        ("workloads", "n", lambda group: f"{group[0].workloads:,}"),
+        ("same source", "n", lambda group: f"{group[0].identical:,}") if is_identical else None,
+        *((name.replace("_", " "), "n", partial(_count, name)) for name in counts),
+        look=_look,
+    )
+
+
+def _archs(group: Sequence[SassRow]) -> str:
+    first, last = group[0].arch, group[-1].arch
+    return f"{first} to {last} ({len(group)})" if len(group) > 1 else first
+
+
+def _count(name: str, group: Sequence[SassRow]) -> str:
+    count = getattr(group[0], name)
+    return f"{count:,}" if count else "·"
+
+
+def _look(group: Sequence[SassRow]) -> str:
+    row = group[0]
+    is_failure = row.different or row.only_before or row.only_after or row.refused
+    return "red" if is_failure else "yellow" if row.moved else ""
 
 
 def _different_kernels(kernels: Sequence[Different], *, verbose: bool) -> Iterator[Block]:
-    shown = kernels if verbose else kernels[:SHOWN]
+    shown, hidden = cut(kernels, SHOWN, verbose=verbose)
     for location, group in groupby(shown, key=lambda kernel: kernel.where):
         yield Words(location, "bold")
         for kernel in group:
             style = "green" if kernel.as_written else "yellow" if kernel.kind == "moved" else "red"
-            kind = f"{kernel.kind}, as written:" if kernel.as_written else kernel.kind
+            kind = f"{kernel.kind}, with the written values:" if kernel.as_written else kernel.kind
             yield Words(f"{kind} {kernel.kernel}", style, "  ")
             yield Words(kernel.summary, "", "    ")
             for line in kernel.diff if verbose else ():
                 yield Note(f"    {line}", COLOURS.get(line[:1], "dim"))
-    if hidden := len(kernels) - len(shown):
+    if hidden:
         text = f"and {hidden:,} more (-v lists them, --diffs DIR writes their diffs)"
         yield Note(text, "dim", folded=True)
     if kernels:
@@ -350,47 +316,13 @@ def _kernels_on_one_side(
     if not kernels:
         return
     yield Note(f"{title}:", "red")
-    shown = kernels if verbose else kernels[:SHOWN]
+    shown, hidden = cut(kernels, SHOWN, verbose=verbose)
     for kernel in shown:
         suffix = " (as written)" if kernel.as_written else ""
         yield Words(f"{kernel.where}: {kernel.kernel}{suffix}", "", "  ")
-    if hidden := len(kernels) - len(shown):
+    if hidden:
         yield Note(f"  and {hidden:,} more (-v lists them)", "dim")
     yield BLANK
-
-
-def summary(document: VerifySass) -> str:
-    """Summarize a comparison: `SASS: of 4 kernels 4 equal (sm100)`."""
-    archs, code = ", ".join(document.archs), CODE[document.cub.library]
-    same = plural(document.identical, "workload") + " with the same source"
-    failed = plural(len(document.refused), "compile") + " failed"
-    if not document.kernels and document.refused:
-        return f"{code}: nothing was compared; {failed} ({archs})"
-    if not document.kernels and document.untouched and not document.identical:
-        untouched = plural(document.untouched, "workload")
-        return f"{code}: the change touches none of {untouched}; nothing was compiled ({archs})"
-    if not document.kernels:
-        reason = same if document.identical else "nothing differs"
-        return f"{code}: {reason}; nothing was compiled ({archs or 'no architecture'})"
-    counts = {
-        "equal": document.equal,
-        "renamed, with equal code": document.renamed,
-        "moved": sum(
-            kernel.kind == "moved" and not kernel.as_written for kernel in document.different
-        ),
-        "different as written": sum(kernel.as_written for kernel in document.different),
-        "different": sum(
-            kernel.kind == "different" and not kernel.as_written for kernel in document.different
-        ),
-        "only before": sum(not kernel.as_written for kernel in document.only_before),
-        "only after": sum(not kernel.as_written for kernel in document.only_after),
-    }
-    parts = [", ".join(f"{count:,} {name}" for name, count in counts.items() if count)]
-    parts += [same] if document.identical else []
-    parts += [failed] if document.refused else []
-    if document.untouched:
-        parts.append(f"{plural(document.untouched, 'workload')} that the change cannot touch")
-    return f"{code}: of {plural(document.kernels, 'kernel')} {'; '.join(parts)} ({archs})"
 
 
 def compiles(document: SassCompiles, *, head: bool, verbose: bool) -> Iterator[Block]:
@@ -407,20 +339,16 @@ def in_short(document: SassCompiles) -> str:
     archs = ", ".join(document.archs) or "no architecture"
     if not document.units:
         return f"nothing is compiled ({archs})"
-    first_words = f", {document.changed:,} with other values first" if document.changed else ""
+    compiles = f"{plural(document.units, 'compile')}: {plural(document.workloads, 'workload')}"
+    first_words = f", {document.changed:,} changed ones first" if document.changed else ""
     minutes = document.minutes
     estimate = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{max(1, round(minutes))} min"
     return (
-        f"at most {plural(document.units, 'compile')}: {plural(document.workloads, 'workload')},"
-        f" times architectures{first_words}; about {estimate} with {document.at_once} at once"
-        f" ({archs})"
+        f"at most {compiles}, times architectures{first_words};"
+        f" about {estimate} with {document.at_once} at once ({archs})"
     )
 
 
 def announce(document: SassCompiles) -> None:
     """Announce a long compilation before it starts."""
     messages().write([Words(in_short(document), "dim")])
-
-
-print_sass = printed(sass)
-print_compiles = printed(compiles)

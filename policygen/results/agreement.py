@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -96,13 +96,11 @@ def lone(cases: Sequence[Case], compared: Sequence[ComparedWorkload]) -> tuple[L
     compared_subjects = {
         (workload.algorithm, frozenset(workload.workload.items())) for workload in compared
     }
-    lone_by_subject: dict[tuple[str, frozenset[tuple[str, str]]], LoneWorkload] = {}
-    for case in cases:
-        key = subject(case)
-        if key not in compared_subjects:
-            lone_by_subject[key] = LoneWorkload(
-                algorithm=case.algorithm, workload=dict(case.workload)
-            )
+    lone_by_subject = {
+        subject(case): LoneWorkload(algorithm=case.algorithm, workload=dict(case.workload))
+        for case in cases
+        if subject(case) not in compared_subjects
+    }
     return tuple(lone_by_subject.values())
 
 
@@ -289,7 +287,7 @@ def _verdict(
 def _objection(confidence: Confidence, score: float, rules: Rules) -> tuple[Says, str] | None:
     """Returns an objection to a choice that holds whatever was confirmed before."""
     if confidence.verdict is None and not rules.without_samples:
-        return "not confirmed", "no samples tell how sure its score is"
+        return "not confirmed", "without samples, its uncertainty is unknown"
     if confidence.loses:
         return (
             "contradicts",
@@ -352,7 +350,7 @@ def pair_of(a: Scores, b: Scores) -> Common:
     pair = Common(a, b, rows[0], rows[1], columns[0], columns[1])
     ratios_a, ratios_b = pair.ratios
     complete = ~(np.isnan(ratios_a) | np.isnan(ratios_b)).any(axis=1)
-    return Common(a, b, rows[0][complete], rows[1][complete], columns[0], columns[1])
+    return replace(pair, index_a=rows[0][complete], index_b=rows[1][complete])
 
 
 def score_difference(pair: Common, rules: Rules, *, same: bool) -> ScoreDifference:
@@ -381,7 +379,7 @@ def point_differences(pair: Common) -> tuple[PointDifference, ...]:
     noise_a = np.concatenate(pair.a.noise.points)[pair.columns_a]
     noise_b = np.concatenate(pair.b.noise.points)[pair.columns_b]
     points = [
-        (part.table.subbench, dict(zip(part.table.rt_axes, point, strict=True)))
+        (part.table.subbench, part.table.by_axis(point))
         for part in pair.a.case.parts
         for point in part.points
     ]

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
@@ -19,7 +20,7 @@ from policygen.results.own_tables import are_same, own_weight
 from policygen.results.tables import DeclaredAxes, ResultTable, axes_of
 
 Warn = Callable[[DataWarning], None]
-TWICE = "rows that stand there twice with different centers are left out"
+TWICE = "rows that appear twice with different centers are ignored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,12 @@ class Case:
     def files(self) -> tuple[str, ...]:
         """The paths of the databases."""
         return tuple(str(database.path) for database in self.databases)
+
+    @property
+    def complete(self) -> npt.NDArray[np.bool_]:
+        """Whether a run compares each variant with base on every runtime workload."""
+        complete = [(part.repeats > 0).all(axis=1) for part in self.parts]
+        return np.asarray(np.all(complete, axis=0))
 
     @property
     def measured(self) -> dict[str, Any]:
@@ -250,7 +257,7 @@ def _fill(
 
 
 def _drop_copies(centers: Floats) -> None:
-    """Removes copied runs: a copy is no repeat, and its other rows belong to the first base."""
+    """Removes copied runs: a copy is not a repeat, and its other rows belong to the first base."""
     for later in range(1, len(centers)):
         for earlier in range(later):
             shared = ~np.isnan(centers[later]) & ~np.isnan(centers[earlier])
@@ -270,8 +277,8 @@ def _warn_of_missing_base(key: _CaseKey, slices: list[_Slice], warn: Warn) -> No
             DataWarning(
                 database=str(part.rows.database.path),
                 table=part.rows.table.name,
-                message=f"{algorithm}[{axes}] on {gpu}, ctk {ctk}, cccl {cccl}:"
-                " base was not measured, nothing can be compared",
+                message=f"{algorithm}[{axes}] on {gpu}, ctk {ctk}, cccl {cccl}: base was not"
+                " measured, so nothing can be compared",
                 count=len(part.index),
             )
         )
@@ -321,9 +328,9 @@ def split(
     for axis in axes:
         if axis not in known_axis_names:
             raise InputError(
-                f"-a {axis}: there is no such compile-time axis, and what is written is for whole"
+                f"-a {axis}: there is no such compile-time axis, and entries are written for whole"
                 " workloads",
-                f"There are: {', '.join(sorted(known_axis_names))}",
+                f"Available: {', '.join(sorted(known_axis_names))}",
             )
     selected = tuple(workload for workload in workloads if _is_selected(workload, pattern, axes))
     rest = (workload for workload in workloads if workload not in selected)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -81,16 +82,18 @@ def choose(
         return Choice(
             decision="keep base", variant=None, reason=reason, rejected=rejected, **common_fields
         )
-    best = max(eligible, key=lambda variant: _confirmed_score(variant, basis))
+    # Where there are confirming runs, they have confirmed what is eligible.
+    confirmed = basis.confirmed
+    best = max(
+        eligible,
+        key=lambda variant: confirmed[variant.variant].score if confirmed else variant.score,
+    )
     chosen, explanation = best, "best score"
     if rules.prefer_simple and current is not None:
-        close_variants = [
-            variant
-            for variant in eligible
-            if _overlap(variant, best, deviation(basis.scores, rules))
-        ]
+        noise = deviation(basis.scores, rules)
         chosen = min(
-            close_variants, key=lambda variant: (distance(variant.variant, current), -variant.score)
+            (variant for variant in eligible if _overlap(variant, best, noise)),
+            key=lambda variant: (distance(variant.variant, current), -variant.score),
         )
         if chosen is not best:
             explanation = f"closest to {current} among those too close to {best.variant} to call"
@@ -99,27 +102,26 @@ def choose(
         for variant in candidates
         if variant is not chosen
     )
+    if confirmed is None:
+        score = shrunken(chosen.score, basis.scores, rules)
+        claim = f"{score:.6f} bias-corrected, unconfirmed"
+    else:
+        score, count = confirmed[chosen.variant].score, confirmed[chosen.variant].runs
+        runs = "a run" if count == 1 else f"{count} runs"
+        claim = f"{score:.6f} in {runs} that the choice has not seen"
     return Choice(
         decision="use",
         variant=chosen.variant,
-        score=expected(chosen, basis, rules),
+        score=score,
         raw_score=chosen.score,
-        origin="shrunken" if basis.confirmed is None else "confirmed",
+        origin="shrunken" if confirmed is None else "confirmed",
         reason=(
-            f"{explanation}: {chosen.score:.6f}, {_worst(chosen)}; {_claim(chosen, basis, rules)}"
-            f"{_measured_share(basis)}"
+            f"{explanation}: {chosen.score:.6f}, {_worst(chosen)}; {claim}{_measured_share(basis)}"
         ),
         rejected=rejected,
-        unconfirmed=basis.confirmed is None,
+        unconfirmed=confirmed is None,
         **common_fields,
     )
-
-
-def expected(variant: ScoredVariant, basis: Basis, rules: Rules) -> float:
-    """Returns the score to report: that of the confirming runs, else the shrunken one."""
-    if basis.confirmed is not None and variant.variant in basis.confirmed:
-        return basis.confirmed[variant.variant].score
-    return shrunken(variant.score, basis.scores, rules)
 
 
 def shrunken(score: float, scores: Scores, rules: Rules) -> float:
@@ -147,9 +149,9 @@ def held_back(workload: ScoredWorkload, rules: Rules) -> ScoredWorkload:
             "origin": None,
             "unconfirmed": False,
             "reason": (
-                f"unconfirmed: only the search that found {choice.variant} says {raw:.6f}, which is"
-                f" under {rules.holds:g}; measure {_remeasure(choice, rules)} and give that with"
-                " --confirm, or say --accept-unconfirmed"
+                f"unconfirmed: {raw:.6f} comes only from the search that found {choice.variant}"
+                f" and is under {rules.holds:g}; measure {_remeasure(choice, rules)} and add that"
+                " run with --confirm, or use --accept-unconfirmed"
             ),
             "rejected": (best, *choice.rejected),
         }
@@ -175,15 +177,15 @@ def refusal(variant: ScoredVariant, scores: Scores, rules: Rules) -> str | None:
     if reason := hopeless(variant, rules):
         return reason
     if variant.verdict is None:
-        return None if rules.without_samples else "no samples tell how sure its score is"
+        return None if rules.without_samples else "without samples, its uncertainty is unknown"
     if variant.verdict == "mixed":
         return f"mixed: {variant.slower} runtime workloads slower, by up to {variant.loss:.1%}"
     if variant.verdict == "better":
         return None
     noise, limit = deviation(scores, rules), luck(scores, rules)
     return (
-        f"too close to call: {variant.score:.6f} is not above what luck makes of"
-        f" {_variants(scores.tried)} as fast as base, {1 + limit * noise:.4f}"
+        f"too close to call: {variant.score:.6f} is not above {1 + limit * noise:.4f}, which the"
+        f" best of {_variants(scores.tried)} as fast as base reaches by luck"
     )
 
 
@@ -203,7 +205,7 @@ def _reason(variant: ScoredVariant, basis: Basis, rules: Rules) -> str | None:
         return refusal(variant, basis.scores, rules)
     confirmed = basis.confirmed.get(variant.variant)
     if confirmed is None:
-        return hopeless(variant, rules) or "no finalist, or not measured in the confirming run"
+        return hopeless(variant, rules) or "not a finalist, or not measured in the confirming run"
     return confirmed.refusal
 
 
@@ -219,26 +221,12 @@ def _common_fields(basis: Basis, rules: Rules) -> dict[str, object]:
     }
 
 
-def _confirmed_score(variant: ScoredVariant, basis: Basis) -> float:
-    confirmed = (basis.confirmed or {}).get(variant.variant)
-    return variant.score if confirmed is None else confirmed.score
-
-
 def _measured_share(basis: Basis) -> str:
     """Describes the measured share of the declared runtime workloads, unless it is all."""
     measured = sum(len(part.points) for part in basis.scores.case.parts)
     if basis.declared is None or measured >= basis.declared:
         return ""
     return f"; measured on {measured:,} of {basis.declared:,} declared runtime workloads"
-
-
-def _claim(variant: ScoredVariant, basis: Basis, rules: Rules) -> str:
-    if basis.confirmed is None:
-        shrunken_score = shrunken(variant.score, basis.scores, rules)
-        return f"{shrunken_score:.6f} without luck, unconfirmed"
-    confirmed = basis.confirmed[variant.variant]
-    runs = "a run" if confirmed.runs == 1 else f"{confirmed.runs} runs"
-    return f"{confirmed.score:.6f} in {runs} that the choice did not see"
 
 
 def _variants(count: int) -> str:
@@ -305,18 +293,14 @@ def finalists(scores: Scores, confirming_case: Case, rules: Rules) -> list[int]:
     The rules apply later to both runs together; only variants that clearly lose too much somewhere
     are excluded here.
     """
-    positions = []
-    for position, index in enumerate(scores.index):
-        name = scores.case.variants[int(index)]
-        if (
-            name != BASE
-            and name in confirming_case.variants
-            and not _loses_point(scores, int(index), rules)
-        ):
-            positions.append(position)
-        if len(positions) == FINALISTS:
-            break
-    return positions
+    positions = (
+        position
+        for position, (name, index) in enumerate(zip(scores.names, scores.index, strict=True))
+        if name != BASE
+        and name in confirming_case.variants
+        and not _loses_point(scores, int(index), rules)
+    )
+    return [*islice(positions, FINALISTS)]
 
 
 def confirm(
@@ -331,28 +315,24 @@ def confirm(
     if _points(case) != _points(scores.case):
         return {}
     confirming_scores = score_case(case, declared)
-    positions_by_name = {
-        case.variants[int(variant_index)]: position
-        for position, variant_index in enumerate(confirming_scores.index)
-    }
+    confirming_positions = {name: at for at, name in enumerate(confirming_scores.names)}
     confirmed_by_name = {}
     for position in positions:
-        name = scores.case.variants[int(scores.index[position])]
-        if name not in positions_by_name:
+        name = scores.names[position]
+        if name not in confirming_positions:
             continue  # not measured on all runtime workloads
-        confirming_position = positions_by_name[name]
-        index, score = (
-            int(confirming_scores.index[confirming_position]),
-            float(confirming_scores.score[confirming_position]),
-        )
+        confirming_position = confirming_positions[name]
+        index = int(confirming_scores.index[confirming_position])
+        score = float(confirming_scores.score[confirming_position])
         runs = int(confirming_scores.repeats[index])
-        share = 1 - rules.confidence
-        limit = confirmed_threshold(scores.tried, among or len(positions), runs, share)
-        evidence = _Evidence(
-            float(scores.score[position]), score, runs, 1 + limit * deviation(scores, rules)
+        limit = confirmed_threshold(
+            scores.tried, among or len(positions), runs, 1 - rules.confidence
         )
+        luck_score = 1 + limit * deviation(scores, rules)
         worst = _confirm_worst(scores, int(scores.index[position]), confirming_scores, index, runs)
-        reason = _slower(confirming_scores, index) or _refusal(evidence, worst, rules)
+        reason = _slower(confirming_scores, index) or _unconfirmed(
+            float(scores.score[position]), score, runs, luck_score, worst, rules
+        )
         confirmed_by_name[name] = Confirmed(score, runs, reason)
     return confirmed_by_name
 
@@ -377,10 +357,8 @@ def _confirm_worst(
     scores: Scores, variant: int, confirming_scores: Scores, confirming_variant: int, runs: int
 ) -> float:
     """Returns the lowest ratio of a runtime workload, pooled over the search and the later runs."""
-    search_ratios, confirming_ratios = (
-        _by_point(scores, variant),
-        _by_point(confirming_scores, confirming_variant),
-    )
+    search_ratios = _by_point(scores, variant)
+    confirming_ratios = _by_point(confirming_scores, confirming_variant)
     return min(
         float(combine_runs(search_ratios[point], confirming_ratios[point], runs))
         for point in search_ratios
@@ -402,29 +380,19 @@ def _slower(confirming_scores: Scores, variant: int) -> str | None:
     return f"not confirmed: {', '.join(slower)}" if slower else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    search: float
-    later: float
-    runs: int
-    luck: float
-
-
-def _refusal(evidence: _Evidence, worst: float, rules: Rules) -> str | None:
-    runs_text = (
-        "the confirming run" if evidence.runs == 1 else f"the {evidence.runs} confirming runs"
-    )
+def _unconfirmed(
+    search_score: float, later: float, runs: int, luck_score: float, worst: float, rules: Rules
+) -> str | None:
+    """Returns why the search and the later runs together do not confirm a variant, or None."""
+    runs_text = "the confirming run" if runs == 1 else f"the {runs} confirming runs"
     if worst < rules.worst_allowed:
         return f"not confirmed: a runtime workload at {worst:.4f} in the search and {runs_text}"
-    joint_score = float(
-        combine_runs(np.array(evidence.search), np.array(evidence.later), evidence.runs)
-    )
-    limit = max(evidence.luck, rules.least_score)
+    joint_score = float(combine_runs(np.array(search_score), np.array(later), runs))
+    limit = max(luck_score, rules.least_score)
     if joint_score < limit:
         return (
-            f"not confirmed: {evidence.later:.6f} in {runs_text},"
-            f" together with the search {joint_score:.6f},"
-            f" which is under {limit:.4f}"
+            f"not confirmed: {later:.6f} in {runs_text}; together with the search"
+            f" {joint_score:.6f}, which is under {limit:.4f}"
         )
     return None
 
@@ -445,8 +413,8 @@ def _check_unseen(case: Case, confirming_case: Case) -> None:
             measured_centers = centers[~np.isnan(centers)]
             if measured_centers.size and np.isin(measured_centers, search_part.centers).all():
                 raise InputError(
-                    f"{name}: these rows are those that the choice is made from",
-                    "Measure the finalists once more, and give that to --confirm.",
+                    f"{name}: these rows belong to the search that they should confirm",
+                    "Measure the finalists again, and pass that database to --confirm.",
                 )
 
 

@@ -1,6 +1,5 @@
 """Describes databases: algorithms, workloads, GPUs, versions, rows, failures, time spent."""
 
-import hashlib
 import math
 import re
 from collections import Counter
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from policygen.cache import file_sha256
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.results import (
     CoveredWorkload,
@@ -34,12 +34,6 @@ def describe(paths: Sequence[Path], pattern: re.Pattern[str] = ANY) -> DbInfo:
     with open_all(paths) as databases:
         infos = tuple(_database(database, pattern, warnings) for database in databases)
     return DbInfo(databases=infos, warnings=warnings.all)
-
-
-def file_sha256(path: Path) -> str:
-    """Returns the SHA-256 of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _database(database: Database, pattern: re.Pattern[str], warnings: Warnings) -> DatabaseInfo:
@@ -119,7 +113,7 @@ def cover(
     pattern: re.Pattern[str] = ANY,
     axes: Mapping[str, frozenset[str]] | None = None,
 ) -> DbCoverage:
-    """Compares the complete variants with the size of the search space; base is no variant."""
+    """Compares the complete variants with the size of the search space, without base."""
     warnings = Warnings()
     with open_cases(paths, warnings, pattern, axes) as cases:
         covered = tuple(_workload(case, spaces.get(case.algorithm), warnings) for case in cases)
@@ -129,10 +123,9 @@ def cover(
 def _workload(
     case: Case, space: Sequence[ParameterRange] | None, warnings: Warnings
 ) -> CoveredWorkload:
-    complete = np.all([(part.repeats > 0).all(axis=1) for part in case.parts], axis=0)
     measured = [
         label
-        for label, is_complete in zip(case.variants, complete, strict=True)
+        for label, is_complete in zip(case.variants, case.complete, strict=True)
         if is_complete and label != BASE
     ]
     inside = measured if space is None else [label for label in measured if fits(label, space)]
@@ -142,7 +135,7 @@ def _workload(
             DataWarning(
                 database=" + ".join(case.files),
                 table=case.algorithm,
-                message=f"variants such as {misfit} do not fit the search space",
+                message=f"variants like {misfit} do not fit the search space",
                 count=len(measured) - len(inside),
             )
         )

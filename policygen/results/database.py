@@ -1,12 +1,16 @@
 """Opens SQLite tuning databases read-only, and detects their layout."""
 
+import os
 import re
 import sqlite3
 from array import array
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from glob import glob, has_magic
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,6 @@ from policygen.model.workload import is_label, shortened
 from policygen.outputs import SQLITE
 from policygen.results.own_tables import (
     OWN,
-    Finals,
     MeasuredNoise,
     Pairs,
     find_finals,
@@ -61,7 +64,7 @@ class Database:
     """The spread between processes of base, where it was measured."""
     pairs: Pairs = field(default_factory=dict)
     """Base and variants side by side, process by process."""
-    finals: Finals = field(default_factory=dict)
+    finals: Pairs = field(default_factory=dict)
     """The same for the finalists of searches."""
 
     @property
@@ -120,17 +123,17 @@ def _translate_errors(path: Path) -> Iterator[None]:
         # A damaged name may not even be text.
         if _LOCKED.search(str(error)):
             raise InputError(
-                f"{path}: another process holds the database: {error}",
-                "Wait until the search has written, or copy the file.",
+                f"{path}: another process has locked the database: {error}",
+                "Wait until the search has finished writing, or copy the file.",
             ) from error
         if (journal := _sibling(path, "-journal")).exists():
             raise InputError(
-                f"{path}: a search was interrupted while it wrote: {error}",
-                f"Copy it together with {journal.name}, and open the copy once with sqlite3.",
+                f"{path}: an interrupted search left it incomplete: {error}",
+                f"Copy it together with {journal.name}, then open the copy once with sqlite3.",
             ) from error
         raise InputError(
             f"{path}: SQLite cannot read this database: {error}",
-            "It may be cut off or damaged; try: sqlite3 FILE .recover",
+            "It may be truncated or damaged; try: sqlite3 FILE .recover",
         ) from error
 
 
@@ -140,41 +143,36 @@ def _inspect(path: Path, connection: sqlite3.Connection) -> Database:
         for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
     tables = tuple(_tables(path, connection, names))
-    result_names = {table.name for table in tables} | {"subbenches"}
     logs = tuple(name for name in ("builds", "runs") if name in names)
-    other_tables = {
-        table_name: columns
-        for table_name, columns in names.items()
-        if table_name not in result_names and table_name not in logs
-    }
+    results = {"subbenches", *logs, *(table.name for table in tables)}
     # policygen's tables also name benchmarks, axes and values: exclude them from detection by
     # content.
     other_tables = {
-        table_name: columns
-        for table_name, columns in other_tables.items()
-        if not table_name.startswith(OWN)
+        name: columns
+        for name, columns in names.items()
+        if name not in results and not name.startswith(OWN)
     }
-    declared = {
-        **find_declared(connection, tables, other_tables),
-        **find_weights(connection, names),
-    }
-    present = {(table.algorithm, table.subbench) for table in tables}
-    unmeasured = tuple(sorted(_registered(connection, names) - present))
-    gpus = find_gpus(connection, tables, other_tables)
-    noise, pairs = find_noise(connection, names), find_pairs(connection, names)
-    finals = find_finals(connection, names)
-    pairs = {key: {**pairs.get(key, {}), **finals.get(key, {})} for key in {**pairs, **finals}}
+    registered: set[tuple[str, str]] = set()
+    if "subbenches" in names:
+        registered |= {*connection.execute("SELECT DISTINCT algorithm, bench FROM subbenches")}
+    pairs, finals = find_pairs(connection, names), find_finals(connection, names)
     return Database(
-        path, connection, tables, declared, logs, unmeasured, gpus, noise, pairs, finals
+        path,
+        connection,
+        tables,
+        declared={
+            **find_declared(connection, tables, other_tables),
+            **find_weights(connection, names),
+        },
+        logs=logs,
+        unmeasured=tuple(
+            sorted(registered - {(table.algorithm, table.subbench) for table in tables})
+        ),
+        gpus=find_gpus(connection, tables, other_tables),
+        noise=find_noise(connection, names),
+        pairs={key: {**pairs.get(key, {}), **finals.get(key, {})} for key in {**pairs, **finals}},
+        finals=finals,
     )
-
-
-def _registered(
-    connection: sqlite3.Connection, names: dict[str, tuple[str, ...]]
-) -> set[tuple[str, str]]:
-    if "subbenches" not in names:
-        return set()
-    return set(connection.execute("SELECT DISTINCT algorithm, bench FROM subbenches"))
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
@@ -188,13 +186,13 @@ def _tables(
         if {"builds", "runs"} & set(names):
             return  # every build failed: only the logs exist
         raise InputError(
-            f"{path}: a database of something else: it has no table 'subbenches'",
+            f"{path}: not a tuning database: it has no table 'subbenches'",
             f"It has: {', '.join(sorted(names)) or 'no tables'}.",
         )
     rows = connection.execute("SELECT DISTINCT algorithm, bench FROM subbenches ORDER BY 1, 2")
     for algorithm, bench in rows.fetchall():
         if isinstance(algorithm, bytes) or isinstance(bench, bytes):
-            raise InputError(f"{path}: table 'subbenches' holds bytes where text should be")
+            raise InputError(f"{path}: table 'subbenches' contains bytes instead of text")
         name = f"{algorithm}.{bench}"
         if name not in names:
             continue  # registered, but without results
@@ -222,11 +220,11 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 Point = tuple[str, ...]
 Cells = tuple[Any, ...]
 BATCH = 20_000
-NO_CENTER = "rows whose center is no time that a kernel takes are left out"
+NO_CENTER = "rows with an impossible kernel time as their center are ignored"
 SHORTEST, LONGEST = 1e-12, 1e9
 """Seconds; the ratio of two such times is finite."""
-NO_LABEL = "rows whose variant is no label such as ipt_19.tpb_512 are left out"
-NO_TEXT = "rows with bytes where text should be are left out"
+NO_LABEL = "rows with a variant that is not a label, like ipt_19.tpb_512, are ignored"
+NO_TEXT = "rows with bytes instead of text are ignored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +251,7 @@ class Rows:
 
 def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
     """Expands globs into files, each once; a glob that matches nothing is an error."""
-    paths: dict[Path, Path] = {}
+    paths: dict[str, Path] = {}
     for pattern in patterns:
         matches = [pattern]
         if has_magic(pattern) and not Path(pattern).exists():
@@ -264,7 +262,7 @@ def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
             path = Path(match)
             if path.is_dir():
                 raise InputError(f"{path} is a folder", f"Name the databases: '{path}/*.db'")
-            paths.setdefault(path.resolve(), path)
+            paths.setdefault(os.path.realpath(path), path)  # resolve() fails on loops
     return tuple(paths.values())
 
 
@@ -284,18 +282,21 @@ def read_rows(
     """Reads one table; rows without a positive, finite center are counted and skipped."""
     reader = _Reader(len(table.ct_axes))
     reader.read(database.connection.execute(*_query(table, chosen)))
-    rows = reader.rows(database, table)
-    for refused in reader.refused:
-        warn(
-            DataWarning(
-                database=str(database.path),
-                table=table.name,
-                message=refused.message,
-                count=refused.count,
-                row=refused.row,
+    for problem in (NO_CENTER, NO_LABEL, NO_TEXT):
+        if problem in reader.refused:
+            first = reader.first[problem]
+            variant = first[4] if isinstance(first[4], str) else repr(first[4])
+            example = f": {shortened(variant)}" if problem == NO_LABEL else ""
+            warn(
+                DataWarning(
+                    database=str(database.path),
+                    table=table.name,
+                    message=f"{problem}{example}",
+                    count=reader.refused[problem],
+                    row=first[0],
+                )
             )
-        )
-    return rows
+    return reader.rows(database, table)
 
 
 def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[str, list[str]]:
@@ -311,30 +312,13 @@ def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[st
     return sql + (" WHERE " + " AND ".join(conditions) if conditions else ""), values
 
 
-class _Labels(dict[Any, bool]):
-    """Caches whether a cell is a variant label: there are few labels, and many rows of each."""
-
-    def __missing__(self, cell: Any) -> bool:
-        self[cell] = is_valid = isinstance(cell, str) and is_label(cell)
-        return is_valid
-
-
-@dataclass(slots=True)
-class _Refused:
-    """Rows of a table that are skipped for one reason."""
-
-    kind: str
-    message: str
-    row: int
-    count: int = 0
-
-
-class _Index(dict[Any, int]):
+def _numbering() -> dict[Any, int]:
     """Numbers keys in the order of their first use."""
+    return defaultdict(count().__next__)
 
-    def __missing__(self, key: Any) -> int:
-        self[key] = number = len(self)
-        return number
+
+def _is_label(cell: object) -> bool:
+    return isinstance(cell, str) and is_label(cell)
 
 
 class _Reader:
@@ -342,13 +326,17 @@ class _Reader:
 
     def __init__(self, ct_axes: int) -> None:
         self._split = 6 + ct_axes
-        self._keys, self._variants = _Index(), _Index()
-        self._workloads, self._points = _Index(), _Index()
+        self._keys, self._variants = _numbering(), _numbering()
+        self._workloads, self._points = _numbering(), _numbering()
         self._codes = tuple(array("i") for _ in range(4))
         self._centers = array("d")
         self._rowids = array("q")
-        self._labels = _Labels()
-        self.refused: list[_Refused] = []
+        # There are few labels, and many rows of each.
+        self._is_label = cache(_is_label)
+        self.refused: Counter[str] = Counter()
+        """The number of skipped rows by problem."""
+        self.first: dict[str, Cells] = {}
+        """The first row with each problem."""
 
     def read(self, cursor: Any) -> None:
         while batch := cursor.fetchmany(BATCH):
@@ -369,43 +357,32 @@ class _Reader:
         in_range = bool(((seconds >= SHORTEST) & (seconds <= LONGEST)).all())
         text_columns = (*columns[1:4], *columns[6:])
         is_text = not any(bytes in set(map(type, set(column))) for column in text_columns)
-        labels = in_range and is_text and all(self._labels[cell] for cell in set(columns[4]))
+        labels = in_range and is_text and all(map(self._is_label, set(columns[4])))
         return centers if labels else None
 
     def _usable(self, batch: list[Cells]) -> list[Cells]:
         """Returns the valid rows; the others are counted."""
-        usable = self._accept(batch, NO_CENTER, _has_valid_center)
-        usable = self._accept(usable, NO_LABEL, lambda row: self._labels[row[4]], _describe_variant)
-        return self._accept(usable, NO_TEXT, _is_text)
+        usable = []
+        for row in batch:
+            if problem := self._problem(row):
+                self.refused[problem] += 1
+                self.first.setdefault(problem, row)
+            else:
+                usable.append(row)
+        return usable
 
-    @property
-    def unusable(self) -> int:
-        """The number of skipped rows."""
-        return sum(refused.count for refused in self.refused)
-
-    def _accept(
-        self,
-        rows: list[Cells],
-        message: str,
-        is_fine: Callable[[Cells], bool],
-        example: Callable[[Cells], str] = lambda _: "",
-    ) -> list[Cells]:
-        """Returns the accepted rows; the others are counted."""
-        accepted = [row for row in rows if is_fine(row)]
-        if len(accepted) < len(rows):
-            first = next(row for row in rows if not is_fine(row))
-            refused = next((entry for entry in self.refused if entry.kind == message), None)
-            if refused is None:
-                refused = _Refused(message, f"{message}{example(first)}", first[0])
-                self.refused.append(refused)
-            refused.count += len(rows) - len(accepted)
-        return accepted
+    def _problem(self, row: Cells) -> str | None:
+        if not isinstance(row[5], float | int) or not SHORTEST <= row[5] <= LONGEST:
+            return NO_CENTER
+        if not self._is_label(row[4]):
+            return NO_LABEL
+        return NO_TEXT if any(isinstance(cell, bytes) for cell in row) else None
 
     def _append(self, columns: list[Cells], centers: "array[float]") -> None:
         """Appends column by column, so the loops run inside the interpreter."""
-        split, count = self._split, len(centers)
-        points = zip(*columns[split:], strict=True) if columns[split:] else [()] * count
-        workloads = zip(*columns[6:split], strict=True) if split > 6 else [()] * count
+        split, rows = self._split, len(centers)
+        points = zip(*columns[split:], strict=True) if columns[split:] else [()] * rows
+        workloads = zip(*columns[6:split], strict=True) if split > 6 else [()] * rows
         key, variant, workload, point = self._codes
         key.extend(map(self._keys.__getitem__, zip(*columns[1:4], strict=True)))
         variant.extend(map(self._variants.__getitem__, columns[4]))
@@ -432,20 +409,8 @@ class _Reader:
             point=point,
             center=np.frombuffer(self._centers, np.float64),
             rowid=np.frombuffer(self._rowids, np.int64),
-            unusable=self.unusable,
+            unusable=self.refused.total(),
         )
-
-
-def _has_valid_center(row: Cells) -> bool:
-    return isinstance(row[5], float | int) and SHORTEST <= row[5] <= LONGEST
-
-
-def _is_text(row: Cells) -> bool:
-    return not any(isinstance(cell, bytes) for cell in row)
-
-
-def _describe_variant(row: Cells) -> str:
-    return f": {shortened(row[4] if isinstance(row[4], str) else repr(row[4]))}"
 
 
 def _text(value: object) -> str:

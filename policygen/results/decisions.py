@@ -2,22 +2,20 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from pydantic import AwareDatetime
 
+from policygen.cache import file_sha256
 from policygen.errors import InputError
 from policygen.model.records import Record
 from policygen.model.results import Decision, RunKey
-from policygen.store_schema import open_store, stamp, store_errors, transaction
+from policygen.store_schema import OpenStore, stamp
 
 State = Literal["chosen", "planned", "applied", "verified", "undone"]
-PATIENCE = 30.0
-"""Seconds that a writer waits for another writer."""
 
 
 class ChosenFrom(Record):
@@ -25,6 +23,11 @@ class ChosenFrom(Record):
 
     path: str
     sha256: str
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Identifies a database by its content now."""
+        return cls(path=name, sha256=file_sha256(Path(name)))
 
 
 class ChosenRow(RunKey):
@@ -54,38 +57,19 @@ class StoredChoice(ChosenRow):
     outcomes: tuple[ChoiceOutcome, ...]
 
 
-class Store:
-    """An open `policygen.db`; several processes may have it open."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Opens the store, creates it if it does not exist, and migrates an old one."""
-        return cls(path, open_store(path, PATIENCE))
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self.close()
+class Store(OpenStore):
+    """The store of choices."""
 
     def record(self, rows: Sequence[ChosenRow]) -> tuple[int, ...]:
         """Stores decisions, all or none; returns their ids."""
-        with self._writing() as connection:
+        with self.writing() as connection:
             return tuple(_record(connection, row) for row in rows)
 
     def outcome(self, ids: Sequence[int], state: State, when: datetime) -> None:
         """Adds an outcome to choices, to all or none of them."""
         if state not in get_args(State):
-            raise InputError(f"{state!r} is no state: {', '.join(get_args(State))}")
-        with self._writing() as connection:
+            raise InputError(f"{state!r} is not a state: {', '.join(get_args(State))}")
+        with self.writing() as connection:
             existing = {row[0] for row in connection.execute("SELECT id FROM choices")}
             if unknown := sorted(set(ids) - existing):
                 raise InputError(f"{self.path}: has no choice {', '.join(map(str, unknown))}")
@@ -95,11 +79,8 @@ class Store:
     def history(self, algorithm: str | None = None) -> tuple[StoredChoice, ...]:
         """Returns all decisions in the order they were stored, or those about one benchmark."""
         query = "SELECT * FROM choices WHERE ?1 IS NULL OR algorithm = ?1 ORDER BY id"
-        with store_errors(self.path), transaction(self._connection, "BEGIN") as connection:
-            rows = list(_rows(connection, query, algorithm))
-            sources = _by_choice(
-                connection, "SELECT choice, path, sha256 FROM sources ORDER BY rowid"
-            )
+        with self.reading() as connection:
+            sources = _by_choice(connection, "SELECT * FROM sources ORDER BY rowid")
             outcomes = _by_choice(connection, "SELECT choice, state, at FROM outcomes ORDER BY id")
             return tuple(
                 StoredChoice(
@@ -107,30 +88,14 @@ class Store:
                     sources=sources.get(row["id"], ()),
                     outcomes=outcomes.get(row["id"], ()),
                 )
-                for row in rows
+                for row in map(dict, connection.execute(query, (algorithm,)))
             )
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        # IMMEDIATE waits for another writer here, not in the middle of the transaction.
-        with (
-            store_errors(self.path),
-            transaction(self._connection, "BEGIN IMMEDIATE") as connection,
-        ):
-            yield connection
 
-
-def _rows(connection: sqlite3.Connection, query: str, *values: object) -> Iterator[dict[str, Any]]:
-    cursor = connection.execute(query, values)
-    names = [column[0] for column in cursor.description]
-    return (dict(zip(names, row, strict=True)) for row in cursor)
-
-
-def _by_choice(connection: sqlite3.Connection, query: str) -> dict[int, tuple[dict[str, Any], ...]]:
-    rows_by_choice: dict[int, tuple[dict[str, Any], ...]] = {}
-    for row in _rows(connection, query):
-        choice = row.pop("choice")
-        rows_by_choice[choice] = (*rows_by_choice.get(choice, ()), row)
+def _by_choice(connection: sqlite3.Connection, query: str) -> dict[int, list[dict[str, Any]]]:
+    rows_by_choice: dict[int, list[dict[str, Any]]] = {}
+    for row in map(dict, connection.execute(query)):
+        rows_by_choice.setdefault(row.pop("choice"), []).append(row)
     return rows_by_choice
 
 

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +10,7 @@ import numpy as np
 
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
+from policygen.model.databases import RatioPanel
 from policygen.model.searches import QUANTILES
 from policygen.model.workload import BASE, parse_label
 from policygen.outputs import MAKER
@@ -38,7 +38,7 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
         raise MissingToolError("pyarrow", f"Install it: {add('parquet')}")
     out = out.resolve()
     if out.is_dir():
-        raise InputError(f"{out}: a folder stands there")
+        raise InputError(f"{out}: this is a folder")
     if any(path.resolve() == out for path in paths):
         raise InputError(f"{out}: is one of the databases to be exported", "Name another file.")
     axes = _all_axes(paths)
@@ -143,28 +143,18 @@ def _write_parquet(path: Path, frames: Iterator["pd.DataFrame"], columns: Sequen
     return len(table)
 
 
-@dataclass(frozen=True, slots=True)
-class PointSamples:
-    """The samples of one runtime workload, with its row and column labels in a plot."""
-
-    row: str
-    column: str
-    base: Samples
-    variants: Mapping[str, Samples]
-
-
 # The data behind plots: samples by runtime workload, scores over two parameters.
 
 
 def point_samples(
     case: Case, variants: Sequence[str], reader: SampleReader
-) -> tuple[PointSamples, ...]:
+) -> tuple[RatioPanel, ...]:
     """Returns samples of base and some variants, for every runtime workload that has them."""
     unknown = [name for name in variants if name not in case.variants]
     if unknown:
         raise InputError(
             f"variant {unknown[0]!r} was not measured for {case.algorithm}",
-            f"Measured were, among {len(case.variants)}: {', '.join(case.variants[1:6])}.",
+            f"Some of the {len(case.variants)} measured variants: {', '.join(case.variants[1:6])}.",
         )
     index = {name: case.variants.index(name) for name in variants}
     return tuple(samples for part in case.parts for samples in _part(case, part, index, reader))
@@ -172,11 +162,11 @@ def point_samples(
 
 def _part(
     case: Case, part: Part, index: Mapping[str, int], reader: SampleReader
-) -> tuple[PointSamples, ...]:
+) -> tuple[RatioPanel, ...]:
     base = reader.base(part, 0)
     samples = {name: reader.read(part, variant, 0) for name, variant in index.items()}
     prefix = f"{part.table.subbench}: " if len(case.parts) > 1 else ""
-    points: list[PointSamples] = []
+    points: list[RatioPanel] = []
     for column, point in enumerate(part.points):
         reference = base[column]
         samples_by_variant = {
@@ -186,7 +176,7 @@ def _part(
         }
         if reference is not None and samples_by_variant:
             row, rest = _labels(part, point)
-            points.append(PointSamples(prefix + row, rest, reference, samples_by_variant))
+            points.append(RatioPanel(prefix + row, rest, reference, samples_by_variant))
     return tuple(points)
 
 
@@ -215,7 +205,7 @@ def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], floa
     if not cells:
         raise InputError(
             f"no variant has the parameters {x!r} and {y!r}",
-            f"There are: {', '.join(sorted(names)) or 'none'}.",
+            f"Available: {', '.join(sorted(names)) or 'none'}.",
         )
     return cells
 

@@ -17,7 +17,9 @@ from policygen.results.tables import quote
 
 MOST = 100_000
 """Limit of rows read from a table."""
-_IMPORT_TOGETHER = "Import what belongs together with one command, which numbers values once."
+_IMPORT_TOGETHER = (
+    "Import files that belong together with one command, so that values are numbered once."
+)
 ImportedSpot = tuple[str, tuple[tuple[str, str], ...]]
 """An algorithm, and the compile-time axes without flags, sorted."""
 
@@ -69,8 +71,8 @@ def check_alike(databases: Iterable[Database]) -> None:
             first, first_base = bases.setdefault((algorithm, axes), (database, base))
             if first_base != base:
                 raise InputError(
-                    f"{database.path}: base of {algorithm} is {base} there,"
-                    f" and {first_base} in {first.path}",
+                    f"{database.path}: base of {algorithm} is {base} there, but {first_base} in"
+                    f" {first.path}",
                     "Import both with the same --base.",
                 )
             for name in parse_label(base) or {}:
@@ -79,7 +81,7 @@ def check_alike(databases: Iterable[Database]) -> None:
                 if was_plain != is_plain:
                     raise InputError(
                         f"{database.path}: values of {name} of {algorithm} are"
-                        f" {'' if is_plain else 'not '}their own numbers there, other than in"
+                        f" {'' if is_plain else 'not '}their own numbers there, unlike in"
                         f" {earlier.path}",
                         _IMPORT_TOGETHER,
                     )
@@ -89,9 +91,8 @@ def check_alike(databases: Iterable[Database]) -> None:
                 earlier, earlier_text = values.setdefault(place, (database, text))
                 if earlier_text != text:
                     raise InputError(
-                        f"{database.path}: {name}_{number} of {algorithm} stands for {text}"
-                        f" there, and"
-                        f" for {earlier_text} in {earlier.path}",
+                        f"{database.path}: {name}_{number} of {algorithm} stands for {text} there,"
+                        f" but for {earlier_text} in {earlier.path}",
                         _IMPORT_TOGETHER,
                     )
 
@@ -171,7 +172,7 @@ class KernelFacts:
     words: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
     """Words by algorithm, parameter and number."""
     starts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """By algorithm, the kernel of which it is a size class, and the variant that base is."""
+    """Algorithm → the kernel that it is a size class of, and the variant that is its baseline."""
     peaks: Mapping[str, float] = field(default_factory=dict)
     """By GPU, the bytes per second of a copy."""
 

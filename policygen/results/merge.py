@@ -4,10 +4,9 @@ import json
 import secrets
 import sqlite3
 import stat
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,30 +25,6 @@ Cells = tuple[Any, ...]
 Axis = tuple[str, str, str]
 
 
-@dataclass(slots=True)
-class _MergeProgress:
-    """State collected while files are read."""
-
-    out: Path
-    connection: sqlite3.Connection
-    axes: dict[str, tuple[Path, tuple[str, ...]]] = field(default_factory=dict)
-    counts: dict[str, Counter[str]] = field(default_factory=dict)
-    declared: dict[Axis, tuple[str, ...]] = field(default_factory=dict)
-    gpus: dict[str, str] = field(default_factory=dict)
-    conflicts: list[MergeConflict] = field(default_factory=list)
-    unlisted: int = 0
-
-    def disagree(self, conflict: MergeConflict) -> None:
-        self.counts.setdefault(conflict.table, Counter())["conflicts"] += 1
-        self.list_conflict(conflict)
-
-    def list_conflict(self, conflict: MergeConflict) -> None:
-        if len(self.conflicts) < LISTED:
-            self.conflicts.append(conflict)
-        else:
-            self.unlisted += 1
-
-
 def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeReport:
     """Writes every row once; if two rows conflict, the first file's is kept."""
     for path in paths:
@@ -60,111 +35,155 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
     with open_all(paths) as databases:
         check_alike(databases)
     with new_database(out, force=force) as connection:
-        progress = _MergeProgress(out, connection)
+        merging = _Merge(out, connection)
         for path in paths:
             with open_database(path) as database:
-                _add_database(progress, database)
+                merging.add(database)
                 with translating_write_errors(out):
                     keep_imports(database, connection)
         with translating_write_errors(out):
-            declare(connection, progress.declared)
-            write_gpus(connection, progress.gpus)
+            declare(connection, merging.declared)
+            write_gpus(connection, merging.gpus)
     tables = (
         MergedTable(table=name, **{kind: counts[kind] for kind in _KINDS})
-        for name, counts in sorted(progress.counts.items())
+        for name, counts in sorted(merging.counts.items())
     )
     return MergeReport(
         out=str(out),
         databases=tuple(map(str, paths)),
         tables=tuple(tables),
-        conflicts=tuple(progress.conflicts),
-        unlisted=progress.unlisted,
+        conflicts=tuple(merging.conflicts),
+        unlisted=merging.unlisted,
     )
 
 
 _KINDS = ("rows", "duplicates", "conflicts", "unusable")
 
 
-def _add_database(progress: _MergeProgress, database: Database) -> None:
-    for log in database.logs:
-        _add_log(progress, database, log)
-    foreign: dict[str, set[Cells]] = {}
-    for table in database.tables:
-        _check_axes(progress, database.path, table)
-        # A base that differs in one sub-benchmark makes all of them another run.
-        foreign.setdefault(table.algorithm, set()).update(_other_runs(progress, database, table))
-    for table in database.tables:
-        _add_table(progress, database, table, foreign[table.algorithm])
-    for axis, values in sorted(database.declared.items()):
-        _add_declared(progress, database.path, axis, values)
-    progress.gpus |= {**database.gpus, **progress.gpus}
+class _Merge:
+    """A database that others are merged into."""
 
+    def __init__(self, out: Path, connection: sqlite3.Connection) -> None:
+        self._out, self._connection = out, connection
+        self._axes: dict[str, tuple[Path, tuple[str, ...]]] = {}
+        self.counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.declared: dict[Axis, tuple[str, ...]] = {}
+        self.gpus: dict[str, str] = {}
+        self.conflicts: list[MergeConflict] = []
+        self.unlisted = 0
 
-def _add_log(progress: _MergeProgress, database: Database, log: str) -> None:
-    """Copies a log: runs shared by files count once, equal runs within a file count each."""
-    source = database.connection
-    columns = [row[1] for row in source.execute(f"PRAGMA table_info({quote(log)})")]
-    version = next((column for column in VERSION_COLUMNS if column in columns), None)
-    columns_to_copy = ("ctk", version or "cccl", "bench", "code", "elapsed")
-    if missing := [column for column in columns_to_copy if column not in columns]:
-        raise InputError(f"{database.path}: table {log!r} has no column {missing[0]!r}")
-    query = f"SELECT {', '.join(columns_to_copy)} FROM {quote(log)}"  # noqa: S608
-    rows = Counter(source.execute(query).fetchall())
-    counts = progress.counts.setdefault(log, Counter())
-    with translating_write_errors(progress.out):
-        create_log(progress.connection, log)
-        existing = Counter(
-            progress.connection.execute(
-                f"SELECT ctk, cccl, bench, code, elapsed FROM {quote(log)}"  # noqa: S608
-            ).fetchall()
-        )
-        for row, count in rows.items():
-            if not _is_text(row[:4]):
-                counts["unusable"] += count
-                continue
-            new = max(0, count - existing[row])
-            counts["rows"] += new
-            counts["duplicates"] += count - new
-            insert = f"INSERT INTO {quote(log)} VALUES (?, ?, ?, ?, ?)"  # noqa: S608
-            progress.connection.executemany(insert, [row] * new)
+    def add(self, database: Database) -> None:
+        """Adds the rows of a database that are not there yet."""
+        for log in database.logs:
+            self._add_log(database, log)
+        foreign: defaultdict[str, set[Cells]] = defaultdict(set)
+        for table in database.tables:
+            self._check_axes(database.path, table)
+            # A base that differs in one sub-benchmark makes all of them another run.
+            foreign[table.algorithm] |= self._other_runs(database, table)
+        for table in database.tables:
+            self._add_table(database, table, foreign[table.algorithm])
+        for axis, values in sorted(database.declared.items()):
+            self._add_declared(database, axis, values)
+        self.gpus |= {**database.gpus, **self.gpus}
 
+    def _add_log(self, database: Database, log: str) -> None:
+        """Copies a log: runs shared by files count once, equal runs within a file count each."""
+        source = database.connection
+        columns = [row[1] for row in source.execute(f"PRAGMA table_info({quote(log)})")]
+        version = next((column for column in VERSION_COLUMNS if column in columns), "cccl")
+        columns_to_copy = ("ctk", version, "bench", "code", "elapsed")
+        if missing := [column for column in columns_to_copy if column not in columns]:
+            raise InputError(f"{database.path}: table {log!r} has no column {missing[0]!r}")
+        query = f"SELECT {', '.join(columns_to_copy)} FROM {quote(log)}"  # noqa: S608
+        rows = Counter(source.execute(query).fetchall())
+        counts = self.counts[log]
+        with translating_write_errors(self._out):
+            create_log(self._connection, log)
+            query = f"SELECT ctk, cccl, bench, code, elapsed FROM {quote(log)}"  # noqa: S608
+            existing = Counter(self._connection.execute(query).fetchall())
+            for row, count in rows.items():
+                if not _is_text(row[:4]):
+                    counts["unusable"] += count
+                    continue
+                new = max(0, count - existing[row])
+                counts["rows"] += new
+                counts["duplicates"] += count - new
+                insert(self._connection, log, 5, [row] * new)
 
-def _check_axes(progress: _MergeProgress, path: Path, table: ResultTable) -> None:
-    """Refuses tables with other axes: they belong to another benchmark of the same name."""
-    first, axes = progress.axes.setdefault(table.name, (path, table.axes))
-    if set(axes) != set(table.axes):
-        raise InputError(
-            f"{path}: table {table.name!r} has the axes {', '.join(table.axes) or 'none'},"
-            f" but {', '.join(axes) or 'none'} in {first}",
-            "Different versions of a benchmark cannot be merged; merge them apart.",
-        )
+    def _check_axes(self, path: Path, table: ResultTable) -> None:
+        """Refuses tables with other axes: they belong to another benchmark of the same name."""
+        first, axes = self._axes.setdefault(table.name, (path, table.axes))
+        if set(axes) != set(table.axes):
+            raise InputError(
+                f"{path}: table {table.name!r} has the axes {', '.join(table.axes) or 'none'},"
+                f" but {', '.join(axes) or 'none'} in {first}",
+                "Different versions of a benchmark cannot be merged; merge each version"
+                " separately.",
+            )
 
+    def _prepare(self, table: ResultTable) -> tuple[tuple[str, ...], str, str]:
+        """Returns the axes as the output has them, and statements to add and look up a row."""
+        axes = self._axes[table.name][1]
+        with translating_write_errors(self._out):
+            name = create_results(self._connection, table.algorithm, table.subbench, axes)
+        return axes, *_statements(name, axes)
 
-def _prepare(progress: _MergeProgress, table: ResultTable) -> tuple[tuple[str, ...], str, str]:
-    """Returns the axes as the output has them, and the statements that add and look up a row."""
-    axes = progress.axes[table.name][1]
-    with translating_write_errors(progress.out):
-        table_name = create_results(progress.connection, table.algorithm, table.subbench, axes)
-    return axes, *_statements(table_name, axes)
+    def _add_table(self, database: Database, table: ResultTable, foreign: set[Cells]) -> None:
+        axes, add, look = self._prepare(table)
+        counts = self.counts[table.name]
+        for batch in _batches(database, table, axes):
+            with translating_write_errors(self._out):
+                for cells in batch:
+                    if not _is_usable(cells):
+                        counts["unusable"] += 1
+                    elif _workload(cells, axes) in foreign:
+                        counts["conflicts"] += 1
+                    elif self._connection.execute(add, cells).rowcount:
+                        counts["rows"] += 1
+                    elif (kept := self._connection.execute(look, cells).fetchone()[0]) == cells[5]:
+                        counts["duplicates"] += 1
+                    else:
+                        counts["conflicts"] += 1
+                        what = _describe_row(axes, cells)
+                        refused = _describe_center(cells[5])
+                        self._list(database, table.name, what, _describe_center(kept), refused)
 
+    def _other_runs(self, database: Database, table: ResultTable) -> set[Cells]:
+        """Returns workloads whose base an earlier file also measured.
 
-def _add_table(
-    progress: _MergeProgress, database: Database, table: ResultTable, foreign: set[Cells]
-) -> None:
-    axes, insert, look = _prepare(progress, table)
-    counts = progress.counts.setdefault(table.name, Counter())
-    for batch in _batches(database, table, axes):
-        with translating_write_errors(progress.out):
+        Variants keep their own base.
+        """
+        axes, _, look = self._prepare(table)
+        foreign: dict[Cells, None] = {}
+        for batch in _batches(database, table, axes, where=f" WHERE variant = '{BASE}'"):
             for cells in batch:
-                if not _is_usable(cells):
-                    counts["unusable"] += 1
-                elif _workload(cells, axes) in foreign:
-                    counts["conflicts"] += 1
-                elif progress.connection.execute(insert, cells).rowcount:
-                    counts["rows"] += 1
-                else:
-                    (kept,) = progress.connection.execute(look, cells).fetchone()
-                    _compare(progress, database, table, axes, cells, kept)
+                with translating_write_errors(self._out):
+                    row = self._connection.execute(look, cells).fetchone()
+                if row is not None and row[0] != cells[5]:
+                    foreign.setdefault(_workload(cells, axes))
+        ct_axes = [axis for axis in axes if "{ct}" in axis]
+        for ctk, cccl, gpu, *values in foreign:
+            what = _describe_row(ct_axes, (ctk, cccl, gpu, BASE, *[None] * 4, *values))
+            self._list(database, table.name, what, "another run", "all rows of this workload")
+        return set(foreign)
+
+    def _add_declared(self, database: Database, axis: Axis, values: tuple[str, ...]) -> None:
+        """Keeps the first file's values, and appends those that only later files have."""
+        kept = self.declared.setdefault(axis, values)
+        if kept != values:
+            table, what = f"{axis[0]}.{axis[1]}", f"declared values of {axis[2]}"
+            self.counts[table]["conflicts"] += 1
+            self._list(database, table, what, ", ".join(kept), ", ".join(values))
+            self.declared[axis] = tuple(dict.fromkeys((*kept, *values)))
+
+    def _list(self, database: Database, table: str, what: str, kept: str, refused: str) -> None:
+        path = str(database.path)
+        conflict = MergeConflict(path=path, table=table, what=what, kept=kept, refused=refused)
+        if len(self.conflicts) < LISTED:
+            self.conflicts.append(conflict)
+        else:
+            self.unlisted += 1
 
 
 def _is_text(cells: Cells) -> bool:
@@ -184,31 +203,6 @@ def _workload(cells: Cells, axes: Sequence[str]) -> Cells:
         *cells[:3],
         *(value for axis, value in zip(axes, cells[8:], strict=True) if "{ct}" in axis),
     )
-
-
-def _other_runs(progress: _MergeProgress, database: Database, table: ResultTable) -> set[Cells]:
-    """Returns workloads whose base an earlier file also measured: variants keep their own base."""
-    axes, _, look = _prepare(progress, table)
-    foreign: dict[Cells, None] = {}
-    for batch in _batches(database, table, axes, where=f" WHERE variant = '{BASE}'"):
-        for cells in batch:
-            with translating_write_errors(progress.out):
-                row = progress.connection.execute(look, cells).fetchone()
-            if row is not None and row[0] != cells[5]:
-                foreign.setdefault(_workload(cells, axes))
-    ct_axes = [axis for axis in axes if "{ct}" in axis]
-    for ctk, cccl, gpu, *values in foreign:
-        point = " ".join(f"{axis}={value}" for axis, value in zip(ct_axes, values, strict=True))
-        progress.list_conflict(
-            MergeConflict(
-                path=str(database.path),
-                table=table.name,
-                what=f"base: {point} on {gpu}, {ctk}, {cccl}",
-                kept="another run",
-                refused="all rows of this workload",
-            )
-        )
-    return set(foreign)
 
 
 def _statements(name: str, axes: Sequence[str]) -> tuple[str, str]:
@@ -241,50 +235,14 @@ def _batches(
         yield batch
 
 
-def _compare(
-    progress: _MergeProgress,
-    database: Database,
-    table: ResultTable,
-    axes: Sequence[str],
-    cells: Cells,
-    kept: object,
-) -> None:
-    if kept == cells[5]:
-        progress.counts[table.name]["duplicates"] += 1
-        return
+def _describe_row(axes: Sequence[str], cells: Cells) -> str:
+    ctk, cccl, gpu, variant = cells[:4]
     point = " ".join(f"{axis}={value}" for axis, value in zip(axes, cells[8:], strict=True))
-    progress.disagree(
-        MergeConflict(
-            path=str(database.path),
-            table=table.name,
-            what=f"{cells[3]}: {point} on {cells[2]}, {cells[0]}, {cells[1]}",
-            kept=_describe_center(kept),
-            refused=_describe_center(cells[5]),
-        )
-    )
+    return f"{variant}: {point} on {gpu}, {ctk}, {cccl}"
 
 
 def _describe_center(center: object) -> str:
     return "no center" if center is None else f"center {center!r}"
-
-
-def _add_declared(
-    progress: _MergeProgress, path: Path, axis: Axis, values: tuple[str, ...]
-) -> None:
-    """Keeps the first file's values, and appends those that only later files have."""
-    kept = progress.declared.setdefault(axis, values)
-    if kept == values:
-        return
-    progress.disagree(
-        MergeConflict(
-            path=str(path),
-            table=f"{axis[0]}.{axis[1]}",
-            what=f"declared values of {axis[2]}",
-            kept=", ".join(kept),
-            refused=", ".join(values),
-        )
-    )
-    progress.declared[axis] = tuple(dict.fromkeys((*kept, *values)))
 
 
 DECLARED = "declared_axes"
@@ -302,7 +260,7 @@ def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connecti
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
     try:
         with translating_write_errors(out):
-            # Until it is renamed nobody else sees it: no journal, no syncing to disk.
+            # Until it is renamed no other process sees it: no journal, no syncing to disk.
             connection = sqlite3.connect(temporary, isolation_level=None)
             try:
                 connection.execute("PRAGMA journal_mode = OFF")
@@ -332,8 +290,8 @@ def _check_free(out: Path, *, force: bool) -> None:
         # SQLite would replay it into the new file.
         if out.with_name(out.name + suffix).exists():
             raise InputError(
-                f"{out}: another process is writing it: there is {out.name}{suffix}",
-                "Wait until it has ended, or choose another name.",
+                f"{out}: another process is writing to it: {out.name}{suffix} exists",
+                "Wait until it has finished, or choose another name.",
             )
 
 
@@ -372,6 +330,19 @@ def create_results(
     return table
 
 
+def insert(
+    connection: sqlite3.Connection,
+    table: str,
+    columns: int,
+    rows: Iterable[Cells],
+    *,
+    verb: str = "INSERT",
+) -> None:
+    """Adds rows to a table of so many columns."""
+    places = ", ".join("?" * columns)
+    connection.executemany(f"{verb} INTO {table} VALUES ({places})", rows)
+
+
 def create_log(connection: sqlite3.Connection, name: str) -> None:
     """Creates `builds` or `runs` if needed."""
     connection.execute(
@@ -389,14 +360,12 @@ def declare(connection: sqlite3.Connection, declared: DeclaredAxes) -> None:
         " axis TEXT NOT NULL, idx INTEGER NOT NULL, value TEXT NOT NULL,"
         " UNIQUE(algorithm, bench, axis, idx))"
     )
-    connection.executemany(
-        f"INSERT INTO {DECLARED} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-        (
-            (*key, index, declared_cell(value))
-            for key, values in sorted(declared.items())
-            for index, value in enumerate(values)
-        ),
+    cells = (
+        (*key, index, declared_cell(value))
+        for key, values in sorted(declared.items())
+        for index, value in enumerate(values)
     )
+    insert(connection, DECLARED, 5, cells)
 
 
 def declared_cell(value: str) -> str:

@@ -19,10 +19,10 @@ from policygen.results.database import Floats, Point
 from policygen.results.own_tables import (
     NoiseKey,
     Spread,
-    noise_key,
     pool_spreads,
     spread_at,
     spread_of_scores,
+    workload_text,
 )
 from policygen.results.samples import Samples
 from policygen.settings import load_toml
@@ -83,10 +83,6 @@ class Noise:
     """The standard deviation of a score in one run."""
     origin: str
 
-    def known_to_be(self, score: float | None, origin: str) -> "Noise":
-        """Returns this noise with a stated deviation of the score, if there is one."""
-        return self if score is None else Noise(self.points, score, origin)
-
 
 def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
     """Estimates noise from measurements of base against itself, else from the prior.
@@ -101,13 +97,10 @@ def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
         spreads = [_measured(case, part, point) for point in part.points]
         measured_spreads += spreads
         expected = prior.deviation(np.nanmean(part.centers[:, 0], axis=0))
-        expected = np.array(
-            [
-                spread.deviation if spread else prior_deviation
-                for spread, prior_deviation in zip(spreads, expected, strict=True)
-            ]
-        )
-        weight = np.array([spread.freedom if spread else PRIOR_WEIGHT for spread in spreads])
+        weight = np.full(len(spreads), PRIOR_WEIGHT)
+        for column, spread in enumerate(spreads):
+            if spread:
+                expected[column], weight[column] = spread.deviation, spread.freedom
         squares, counts = _differences(part)
         rows += int(counts.sum())
         # Combine prior and observation as the conjugate inverse gamma distribution does.
@@ -115,31 +108,24 @@ def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
         deviations_by_part.append(np.sqrt(variance))
     if (paired_noise := _paired_noise(case, weights)) is not None:
         return paired_noise
-    weighted = np.concatenate(
-        [
-            part_weights * part_deviations
-            for part_weights, part_deviations in zip(weights, deviations_by_part, strict=True)
-        ]
-    )
+    weighted = np.concatenate(weights) * np.concatenate(deviations_by_part)
     correlation = prior.correlation
     center = math.sqrt(
         (1 - correlation) * float((weighted**2).sum()) + correlation * float(weighted.sum()) ** 2
     )
     # Base has the same noise as a variant.
-    points = tuple(
-        np.asarray(math.sqrt(2) * part_deviations) for part_deviations in deviations_by_part
-    )
+    points = tuple(math.sqrt(2) * deviations for deviations in deviations_by_part)
     return Noise(points, math.sqrt(2) * center, _origin(prior, measured_spreads, rows))
 
 
 def _measured(case: Case, part: Part, point: Point) -> Spread | None:
-    key = _key(case, part, point)
+    key = point_key(case, part, point)
     return pool_spreads(database.noise[key] for database in case.databases if key in database.noise)
 
 
 def _paired_noise(case: Case, weights: Sequence[Floats]) -> Noise | None:
     """Estimates noise from base and variants side by side, if all points were measured so."""
-    keys = [[_key(case, part, point) for point in part.points] for part in case.parts]
+    keys = [[point_key(case, part, point) for point in part.points] for part in case.parts]
     flat_keys = [key for part in keys for key in part]
     databases = [
         database for database in case.databases if all(key in database.pairs for key in flat_keys)
@@ -154,14 +140,17 @@ def _paired_noise(case: Case, weights: Sequence[Floats]) -> Noise | None:
     return Noise(
         tuple(np.array([spread.deviation for spread in part if spread]) for part in points),
         score.deviation,
-        f"measured: {score.processes} processes of base beside {score.variants}"
+        f"measured: {score.processes} processes of base next to {score.variants}"
         f" {'variant' if score.variants == 1 else 'variants'}",
     )
 
 
-def _key(case: Case, part: Part, point: Point) -> NoiseKey:
-    workload = {**case.workload, **dict(zip(part.table.rt_axes, point, strict=True))}
-    return noise_key(case.key, case.algorithm, part.table.subbench, workload)
+def point_key(case: Case, part: Part, point: Point) -> NoiseKey:
+    """Returns the key of a runtime workload in policygen's tables."""
+    workload = {**case.workload, **part.table.by_axis(point)}
+    key = case.key
+    texts = (key.gpu, key.ctk, key.cccl, case.algorithm, part.table.subbench)
+    return *texts, workload_text(workload)
 
 
 def _origin(prior: Prior, spreads: Sequence[Spread | None], rows: int) -> str:
@@ -254,7 +243,7 @@ def power(variants: int, finalists: int, runs: int, gain: float, limit: float) -
         joint_scores[:, 0] + gain > joint_scores[:, 1:finalists].max(axis=1, initial=-np.inf)
     )
     if variants > finalists:
-        is_found &= winner_scores > other_scores[:, -1]  # else it is no finalist
+        is_found &= winner_scores > other_scores[:, -1]  # else it is not a finalist
     return float(is_found.mean())
 
 

@@ -9,12 +9,20 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from policygen.errors import InputError
 from policygen.model.workload import BASE, parse_label, shortened
-from policygen.opening import DOCUMENT, NotOpenedError, plain_file, read_document, read_inside
-from policygen.results.merge import create_results, declare, new_database
+from policygen.opening import (
+    DOCUMENT,
+    NotOpenedError,
+    plain_file,
+    read_document,
+    read_inside,
+    read_named,
+)
+from policygen.results.database import is_database
+from policygen.results.merge import create_results, declare, insert, new_database
 from policygen.results.samples import Samples, encode
 from policygen.results.tables import DeclaredAxes, capability_arch, write_gpus
 
@@ -61,9 +69,6 @@ class NvbenchRun:
     is_base: bool
     gpu: str
     arch: str | None
-    ctk: str
-    """Empty: NVBench does not record it."""
-    cccl: str
     benches: tuple[NvbenchBench, ...]
     declared: DeclaredAxes
 
@@ -90,8 +95,6 @@ def read_nvbench(path: Path) -> NvbenchRun:
         is_base=program.endswith(".base"),
         gpu=_gpu_name(device),
         arch=capability_arch(device.sm_version),
-        ctk="",
-        cccl="",
         benches=tuple(_bench(path, bench) for bench in document.benchmarks),
         declared={
             (algorithm, bench.name, axis.column): tuple(value.input_string for value in axis.values)
@@ -210,19 +213,11 @@ class Bench(_Part):
 VERSION = 1
 
 
-class _JsonVersion(_Part):
-    major: int = VERSION
-
-
-class _Versions(_Part):
-    json_: _JsonVersion = Field(default=_JsonVersion(), alias="json")
-
-
 class NvbenchMeta(_Part):
     """The command line of the program, and the format version."""
 
     argv: tuple[str, ...] = Field(min_length=1)
-    version: _Versions = _Versions()
+    version: int = Field(default=VERSION, validation_alias=AliasPath("version", "json", "major"))
 
 
 class NvbenchFile(_Part):
@@ -248,7 +243,7 @@ def _device(path: Path, document: NvbenchFile) -> BenchDevice:
     )
     if len(devices) != 1:
         raise InputError(
-            f"{path}: measured on {len(devices)} of the GPUs that it lists, not on one",
+            f"{path}: measured on {len(devices)} of the GPUs that it lists, instead of one",
             "Run the benchmark with -d 0.",
         )
     return devices[0]
@@ -301,10 +296,7 @@ def _state(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> Nvbench
 def _as_typed(path: Path, axis: NvbenchAxis, value: str) -> str:
     """Returns the value as the user typed it: 65536 on a power-of-two axis is 16."""
     for axis_value in axis.values:
-        if value in {
-            axis_value.value,
-            axis_value.input_string if axis_value.value is None else None,
-        }:
+        if value == (axis_value.input_string if axis_value.value is None else axis_value.value):
             return axis_value.input_string
     for axis_value in axis.values:
         if axis_value.value is not None and _same_number(axis_value.value, value):
@@ -329,7 +321,7 @@ def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], ou
             raise InputError(f"{run.path}: the variant is called 'base'", "Give it another label.")
         if parse_label(label) is None:
             raise InputError(
-                f"{run.path}: {shortened(label)} is no variant label",
+                f"{run.path}: {shortened(label)} is not a variant label",
                 "Name its folder by the label, such as ipt_19.tpb_512.",
             )
         _check_pair(base, run)
@@ -348,11 +340,8 @@ def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], ou
     with new_database(out) as connection:
         for bench in base.benches:
             table = create_results(connection, base.algorithm, bench.name, bench.axes)
-            places = ", ".join("?" * (8 + len(bench.axes)))
-            connection.executemany(
-                f"INSERT INTO {table} VALUES ({places})",  # noqa: S608
-                (cells for key, (_, cells) in rows.items() if key[1] == bench.name),
-            )
+            cells_of_bench = (cells for key, (_, cells) in rows.items() if key[1] == bench.name)
+            insert(connection, table, 8 + len(bench.axes), cells_of_bench)
         declare(connection, declared)
         write_gpus(connection, {base.gpu: base.arch} if base.arch else {})
 
@@ -373,7 +362,7 @@ def _check_pair(base: NvbenchRun, run: NvbenchRun) -> None:
                 f" but {', '.join(axes[bench.name])} in {base.path}"
             )
     if not _points(base) & _points(run):
-        raise InputError(f"{run.path}: measured nothing that {base.path} measured")
+        raise InputError(f"{run.path}: has no measurement in common with {base.path}")
 
 
 def _points(run: NvbenchRun) -> set[tuple[str, ...]]:
@@ -386,7 +375,8 @@ def _rows(label: str, run: NvbenchRun) -> Iterator[tuple[tuple[str, ...], tuple[
         for state in bench.states:
             point = tuple(state.point[axis] for axis in bench.axes)
             blob = None if state.samples is None else encode(state.samples)
-            cells = (run.ctk, run.cccl, run.gpu, label, None, state.center, state.bandwidth, blob)
+            # NVBench records neither the toolkit nor the version.
+            cells = ("", "", run.gpu, label, None, state.center, state.bandwidth, blob)
             yield (label, bench.name, *point), (*cells, *point)
 
 
@@ -397,14 +387,12 @@ def parse(path: Path, data: bytes) -> NvbenchFile:
     except ValidationError as error:
         first_error = error.errors()[0]
         if first_error["type"] == "json_invalid":
-            raise InputError(f"{path}: no JSON: {first_error['msg']}") from error
+            raise InputError(f"{path}: not JSON: {first_error['msg']}") from error
         raise InputError(
-            f"{path}: JSON of something else than NVBench: {_place(first_error['loc'])}:"
-            f" {first_error['msg']}"
+            f"{path}: not NVBench's JSON: {_place(first_error['loc'])}: {first_error['msg']}"
         ) from error
-    major = document.meta.version.json_.major
-    if major != VERSION:
-        raise InputError(f"{path}: NVBench's JSON of version {major}; policygen knows {VERSION}")
+    if (major := document.meta.version) != VERSION:
+        raise InputError(f"{path}: NVBench JSON of version {major}; policygen supports {VERSION}")
     return document
 
 
@@ -429,7 +417,7 @@ def number(path: Path, state: State, tag: str) -> float | None:
         return None if value is None else float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{path}: state {state.name!r}: {tag} is no number: {_printable(value)}"
+            f"{path}: state {state.name!r}: {tag} is not a number: {_printable(value)}"
         ) from error
 
 
@@ -443,7 +431,7 @@ def samples_of(path: Path, state: State) -> Samples | None:
         raise InputError(
             f"{file}: has {len(data):,} bytes, but {path} says {expected_count:,} samples"
             f" of 4 bytes",
-            "The two belong to different runs, or one is cut off.",
+            "They belong to different runs, or one is truncated.",
         )
     return np.sort(np.frombuffer(data, "<f4").astype(np.float64))
 
@@ -462,13 +450,13 @@ def _count(path: Path, state: State) -> int:
         return 0 if name is None else max(0, int(size))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{path}: state {state.name!r}: no size of {name}: {_printable(size)}"
+            f"{path}: state {state.name!r}: not a size of {name}: {_printable(size)}"
         ) from error
 
 
 def _printable(value: object) -> str:
     """Formats a value; Python refuses to print integers with thousands of digits."""
-    return "an integer without end" if isinstance(value, int) else repr(value)
+    return "an endless integer" if isinstance(value, int) else repr(value)
 
 
 def _sample_file(path: Path, name: str) -> tuple[Path, bytes]:
@@ -494,5 +482,13 @@ def _sample_file(path: Path, name: str) -> tuple[Path, bytes]:
                 raise InputError(f"{path}: the sample file {name!r} cannot be read") from error
     raise InputError(
         f"{path}: the sample file {name!r} is missing",
-        "Copy the folder of .bin files along with the JSON.",
+        "Copy the folder of .bin files together with the JSON.",
     )
+
+
+def is_results(path: Path) -> bool:
+    """Returns whether a file named by a plan or store holds results. Other files are not read."""
+    try:
+        return path.is_file() and (is_database(path) or is_nvbench(read_named(path)))
+    except (OSError, InputError):
+        return False

@@ -6,13 +6,13 @@ Their names begin with `policygen_`. CCCL's scripts and other readers ignore the
 import json
 import math
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from policygen.model.results import RunKey
 from policygen.model.workload import BASE
 
 OWN = "policygen_"
@@ -25,6 +25,7 @@ FAILURES = f"{OWN}failures"
 TIMES = f"{OWN}times"
 SEARCHES = f"{OWN}searches"
 RUNGS = f"{OWN}rungs"
+MEMCHECKS = f"{OWN}memchecks"
 IMPORTS = f"{OWN}imports"
 VALUES = f"{OWN}values"
 DEVIATIONS = f"{OWN}deviations"
@@ -77,6 +78,10 @@ SEARCH_TABLES = (
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " rung INTEGER NOT NULL, process INTEGER NOT NULL, center REAL NOT NULL, base REAL NOT NULL,"
     " samples BLOB NOT NULL, at TEXT NOT NULL)",
+    # What compute-sanitizer says of a variant that failed; `workload` has its compile-time axes.
+    f"CREATE TABLE IF NOT EXISTS {MEMCHECKS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    " algorithm TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
+    " outcome TEXT NOT NULL, words TEXT NOT NULL, in_cub INTEGER NOT NULL)",
     f"CREATE INDEX IF NOT EXISTS {RUNGS}_of ON {RUNGS} (algorithm, bench, workload, variant)",
 )
 VALUE_TABLE = (
@@ -108,7 +113,7 @@ def create_own(connection: sqlite3.Connection) -> None:
 
 
 def own_version(connection: sqlite3.Connection, names: Collection[str]) -> int | None:
-    """Returns the version of the tables; None if there are none or it is no number."""
+    """Returns the version of the tables; None if there are none or it is not a number."""
     if FORMAT not in names:
         return None
     row = connection.execute(f"SELECT version FROM {FORMAT}").fetchone()  # noqa: S608
@@ -124,7 +129,7 @@ LEAST = 4
 """Minimum number of processes for a noise estimate."""
 MOST = 1.0
 """A larger standard deviation is not measurement noise."""
-_MAX_NOISE_ROWS = 1_000_000
+_MAX_ROWS = 1_000_000
 NoiseKey = tuple[str, str, str, str, str, str]
 """GPU, toolkit, CCCL, algorithm, sub-benchmark and the workload as text."""
 
@@ -173,35 +178,40 @@ def pool_spreads(spreads: Iterable[Spread]) -> Spread | None:
     return Spread(math.sqrt(variance), sum(spread.processes for spread in all_spreads))
 
 
-def noise_key(key: RunKey, algorithm: str, subbench: str, workload: Mapping[str, str]) -> NoiseKey:
-    """Returns the key of a runtime workload measured under a run key."""
-    return key.gpu, key.ctk, key.cccl, algorithm, subbench, workload_text(workload)
-
-
 def find_noise(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> MeasuredNoise:
     """Reads the noise of a database; invalid times are ignored."""
-    if own_version(connection, names) != VERSION or not {NOISE, SESSIONS} <= names.keys():
-        return {}
     centers: dict[NoiseKey, list[float]] = {}
-    rows = connection.execute(
-        "SELECT s.gpu, s.ctk, s.cccl, n.algorithm, n.bench, n.workload, n.center"  # noqa: S608
-        f" FROM {NOISE} AS n JOIN {SESSIONS} AS s ON s.id = n.session LIMIT {_MAX_NOISE_ROWS}"
-    )
-    for *texts, center in rows:
-        if (key := key_of(texts)) and isinstance(center, float) and 0 < center < math.inf:
+    for key, center in _rows(connection, names, NOISE, ("center",)):
+        if _is_time(center):
             centers.setdefault(key, []).append(center)
     spreads = ((key, spread_of(values)) for key, values in centers.items())
     return {key: spread for key, spread in spreads if spread is not None}
 
 
-def key_of(cells: Sequence[object]) -> NoiseKey | None:
-    """Builds a key from the cells of a row, normalizing the workload's text."""
-    texts = [cell for cell in cells if isinstance(cell, str)]
-    if len(texts) != 6:
-        return None
-    gpu, ctk, cccl, algorithm, subbench, workload = texts
-    axes = workload_of(workload)
-    return None if axes is None else (gpu, ctk, cccl, algorithm, subbench, workload_text(axes))
+def _rows(
+    connection: sqlite3.Connection,
+    names: Mapping[str, Sequence[str]],
+    table: str,
+    columns: Sequence[str],
+    rest: str = "",
+) -> Iterator[tuple[Any, ...]]:
+    """Yields the key of a runtime workload and some cells, for each row of a table with these."""
+    is_known = own_version(connection, names) == VERSION and SESSIONS in names
+    if not is_known or not {*columns} <= {*names.get(table, ())}:
+        return
+    cells = ", ".join(f"r.{column}" for column in columns)
+    for *texts, workload in connection.execute(
+        f"SELECT {cells}, s.gpu, s.ctk, s.cccl, r.algorithm, r.bench, r.workload"  # noqa: S608
+        f" FROM {table} AS r JOIN {SESSIONS} AS s ON s.id = r.session {rest} LIMIT {_MAX_ROWS}"
+    ):
+        values, key = texts[: len(columns)], texts[len(columns) :]
+        axes = workload_of(workload)
+        if axes is not None and all(isinstance(text, str) for text in key):
+            yield (*key, workload_text(axes)), *values
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, float) and 0 < value < math.inf
 
 
 def workload_of(cell: object) -> dict[str, str] | None:
@@ -219,7 +229,6 @@ def workload_of(cell: object) -> dict[str, str] | None:
 
 PAIRED_NOISE_LEAST = 6
 """Minimum number of differences between processes for a noise estimate."""
-_MAX_PAIR_ROWS = 1_000_000
 Side = tuple[int, str]
 """A session, and a variant of it."""
 Pairs = Mapping[NoiseKey, Mapping[Side, Sequence[float]]]
@@ -241,18 +250,11 @@ class PairedSpread:
 
 def find_pairs(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> Pairs:
     """Reads the pairs of a database; invalid times are ignored."""
-    if own_version(connection, names) != VERSION or not {ROWS, SESSIONS} <= names.keys():
-        return {}
     times: dict[NoiseKey, dict[Side, list[float]]] = {}
-    rows = connection.execute(
-        "SELECT s.gpu, s.ctk, s.cccl, r.algorithm, r.bench, r.workload, r.variant, r.session,"  # noqa: S608
-        f" r.center FROM {ROWS} AS r JOIN {SESSIONS} AS s ON s.id = r.session"
-        f" ORDER BY r.rowid LIMIT {_MAX_PAIR_ROWS}"
-    )
-    for *texts, variant, session, center in rows:
-        key = key_of(texts)
-        is_valid = isinstance(center, float) and 0 < center < math.inf and isinstance(variant, str)
-        if key and is_valid:
+    for key, session, variant, center in _rows(
+        connection, names, ROWS, ("session", "variant", "center"), "ORDER BY r.rowid"
+    ):
+        if _is_time(center) and isinstance(variant, str):
             times.setdefault(key, {}).setdefault((session, variant), []).append(center)
     return {key: _log_ratios(sides) for key, sides in times.items()}
 
@@ -300,50 +302,24 @@ def _paired_spread(observed: Iterable[Sequence[float]]) -> PairedSpread | None:
     return PairedSpread(deviation, processes, len(samples)) if 0 < deviation <= MOST else None
 
 
-_MAX_FINAL_ROWS = 1_000_000
-_FINAL_COLUMNS = {
-    "algorithm",
-    "bench",
-    "workload",
-    "variant",
-    "session",
-    "rung",
-    "process",
-    "base",
-    "center",
-}
-Finals = Mapping[NoiseKey, Mapping[tuple[int, str], Sequence[float]]]
-"""By runtime workload, session and variant: the logarithm of base over variant in each process."""
-
-
 # The last rung of searches: the finalists, and their results in each process.
 
 
-def find_finals(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> Finals:
+def find_finals(connection: sqlite3.Connection, names: Mapping[str, Sequence[str]]) -> Pairs:
     """Reads the finals of a database; invalid times are ignored."""
-    if own_version(connection, names) != VERSION or not {RUNGS, SESSIONS} <= names.keys():
-        return {}
-    if not {*names[RUNGS]} >= _FINAL_COLUMNS:
-        return {}
-    finals: dict[NoiseKey, dict[tuple[int, str], list[float]]] = {}
-    rows = connection.execute(
-        "SELECT s.gpu, s.ctk, s.cccl, r.algorithm, r.bench, r.workload, r.variant, r.session,"  # noqa: S608
-        f" r.base, r.center FROM {RUNGS} AS r JOIN {SESSIONS} AS s ON s.id = r.session"
-        f" WHERE r.rung = ? AND r.variant <> ? ORDER BY r.session, r.process"
-        f" LIMIT {_MAX_FINAL_ROWS}",
-        (LAST, BASE),
-    )
-    for *texts, variant, session, base, center in rows:
-        key = key_of(texts)
-        if key and isinstance(variant, str) and _is_time(base) and _is_time(center):
-            finals.setdefault(key, {}).setdefault((session, variant), []).append(
-                math.log(base / center)
-            )
+    finals: dict[NoiseKey, dict[Side, list[float]]] = {}
+    columns = ("session", "variant", "base", "center", "rung", "process")
+    for key, session, variant, base, center, *_ in _rows(
+        connection,
+        names,
+        RUNGS,
+        columns,
+        f"WHERE r.rung = {LAST} AND r.variant <> '{BASE}' ORDER BY r.session, r.process",
+    ):
+        if isinstance(variant, str) and _is_time(base) and _is_time(center):
+            ratios = finals.setdefault(key, {}).setdefault((session, variant), [])
+            ratios.append(math.log(base / center))
     return finals
-
-
-def _is_time(value: object) -> bool:
-    return isinstance(value, float) and 0 < value < math.inf
 
 
 WEIGHTS = f"{OWN}weights"

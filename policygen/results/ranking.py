@@ -2,10 +2,12 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, reduce
+from operator import and_
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +48,7 @@ from policygen.results.choice import (
 )
 from policygen.results.database import Floats, Integers, Rows, open_all, read_rows
 from policygen.results.imported import check_alike
-from policygen.results.noise import threshold
-from policygen.results.own_tables import noise_key
+from policygen.results.noise import point_key, threshold
 from policygen.results.samples import Decoder, Samples
 from policygen.results.score import SampleReader, Scores, deviation, half_width, judge, score_case
 from policygen.results.sessions import never_ran, nothing_measured
@@ -146,20 +147,19 @@ def rank(
                     SampleReader(distinct_case, decoder, warnings.add) if samples else None
                 )
                 confirming_case = confirming(case, final_cases)
-                last_confirmed = None if confirming_case else last_rung(scores, rules)
+                confirmed = None if confirming_case else last_rung(scores, rules)
                 final_positions = (
                     finalists(scores, confirming_case, rules)
                     if confirming_case
-                    else _positions_of(scores, last_confirmed)
+                    else [at for at, name in enumerate(scores.names) if name in (confirmed or {})]
                 )
                 variants = leading(scores, top, rules, judging_reader, final_positions, can)
                 choice = explanation = None
                 if samples and not is_partial(distinct_case, axes):
-                    confirmed = (
-                        confirm(scores, final_positions, confirming_case, rules, declared or {})
-                        if confirming_case
-                        else last_confirmed
-                    )
+                    if confirming_case:
+                        confirmed = confirm(
+                            scores, final_positions, confirming_case, rules, declared or {}
+                        )
                     basis = basis_of(scores, variants, confirmed, declared or {})
                     choice = choose(variants, basis, rules, current)
                     explanation = reasoning(scores, confirming_case, rules) if explain else None
@@ -170,12 +170,6 @@ def rank(
                 workload = _workload(scores, shown_variants, choice, declared or {})
                 workloads.append(workload.model_copy(update={"reasoning": explanation}))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
-
-
-def _positions_of(scores: Scores, last: Mapping[str, Confirmed] | None) -> list[int]:
-    """Returns the positions of the variants of a last rung."""
-    names = [scores.case.variants[int(index)] for index in scores.index]
-    return [position for position, name in enumerate(names) if name in (last or {})]
 
 
 def is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
@@ -224,7 +218,7 @@ def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) ->
     for axis in spelled(chosen, known_axes):
         if tables and axis not in known_axes:
             raise InputError(
-                f"-a {axis}: there is no such axis", f"There are: {', '.join(sorted(known_axes))}"
+                f"-a {axis}: there is no such axis", f"Available: {', '.join(sorted(known_axes))}"
             )
 
 
@@ -237,8 +231,7 @@ def leading(
     can: IsWritable | None = None,
 ) -> list[ScoredVariant]:
     """Returns the variants to show, and more until one is found that the rules allow."""
-    names = [scores.case.variants[int(index)] for index in scores.index]
-    positions = [at for at, name in enumerate(names) if can is None or can(name)]
+    positions = [at for at, name in enumerate(scores.names) if can is None or can(name)]
     count = len(positions)
     shown = (
         count
@@ -293,17 +286,16 @@ def scored_variant(
 
 
 def _worst(scores: Scores, variant: int) -> PointRatio:
-    part = min(
-        range(len(scores.ratios)),
-        key=lambda part_index: float(scores.ratios[part_index][variant].min()),
+    part, ratios, weights = min(
+        zip(scores.case.parts, scores.ratios, scores.weights, strict=True),
+        key=lambda item: float(item[1][variant].min()),
     )
-    column = int(scores.ratios[part][variant].argmin())
-    table = scores.case.parts[part].table
+    column = int(ratios[variant].argmin())
     return PointRatio(
-        subbench=table.subbench,
-        point=dict(zip(table.rt_axes, scores.case.parts[part].points[column], strict=True)),
-        weight=float(scores.weights[part][column]),
-        ratio=float(scores.ratios[part][variant, column]),
+        subbench=part.table.subbench,
+        point=part.table.by_axis(part.points[column]),
+        weight=float(weights[column]),
+        ratio=float(ratios[variant, column]),
     )
 
 
@@ -335,16 +327,14 @@ def distinct(case: Case, reader: SampleReader, alpha: float) -> Case | None:
 
     A variant that does not differ from base on all of them is no longer complete.
     """
-    complete = np.all([(part.repeats > 0).all(axis=1) for part in case.parts], axis=0)
-    differs = [_differences(part, reader, alpha, np.flatnonzero(complete)) for part in case.parts]
+    variants = np.flatnonzero(case.complete)
+    differs = [_differences(part, reader, alpha, variants) for part in case.parts]
     parts = tuple(
         _keep_flagged(part, flags)
         for part, flags in zip(case.parts, differs, strict=True)
         if flags.any()
     )
-    if not parts:
-        return None
-    return replace(case, parts=parts)
+    return replace(case, parts=parts) if parts else None
 
 
 def _differences(part: Part, reader: SampleReader, alpha: float, variants: Integers) -> Flags:
@@ -431,52 +421,38 @@ def last_rung(scores: Scores, rules: Rules) -> Mapping[str, Confirmed] | None:
     processes_by_finalist = _finalists(scores.case)
     if not processes_by_finalist:
         return None
-    names = [scores.case.variants[int(index)] for index in scores.index]
     positions = {
-        name: position for position, name in enumerate(names) if name in processes_by_finalist
+        name: position
+        for position, name in enumerate(scores.names)
+        if name in processes_by_finalist
     }
     luck = max(half_width(rules), threshold(max(1, len(positions)), 1 - rules.confidence))
     limit = max(rules.least_score, 1 + luck * deviation(scores, rules))
-    return {
-        name: Confirmed(
-            float(scores.score[position]),
-            processes_by_finalist[name],
-            _refusal(scores, position, limit, rules),
-        )
-        for name, position in positions.items()
-    }
-
-
-def _refusal(scores: Scores, place: int, limit: float, rules: Rules) -> str | None:
-    score, least = float(scores.score[place]), float(scores.minimum[place])
-    if least < rules.worst_allowed:
-        return f"not confirmed: a runtime workload at {least:.4f} in the last rung"
-    if score < limit:
-        return f"not confirmed: {score:.6f} in the last rung, which is under {limit:.4f}"
-    return None
+    confirmed = {}
+    for name, position in positions.items():
+        score, least = float(scores.score[position]), float(scores.minimum[position])
+        reason = None
+        if least < rules.worst_allowed:
+            reason = f"not confirmed: a runtime workload at {least:.4f} in the last rung"
+        elif score < limit:
+            reason = f"not confirmed: {score:.6f} in the last rung, which is under {limit:.4f}"
+        confirmed[name] = Confirmed(score, processes_by_finalist[name], reason)
+    return confirmed
 
 
 def _finalists(case: Case) -> dict[str, int]:
     """Counts, by variant, the processes in which it ran on every runtime workload."""
-    counts: dict[str, int] | None = None
+    counts_by_point: list[Counter[str]] = []
     for part in case.parts:
         for point in part.points:
-            axes = {**case.workload, **dict(zip(part.table.rt_axes, point, strict=True))}
-            key = noise_key(case.key, case.algorithm, part.table.subbench, axes)
-            counts_of_point: dict[str, int] = {}
+            key = point_key(case, part, point)
+            counts_by_point.append(Counter())
             for database in case.databases:
                 for (_, variant), logs in database.finals.get(key, {}).items():
-                    counts_of_point[variant] = counts_of_point.get(variant, 0) + len(logs)
-            counts = (
-                counts_of_point
-                if counts is None
-                else {
-                    name: min(count, counts_of_point[name])
-                    for name, count in counts.items()
-                    if name in counts_of_point
-                }
-            )
-    return {name: count for name, count in (counts or {}).items() if count >= LEAST}
+                    counts_by_point[-1][variant] += len(logs)
+    # The intersection of counters has the lowest counts.
+    lowest = reduce(and_, counts_by_point)
+    return {name: count for name, count in lowest.items() if count >= LEAST}
 
 
 # The numbers behind a choice.
@@ -497,7 +473,7 @@ def _runtime(scores: Scores) -> list[RuntimeWorkload]:
     return [
         RuntimeWorkload(
             subbench=part.table.subbench,
-            point=dict(zip(part.table.rt_axes, point, strict=True)),
+            point=part.table.by_axis(point),
             weight=float(weights[column]),
             base=float(np.nanmean(part.centers[:, 0, column])),
             noise=float(noise[column]),

@@ -103,12 +103,12 @@ def count_samples(blob: object) -> int:
     decoder = _Decoder(blob)
     magic = bytes(decoder.bits(8) & 0xFF for _ in range(4))
     if magic != b"fpz\0":
-        raise ValueError("no fpzip blob")
+        raise ValueError("not an fpzip blob")
     for width in (16, 8, 1, 7):
         decoder.bits(width)
     count = math.prod(decoder.bits(32) for _ in range(4))
     if count > min(MOST, DENSEST * len(blob)):
-        raise ValueError(f"they claim to be {count:,}, in {len(blob):,} bytes")
+        raise ValueError(f"they claim to be {count:,} in {len(blob):,} bytes")
     return count
 
 
@@ -151,7 +151,7 @@ class Decoder:
             self._check()
         while len(decoded) < len(blobs):
             if not isinstance(blobs[len(decoded)], bytes):
-                decoded.append(BadSamplesError("they are no blob"))
+                decoded.append(BadSamplesError("they are not a blob"))
                 continue
             batch = _batch(blobs[len(decoded) :])
             answers = self._ask(batch)

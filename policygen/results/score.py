@@ -37,6 +37,11 @@ class Scores:
     """By variant of the case, the lowest number of runs over its runtime workloads."""
 
     @property
+    def names(self) -> list[str]:
+        """The names of the complete variants."""
+        return [self.case.variants[index] for index in self.index]
+
+    @property
     def tried(self) -> int:
         """The number of complete variants, excluding base."""
         return max(0, len(self.index) - 1)
@@ -143,7 +148,7 @@ class SampleReader:
         return self._base_medians[key]
 
     def read(self, part: Part, variant: int, run: int) -> list[Samples | None]:
-        """Returns a variant's samples by runtime workload; None where missing or invalid."""
+        """Returns a variant's samples by runtime workload; None if missing or invalid."""
         decoded = self._decoded.pop((part.table.name, variant, run), None)
         if decoded is None:
             blobs = self._blobs(part, variant, run)
@@ -154,30 +159,24 @@ class SampleReader:
                 self._warn_about(part, variant, run, column, samples)
             elif not isclose(middle(samples), part.centers[run, variant, column], rel_tol=SAME):
                 # A damaged blob may still decode, to something else.
-                error = BadSamplesError("their median is not the center of the row")
+                error = BadSamplesError("their median differs from the row's center")
                 self._warn_about(part, variant, run, column, error)
             else:
                 result[column] = samples
         return result
 
     def _blobs(self, part: Part, variant: int, run: int) -> dict[int, object]:
-        """Returns blobs by runtime workload, where there are samples."""
+        """Returns blobs by runtime workload, where there are samples; NVBench's --json has none."""
         if "samples" not in part.table.columns:
             return {}
-        blobs = {
-            column: self._blob(part, variant, run, column) for column in range(len(part.points))
-        }
-        return {column: blob for column, blob in blobs.items() if blob is not None}
-
-    def _blob(self, part: Part, variant: int, run: int, column: int) -> object:
-        """Returns a row's blob; None if it has no samples, as with NVBench's --json."""
-        rowid = int(part.rowids[run, variant, column])
-        if rowid < 0 or np.isnan(part.centers[run, variant, column]):
-            return None
         connection = self.case.databases[run].connection
         sql = f"SELECT samples FROM {part.table.quoted} WHERE rowid = ?"  # noqa: S608  quoted
-        row = connection.execute(sql, (rowid,)).fetchone()
-        return None if row is None else row[0]
+        blobs: dict[int, object] = {}
+        for column in np.flatnonzero(~np.isnan(part.centers[run, variant])).tolist():
+            row = connection.execute(sql, (int(part.rowids[run, variant, column]),)).fetchone()
+            if row is not None and row[0] is not None:
+                blobs[column] = row[0]
+        return blobs
 
     def _warn_about(
         self, part: Part, variant: int, run: int, column: int, error: BadSamplesError
@@ -206,25 +205,23 @@ def judge(
     rng = generator(*_identity(case), case.variants[variant])
     score_draws: Floats | None = np.zeros(DRAWS)
     points: list[PointRatio] = []
-    for index, part in enumerate(case.parts):
-        draws = _draws(part, variant, reader, rng)
+    for part, ratios, part_weights, noise in zip(
+        case.parts, scores.ratios, scores.weights, scores.noise.points, strict=True
+    ):
         repeats = part.repeats_of(variant)
-        for column, point in enumerate(part.points):
-            ratio, ratio_draws = float(scores.ratios[index][variant, column]), draws[column]
-            weight = float(scores.weights[index][column])
+        for column, draws in enumerate(_draws(part, variant, reader, rng)):
+            ratio, weight = float(ratios[variant, column]), float(part_weights[column])
             interval = None
-            if ratio_draws is None:
+            if draws is None:
                 score_draws = None
             else:
-                score_draws = None if score_draws is None else score_draws + weight * ratio_draws
-                ratio_noise = float(scores.noise.points[index][column]) * ratio
-                interval = _interval(
-                    ratio, ratio_noise, float(ratio_draws.std()), int(repeats[column]), rules
-                )
+                score_draws = None if score_draws is None else score_draws + weight * draws
+                spread = _deviation(float(noise[column]) * ratio, draws, int(repeats[column]))
+                interval = _interval(ratio, spread, rules)
             points.append(
                 PointRatio(
                     subbench=part.table.subbench,
-                    point=dict(zip(part.table.rt_axes, point, strict=True)),
+                    point=part.table.by_axis(part.points[column]),
                     weight=weight,
                     ratio=ratio,
                     interval=interval,
@@ -236,11 +233,10 @@ def judge(
     too_much = min(1 - rules.point_noise, rules.worst_allowed)
     losses = any(_upper_bound(point) < too_much for point in points)
     if score_draws is not None:
-        noise, runs = deviation(scores, rules), int(scores.repeats[variant])
-        score_interval = _interval(score, noise, float(score_draws.std()), runs, rules)
-        score_deviation = _deviation(noise, float(score_draws.std()), runs)
+        spread = _deviation(deviation(scores, rules), score_draws, int(scores.repeats[variant]))
+        score_interval = _interval(score, spread, rules)
         threshold_width = half_width(rules) if named else luck(scores, rules)
-        verdict = _verdict(score, threshold_width * score_deviation, losses=losses)
+        verdict = _verdict(score, threshold_width * spread, losses=losses)
     return Confidence(
         interval=score_interval,
         verdict=verdict,
@@ -286,15 +282,15 @@ def _medians(samples: Samples | None, rng: np.random.Generator) -> Floats | None
     return None if samples is None or samples.size < LEAST else medians(samples, rng)
 
 
-def _interval(value: float, noise: float, within: float, runs: int, rules: Rules) -> Interval:
+def _interval(value: float, spread: float, rules: Rules) -> Interval:
     """Returns the interval around a value."""
-    reach = half_width(rules) * _deviation(noise, within, runs)
+    reach = half_width(rules) * spread
     return Interval(low=value - reach, high=value + reach)
 
 
-def _deviation(noise: float, within: float, runs: int) -> float:
+def _deviation(noise: float, draws: Floats, runs: int) -> float:
     """Returns the deviation of a mean over runs: noise between runs, uncertainty within."""
-    return hypot(noise / sqrt(max(1, runs)), within)
+    return hypot(noise / sqrt(max(1, runs)), float(draws.std()))
 
 
 def _identity(case: Case) -> tuple[str, ...]:

@@ -4,15 +4,15 @@ Databases are untrusted and may hold anything: rows with an invalid time, label 
 skipped and counted.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args
 
 from policygen.model.results import DataWarning, RunKey
+from policygen.model.searches import Memcheck, MemcheckOutcome
 from policygen.model.workload import BASE, axis_name, is_label, parse_label
 from policygen.results.database import LONGEST, SHORTEST, Database
 from policygen.results.own_tables import (
@@ -20,6 +20,7 @@ from policygen.results.own_tables import (
     FORMAT,
     IMPORTED,
     LAST,
+    MEMCHECKS,
     NOISE,
     RUNGS,
     SEARCHES,
@@ -27,6 +28,7 @@ from policygen.results.own_tables import (
     TIMES,
     VERSION,
     own_version,
+    workload_of,
 )
 from policygen.results.tables import quote
 
@@ -39,6 +41,7 @@ LONGEST_NAME = 4096
 Warn = Callable[[DataWarning], None]
 Axes = tuple[tuple[str, str], ...]
 Cells = Mapping[str, Any]
+Item = TypeVar("Item")
 
 
 class WorkloadSpot(NamedTuple):
@@ -118,9 +121,10 @@ class OwnRecords:
     failures: Mapping[WorkloadSpot, Sequence[FailureRow]]
     noise: Mapping[WorkloadSpot, Mapping[PointSpot, Sequence[NoiseRow]]]
     times: Mapping[int, Sequence[tuple[str, float]]]
+    memchecks: Mapping[WorkloadSpot, Sequence[Memcheck]]
 
 
-NOTHING = OwnRecords({}, {}, {}, {}, {}, {})
+NOTHING = OwnRecords({}, {}, {}, {}, {}, {}, {})
 
 
 def read_own(database: Database, warn: Warn) -> OwnRecords:
@@ -154,7 +158,7 @@ class _OwnReader:
     def __init__(self, database: Database, warn: Warn) -> None:
         self._connection = database.connection
         self._path, self._warn = str(database.path), warn
-        self._workloads: dict[str, tuple[Axes, Axes] | None] = {}
+        self._axes_by_text: dict[str, tuple[Axes, Axes] | None] = {}
         names = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._names = {str(name) for (name,) in names}
         self._sessions: dict[int, SessionRow] = {}
@@ -165,101 +169,103 @@ class _OwnReader:
             return False
         version = own_version(self._connection, self._names)
         if version != VERSION:
-            self._warn_about(FORMAT, f"version {version} of these tables is not known: not read", 1)
+            self._warn_about(
+                FORMAT, f"version {version} of these tables is unknown; they are not read", 1
+            )
         return version == VERSION
 
     def read(self) -> OwnRecords:
         """Reads sessions first: all other rows refer to one."""
-        self._sessions = dict(self._read_sessions())
+        self._sessions = dict(self._records(SESSIONS, ("id", "gpu", "ctk", "cccl"), _session))
+        failure = ("variant", "kind", "reason")
+        rung = ("bench", "variant", "rung", "process", "center", "base", "at")
+        place = ("session", "algorithm", "workload")
+        noise = ("bench", "center", "beside")
+        times = ("session", "step", "seconds")
+        memcheck = ("variant", "outcome", "words", "in_cub")
         return OwnRecords(
             sessions=self._sessions,
-            searches=_group(self._read_searches()),
-            rungs=_group_by_point(self._read_rungs()),
-            failures=_group(self._read_failures()),
-            noise=_group_by_point(self._read_noise()),
-            times=_group(self._read_times()),
+            searches=_group(self._records(SEARCHES, (*place, "strategy"), self._search)),
+            rungs=_group_by_point(self._records(RUNGS, (*place, *rung), self._rung)),
+            failures=_group(self._records(FAILURES, (*place, *failure), self._failure)),
+            noise=_group_by_point(self._records(NOISE, (*place, *noise), self._noise)),
+            times=_group(self._records(TIMES, times, self._time)),
+            memchecks=_group(self._records(MEMCHECKS, (*place, *memcheck), self._memcheck)),
         )
 
-    def _read_sessions(self) -> Iterator[tuple[int, SessionRow]]:
-        for cells in self._rows(SESSIONS, "id", "gpu", "ctk", "cccl"):
-            number, *key = (cells[name] for name in ("id", "gpu", "ctk", "cccl"))
-            if not isinstance(number, int) or not all(isinstance(part, str) for part in key):
-                self._skipped += 1
-                continue
-            gpu, ctk, cccl = key
-            started, ended = seconds_of(cells.get("started")), seconds_of(cells.get("ended"))
-            yield number, SessionRow((gpu, ctk, cccl), started, ended, cells)
+    def _search(self, cells: Cells) -> tuple[WorkloadSpot, SearchRow] | None:
+        spot = self._spot_of_search(cells)
+        return spot and (spot, SearchRow(cells["session"], cells))
 
-    def _read_searches(self) -> Iterator[tuple[WorkloadSpot, SearchRow]]:
-        for cells, spot, point in self._rows_of_workloads(SEARCHES, "strategy"):
-            # All axes of a search are compile-time axes, with or without the flag.
-            workload_spot = spot._replace(axes=tuple(sorted((*spot.axes, *point.axes))))
-            yield workload_spot, SearchRow(cells["session"], cells)
+    def _memcheck(self, cells: Cells) -> tuple[WorkloadSpot, Memcheck] | None:
+        spot = self._spot_of_search(cells)
+        if spot is None or cells["outcome"] not in get_args(MemcheckOutcome):
+            return None
+        if not _is_variant(cells["variant"]):
+            return None
+        memcheck = Memcheck(
+            variant=cells["variant"],
+            outcome=cells["outcome"],
+            words=text_of(cells["words"]),
+            in_cub=cells["in_cub"] == 1,
+        )
+        return spot, memcheck
 
-    def _read_rungs(self) -> Iterator[tuple[WorkloadSpot, PointSpot, RungRow]]:
-        columns = ("bench", "variant", "rung", "process", "center", "base", "at")
-        for cells, spot, point in self._rows_of_workloads(RUNGS, *columns):
-            variant, rung, process = (cells[name] for name in ("variant", "rung", "process"))
-            center, base = cells["center"], cells["base"]
-            is_valid = _is_time(center) and _is_time(base) and _is_variant(variant)
-            if not is_valid or rung not in range(1, LAST + 1) or not isinstance(process, int):
-                self._skipped += 1
-                continue
-            at = seconds_of(cells["at"])
-            row = RungRow(
-                cells["session"], process, rung, variant, center, base, at, cells["rowid"]
-            )
-            yield spot, point, row
+    def _spot_of_search(self, cells: Cells) -> WorkloadSpot | None:
+        """Returns the workload of a row whose axes are compile-time axes, flagged or not."""
+        spots = self._spots(cells)
+        return spots and spots[0]._replace(axes=tuple(sorted((*spots[0].axes, *spots[1].axes))))
 
-    def _read_failures(self) -> Iterator[tuple[WorkloadSpot, FailureRow]]:
-        for cells, spot, _ in self._rows_of_workloads(FAILURES, "variant", "kind", "reason"):
-            if _is_variant(variant := cells["variant"]):
-                yield spot, FailureRow(variant, text_of(cells["kind"]), text_of(cells["reason"]))
-            else:
-                self._skipped += 1
+    def _rung(self, cells: Cells) -> tuple[WorkloadSpot, PointSpot, RungRow] | None:
+        variant, rung, process = (cells[name] for name in ("variant", "rung", "process"))
+        center, base = cells["center"], cells["base"]
+        is_valid = _is_time(center) and _is_time(base) and _is_variant(variant)
+        is_valid = is_valid and rung in range(1, LAST + 1) and isinstance(process, int)
+        if not is_valid or (spots := self._spots(cells)) is None:
+            return None
+        at, rowid = seconds_of(cells["at"]), cells["rowid"]
+        return *spots, RungRow(cells["session"], process, rung, variant, center, base, at, rowid)
 
-    def _read_noise(self) -> Iterator[tuple[WorkloadSpot, PointSpot, NoiseRow]]:
-        for cells, spot, point in self._rows_of_workloads(NOISE, "bench", "center", "beside"):
-            center, beside = cells["center"], cells["beside"]
-            if _is_time(center) and isinstance(beside, float) and 0.01 < beside < 100:
-                yield spot, point, NoiseRow(center, beside)
-            else:
-                self._skipped += 1
+    def _failure(self, cells: Cells) -> tuple[WorkloadSpot, FailureRow] | None:
+        if not _is_variant(cells["variant"]) or (spots := self._spots(cells)) is None:
+            return None
+        kind, reason = text_of(cells["kind"]), text_of(cells["reason"])
+        return spots[0], FailureRow(cells["variant"], kind, reason)
 
-    def _read_times(self) -> Iterator[tuple[int, tuple[str, float]]]:
-        for cells in self._rows(TIMES, "session", "step", "seconds"):
-            session, seconds = cells["session"], number_of(cells["seconds"])
-            if session in self._sessions and seconds is not None and seconds >= 0:
-                yield session, (text_of(cells["step"]), seconds)
-            else:
-                self._skipped += 1
+    def _noise(self, cells: Cells) -> tuple[WorkloadSpot, PointSpot, NoiseRow] | None:
+        center, beside = cells["center"], cells["beside"]
+        is_valid = _is_time(center) and isinstance(beside, float) and 0.01 < beside < 100
+        if not is_valid or (spots := self._spots(cells)) is None:
+            return None
+        return *spots, NoiseRow(center, beside)
 
-    def _rows_of_workloads(
-        self, table: str, *columns: str
-    ) -> Iterator[tuple[Cells, WorkloadSpot, PointSpot]]:
-        """Yields rows that name a session and a workload."""
-        for cells in self._rows(table, "session", "algorithm", "workload", *columns):
-            session = self._sessions.get(cells["session"])
-            axes = self._axes(cells["workload"])
-            algorithm, subbench = cells["algorithm"], cells.get("bench", "")
-            if not session or not axes or not isinstance(algorithm, str):
-                self._skipped += 1
-            elif isinstance(subbench, str):
-                fixed, free = axes
-                yield cells, WorkloadSpot(session.key, algorithm, fixed), PointSpot(subbench, free)
-            else:
-                self._skipped += 1
+    def _time(self, cells: Cells) -> tuple[int, tuple[str, float]] | None:
+        session, seconds = cells["session"], number_of(cells["seconds"])
+        if session not in self._sessions or seconds is None or seconds < 0:
+            return None
+        return session, (text_of(cells["step"]), seconds)
 
-    def _rows(self, table: str, *columns: str) -> Iterator[Cells]:
-        """Yields a table's rows by column if it has these columns; warns about skipped rows."""
-        self._skipped = 0
+    def _spots(self, cells: Cells) -> tuple[WorkloadSpot, PointSpot] | None:
+        """Returns the workload of a session that a row names."""
+        session, axes = self._sessions.get(cells["session"]), self._axes(cells["workload"])
+        algorithm, subbench = cells["algorithm"], cells.get("bench", "")
+        if not session or not axes or not isinstance(algorithm, str):
+            return None
+        if not isinstance(subbench, str):
+            return None
+        fixed, free = axes
+        return WorkloadSpot(session.key, algorithm, fixed), PointSpot(subbench, free)
+
+    def _records(
+        self, table: str, columns: Sequence[str], record_of: Callable[[Cells], Item | None]
+    ) -> Iterator[Item]:
+        """Yields what a table's rows say if it has these columns; warns about skipped rows."""
         if table not in self._names:
             return
-        table_columns = [
-            row[1] for row in self._connection.execute(f"PRAGMA table_info({quote(table)})")
-        ]
+        info = self._connection.execute(f"PRAGMA table_info({quote(table)})")
+        table_columns = [row[1] for row in info]
         if missing := [name for name in columns if name not in table_columns]:
-            self._warn_about(table, f"has no column {missing[0]!r}: it is not read", 1)
+            self._warn_about(table, f"has no column {missing[0]!r}; it is not read", 1)
             return
         # Samples are only read for the rows that are shown.
         read_columns = [
@@ -270,40 +276,43 @@ class _OwnReader:
         rows = self._connection.execute(
             f"SELECT {names} FROM {quote(table)} ORDER BY rowid LIMIT {MOST}"  # noqa: S608
         )
-        count = 0
+        count = skipped = 0
         for row in rows:
             count += 1
-            yield dict(zip(read_columns, row, strict=True))
-        if self._skipped:
-            self._warn_about(
-                table, "rows that say nothing that can be used are left out", self._skipped
-            )
-        if count == MOST:
-            query = f"SELECT count(*) FROM {quote(table)}"  # noqa: S608
-            (total,) = self._connection.execute(query).fetchone()
-            if total > MOST:
-                self._warn_about(
-                    table, f"rows behind the first {MOST:,} are left out", total - MOST
-                )
+            record = record_of(dict(zip(read_columns, row, strict=True)))
+            if record is None:
+                skipped += 1
+            else:
+                yield record
+        if skipped:
+            message = "rows without usable content are ignored"
+            self._warn_about(table, message, skipped)
+        query = f"SELECT count(*) FROM {quote(table)}"  # noqa: S608
+        if count == MOST and (rest := self._connection.execute(query).fetchone()[0] - MOST):
+            self._warn_about(table, f"rows after the first {MOST:,} are ignored", rest)
 
     def _axes(self, text: object) -> tuple[Axes, Axes] | None:
         """Returns the compile-time and runtime axes that a cell names."""
         if not isinstance(text, str) or len(text) > LONGEST_NAME:
             return None
-        if text not in self._workloads:
-            self._workloads[text] = _parse_workload(text)
-        return self._workloads[text]
+        if text not in self._axes_by_text:
+            self._axes_by_text[text] = _parse_workload(text)
+        return self._axes_by_text[text]
 
     def _warn_about(self, table: str, message: str, count: int) -> None:
         self._warn(DataWarning(database=self._path, table=table, message=message, count=count))
 
 
-def _parse_workload(text: str) -> tuple[Axes, Axes] | None:
-    try:
-        axes = json.loads(text)
-    except (ValueError, RecursionError):
+def _session(cells: Cells) -> tuple[int, SessionRow] | None:
+    number, gpu, ctk, cccl = (cells[name] for name in ("id", "gpu", "ctk", "cccl"))
+    if not isinstance(number, int) or not all(isinstance(part, str) for part in (gpu, ctk, cccl)):
         return None
-    if not isinstance(axes, dict) or not all(isinstance(value, str) for value in axes.values()):
+    started, ended = seconds_of(cells.get("started")), seconds_of(cells.get("ended"))
+    return number, SessionRow((gpu, ctk, cccl), started, ended, cells)
+
+
+def _parse_workload(text: str) -> tuple[Axes, Axes] | None:
+    if (axes := workload_of(text)) is None:
         return None
     fixed = sorted((axis_name(name), value) for name, value in axes.items() if "{ct}" in name)
     free = sorted((name, value) for name, value in axes.items() if "{ct}" not in name)
@@ -376,7 +385,7 @@ def nothing_measured(database: Database) -> DataWarning:
     """Explains why a database has no results table."""
     codes = [code for _, code in _builds(database)]
     built = sum(code == "0" for code in codes)
-    reason = f"{built:,} of {len(codes):,} builds succeeded, and no run left a row"
+    reason = f"{built:,} of {len(codes):,} builds succeeded, but no run left a row"
     message = f"nothing was measured: {reason if built else 'every build failed'}"
     return DataWarning(database=str(database.path), table=None, message=message)
 
@@ -385,24 +394,18 @@ def never_ran(
     database: Database, measured: Mapping[str, set[str]], pattern: re.Pattern[str]
 ) -> Iterator[DataWarning]:
     """Yields warnings about variants that were built but have no row in any table."""
-    silent: dict[str, list[str]] = {}
+    silent: dict[str, dict[str, None]] = {}
     for bench, code in _builds(database):
         algorithm, variant = split(bench)
-        measured_variants = measured.get(algorithm)
-        if (
-            code == "0"
-            and pattern.match(algorithm)
-            and measured_variants is not None
-            and variant not in measured_variants
-        ):
-            silent.setdefault(algorithm, []).append(variant)
+        is_chosen = code == "0" and pattern.match(algorithm) and algorithm in measured
+        if is_chosen and variant not in measured[algorithm]:
+            silent.setdefault(algorithm, {})[variant] = None
     for algorithm, variants in silent.items():
-        names = list(dict.fromkeys(variants))
-        rest = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+        rest = f" and {len(variants) - LISTED:,} more" if len(variants) > LISTED else ""
         yield DataWarning(
             database=str(database.path),
             table=algorithm,
-            message=f"built, but no run left a row: {', '.join(names[:LISTED])}{rest}",
+            message=f"built, but no run left a row: {', '.join([*variants][:LISTED])}{rest}",
         )
 
 

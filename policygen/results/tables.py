@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from policygen.errors import InputError
 from policygen.model.arch import parse_arch
@@ -43,6 +44,10 @@ class ResultTable:
         """Runtime axes, in the order of the columns."""
         return tuple(axis for axis in self.axes if "{ct}" not in axis)
 
+    def by_axis(self, point: Sequence[str]) -> dict[str, str]:
+        """Returns the values of a runtime workload by axis."""
+        return dict(zip(self.rt_axes, point, strict=True))
+
 
 def quote(name: str) -> str:
     """Quotes a name for SQL; benchmark names contain dots, axis names anything."""
@@ -55,7 +60,9 @@ def quote(name: str) -> str:
 def check_regular(path: Path) -> None:
     """Refuses pipes and devices; a missing file raises OSError."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise InputError(f"{path}: not a regular file", "Name a file: pipes and devices are none.")
+        raise InputError(
+            f"{path}: not a regular file", "Name a file: pipes and devices are not accepted."
+        )
 
 
 GPUS = "gpus"
@@ -95,7 +102,7 @@ def find_gpus(
 
 
 def capability_arch(cell: object) -> str | None:
-    """Parses 900, `9.0` or `sm_90` as `sm90`; None if it is no compute capability."""
+    """Parses 900, `9.0` or `sm_90` as `sm90`; None if it is not a compute capability."""
     if isinstance(cell, int) and cell >= LEAST:
         cell = cell // 10
     try:
@@ -140,40 +147,27 @@ def find_declared(
     tables: Sequence[ResultTable],
     other_tables: Mapping[str, Sequence[str]],
 ) -> DeclaredAxes:
-    """Finds the declared values in any of the other tables."""
+    """Finds the declared values in any of the other tables.
+
+    Contradictory declarations are dropped, and scores are then approximate.
+    """
     declared: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for name, columns in sorted(other_tables.items()):
         query = f"SELECT * FROM {quote(name)} ORDER BY rowid"  # noqa: S608
         rows = connection.execute(query).fetchall()
         roles = _roles(tables, columns, rows)
-        if roles is not None:
-            _merge(declared, _by_version(tables, rows, roles))
+        if roles is None:
+            continue
+        # The CCCL and toolkit versions that the table names
+        groups: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
+        for row in rows:
+            groups.setdefault(tuple(row[i] for i in roles.versions), []).append(row)
+        for group in groups.values():
+            for key, values in _collected(tables, group, roles).items():
+                unique_values = tuple(dict.fromkeys(values))
+                is_same = declared.get(key, unique_values) == unique_values
+                declared[key] = unique_values if is_same else ()
     return {key: values for key, values in declared.items() if values}
-
-
-def _by_version(
-    tables: Sequence[ResultTable], rows: Sequence[tuple[object, ...]], roles: "_Roles"
-) -> list[dict[tuple[str, str, str], list[str]]]:
-    """Groups the declarations by the CCCL and toolkit versions that the table names."""
-    groups: dict[tuple[object, ...], list[tuple[object, ...]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[i] for i in roles.versions), []).append(row)
-    declarations: list[dict[tuple[str, str, str], list[str]]] = []
-    for group in groups.values():
-        declarations.append({})
-        _collect(declarations[-1], tables, group, roles)
-    return declarations
-
-
-def _merge(
-    merged: dict[tuple[str, str, str], tuple[str, ...]],
-    versions: list[dict[tuple[str, str, str], list[str]]],
-) -> None:
-    """Merges declarations; contradictory ones are dropped, and scores are then approximate."""
-    for declaration in versions:
-        for key, values in declaration.items():
-            unique_values = tuple(dict.fromkeys(values))
-            merged[key] = unique_values if merged.get(key, unique_values) == unique_values else ()
 
 
 _VERSION_COLUMN = re.compile(r"ctk|cccl|cub", re.IGNORECASE)
@@ -194,19 +188,16 @@ class _Roles:
 def _roles(
     tables: Sequence[ResultTable], columns: Sequence[str], rows: Sequence[tuple[object, ...]]
 ) -> _Roles | None:
-    """Detects the roles by the columns' contents; None if this is no table of axis values."""
+    """Detects the roles by the columns' contents; None if this is not a table of axis values."""
     contents = [{row[index] for row in rows} for index in range(len(columns))]
     free_columns = list(range(len(columns)))
 
     def take_column(known_names: set[str]) -> int | None:
-        matches = [
-            (len(contents[column] & known_names), -column)
-            for column in free_columns
-            if contents[column] & known_names
-        ]
-        if not matches:
+        """Takes the column with the most of these names, the first among equal ones."""
+        common = {column: len(contents[column] & known_names) for column in free_columns}
+        index = max(free_columns, key=lambda column: common[column], default=None)
+        if index is None or not common[index]:
             return None
-        index = -max(matches)[1]
         free_columns.remove(index)
         return index
 
@@ -221,25 +212,21 @@ def _roles(
     subbench = take_column({table.subbench for table in tables})
     versions = tuple(column for column in free_columns if _VERSION_COLUMN.match(columns[column]))
     free_columns = [column for column in free_columns if column not in versions]
-    order = next(
-        (
-            column
-            for column in free_columns
-            if all(isinstance(cell, int) for cell in contents[column])
-        ),
-        None,
+    integers = (
+        column for column in free_columns if all(isinstance(cell, int) for cell in contents[column])
     )
+    order = next(integers, None)
     value_candidates = [column for column in free_columns if column != order] or (
         [] if order is None else [order]
     )
-    by_name = [
+    if not value_candidates:
+        return None
+    by_name = (
         column
         for column in value_candidates
         if re.search("value|input", columns[column], re.IGNORECASE)
-    ]
-    if not value_candidates:
-        return None
-    value = (by_name or value_candidates)[0]
+    )
+    value = next(by_name, value_candidates[0])
     return _Roles(benchmark, subbench, axis, None if value == order else order, value, versions)
 
 
@@ -248,25 +235,22 @@ def _spellings(axis: str) -> tuple[str, str]:
     return axis, re.sub(r"\[[^\]]*\]$", "", axis)
 
 
-def _collect(
-    declared: dict[tuple[str, str, str], list[str]],
-    tables: Sequence[ResultTable],
-    rows: Sequence[tuple[object, ...]],
-    roles: _Roles,
-) -> None:
-    if roles.order is not None:
-        order = roles.order
+def _collected(
+    tables: Sequence[ResultTable], rows: Sequence[tuple[Any, ...]], roles: _Roles
+) -> dict[tuple[str, str, str], list[str]]:
+    """Returns the values of each axis, in declaration order."""
+    if (order := roles.order) is not None:
         rows = sorted(rows, key=lambda row: (row[order] is None, row[order]))
+    declared: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         for table in tables:
-            if row[roles.benchmark] not in {table.algorithm, table.name}:
-                continue
-            if roles.subbench is not None and row[roles.subbench] != table.subbench:
-                continue
-            for axis in table.axes:
-                if row[roles.axis] in _spellings(axis):
-                    key = (table.algorithm, table.subbench, axis)
-                    declared.setdefault(key, []).extend(_values(row[roles.value]))
+            is_subbench = roles.subbench is None or row[roles.subbench] == table.subbench
+            if row[roles.benchmark] in {table.algorithm, table.name} and is_subbench:
+                for axis in table.axes:
+                    if row[roles.axis] in _spellings(axis):
+                        key = (table.algorithm, table.subbench, axis)
+                        declared.setdefault(key, []).extend(_values(row[roles.value]))
+    return declared
 
 
 def _values(cell: object) -> list[str]:

@@ -1,12 +1,13 @@
 """Chooses one variant for several workloads that share an entry: the best in its worst case."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from policygen.errors import InputError
-from policygen.model.results import Measured, Rules, ScoredVariant, ScoredWorkload
+from policygen.model.results import Measured, PointRatio, Rules, ScoredVariant
 from policygen.model.workload import BASE, axes, axis_name, parse_label
 from policygen.results.cases import Case, in_words, missing_of_base
 from policygen.results.choice import (
@@ -25,7 +26,7 @@ from policygen.results.score import SampleReader, Scores, deviation, half_width,
 from policygen.results.tables import DeclaredAxes
 
 Parameters = frozenset[tuple[str, int]]
-NONE_FOR_ALL = "no variant suits all of them"
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,27 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    positions: tuple[int, ...]
-    worst: float
-    best: float
+class _Subject:
+    """One of the workloads, with its measurements."""
+
+    measured: Measured
+    scores: Scores
+    reader: SampleReader
+    final: Case | None
+    """Its confirming run, if there is one."""
+    positions: Mapping[Parameters, int]
+
+    def label(self, parameters: Parameters) -> str:
+        """Returns the variant with these parameters."""
+        return self.scores.case.variants[int(self.scores.index[self.positions[parameters]])]
+
+    def score(self, parameters: Parameters) -> float:
+        """Returns its score."""
+        return float(self.scores.score[self.positions[parameters]])
+
+    def least(self, parameters: Parameters) -> float:
+        """Returns its ratio on the worst runtime workload."""
+        return float(self.scores.minimum[self.positions[parameters]])
 
 
 def choose_together(
@@ -59,6 +77,7 @@ def choose_together(
     comparisons.
     """
     warnings = Warnings()  # the ranking reported them
+    declared = declared or {}
     with (
         Decoder() as decoder,
         open_cases(paths, warnings, only(workloads)) as cases,
@@ -66,102 +85,64 @@ def choose_together(
     ):
         decoder.start()
         cases_to_join = [find_case(cases, measured) for measured in workloads]
-        missing_base = [
-            missing for case in cases_to_join for missing in missing_of_base(case, declared or {})
-        ]
-        if missing_base:
-            return Together((), in_words(tuple(dict.fromkeys(missing_base))))
-        scores = [score_case(case, declared or {}) for case in cases_to_join]
-        readers = [SampleReader(case, decoder, warnings.add) for case in cases_to_join]
-        positions_by_scores = [places(case_scores) for case_scores in scores]
-        common = set(positions_by_scores[0]).intersection(*positions_by_scores[1:])
+        missing = [name for case in cases_to_join for name in missing_of_base(case, declared)]
+        if missing:
+            return Together((), in_words(tuple(dict.fromkeys(missing))))
+        subjects = []
+        for measured, case in zip(workloads, cases_to_join, strict=True):
+            scores = score_case(case, declared)
+            reader = SampleReader(case, decoder, warnings.add)
+            final = confirming(case, final_cases)
+            subjects.append(_Subject(measured, scores, reader, final, places(scores)))
+        common = set.intersection(*(set(subject.positions) for subject in subjects))
         if not common:
             return Together((), "no variant was measured for all of them")
-        candidates = _candidates(scores, positions_by_scores, common, rules)
+        candidates = _candidates(subjects, common, rules)
         if not candidates:
-            return Together(
-                (), f"{NONE_FOR_ALL}: {_harm(workloads, scores, positions_by_scores, common)}"
-            )
-        final_by_case = [confirming(case, final_cases) for case in cases_to_join]
-        if any(final_by_case):
-            candidates = [
-                candidate for candidate in candidates if _is_final(candidate, scores, final_by_case)
-            ][:FINALISTS]
-        for candidate in candidates:
-            if candidate.best < rules.least_score and not any(final_by_case):
+            return Together((), f"no variant suits all of them: {_harm(subjects, common)}")
+        is_confirmed = any(subject.final for subject in subjects)
+        if is_confirmed:
+            candidates = [key for key in candidates if _is_final(key, subjects)][:FINALISTS]
+        for key in candidates:
+            scores_of_key = [subject.score(key) for subject in subjects]
+            if max(scores_of_key) < rules.least_score and not is_confirmed:
                 continue  # samples would not help
-            if can is not None and not can(_label(scores[0], candidate.positions[0])):
+            if can is not None and not can(subjects[0].label(key)):
                 continue
-            scored = [
-                scored_variant(case_scores, position, rules, reader)
-                for case_scores, position, reader in zip(
-                    scores, candidate.positions, readers, strict=True
-                )
-            ]
             judged = [
-                _judged(
-                    variant, position, case_scores, case, rules, declared or {}, len(candidates)
-                )
-                for variant, position, case_scores, case in zip(
-                    scored, candidate.positions, scores, final_by_case, strict=True
-                )
+                _judged(subject, key, rules, declared, len(candidates)) for subject in subjects
             ]
-            if any(judgment.allowed for judgment in judged) and not any(
-                judgment.lost for judgment in judged
-            ):
-                reason = (
-                    f"its lowest score over {len(workloads)} workloads is {candidate.worst:.6f}"
-                )
+            is_lost = any(judgment.lost for judgment in judged)
+            if any(judgment.allowed for judgment in judged) and not is_lost:
+                worst = min(scores_of_key)
+                reason = f"its lowest score over {len(workloads)} workloads is {worst:.6f}"
                 return Together(tuple(judgment.variant for judgment in judged), reason)
-    return Together((), "the rules allow no variant that was measured for all of them")
+    return Together((), "the rules reject every variant that was measured for all of them")
 
 
-def _harm(
-    workloads: Sequence[Measured],
-    scores: Sequence[Scores],
-    positions: Sequence[Mapping[Parameters, int]],
-    common: Set[Parameters],
-) -> str:
+def _harm(subjects: Sequence[_Subject], common: Set[Parameters]) -> str:
     """Describes how the best variant for one workload harms the workload that suffers most."""
-    pairs = [
-        (float(scores[index].score[positions[index][key]]), index, sorted(key))
-        for key in common
-        for index in range(len(scores))
-    ]
-    gain, best, parameters = max(pairs, key=lambda pair: (pair[0], -pair[1]))
-    key = frozenset(parameters)
-    losses = [
-        float(case_scores.score[position[key]])
-        for case_scores, position in zip(scores, positions, strict=True)
-    ]
-    least = [
-        float(case_scores.minimum[position[key]])
-        for case_scores, position in zip(scores, positions, strict=True)
-    ]
-    other_indices = [index for index in range(len(scores)) if index != best]
-    worst = min(other_indices or [best], key=lambda index: (losses[index], least[index]))
-    names = _names(workloads)
-    effect = f"{losses[worst]:.6f} for {names[worst]}"
-    if losses[worst] >= 1:
-        effect += f", {least[worst]:.6f} on one of its runtime workloads"
+    keys = sorted(common, key=sorted)
+    best, key = max(
+        ((subject, key) for subject in subjects for key in keys),
+        key=lambda pair: pair[0].score(pair[1]),
+    )
+    others = [subject for subject in subjects if subject is not best] or [best]
+    worst = min(others, key=lambda subject: (subject.score(key), subject.least(key)))
+    effect = f"{worst.score(key):.6f} for {_name(worst, subjects)}"
+    if worst.score(key) >= 1:
+        effect += f", {worst.least(key):.6f} on one of its runtime workloads"
     return (
-        f"{_label(scores[best], positions[best][key])} scores {gain:.6f}"
-        f" for {names[best]} and {effect}"
+        f"{best.label(key)} scores {best.score(key):.6f} for {_name(best, subjects)} and {effect}"
     )
 
 
-def _names(workloads: Sequence[Measured]) -> list[str]:
-    """Returns the workloads in words, with the benchmark if there are several."""
-    several = len({workload.algorithm for workload in workloads}) > 1
-    names = []
-    for workload in workloads:
-        words = axes({axis_name(axis): value for axis, value in workload.workload.items()})
-        names.append(" ".join([workload.algorithm, *words] if several else words))
-    return names
-
-
-def _label(scores: Scores, position: int) -> str:
-    return scores.case.variants[int(scores.index[position])]
+def _name(subject: _Subject, among: Sequence[_Subject]) -> str:
+    """Returns a workload in words, with the benchmark if there are several."""
+    measured = subject.measured
+    words = axes({axis_name(axis): value for axis, value in measured.workload.items()})
+    several = len({item.measured.algorithm for item in among}) > 1
+    return " ".join([measured.algorithm, *words] if several else words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,44 +155,60 @@ class _Judged:
 
 
 def _judged(
-    variant: ScoredVariant,
-    position: int,
-    scores: Scores,
-    final_case: Case | None,
-    rules: Rules,
-    declared: DeclaredAxes,
-    among: int,
+    subject: _Subject, key: Parameters, rules: Rules, declared: DeclaredAxes, among: int
 ) -> _Judged:
     """Applies the rules to a variant for one of the workloads."""
+    scores, position = subject.scores, subject.positions[key]
+    variant = scored_variant(scores, position, rules, subject.reader)
     disagree = bool(disagreements(scores, [variant]))
-    if final_case is None:
+    if subject.final is None:
         sure = rules.accept_unconfirmed or variant.score >= rules.holds
         allowed = sure and not disagree and refusal(variant, scores, rules) is None
         shrunken_score = shrunken(variant.score, scores, rules)
         return _Judged(variant.model_copy(update={"score": shrunken_score}), allowed, lost=False)
-    confirmed = confirm(scores, [position], final_case, rules, declared, among).get(variant.variant)
-    if confirmed is None:
+    confirmed = confirm(scores, [position], subject.final, rules, declared, among)
+    if (result := confirmed.get(variant.variant)) is None:
         return _Judged(variant, allowed=False, lost=False)
-    confirmed_variant = variant.model_copy(update={"score": confirmed.score})
-    allowed = confirmed.refusal is None and not disagree
-    return _Judged(confirmed_variant, allowed, lost=_is_slower(confirmed.score, scores, rules))
+    confirmed_variant = variant.model_copy(update={"score": result.score})
+    allowed = result.refusal is None and not disagree
+    return _Judged(confirmed_variant, allowed, lost=_is_slower(result.score, scores, rules))
 
 
-def _is_final(
-    candidate: _Candidate, scores: Sequence[Scores], final_cases: Sequence[Case | None]
-) -> bool:
-    """Returns whether the candidate was remeasured for each workload that has a final run."""
+def _is_final(key: Parameters, subjects: Sequence[_Subject]) -> bool:
+    """Returns whether a variant was remeasured for each workload that has a confirming run."""
     return all(
-        case is None or case_scores.case.variants[int(case_scores.index[position])] in case.variants
-        for position, case_scores, case in zip(
-            candidate.positions, scores, final_cases, strict=True
-        )
+        subject.final is None or subject.label(key) in subject.final.variants
+        for subject in subjects
     )
 
 
 def _is_slower(score: float, scores: Scores, rules: Rules) -> bool:
     """Returns whether a score is below 1 by more than the noise."""
     return score < 1 - half_width(rules) * deviation(scores, rules)
+
+
+def _candidates(
+    subjects: Sequence[_Subject], common: Set[Parameters], rules: Rules
+) -> list[Parameters]:
+    """Returns the variants that slow down no workload, the best first."""
+    candidates = [
+        key
+        for key in common
+        if min(subject.least(key) for subject in subjects) >= rules.worst_allowed
+        and not any(_is_slower(subject.score(key), subject.scores, rules) for subject in subjects)
+    ]
+    return sorted(
+        candidates, key=lambda key: (-min(subject.score(key) for subject in subjects), sorted(key))
+    )
+
+
+def places(scores: Scores) -> Mapping[Parameters, int]:
+    """Maps the parameters of complete variants to positions: benchmarks order them differently."""
+    return {
+        frozenset(values.items()): position
+        for position, label in enumerate(scores.names)
+        if label != BASE and (values := parse_label(label))
+    }
 
 
 def only(workloads: Sequence[Measured]) -> re.Pattern[str]:
@@ -222,55 +219,19 @@ def only(workloads: Sequence[Measured]) -> re.Pattern[str]:
 
 def find_case(cases: Sequence[Case], workload: Measured) -> Case:
     """Returns the case of a ranked workload."""
-    for case in cases:
-        if (
-            case.algorithm == workload.algorithm
-            and dict(case.workload) == workload.workload
-            and (case.key.gpu, case.key.ctk, case.key.cccl)
-            == (workload.gpu, workload.ctk, workload.cccl)
-            and case.files == workload.databases
-        ):
-            return case
+    return _find(((Measured(**case.measured), case) for case in cases), workload)
+
+
+def _find(items: Iterable[tuple[Measured, Item]], ranked: Measured) -> Item:
+    """Returns what was measured of a ranked workload."""
+    fields = ("algorithm", "workload", "gpu", "ctk", "cccl", "databases")
+    for measured, item in items:
+        if all(getattr(measured, name) == getattr(ranked, name) for name in fields):
+            return item
     raise InputError(
-        f"{workload.database}: {workload.algorithm} does not have what was ranked a moment ago",
-        "Plan when nothing writes to the database.",
+        f"{ranked.database}: {ranked.algorithm} changed while being read",
+        "Run again when no program writes to the database.",
     )
-
-
-def _candidates(
-    scores: Sequence[Scores],
-    positions_by_scores: Sequence[Mapping[Parameters, int]],
-    common: Set[Parameters],
-    rules: Rules,
-) -> list[_Candidate]:
-    """Returns the variants that slow down no workload, the best first."""
-    candidates = []
-    for parameters in common:
-        positions = tuple(positions_of[parameters] for positions_of in positions_by_scores)
-        pairs = list(zip(scores, positions, strict=True))
-        own_scores = [float(case_scores.score[position]) for case_scores, position in pairs]
-        least = min(float(case_scores.minimum[position]) for case_scores, position in pairs)
-        slow = any(
-            _is_slower(score, case_scores, rules)
-            for score, (case_scores, _) in zip(own_scores, pairs, strict=True)
-        )
-        if not slow and least >= rules.worst_allowed:
-            candidates.append(
-                (sorted(parameters), _Candidate(positions, min(own_scores), max(own_scores)))
-            )
-    candidates.sort(key=lambda pair: (-pair[1].worst, pair[0]))
-    return [candidate for _, candidate in candidates]
-
-
-def places(scores: Scores) -> Mapping[Parameters, int]:
-    """Maps the parameters of complete variants to positions: benchmarks order them differently."""
-    positions = {}
-    for position, index in enumerate(scores.index):
-        label = scores.case.variants[int(index)]
-        values = None if label == BASE else parse_label(label)
-        if values:
-            positions[frozenset(values.items())] = position
-    return positions
 
 
 # Choosing again where the best variant cannot be expressed in the source.
@@ -290,48 +251,76 @@ def choose_next(
     """
     if len(workloads) > 1:
         return choose_together(paths, workloads, rules, declared, confirm_with, can)
-    (workload,) = workloads
+    (measured,) = workloads
     ranking = rank(
         paths,
         pattern=only(workloads),
-        axes={axis: frozenset({value}) for axis, value in workload.workload.items()},
+        axes={axis: frozenset({value}) for axis, value in measured.workload.items()},
         top=rules.candidates + 1,
         rules=rules,
         declared=declared,
         confirm_with=confirm_with,
         can=can,
     )
-    return _chosen(held_back(_same(ranking.workloads, workload), rules))
-
-
-def _chosen(workload: ScoredWorkload) -> Together:
+    workload = held_back(_find(((scored, scored) for scored in ranking.workloads), measured), rules)
     choice = workload.choice
-    assert choice is not None, "samples were looked at"
-    chosen = next(
-        (variant for variant in workload.variants if variant.variant == choice.variant), None
+    assert choice is not None, "samples were examined"
+    chosen = tuple(
+        variant.model_copy(update={"score": choice.score})
+        for variant in workload.variants
+        if variant.variant == choice.variant
     )
-    if chosen is None:
-        return Together((), choice.reason)
-    return Together((chosen.model_copy(update={"score": choice.score}),), choice.reason)
+    return Together(chosen, choice.reason)
 
 
-def _same(workloads: Sequence[ScoredWorkload], measured: Measured) -> ScoredWorkload:
-    """Returns the workload that was ranked."""
-    for workload in workloads:
-        if _identity(workload) == _identity(measured):
-            return workload
-    raise InputError(
-        f"{measured.database}: {measured.algorithm} does not have what was ranked a moment ago",
-        "Plan when nothing writes to the database.",
-    )
+Evidenced = tuple[ScoredVariant, tuple[PointRatio, ...]]
+"""The score of a variant, and its ratio in each runtime workload."""
 
 
-def _identity(workload: Measured) -> tuple[object, ...]:
-    return (
-        workload.algorithm,
-        workload.workload,
-        workload.gpu,
-        workload.ctk,
-        workload.cccl,
-        workload.databases,
+def evidence(
+    paths: Sequence[Path],
+    requested: Sequence[tuple[Measured, str]],
+    rules: Rules,
+    declared: DeclaredAxes | None = None,
+) -> list[Evidenced | None]:
+    """Returns the scores for each workload and label; None if not all its points were measured."""
+    if not requested:
+        return []
+    warnings = Warnings()  # already reported by the ranking
+    proofs: list[Evidenced | None] = []
+    with (
+        Decoder() as decoder,
+        open_cases(paths, warnings, only([workload for workload, _ in requested])) as cases,
+    ):
+        decoder.start()
+        for measured, label in requested:
+            scores = score_case(find_case(cases, measured), declared or {})
+            parameters = parse_label(label)
+            position = places(scores).get(frozenset((parameters or {}).items()))
+            if position is None:
+                proofs.append(None)
+                continue
+            reader = SampleReader(scores.case, decoder, warnings.add)
+            scored = scored_variant(scores, position, rules, reader)
+            proofs.append((scored, _point_ratios(scores, int(scores.index[position]))))
+    return proofs
+
+
+def variants_of(paths: Sequence[Path], workloads: Sequence[Measured]) -> list[tuple[str, ...]]:
+    """Returns the labels of all variants that were measured for some workloads."""
+    with open_cases(paths, Warnings(), only(workloads)) as cases:
+        label_lists = [find_case(cases, workload).variants for workload in workloads]
+    return [tuple(label for label in labels if label != BASE) for labels in label_lists]
+
+
+def _point_ratios(scores: Scores, variant: int) -> tuple[PointRatio, ...]:
+    return tuple(
+        PointRatio(
+            subbench=part.table.subbench,
+            point=part.table.by_axis(point),
+            weight=float(scores.weights[index][column]),
+            ratio=float(scores.ratios[index][variant, column]),
+        )
+        for index, part in enumerate(scores.case.parts)
+        for column, point in enumerate(part.points)
     )

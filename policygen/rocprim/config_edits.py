@@ -9,22 +9,23 @@ from policygen.headers.comments import Comments
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
 from policygen.headers.specializations.families import Declaration, find_declarations
 from policygen.headers.specializations.siblings import member_edits
-from policygen.headers.spelling import edit_at, indent_of, line_start, newline, replaced
+from policygen.headers.spelling import edit_at, indent_of, line_start, newline
 from policygen.headers.text import Text, decode, squeeze
 from policygen.model.arch import UNKNOWN
 from policygen.model.edits import Edit
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.rocprim.entries import applied
+from policygen.model.tuning import Entry, TuningHeader
+from policygen.rocprim.entries import applied, rewritten, spelled
 from policygen.rocprim.pickers import (
     WIDTH,
     Picker,
+    PickerReturn,
+    appended,
     commented,
     find_pickers,
     laid_out,
     listed,
     returns,
-    spelled_like,
     target_changes,
     with_values,
     words_of,
@@ -35,27 +36,51 @@ from policygen.rocprim.structs import CONFIG, table_rows
 _TARGET = re.compile(rb"\btarget_arch::(\w+)")
 
 
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A write of a new config: its spot, and the config that it copies."""
+
+    write: EntryWrite
+    spot: ConfigSpot
+    entry: Entry
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """The values that differ from those of the copied config."""
+        return self.write.content.values
+
+
 def write_configs(
     header: TuningHeader, data: bytes, writes: Sequence[EntryWrite], arch: str
 ) -> HeaderEdits:
-    """Returns the edits of all configs of a header."""
+    """Returns the edits of all configs of a header: of class templates, or of pickers."""
     text = Text(header.name, data)
     edits: list[Edit] = []
-    added: list[tuple[EntryWrite, Family, Entry]] = []
+    copies: list[_Copy] = []
     for write in writes:
-        spot = _config_spot(write)
+        spot = write.spots[0]
+        assert isinstance(spot, ConfigSpot), "it is a config"
         if spot.entry is not None:
             edits += updated(text, spot.entry, write.content.values, spot, write.reason)
         else:
-            added.append((write, *spot.alike))
-    inserted = _insertions(header, text, added, arch)
-    return HeaderEdits(with_insertions(edits, inserted))
+            copies.append(_Copy(write, spot, spot.alike[1]))
+    order = {
+        id(family_entry): index
+        for family in header.families
+        for index, family_entry in enumerate(family.entries)
+    }
+    copies.sort(key=lambda copy: order[id(copy.entry)])
+    of_picker = bool(copies) and isinstance(copies[0].spot, PickerSpot)
+    insert = _picker_insertions if of_picker else _insertions
+    return HeaderEdits(with_insertions(edits, insert(text, copies, arch)))
 
 
 def updated(
     text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, reason: str
 ) -> list[Edit]:
     """Returns the edits that set values of a config, including values it must state now."""
+    if isinstance(spot, PickerSpot):
+        return with_values(text, entry, values, spot, reason)
     edits = member_edits(text, entry, values, reason)
     if unsaid := spot.left_out(entry, values):
         edits.append(_unsaid_edit(text, entry, unsaid, spot, reason))
@@ -69,106 +94,58 @@ def _unsaid_edit(
     assert entry.inherits_span is not None, "a config inherits its values"
     config = applied(text.code, entry.inherits_span)
     parameters = spot.parameters.get(config.name, ()) if config else ()
-    names = [name for name, _ in parameters]
-    if config is None or not config.args or any(name not in names for name in values):
-        raise InputError(f"{spot.header}:{entry.line} has no place for {', '.join(values)}")
-    last_index = max(names.index(name) for name in values)
-    parts = []
-    for name, kind in parameters[len(config.args) : last_index + 1]:
-        parts.append(spot.argument(kind, values.get(name), name))
-    end = config.args[-1].end
-    return edit_at(text.data, Span(end, end), "".join(f", {part}" for part in parts), reason)
+    if config and config.args and values.keys() <= {name for name, _ in parameters}:
+        edit = appended(text, config.args, parameters, values, "", spot, reason)
+        assert edit is not None, "nothing is stated twice"
+        return edit
+    raise InputError(f"{spot.header}:{entry.line} has no place for {', '.join(values)}")
 
 
-def _insertions(
-    header: TuningHeader,
-    text: Text,
-    added: Sequence[tuple[EntryWrite, Family, Entry]],
-    arch: str,
-) -> list[Insertion]:
-    """Inserts new configs after those of their architecture, else after all others.
-
-    Each copies another one.
-    """
+def _insertions(text: Text, copies: Sequence[_Copy], arch: str) -> Iterator[Insertion]:
+    """Inserts new configs after those of their architecture, else after all others."""
     gap = newline(text.data) * 2
-    texts_by_end: dict[int, tuple[str, list[str]]] = {}
-    order = {
-        id(family_entry): index
-        for family in header.families
-        for index, family_entry in enumerate(family.entries)
-    }
-    for write, _, entry in sorted(added, key=lambda addition: order[id(addition[2])]):
-        spot = _config_spot(write)
-        arch_families = [family for family in spot.families if family.arch == arch] or list(
-            spot.families
-        )
-        end = max(
-            family_entry.span.end for family in arch_families for family_entry in family.entries
-        )
-        config_text = _similar_config(text, entry, write.content.values, spot, arch)
-        texts_by_end.setdefault(end, (write.reason, []))[1].append(config_text)
-    return [
-        (at, "".join(gap + config_text for config_text in config_texts), reason)
-        for at, (reason, config_texts) in texts_by_end.items()
-    ]
+    reasons: dict[int, str] = {}
+    for copy in copies:
+        families = copy.spot.families
+        arch_families = [family for family in families if family.arch == arch] or families
+        end = max(entry.span.end for family in arch_families for entry in family.entries)
+        reason = reasons.setdefault(end, copy.write.reason)
+        yield end, gap + _similar_config(text, copy, arch), reason
 
 
-def _similar_config(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, arch: str
-) -> str:
-    """Returns the text of a config with other values, for another architecture."""
-    begin = entry.comment_span.start if entry.comment_span else entry.span.start
-    within = text.code[entry.span.start : entry.span.end]
-    match = _TARGET.search(within)
+def _similar_config(text: Text, copy: _Copy, arch: str) -> str:
+    """Returns the text of a config with new values, for another architecture."""
+    entry, spot = copy.entry, copy.spot
+    match = _TARGET.search(text.code, *entry.span)
     if match is None:
-        raise InputError(f"{spot.header}:{entry.line} names no architecture", "Write it by hand.")
-    arch_span = Span(*(entry.span.start + end for end in match.span(1)))
-    edits = updated(text, entry, values, spot, "")
+        raise InputError(
+            f"{spot.header}:{entry.line} does not name an architecture", "Write it by hand."
+        )
+    begin = entry.comment_span.start if entry.comment_span else entry.span.start
+    edits = updated(text, entry, copy.values, spot, "")
     changes = [(edit.span, edit.new) for edit in edits]
-    new_data = replaced(
-        text.data, [*changes, *_dropped_arguments(text, entry, values, spot), (arch_span, arch)]
-    )
-    growth = len(new_data) - len(text.data)
-    return decode(new_data[begin : entry.span.end + growth])
+    changes += [*_dropped_arguments(text, copy), (Span(*match.span(1)), arch)]
+    return decode(rewritten(text.data, Span(begin, entry.span.end), changes))
 
 
-def _dropped_arguments(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot
-) -> list[tuple[Span, str]]:
+def _dropped_arguments(text: Text, copy: _Copy) -> Iterator[tuple[Span, str]]:
     """Drops the arguments after the last wanted one, which the template gives by default."""
-    stated_members = spot.said(entry, values)
+    entry = copy.entry
+    stated_members = copy.spot.said(entry, copy.values)
     config = applied(text.code, entry.inherits_span) if entry.inherits_span else None
     if config is None or not stated_members or len(stated_members) == len(entry.members):
-        return []
+        return
     last_argument = next(arg for arg in config.args if arg.end >= stated_members[-1].value_span.end)
-    return (
-        [(Span(last_argument.end, config.args[-1].end), "")]
-        if last_argument != config.args[-1]
-        else []
-    )
-
-
-def _config_spot(write: EntryWrite) -> ConfigSpot:
-    spot = write.spots[0]
-    assert isinstance(spot, ConfigSpot), "it is a config"
-    return spot
+    if last_argument != config.args[-1]:
+        yield Span(last_argument.end, config.args[-1].end), ""
 
 
 _STEP = "    "
 # "select_type_case<(sizeof(Key) == 1), merge_config<256, 11> >"
 _CASE = re.compile(rb"(?:\w+\s*::\s*)*select_type_case\s*<")
 _TIGHT = re.compile(r"(?<=<) | (?=>)")
-
-
-@dataclass(frozen=True, slots=True)
-class _CaseWrite:
-    """One write, its spot, and the case that decides now."""
-
-    write: EntryWrite
-    spot: TableSpot
-    name: str
-    """The name of the config that contains the case."""
-    entry: Entry
+_Case = tuple[EntryWrite, TableSpot]
+"""A write, and its case."""
 
 
 # Cases of configs written by hand: new values, a new case, a copy for an architecture.
@@ -179,20 +156,17 @@ def write_tables(
 ) -> HeaderEdits:
     """Returns the edits of all cases of a header."""
     text = Text(header.name, data)
-    case_writes = [_case_write(write) for write in writes]
-    edits = _case_edits(
-        text, [case_write for case_write in case_writes if not case_write.spot.copied]
-    )
+    cases: list[_Case] = []
+    copied_by_name: dict[str, list[_Case]] = {}
+    for write in writes:
+        spot = write.spots[0]
+        assert isinstance(spot, TableSpot), "it is of a table"
+        name = spot.decided[0].name
+        (copied_by_name.setdefault(name, []) if spot.copied else cases).append((write, spot))
+    edits = _case_edits(text, cases)
     insertions: list[Insertion] = []
-    for name in dict.fromkeys(
-        case_write.name for case_write in case_writes if case_write.spot.copied
-    ):
-        copied_writes = [
-            case_write
-            for case_write in case_writes
-            if case_write.spot.copied and case_write.name == name
-        ]
-        copy, row = _copied(text, name, copied_writes, arch)
+    for name, copied_cases in copied_by_name.items():
+        copy, row = _copied(text, name, copied_cases, arch)
         insertions.append(copy)
         if isinstance(row, Edit):
             edits.append(row)
@@ -201,39 +175,30 @@ def write_tables(
     return HeaderEdits(with_insertions(edits, insertions))
 
 
-def _case_write(write: EntryWrite) -> _CaseWrite:
-    spot = write.spots[0]
-    assert isinstance(spot, TableSpot), "it is of a table"
-    family, entry = spot.decided
-    return _CaseWrite(write, spot, family.name, entry)
+def _reason(cases: Sequence[_Case]) -> str:
+    return "; ".join(dict.fromkeys(write.reason for write, _ in cases))
 
 
-def _case_edits(text: Text, case_writes: Sequence[_CaseWrite]) -> list[Edit]:
+def _case_edits(text: Text, cases: Sequence[_Case]) -> list[Edit]:
     """Returns edits of values, and new cases that name types before existing ones."""
     edits: list[Edit] = []
     insertions: list[Insertion] = []
-    by_case: dict[Span, list[_CaseWrite]] = {}
-    for case_write in case_writes:
-        if case_write.spot.asked:
-            by_case.setdefault(case_write.entry.span, []).append(case_write)
+    by_span: dict[Span, list[_Case]] = {}
+    for write, spot in cases:
+        entry = spot.decided[1]
+        if spot.asked:
+            by_span.setdefault(entry.span, []).append((write, spot))
         else:
-            edits += updated(
-                text,
-                case_write.entry,
-                case_write.write.content.values,
-                case_write.spot,
-                case_write.write.reason,
-            )
-    for writes_of_case in by_case.values():
-        insertions += _cases_before(text, writes_of_case)
+            edits += updated(text, entry, write.content.values, spot, write.reason)
+    for new_cases in by_span.values():
+        insertions += _cases_before(text, new_cases)
     return with_insertions(edits, insertions)
 
 
-def _cases_before(text: Text, case_writes: Sequence[_CaseWrite]) -> Iterator[Insertion]:
+def _cases_before(text: Text, cases: Sequence[_Case]) -> Iterator[Insertion]:
     """Inserts cases for types before the one that decides them, in a new list if there is none."""
-    entry, end = case_writes[0].entry, newline(text.data)
+    (_, entry), end, reason = cases[0][1].decided, newline(text.data), _reason(cases)
     assert entry.inherits_span is not None, "a case gives a config"
-    reason = "; ".join(dict.fromkeys(case_write.write.reason for case_write in case_writes))
     value = entry.inherits_span
     is_listed = entry.span.start > _enclosing_template(text, entry).span.start
     at = entry.span.start if is_listed else value.start
@@ -241,33 +206,31 @@ def _cases_before(text: Text, case_writes: Sequence[_CaseWrite]) -> Iterator[Ins
     column = re.match(rb"\s*", text.data[begin:at])
     indent = decode(column[0]) if column else ""
     lead = indent if is_listed else indent + _STEP
-    cases = "".join(
-        f"{_case(text, case_write, lead, end)},{end}{lead}" for case_write in case_writes
-    )
+    new = "".join(f"{_case(text, write, spot, lead, end)},{end}{lead}" for write, spot in cases)
     if is_listed:
-        yield at, cases, reason
+        yield at, new, reason
         return
-    yield at, f"select_type<{end}{lead}{cases}", reason
+    yield at, f"select_type<{end}{lead}{new}", reason
     yield value.end, f"{end}{indent}>", reason
 
 
 def _enclosing_template(text: Text, entry: Entry) -> Declaration:
     """Returns the template that contains a case."""
-    declarations = find_declarations(text.code, names=CONFIG)
     return next(
         declaration
-        for declaration in declarations
+        for declaration in find_declarations(text.code, names=CONFIG)
         if declaration.span.start <= entry.span.start < declaration.span.end
     )
 
 
-def _case(text: Text, case_write: _CaseWrite, lead: str, end: str) -> str:
+def _case(text: Text, write: EntryWrite, spot: TableSpot, lead: str, end: str) -> str:
     """Formats `select_type_case<std::is_same<Key, int>::value, merge_config<256, 12>>`."""
-    condition = case_write.spot.condition
-    if not case_write.spot.exact and (current_condition := _condition(text, case_write.entry)):
+    _, entry = spot.decided
+    condition = spot.condition
+    if not spot.exact and (current_condition := _condition(text, entry)):
         condition = f"({current_condition}) && {condition}"
     inner = lead + _STEP
-    value = _value(text, case_write.entry, case_write.write.content.values, case_write.spot)
+    value = _value(text, entry, write.content.values, spot)
     line = f"select_type_case<{condition}, {value}>"
     if len(f"{lead}{line},") <= WIDTH:
         return line
@@ -291,36 +254,27 @@ def _condition(text: Text, entry: Entry) -> str:
     case = applied(text.code, entry.span)
     if case is None or not _CASE.match(text.code, *entry.span):
         return ""
-    return squeeze(text.code[case.args[0].start : case.args[0].end])
+    return spelled(text.code, case.args[0])
 
 
 def _value(text: Text, entry: Entry, values: Mapping[str, str], spot: TableSpot) -> str:
-    """Returns the config of a case with other values, on one line."""
-    config_span = entry.inherits_span
-    assert config_span is not None, "a case gives a config"
-    edits = updated(text, entry, values, spot, "")
-    changes = [
-        (Span(edit.span.start - config_span.start, edit.span.end - config_span.start), edit.new)
-        for edit in edits
-    ]
-    return _TIGHT.sub(
-        "", squeeze(replaced(text.code[config_span.start : config_span.end], changes))
-    )
+    """Returns the config of a case with new values, on one line."""
+    assert entry.inherits_span is not None, "a case gives a config"
+    changes = [(edit.span, edit.new) for edit in updated(text, entry, values, spot, "")]
+    return _TIGHT.sub("", squeeze(rewritten(text.code, entry.inherits_span, changes)))
 
 
 def _copied(
-    text: Text, name: str, case_writes: Sequence[_CaseWrite], arch: str
+    text: Text, name: str, cases: Sequence[_Case], arch: str
 ) -> tuple[Insertion, Insertion | Edit]:
     """Copies a config with the new values, and returns the row that gives it to an architecture."""
-    end, copy_name = newline(text.data), case_writes[0].spot.copy_name
+    (_, spot), end, reason = cases[0], newline(text.data), _reason(cases)
     declarations = list(find_declarations(text.code, names=CONFIG))
-    if any(declaration.name == copy_name for declaration in declarations):
-        raise InputError(
-            f"{case_writes[0].spot.header}: there is a {copy_name} already", "Write it by hand."
-        )
-    edits = _case_edits(text, case_writes)
+    if any(declaration.name == spot.copy_name for declaration in declarations):
+        raise InputError(f"{spot.header}: {spot.copy_name} already exists", "Write it by hand.")
+    edits = _case_edits(text, cases)
     copy = "".join(
-        f"{_renamed(text, declaration, edits, copy_name)}{end}{end}"
+        f"{_renamed(text, declaration, edits, spot.copy_name)}{end}{end}"
         for declaration in declarations
         if declaration.name == name
     )
@@ -329,42 +283,34 @@ def _copied(
         for declaration in declarations
         if (rows := table_rows(text, declaration)) and any(row.name == name for row in rows)
     )
-    reason = "; ".join(dict.fromkeys(case_write.write.reason for case_write in case_writes))
-    comments = Comments(text).above(table.span.start)
-    start = comments[0].start if comments else table.span.start
+    insertion = _with_comments(text, table.span).start, copy, reason
     own_row = next((row for row in rows if row.arch == arch), None)
     if own_row is not None:
-        return (start, copy, reason), edit_at(text.data, own_row.named, copy_name, reason)
+        return insertion, edit_at(text.data, own_row.named, spot.copy_name, reason)
     last = rows[-1]
-    config_text = replaced(
-        text.code[last.config.start : last.config.end],
-        [
-            (
-                Span(last.named.start - last.config.start, last.named.end - last.config.start),
-                copy_name,
-            )
-        ],
-    )
-    row = f"select_arch_case<{_table_arch(arch)}, {squeeze(config_text)}>,"
+    config = squeeze(rewritten(text.code, last.config, [(last.named, spot.copy_name)]))
     indent = indent_of(text.data, last.config.start)
     gap = f"{end}{indent}" if indent else " "
-    return (start, copy, reason), (last.config.start, row + gap, reason)
+    row = f"select_arch_case<{_table_arch(arch)}, {config}>,{gap}"
+    return insertion, (last.config.start, row, reason)
 
 
 def _renamed(text: Text, declaration: Declaration, edits: Sequence[Edit], new_name: str) -> str:
     """Returns a declaration and the comments above it under another name."""
-    comments = Comments(text).above(declaration.span.start)
-    begin = comments[0].start if comments else declaration.span.start
+    span = _with_comments(text, declaration.span)
     changes = [
         (edit.span, edit.new)
         for edit in edits
-        if begin <= edit.span.start and edit.span.end <= declaration.span.end
+        if span.start <= edit.span.start and edit.span.end <= span.end
     ]
     changes.append((declaration.name_span, new_name))
-    moved = [
-        (Span(edit_span.start - begin, edit_span.end - begin), new) for edit_span, new in changes
-    ]
-    return decode(replaced(text.data[begin : declaration.span.end], moved))
+    return decode(rewritten(text.data, span, changes))
+
+
+def _with_comments(text: Text, span: Span, floor: int = 0) -> Span:
+    """Returns the span of a declaration or a return, including the comments above it."""
+    comments = Comments(text).above(span.start, floor)
+    return Span(comments[0].start if comments else span.start, span.end)
 
 
 def _table_arch(arch: str) -> str:
@@ -374,104 +320,66 @@ def _table_arch(arch: str) -> str:
     return digits if digits.isdigit() else f"ROCPRIM_ARCH_{digits}"
 
 
-Added = tuple[EntryWrite, PickerSpot, Family, Entry]
+# Configs of pickers: a new return, a new target.
 
 
-# Configs of pickers: new values, a new return, a new target.
-
-
-def write_pickers(
-    header: TuningHeader, data: bytes, writes: Sequence[EntryWrite], arch: str
-) -> HeaderEdits:
-    """Returns the edits of all configs of a header."""
-    text = Text(header.name, data)
-    edits: list[Edit] = []
-    added: list[Added] = []
-    for write in writes:
-        spot = _picker_spot(write)
-        if spot.entry is not None:
-            edits += with_values(text, spot.entry, write.content.values, spot, write.reason)
-        else:
-            added.append((write, spot, *spot.alike))
-    return HeaderEdits(with_insertions(edits, _picker_insertions(header, text, added, arch)))
-
-
-def _picker_insertions(
-    header: TuningHeader, text: Text, added: Sequence[Added], arch: str
-) -> list[Insertion]:
+def _picker_insertions(text: Text, copies: Sequence[_Copy], arch: str) -> list[Insertion]:
     """Inserts new returns before a picker's default, or a new picker if there is none."""
-    if not added:
-        return []
-    order = {
-        id(family_entry): index
-        for family in header.families
-        for index, family_entry in enumerate(family.entries)
-    }
-    ordered = sorted(added, key=lambda addition: order[id(addition[3])])
-    reason = "; ".join(dict.fromkeys(write.reason for write, *_ in ordered))
-    return_text = "".join(
-        _similar_return(text, entry, write.content.values, spot)
-        for write, spot, _, entry in ordered
-    )
-    (_, spot, _, similar_entry), *_ = ordered
+    spot, first = copies[0].spot, copies[0].entry
+    reason = "; ".join(dict.fromkeys(copy.write.reason for copy in copies))
+    return_text = "".join(_similar_return(text, copy) for copy in copies)
     pickers = [picker for picker in find_pickers(text) if picker.name == spot.binding.name]
     own_picker = next((picker for picker in pickers if picker.arch == arch), None)
     if own_picker is not None:
-        _check_parameters(text, own_picker, [entry for *_, entry in ordered], spot)
+        _check_parameters(text, own_picker, copies)
         return [(_default_start(text, own_picker, spot), return_text, reason)]
-    similar_picker = next(picker for picker in pickers if _contains(picker, similar_entry))
-    _check_parameters(text, similar_picker, [entry for *_, entry in ordered], spot)
+    similar_picker = next(picker for picker in pickers if _contains(picker, first))
+    _check_parameters(text, similar_picker, copies)
     return list(_new_target(text, pickers, similar_picker, return_text, spot, reason))
 
 
-def _similar_return(text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot) -> str:
-    """Returns the text of a return with other values, from its comment to the end of its line."""
+def _similar_return(text: Text, copy: _Copy) -> str:
+    """Returns the text of a return with new values, from its comment to the end of its line."""
+    entry = copy.entry
     begin = entry.comment_span.start if entry.comment_span else entry.span.start
-    begin = line_start(text.data, begin)
-    edits = with_values(text, entry, values, spot, "")
-    new_data = replaced(text.data, [(edit.span, edit.new) for edit in edits])
-    growth = len(new_data) - len(text.data)
-    return decode(new_data[begin : entry.span.end + growth]) + newline(text.data)
+    edits = updated(text, entry, copy.values, copy.spot, "")
+    span = Span(line_start(text.data, begin), entry.span.end)
+    changes = [(edit.span, edit.new) for edit in edits]
+    return decode(rewritten(text.data, span, changes)) + newline(text.data)
 
 
 def _contains(picker: Picker, entry: Entry) -> bool:
     return picker.span.start <= entry.span.start < picker.span.end
 
 
-def _check_parameters(
-    text: Text, picker: Picker, entries: Sequence[Entry], spot: PickerSpot
-) -> None:
+def _check_parameters(text: Text, picker: Picker, copies: Sequence[_Copy]) -> None:
     """Refuses entries whose type parameters are named differently from the target picker's."""
-    picker_parameters = squeeze(text.code[picker.parameters.start : picker.parameters.end])
-    if any(", ".join(entry.template_parameters) != picker_parameters for entry in entries):
+    parameters = spelled(text.code, picker.parameters)
+    if any(", ".join(copy.entry.template_parameters) != parameters for copy in copies):
         raise InputError(
-            f"{spot.header}:{text.line(picker.name_span.start)} calls its types otherwise",
+            f"{copies[0].spot.header}:{text.line(picker.name_span.start)} uses other names for its"
+            " types",
             "Write it by hand.",
         )
 
 
-def _default_start(text: Text, picker: Picker, spot: PickerSpot) -> int:
+def _default_start(text: Text, picker: Picker, spot: ConfigSpot) -> int:
     """Returns the start of the line of a picker's unconditional return, including its comment."""
     default = _default(text, picker)
     if default is None:
         raise InputError(
-            f"{spot.header}:{text.line(picker.name_span.start)} returns nothing for other types",
+            f"{spot.header}:{text.line(picker.name_span.start)} has no return for other types",
             "Write it by hand.",
         )
-    return line_start(text.data, default.start)
+    return line_start(text.data, _with_comments(text, default.span, default.floor).start)
 
 
-def _default(text: Text, picker: Picker) -> Span | None:
-    """Returns the span of a picker's unconditional return, including the comment above it."""
+def _default(text: Text, picker: Picker) -> PickerReturn | None:
+    """Returns a picker's unconditional return."""
     unconditional = [
         picker_return for picker_return in returns(text, picker) if not picker_return.facts
     ]
-    if not unconditional:
-        return None
-    comments = Comments(text).above(unconditional[-1].span.start, unconditional[-1].floor)
-    return Span(
-        comments[0].start if comments else unconditional[-1].span.start, unconditional[-1].span.end
-    )
+    return unconditional[-1] if unconditional else None
 
 
 def _new_target(
@@ -479,65 +387,45 @@ def _new_target(
     pickers: Sequence[Picker],
     like: Picker,
     return_text: str,
-    spot: PickerSpot,
+    spot: ConfigSpot,
     reason: str,
 ) -> Iterator[Insertion]:
     """Adds a picker that otherwise behaves as before, and lists its target."""
     words, end = words_of(spot.arch), newline(text.data)
-    comment_spans = Comments(text).above(like.span.start)
     comments = "".join(
-        decode(text.data[comment_span.start : comment_span.end]) + end
-        for comment_span in comment_spans
+        decode(text.data[comment.start : comment.end]) + end
+        for comment in Comments(text).above(like.span.start)
     )
-    begin = line_start(text.data, like.span.start)
-    changes = [
-        (Span(span.start - begin, span.end - begin), word)
-        for span, word in target_changes(text.code, like.target, words)
-    ]
-    head = decode(replaced(text.data[begin : like.body.start], changes))
+    head_span = Span(line_start(text.data, like.span.start), like.body.start)
+    changes = target_changes(text.code, like.target, words)
+    head = decode(rewritten(text.data, head_span, changes))
     head = end.join(laid_out("\n".join(head.split(end))).split("\n"))
     body = f"{end}{return_text}{_forwarding_return(text, pickers, like, spot)}{end}}}"
     next_picker = next((picker for picker in pickers if picker.arch == "unknown"), pickers[-1])
-    at = _comment_start(text, next_picker)
-    yield at, f"{commented(comments, words)}{head}{body}{end}{end}", reason
-    place, item = listed(text, spot.site.targets, spelled_like(text, like.target, words), spot.arch)
+    at = Comments(text).above(next_picker.span.start)
+    start = at[0].start if at else line_start(text.data, next_picker.span.start)
+    yield start, f"{commented(comments, words)}{head}{body}{end}{end}", reason
+    place, item = listed(text, spot.site.targets, like.target, words)
     yield place, item.replace("\n", end), reason
 
 
-def _comment_start(text: Text, picker: Picker) -> int:
-    """Returns the start of the first comment above a picker."""
-    comments = Comments(text).above(picker.span.start)
-    return comments[0].start if comments else line_start(text.data, picker.span.start)
-
-
 def _forwarding_return(
-    text: Text, pickers: Sequence[Picker], like: Picker, spot: PickerSpot
+    text: Text, pickers: Sequence[Picker], like: Picker, spot: ConfigSpot
 ) -> str:
     """Returns the new picker's default: what the devices of the new target have now."""
-    selected = spot.told.entry
+    selected = spot.selected.entry
     current_picker = next(
         (picker for picker in pickers if selected and _contains(picker, selected[1])), like
     )
-    end, names = newline(text.data), _type_names(text, like)
-    default = _default(text, like)
-    comment = ""
-    if default is not None:
-        lead = text.data[default.start : text.code.index(b"return", default.start)]
-        comment = decode(lead).rstrip()
-    target = squeeze(text.code[current_picker.target.start : current_picker.target.end])
+    end, comment = newline(text.data), ""
+    if default := _default(text, like):
+        span = _with_comments(text, default.span, default.floor)
+        comment = decode(text.data[span.start : text.code.index(b"return", span.start)]).rstrip()
+    declared = spelled(text.code, like.parameters).split(",")
+    # The types that a picker takes besides its target.
+    names = ", ".join(re.split(r"\W+", parameter.strip())[-1] for parameter in declared[1:])
+    target = spelled(text.code, current_picker.target)
     forwarding = (
         f"    return {like.name}<{end}        comp_target<{target}>,{end}        {names}>();"
     )
     return f"    {comment}{end}{forwarding}" if comment else forwarding
-
-
-def _type_names(text: Text, picker: Picker) -> str:
-    """Returns the types that a picker takes besides its target."""
-    declared = squeeze(text.code[picker.parameters.start : picker.parameters.end]).split(",")
-    return ", ".join(re.split(r"\W+", parameter.strip())[-1] for parameter in declared[1:])
-
-
-def _picker_spot(write: EntryWrite) -> PickerSpot:
-    spot = write.spots[0]
-    assert isinstance(spot, PickerSpot), "it is of a picker"
-    return spot

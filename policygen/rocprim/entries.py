@@ -2,7 +2,7 @@
 
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +13,7 @@ from policygen.headers.specializations.families import (
     list_parts,
     template_parameters,
 )
+from policygen.headers.spelling import replaced
 from policygen.headers.syntax import (
     closing_angle,
     closing_bracket,
@@ -31,62 +32,68 @@ _BY_HAND = re.compile(r"(?!default_)\w+?_config_(?!base|picker)\w+")
 _SCOPE = re.compile(rb"\bnamespace\s+([A-Za-z_]\w*)\s*\{")
 
 
-@dataclass(frozen=True, slots=True)
-class FoundConfig:
-    """A config: its facts, and its spans."""
+def config_entry(
+    source: SourceFile,
+    members: tuple[Member, ...],
+    *,
+    facts: tuple[str, ...],
+    span: Span,
+    value: Span,
+    parameters: Span,
+    top: int,
+    named: int,
+    floor: int = 0,
+    args: Span | None = None,
+    body: Span | None = None,
+) -> Entry:
+    """Makes an entry of a config, with the comments above it and its guard.
 
-    facts: tuple[str, ...]
-    span: Span
-    value: Span
-    """The config itself."""
-    parameters: Span
-    """The parameters of its template."""
-    top: int
-    """The start of the declaration below its comments and guards."""
-    named: int
-    """The offset of its name, which gives the reported line."""
-    floor: int = 0
-    """The lowest offset of its comments."""
-    args: Span | None = None
-    body: Span | None = None
-
-
-def config_entry(source: SourceFile, config: FoundConfig, members: tuple[Member, ...]) -> Entry:
-    """Converts a config into an entry, with the comments above it and its guard."""
+    `value` is the config itself and `parameters` are those of its template. Its declaration starts
+    at `top`, below its comments, which are above `floor`; the line of `named` is reported.
+    """
     text = source.text
-    comment_spans = source.comments.above(config.top, config.floor)
+    comment_spans = source.comments.above(top, floor)
     lines = [line.text for span in comment_spans for line in comment_lines(text.data, span)]
-    guard = source.guards.at(config.top)
+    guard = source.guards.at(top)
     return Entry(
-        kind="branch" if config.facts else "primary",
-        args=config.facts,
+        kind="branch" if facts else "primary",
+        args=facts,
         values=member_values(members),
-        inherits=squeeze(text.data[config.value.start : config.value.end]),
+        inherits=spelled(text.data, value),
         guard=guard.spelling,
         disabled=guard.never,
         variant=None,
         scores=None,
-        line=text.line(config.named),
+        line=text.line(named),
         remarks=tuple(line for line in lines if line),
         members=members,
-        template_parameters=_spellings(text.code, list_parts(text.code, config.parameters)),
-        span=config.span,
-        args_span=config.args,
-        arg_spans=tuple(list_parts(text.code, config.args) if config.args else ()),
-        inherits_span=config.value,
-        body_span=config.body,
+        template_parameters=tuple(
+            spelled(text.code, part) for part in list_parts(text.code, parameters)
+        ),
+        span=span,
+        args_span=args,
+        arg_spans=tuple(list_parts(text.code, args) if args else ()),
+        inherits_span=value,
+        body_span=body,
         comment_span=Span(comment_spans[0].start, comment_spans[-1].end) if comment_spans else None,
         guard_span=guard.span,
     )
 
 
+def spelled(data: bytes, span: Span) -> str:
+    """Returns the text of a span, with single spaces."""
+    return squeeze(data[span.start : span.end])
+
+
+def rewritten(data: bytes, span: Span, changes: Iterable[tuple[Span, str]]) -> bytes:
+    """Returns the bytes of a span, with changes to parts of it."""
+    moved = [(Span(s.start - span.start, s.end - span.start), new) for s, new in changes]
+    return replaced(data[span.start : span.end], moved)
+
+
 def by_hand(family: Family) -> bool:
     """Returns whether a family is a config that a handwritten table gives to architectures."""
     return _BY_HAND.fullmatch(family.name) is not None
-
-
-def _spellings(code: bytes, spans: Sequence[Span]) -> tuple[str, ...]:
-    return tuple(squeeze(code[span.start : span.end]) for span in spans)
 
 
 def namespace_at(code: bytes, offset: int) -> str:
@@ -161,9 +168,7 @@ def conjuncts(code: bytes, span: Span) -> tuple[Span, ...]:
 
 def facts(code: bytes, span: Span) -> tuple[str, ...]:
     """Returns the parts of a condition in a normalized spelling."""
-    return tuple(
-        _normalize_traits(squeeze(code[part.start : part.end])) for part in conjuncts(code, span)
-    )
+    return tuple(_normalize_traits(spelled(code, part)) for part in conjuncts(code, span))
 
 
 def _normalize_traits(text: str) -> str:
@@ -275,7 +280,7 @@ def _members(text: Text, span: Span, templates: Templates, prefix: str) -> Itera
 
 def value_member(text: Text, span: Span, name: str, kind: str) -> Member:
     """Returns a value: a number, an enumerator without qualifiers, or the spelling."""
-    spelling = squeeze(text.data[span.start : span.end])
+    spelling = spelled(text.data, span)
     enumerator = _ENUMERATOR.fullmatch(spelling)
     return Member(
         name=name,

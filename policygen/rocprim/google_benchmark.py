@@ -9,24 +9,24 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from policygen.errors import InputError
 from policygen.results.tuners.documents import (
     LETTERS,
-    MOST_ENTRIES,
     NO_TIME,
     TunedEntry,
     TunedFailure,
+    TunedFailureKind,
     TunedFile,
     TunedTimes,
     TunedValue,
+    TunerFormat,
     is_rate,
     kind_of,
-    listed_at,
     members,
+    mentions,
     parse_json,
     quoted,
     seconds_of,
@@ -35,24 +35,28 @@ from policygen.results.tuners.documents import (
 )
 from policygen.results.tuners.points import json_value
 from policygen.rocprim.result_names import (
-    LIBRARY,
+    Kernel,
     RocprimName,
     context_arch,
     context_clocks,
     context_device,
     number_of,
     parse_name,
+    rows_at,
+    runs_of,
+    split_file,
 )
 from policygen.untrusted import visible
 
-name = "rocPRIM's benchmark results"
 PROGRAM = "Google Benchmark"
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 RATES = ("items_per_second", "bytes_per_second")
 AGGREGATE, MEAN, DEVIATION = "aggregate", "mean", "stddev"
+_FAILURES: tuple[tuple[str, str, TunedFailureKind], ...] = (
+    ("error_occurred", "error_message", "error"),
+    ("skipped", "skip_message", "invalid"),
+)
 _Config = tuple[tuple[str, str], ...]
-_Key = tuple[str, tuple[tuple[str, str], ...]]
-"""An algorithm, and its types."""
 
 
 @dataclass(slots=True)
@@ -60,10 +64,11 @@ class _Runs:
     """The rows of one configuration."""
 
     values: Mapping[str, TunedValue] | None
+    first: str
+    """The place of the first repetition."""
     samples: list[float] = field(default_factory=list)
     works: list[float] = field(default_factory=list)
-    first: int = 0
-    failures: list[tuple[int, TunedFailure]] = field(default_factory=list)
+    failures: list[tuple[str, TunedFailure]] = field(default_factory=list)
     mean: TunedTimes | TunedFailure | None = None
     deviation: float | None = None
 
@@ -71,65 +76,48 @@ class _Runs:
 def is_it(data: bytes) -> bool:
     """Detects results of rocPRIM's benchmarks, or of similarly named ones."""
     head = data[: 1 << 22]
-    return (
-        head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-        and all(f'"{key}"'.encode() in head for key in ("context", "benchmarks"))
-        and (b'"hdp_' in head or (b"lvl" in head and b"algo" in head))
-    )
+    is_named = b'"hdp_' in head or (b"lvl" in head and b"algo" in head)
+    return mentions(data, "context", "benchmarks") and is_named
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     """Reads the results of each algorithm and combination of types."""
     document = members(path, "the document", parse_json(path, data))
     context = members(path, "context", document.get("context"))
-    rows = listed_at(path, "benchmarks", document.get("benchmarks"))
-    if not rows:
-        raise InputError(f"{path}: there is no benchmark", "Nothing was measured yet.")
-    arch = context_arch(path, context)
-    device = context_device(path, context, arch)
-    size = number_of(context.get("size"))
+    rows = rows_at(path, "benchmarks", document.get("benchmarks"))
+    arch, size = context_arch(path, context), number_of(context.get("size"))
+    file = TunedFile(
+        path=path,
+        program=PROGRAM,
+        device=context_device(path, context, arch),
+        kernel=None,
+        size=str(size) if size else None,
+        parameters={},
+        entries=(),
+        arch=arch,
+        clocks=context_clocks(context),
+    )
     date = text_at(path, "context date", context.get("date")) or ""
     parts = _group_rows(path, rows)
-    return tuple(
-        TunedFile(
-            path=path,
-            program=PROGRAM,
-            device=device,
-            kernel=algorithm,
-            size=str(size) if size else None,
-            parameters=dict.fromkeys(
-                next(filter(None, (runs_of_config.values for runs_of_config in runs)), {}), ()
-            ),
-            entries=tuple(
-                entry for runs_of_config in runs for entry in _entries(runs_of_config, date)
-            ),
-            library=LIBRARY,
-            workload=dict(workload),
-            arch=arch,
-            clocks=context_clocks(context),
-        )
-        for (algorithm, workload), runs in parts.items()
+    return split_file(
+        file,
+        {
+            kernel: [entry for runs in by_config.values() for entry in _entries(runs, date)]
+            for kernel, by_config in parts.items()
+        },
     )
 
 
-def _group_rows(path: Path, rows: list[Any]) -> dict[_Key, list[_Runs]]:
+def _group_rows(path: Path, rows: list[Any]) -> dict[Kernel, dict[_Config | None, _Runs]]:
     """Groups rows by algorithm and types, and by configuration within them."""
     parse_cached = lru_cache(maxsize=1 << 12)(parse_name)
-    parts: dict[_Key, dict[_Config | None, _Runs]] = {}
-    for number, row in enumerate(islice(rows, MOST_ENTRIES + 1)):
-        if number == MOST_ENTRIES:
-            raise InputError(f"{path}: more than {MOST_ENTRIES:,} benchmarks")
-        place = f"benchmarks[{number}]"
-        cells = members(path, place, row)
+    parts: dict[Kernel, dict[_Config | None, _Runs]] = {}
+    for place, cells in runs_of(path, "benchmarks", rows):
         name_facts = _name(path, place, cells, parse_cached)
-        runs_by_config = parts.setdefault(
-            (name_facts.algorithm, tuple(sorted(name_facts.workload.items()))), {}
-        )
-        runs = runs_by_config.setdefault(
-            _config(name_facts), _Runs(name_facts.config, first=number)
-        )
-        _add_row(runs, number, cells, name_facts.aggregate)
-    return {key: list(runs_by_config.values()) for key, runs_by_config in parts.items()}
+        by_config = parts.setdefault(name_facts.kernel, {})
+        runs = by_config.setdefault(_config(name_facts), _Runs(name_facts.config, place))
+        _add_row(runs, place, cells, name_facts.aggregate)
+    return parts
 
 
 def _config(name_facts: RocprimName) -> _Config | None:
@@ -142,7 +130,7 @@ def _config(name_facts: RocprimName) -> _Config | None:
 def _name(path: Path, place: str, cells: Mapping[str, Any], parse: Any) -> RocprimName:
     text = cells.get("name")
     if not isinstance(text, str):
-        raise InputError(f"{path}: {place} name is {kind_of(text)}, and not a text")
+        raise InputError(f"{path}: {place} name is {kind_of(text)}, not a string")
     try:
         name_facts: RocprimName = parse(text)
     except ValueError as error:
@@ -153,7 +141,7 @@ def _name(path: Path, place: str, cells: Mapping[str, Any], parse: Any) -> Rocpr
     return name_facts
 
 
-def _add_row(runs: _Runs, number: int, cells: Mapping[str, Any], suffix: str) -> None:
+def _add_row(runs: _Runs, place: str, cells: Mapping[str, Any], suffix: str) -> None:
     """Adds a row: a repetition or an aggregate."""
     is_repetition = cells.get("run_type", AGGREGATE if suffix else "") != AGGREGATE
     aggregate = "" if is_repetition else str(cells.get("aggregate_name", suffix))
@@ -166,12 +154,11 @@ def _add_row(runs: _Runs, number: int, cells: Mapping[str, Any], suffix: str) ->
         return
     outcome = _outcome(cells, scale)
     if aggregate == MEAN:
-        time = outcome if isinstance(outcome, TunedFailure) else TunedTimes(outcome, ())
-        runs.mean = time
+        runs.mean = outcome if isinstance(outcome, TunedFailure) else TunedTimes(outcome, ())
     elif isinstance(outcome, TunedFailure):
-        runs.failures.append((number, outcome))
+        runs.failures.append((place, outcome))
     else:
-        runs.first = runs.first if runs.samples else number
+        runs.first = runs.first if runs.samples else place
         runs.samples.append(outcome)
         if "items_per_second" in cells:
             runs.works.append(cells["items_per_second"] * outcome)
@@ -179,23 +166,22 @@ def _add_row(runs: _Runs, number: int, cells: Mapping[str, Any], suffix: str) ->
 
 def _outcome(cells: Mapping[str, Any], scale: float | None) -> float | TunedFailure:
     """Returns the seconds, or the failure."""
-    for flag, message, kind in (
-        ("error_occurred", "error_message", "error"),
-        ("skipped", "skip_message", "invalid"),
-    ):
+    for flag, message, kind in _FAILURES:
         if cells.get(flag, False) is not False:
             reason = visible(str(cells.get(message, "it failed"))[:LETTERS])
-            return TunedFailure("error" if kind == "error" else "invalid", f"{PROGRAM}: {reason}")
+            return TunedFailure(kind, f"{PROGRAM}: {reason}")
     if "real_time" not in cells:
         return TunedFailure("untimed", "it has no time")
     if scale is None:
-        return TunedFailure("untimed", f"its time_unit, {written(cells['time_unit'])}, is none")
+        return TunedFailure(
+            "untimed", f"its time_unit, {written(cells['time_unit'])}, is not a unit"
+        )
     time = seconds_of(cells["real_time"], scale)
     if time is None:
         return TunedFailure("untimed", f"its time, {written(cells['real_time'])}, is {NO_TIME}")
     for key in RATES:
         if key in cells and not is_rate(cells[key]):
-            return TunedFailure("untimed", f"its {key}, {written(cells[key])}, is no rate")
+            return TunedFailure("untimed", f"its {key}, {written(cells[key])}, is not a rate")
     return time
 
 
@@ -213,12 +199,11 @@ def _entries(runs: _Runs, date: str) -> Iterator[TunedEntry]:
         failures = [(runs.first, runs.mean or TunedFailure("untimed", "it has no time"))]
     if not failures:
         yield _entry(runs, runs.first, outcome, date)
-    for number, failure in failures:
-        yield _entry(runs, number, failure, date)
+    for place, failure in failures:
+        yield _entry(runs, place, failure, date)
 
 
-def _entry(runs: _Runs, number: int, outcome: TunedTimes | TunedFailure, date: str) -> TunedEntry:
-    place = f"benchmarks[{number}]"
+def _entry(runs: _Runs, place: str, outcome: TunedTimes | TunedFailure, date: str) -> TunedEntry:
     return TunedEntry(
         values=runs.values or {},
         outcome=outcome,
@@ -227,3 +212,6 @@ def _entry(runs: _Runs, number: int, outcome: TunedTimes | TunedFailure, date: s
         is_default=runs.values is None,
         work=statistics.median(runs.works) if runs.works else None,
     )
+
+
+FORMAT = TunerFormat("rocPRIM's benchmark results", is_it, read)

@@ -1,4 +1,4 @@
-"""Finds hipcc: the clang that it starts, with its options, and the targets of that clang.
+"""Finds hipcc, compiles kernels with the clang that it starts, and reads their assembly.
 
 hipcc is a script that puts some of its arguments into a shell command. It only compiles a file of
 policygen's; for all other files its clang is started directly, so no path of a tree reaches a
@@ -9,20 +9,30 @@ import hashlib
 import os
 import re
 import shlex
+import sys
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 
 from policygen import rendering
-from policygen.cache import digest
+from policygen.bindings.words import table_number
+from policygen.cache import digest, keep, kept
 from policygen.errors import InputError, MissingToolError, PolicygenError, ProcessError
+from policygen.model.arch import UNKNOWN, arch_number
+from policygen.model.bindings import Site
 from policygen.model.machine_code import Kernel
-from policygen.process import named_folder, run, which
-from policygen.proof.compile import file_digest
+from policygen.paths import nearby
+from policygen.process import named_folder, run, threads, which
+from policygen.proof.compile import compile_file, file_digest, unit_file
+from policygen.proof.kernel_build import CodeMaker, Job, LibraryKernels, UnitHeaders
 from policygen.proof.toolchain import program
+from policygen.proof.units import made_of, marked, new_mark
 
 PROGRAM = "hipcc"
 VARIABLE = "ROCM_PATH"
@@ -46,7 +56,7 @@ _CLANG = re.compile(r"\bclang version ([\d.]+)")
 _COMMAND = re.compile(r"^hipcc-cmd: (.+)$", re.M)
 # "-mlink-builtin-bitcode" "/usr/lib/x86_64-linux-gnu/amdgcn/bitcode/ocml.bc"
 _BITCODE = re.compile(r'"-mlink-builtin-bitcode" "((?:[^"\\]|\\.)*)"')
-_NO_BITCODE = "it does not say which code it links"
+_NO_BITCODE = "it does not report the code that it links"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,7 @@ class CompileTarget:
 def to_install() -> str:
     """Explains how to install hipcc."""
     return (
-        "Install it: apt-get install hipcc, or AMD's ROCm. It is looked for where --hipcc says, in"
+        "Install it: apt-get install hipcc, or AMD's ROCm. It is searched for at --hipcc, in"
         f" {VARIABLE}, on PATH and in {INSTALLED.parent}."
     )
 
@@ -112,7 +122,7 @@ def _describe(path: Path) -> Hipcc:
     output = run([str(path), "--version"], limit=SECONDS, install=to_install(), more=_PLATFORM)
     release, clang = _RELEASE.search(output), _CLANG.search(output)
     if release is None or clang is None:
-        raise _broken(path, "does not tell its release")
+        raise _broken(path, "does not report its release")
     command = _command(path)
     return Hipcc(path, release[1], clang[1], command[0], tuple(command[1:]))
 
@@ -140,7 +150,7 @@ def _command(path: Path) -> list[str]:
         or not command[0].startswith("/")
         or len(words) - len(command) < len(arguments) + len(files)
     ):
-        raise _broken(path, "does not tell what it starts")
+        raise _broken(path, "does not report what it runs")
     return command
 
 
@@ -157,19 +167,15 @@ def _broken(path: Path, why: str) -> MissingToolError:
 
 @cache
 def find_target(hipcc: Hipcc, arch: str) -> CompileTarget:
-    """Compiles a kernel for an architecture to identify what is linked into it."""
+    """Finds out whether clang compiles for an architecture, and what it links."""
     try:
-        return CompileTarget(arch, identity=_linked(hipcc, arch))
+        return CompileTarget(arch, identity=compile_trial(hipcc, arch))
     except PolicygenError as error:
         return CompileTarget(arch, refusal=_failure_reason(error))
 
 
-def compile_trial(hipcc: Hipcc) -> str:
-    """Compiles a kernel; raises the error if it fails."""
-    return _linked(hipcc, ASKED)
-
-
-def _linked(hipcc: Hipcc, arch: str) -> str:
+def compile_trial(hipcc: Hipcc, arch: str = ASKED) -> str:
+    """Compiles a kernel; returns the identity of all code that is linked into it."""
     with _trial() as folder:
         log = Path(folder) / _LOG
         run(
@@ -191,12 +197,116 @@ def _linked(hipcc: Hipcc, arch: str) -> str:
 def _failure_reason(error: PolicygenError) -> str:
     message = error.stderr if isinstance(error, ProcessError) else str(error)
     rows = [row.strip() for row in message.splitlines() if row.strip()]
-    line = next((row for row in rows if "error" in row), rows[0] if rows else "it says nothing")
+    line = next((row for row in rows if "error" in row), rows[0] if rows else "it prints nothing")
     # cannot find ROCm device library for gfx1102; provide its path via …
     return (line.partition("error: ")[2] or line).partition("; ")[0]
 
 
-NOTHING = "Nothing is compared with it."
+# Compiling kernels for AMD GPUs: clang's assembly for one target.
+
+# As in a release build: without asserts, which contain line numbers.
+FLAGS = ("-x", "hip", "-std=c++17", "-O3", "-w", "-DNDEBUG", DEVICE)
+NO_CODE = "it represents architectures without configs of their own"
+
+
+@dataclass(frozen=True, slots=True)
+class HipTools:
+    """The clang that a hipcc starts, and its targets; no header is the compiler's own."""
+
+    hipcc: Hipcc
+    targets: Mapping[str, str]
+    """The architectures that it compiles for, each with the identity of its target."""
+    compiler: str = PROGRAM
+    roots: tuple[str, ...] = ()
+    install: str = field(default_factory=to_install)
+    more: Mapping[str, str] | None = None
+
+    def __str__(self) -> str:
+        return self.hipcc.name
+
+    @property
+    def readers(self) -> tuple[ModuleType, ...]:
+        """The module that finds the compiler and parses its output."""
+        return (sys.modules[__name__],)
+
+    def identity(self, arch: str) -> str:
+        """Returns the identity of what is linked into all code for the architecture."""
+        return self.targets[arch]
+
+    def flags(self, headers: UnitHeaders) -> list[str]:
+        """Returns the options that contain no path."""
+        return [*FLAGS, *headers.language, f"{OFFLOAD}{headers.arch}"]
+
+    def preprocessing(self, headers: UnitHeaders) -> list[str]:
+        """Returns the preprocessor command; it keeps macros that code below headers may use."""
+        return [*self._command(headers), "-E", "-dD"]
+
+    def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
+        """Compiles a unit and reads its assembly."""
+        kernels = read_assembly(self._assembly(job, key, cache).decode(), "clang's assembly")
+        return kernels if listed else tuple(map(sealed, kernels))
+
+    def _assembly(self, job: Job, key: str, cache: Path) -> bytes:
+        with suppress(zlib.error):
+            if (cached := kept("isa", key, cache)) is not None:
+                return zlib.decompress(cached)
+        mark = new_mark()
+        with unit_file(marked(job.text, mark), cache) as source:
+            output = source.with_suffix(".s")
+            command = [*self._command(job.headers), "-S"]
+            compile_file(command, source, output, cache, key, install=self.install)
+            assembly = made_of(output, mark, self.compiler)
+        keep("isa", key, zlib.compress(assembly), cache)
+        return assembly
+
+    def _command(self, headers: UnitHeaders) -> list[str]:
+        # `__FILE__` must not depend on the location of a tree.
+        unplaced = [f"-fmacro-prefix-map={folder}/=" for folder in headers.includes]
+        folders = [f"-I{folder}" for folder in headers.includes]
+        return [self.hipcc.clang, *self.hipcc.options, *self.flags(headers), *unplaced, *folders]
+
+
+def find_kernel_maker(archs: Collection[str], path: Path | None = None) -> CodeMaker:
+    """Finds hipcc, at a path if given, and which of the architectures its clang compiles for."""
+    hipcc = find_hipcc(path)
+    with threads() as pool:
+        known = sorted({*archs} - {UNKNOWN}, key=arch_number)
+        targets = list(pool.map(partial(find_target, hipcc), known))
+    refusals = {
+        target.arch: f"{hipcc.name} does not compile for it: {target.refusal}"
+        for target in targets
+        if not target.identity
+    }
+    if UNKNOWN in archs:
+        refusals[UNKNOWN] = NO_CODE
+    compiled = {target.arch: target.identity for target in targets if target.identity}
+    return CodeMaker(HipTools(hipcc, compiled), PROGRAM, tuple(compiled), 2.0, refusals)
+
+
+def try_out() -> str:
+    """Compiles a kernel with the hipcc that is found, and describes it."""
+    hipcc = find_hipcc()
+    compile_trial(hipcc)
+    version = f"{hipcc.version} (clang {hipcc.clang_version})"
+    return f"{version}, compiles a kernel for {ASKED}, {nearby(hipcc.path)}"
+
+
+def _call_options(site: Site, arch: str) -> tuple[str, ...]:
+    # Otherwise a handwritten table gives every architecture the config of unknown ones.
+    return (f"-DROCPRIM_TARGET_ARCH={table_number(arch)}",) if site.table else ()
+
+
+KERNELS = LibraryKernels(
+    library="rocprim",
+    find_maker=find_kernel_maker,
+    compiler=PROGRAM,
+    install="apt-get install hipcc",
+    try_out=try_out,
+    call_template="sass/call.hip.j2",
+    call_options=_call_options,
+)
+
+NOTHING = "It is not used for comparisons."
 # \ts_load_dword s0, s[4:5], 0x4 ; comment; .ascii "a;b"
 _LINE = re.compile(r'((?:[^";]|"(?:[^"\\]|\\.)*")*)(?:;.*)?')
 # \t.type _ZN7rocprim…,@function
@@ -273,7 +383,7 @@ def read_assembly(text: str, source: str) -> tuple[Kernel, ...]:
         following = (*metadata[name], *_reached(name, symbols, source))
         kernels.append(_kernel(name, (*code, *following), metadata[name]))
     if not kernels:
-        raise _unreadable(source, "it has no kernel that does anything")
+        raise _unreadable(source, "all of its kernels are empty")
     return tuple(kernels)
 
 
@@ -296,7 +406,7 @@ def _check_plain_assembly(lines: Sequence[str], source: str) -> None:
     """
     for line in lines:
         if _FOREIGN.match(line) and not _SECTION.match(line):
-            raise _unreadable(source, f"{line.strip()!r} is not clang's")
+            raise _unreadable(source, f"{line.strip()!r} is not clang output")
 
 
 def _kernel(name: str, code: tuple[str, ...], rows: Sequence[str]) -> Kernel:
@@ -320,7 +430,7 @@ def _symbols(lines: Sequence[str], source: str) -> Iterator[_Symbol]:
         if not starts[name]:
             continue  # declared here, defined elsewhere
         if len(starts[name]) != 1 or len(ends[name]) != 1 or starts[name] >= ends[name]:
-            raise _unreadable(source, f"{name} has no one end: it is cut short")
+            raise _unreadable(source, f"{name} has no unique end: the listing is truncated")
         yield _Symbol(name, kind, tuple(lines[starts[name][0] + 1 : ends[name][0]]))
 
 
@@ -333,17 +443,19 @@ def _launched(lines: Sequence[str], source: str) -> Iterator[str]:
             ends = (_DESCRIBED, _DESCRIPTOR)
             end = next((number for number in rest if lines[number].startswith(ends)), None)
             if end is None or not lines[end].startswith(_DESCRIBED):
-                raise _unreadable(source, f"how {name} is launched has no end: it is cut short")
+                raise _unreadable(
+                    source, f"the launch metadata of {name} is incomplete: the listing is truncated"
+                )
             yield name
 
 
 def _metadata(lines: Sequence[str], source: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields the runtime metadata of each kernel: its arguments and resources."""
     if lines.count(_BEGIN) != 1 or lines.count(_END) != 1:
-        raise _unreadable(source, "it has no metadata: it is cut short")
+        raise _unreadable(source, "it has no metadata: the listing is truncated")
     rows = lines[lines.index(_BEGIN) : lines.index(_END)]
     if _KERNELS not in rows:
-        raise _unreadable(source, "no kernel is recognised in it")
+        raise _unreadable(source, "it contains no recognizable kernel")
     start = rows.index(_KERNELS) + 1
     entries: list[list[str]] = []
     for row in rows[start:]:
@@ -357,7 +469,7 @@ def _metadata(lines: Sequence[str], source: str) -> Iterator[tuple[str, tuple[st
         # The kernel's own name: deeper rows belong to arguments.
         names = {match[1]: match[2].strip("'") for row in entry if (match := _NAMED.fullmatch(row))}
         if "name" not in names:
-            raise _unreadable(source, "a kernel's metadata does not name it")
+            raise _unreadable(source, "a kernel's metadata has no name")
         yield names["name"], tuple(_join_rows(row for row in entry if not _NAMED.fullmatch(row)))
 
 

@@ -12,12 +12,20 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import clang.cindex as ci
+
 MEMORY = 8 << 30
 """Memory limit in bytes; a tree's own headers take a twentieth of it."""
 MOST = 50
 """Limit of errors that are reported."""
 FIELDS = "fields_"
 """Prefix of aliases whose members are reported instead of their type."""
+PARAMETERS = {
+    ci.CursorKind.TEMPLATE_TYPE_PARAMETER,
+    ci.CursorKind.TEMPLATE_NON_TYPE_PARAMETER,
+    ci.CursorKind.TEMPLATE_TEMPLATE_PARAMETER,
+}
+SIGNED = {ci.TypeKind.INT, ci.TypeKind.LONG, ci.TypeKind.LONGLONG}
 Apart = list[Any]
 """A template's name and its arguments: nested lists, spelled types, and values."""
 
@@ -32,54 +40,51 @@ def main() -> None:
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
     """Answers a unit's questions, with its errors and the files that it read."""
-    import clang.cindex as ci
-
     files = [(path, text.encode("latin-1")) for path, text in request["files"].items()]
     options = ci.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES
     parsed = ci.Index.create().parse(request["unit"], request["arguments"], files, options)
     rows: dict[str, Any] = {}
     types: dict[str, Any] = {}
     fields: dict[str, list[str]] = {}
-    for scope in _scopes(ci, parsed.cursor, request["scopes"], request["unit"]):
+    for scope in _scopes(parsed.cursor, request["scopes"], request["unit"]):
         for child in scope.get_children():
             if child.kind == ci.CursorKind.STRUCT_DECL:
-                rows[child.spelling] = _base_location(ci, child)
+                rows[child.spelling] = _base_location(child)
             elif child.kind == ci.CursorKind.TYPE_ALIAS_DECL and child.spelling.startswith(FIELDS):
-                fields[child.spelling] = list(_fields(ci, child.underlying_typedef_type, ""))
+                fields[child.spelling] = list(_fields(child.underlying_typedef_type, ""))
             elif child.kind == ci.CursorKind.TYPE_ALIAS_DECL:
-                types[child.spelling] = _Types(ci).apart(child.underlying_typedef_type)
+                types[child.spelling] = apart(child.underlying_typedef_type)
+    # Files as they were opened, ignoring `#line`.
     errors = [
-        diagnostic
-        for diagnostic in parsed.diagnostics
-        if diagnostic.severity >= ci.Diagnostic.Error
+        [error.location.file and error.location.file.name, error.location.line, error.spelling]
+        for error in parsed.diagnostics
+        if error.severity >= ci.Diagnostic.Error
     ]
-    included = {str(diagnostic.include) for diagnostic in parsed.get_includes()} - set(
-        request["files"]
-    )
+    included = {str(inclusion.include) for inclusion in parsed.get_includes()}
     return {
         "rows": rows,
         "types": types,
         "fields": fields,
-        "errors": _error_rows(errors),
-        "read": sorted(included),
+        "errors": errors[:MOST],
+        "read": sorted(included - request["files"].keys()),
     }
 
 
-def _fields(ci: Any, struct: Any, prefix: str) -> Iterator[str]:
+def _fields(struct: Any, prefix: str) -> Iterator[str]:
     """Yields the paths of a struct's innermost members; those of bases come first."""
     canonical = struct.get_canonical()
     for child in canonical.get_declaration().get_children():
         if child.kind == ci.CursorKind.CXX_BASE_SPECIFIER:
-            yield from _fields(ci, child.type, prefix)
+            yield from _fields(child.type, prefix)
     for field in canonical.get_fields():
         path = f"{prefix}{field.spelling}"
         if field.type.get_canonical().kind == ci.TypeKind.RECORD:
-            yield from _fields(ci, field.type, f"{path}.")
+            yield from _fields(field.type, f"{path}.")
         else:
             yield path
 
 
-def _scopes(ci: Any, cursor: Any, names: list[str], unit: str) -> Iterable[Any]:
+def _scopes(cursor: Any, names: list[str], unit: str) -> Iterable[Any]:
     """Finds the namespace of the questions from the outermost inwards, as the unit opens it."""
     scopes = [cursor]
     for name in names:
@@ -92,7 +97,7 @@ def _scopes(ci: Any, cursor: Any, names: list[str], unit: str) -> Iterable[Any]:
     return [scope for scope in scopes if scope.location.file and scope.location.file.name == unit]
 
 
-def _base_location(ci: Any, struct: Any) -> list[Any] | None:
+def _base_location(struct: Any) -> list[Any] | None:
     """Returns file, offset and line of the template that a struct inherits.
 
     An instantiation has the location of its pattern, and a full specialization that of its own
@@ -105,72 +110,47 @@ def _base_location(ci: Any, struct: Any) -> list[Any] | None:
     return None
 
 
-def _error_rows(errors: list[Any]) -> list[list[Any]]:
-    """Returns errors with their files as they were opened, ignoring `#line`."""
-    return [
-        [error.location.file and error.location.file.name, error.location.line, error.spelling]
-        for error in errors[:MOST]
-    ]
+def apart(split_type: Any) -> Apart | str:
+    """Splits a template into its name and its arguments; else returns the spelling.
+
+    Includes arguments that the spelling omits because they are defaults.
+    """
+    canonical = split_type.get_canonical()
+    declaration = canonical.get_declaration()
+    count = declaration.get_num_template_arguments()
+    if count < 0:
+        return str(canonical.spelling)
+    template = ci.conf.lib.clang_getSpecializedCursorTemplate(declaration)
+    parameters = [child for child in template.get_children() if child.kind in PARAMETERS]
+    arguments = (_argument(declaration, place, parameters) for place in range(count))
+    return [declaration.spelling, *arguments]
 
 
-class _Types:
-    """Splits types, including arguments that the spelling omits because they are defaults."""
+def _argument(declaration: Any, position: int, parameters: list[Any]) -> Any:
+    try:
+        kind = declaration.get_template_argument_kind(position)
+    except ValueError:  # a pack, for which clang's Python bindings have no name
+        return "<PACK>"
+    if kind == ci.TemplateArgumentKind.TYPE:
+        return apart(declaration.get_template_argument_type(position))
+    if kind != ci.TemplateArgumentKind.INTEGRAL or position >= len(parameters):
+        return f"<{kind.name}>"
+    parameter_type = parameters[position].type.get_canonical()
+    if parameter_type.kind in SIGNED:
+        return declaration.get_template_argument_value(position)
+    number = declaration.get_template_argument_unsigned_value(position)
+    if parameter_type.kind == ci.TypeKind.BOOL:
+        return bool(number)
+    is_enumeration = parameter_type.kind == ci.TypeKind.ENUM
+    return _enumerator(parameter_type, number) if is_enumeration else number
 
-    def __init__(self, ci: Any) -> None:
-        self._ci = ci
 
-    def apart(self, split_type: Any) -> Apart | str:
-        """Returns a template as a list, its name first, then its arguments; else the spelling."""
-        canonical = split_type.get_canonical()
-        declaration = canonical.get_declaration()
-        count = declaration.get_num_template_arguments()
-        if count < 0:
-            return str(canonical.spelling)
-        template = self._ci.conf.lib.clang_getSpecializedCursorTemplate(declaration)
-        parameters = self._parameters(template)
-        arguments = (self._argument(declaration, place, parameters) for place in range(count))
-        return [declaration.spelling, *arguments]
-
-    def _parameters(self, template: Any) -> list[Any]:
-        kinds = self._ci.CursorKind
-        parameter_kinds = {
-            kinds.TEMPLATE_TYPE_PARAMETER,
-            kinds.TEMPLATE_NON_TYPE_PARAMETER,
-            kinds.TEMPLATE_TEMPLATE_PARAMETER,
-        }
-        return [child for child in template.get_children() if child.kind in parameter_kinds]
-
-    def _argument(self, declaration: Any, position: int, parameters: list[Any]) -> Any:
-        try:
-            kind = declaration.get_template_argument_kind(position)
-        except ValueError:  # a pack, for which clang's Python bindings have no name
-            return "<PACK>"
-        if kind == self._ci.TemplateArgumentKind.TYPE:
-            return self.apart(declaration.get_template_argument_type(position))
-        if kind != self._ci.TemplateArgumentKind.INTEGRAL or position >= len(parameters):
-            return f"<{kind.name}>"
-        parameter_type = parameters[position].type.get_canonical()
-        if parameter_type.kind in {
-            self._ci.TypeKind.INT,
-            self._ci.TypeKind.LONG,
-            self._ci.TypeKind.LONGLONG,
-        }:
-            return declaration.get_template_argument_value(position)
-        number = declaration.get_template_argument_unsigned_value(position)
-        if parameter_type.kind == self._ci.TypeKind.BOOL:
-            return bool(number)
-        return (
-            self._enumerator(parameter_type, number)
-            if parameter_type.kind == self._ci.TypeKind.ENUM
-            else number
-        )
-
-    def _enumerator(self, enumeration: Any, number: int) -> Any:
-        """Returns the first enumerator with a value."""
-        for child in enumeration.get_declaration().get_children():
-            if child.kind == self._ci.CursorKind.ENUM_CONSTANT_DECL and child.enum_value == number:
-                return child.spelling
-        return number
+def _enumerator(enumeration: Any, number: int) -> Any:
+    """Returns the first enumerator with a value."""
+    for child in enumeration.get_declaration().get_children():
+        if child.kind == ci.CursorKind.ENUM_CONSTANT_DECL and child.enum_value == number:
+            return child.spelling
+    return number
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from policygen.headers.comments import SourceFile
 from policygen.headers.selectors.functions import find_structs
 from policygen.headers.specializations.families import template_parameters
 from policygen.headers.specializations.siblings import member_edits
-from policygen.headers.spelling import edit_at, line_start, replaced, same
+from policygen.headers.spelling import edit_at, line_start, same
 from policygen.headers.syntax import closing_angle, closing_brace, closing_bracket, split_list, trim
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import UNKNOWN, arch_and_gpu
@@ -20,7 +20,6 @@ from policygen.model.edits import Edit
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, Member
 from policygen.rocprim.entries import (
-    FoundConfig,
     applied,
     arch_of,
     config_entry,
@@ -28,9 +27,11 @@ from policygen.rocprim.entries import (
     facts,
     known_arch,
     namespace_at,
+    rewritten,
+    spelled,
     value_member,
 )
-from policygen.rocprim.placement import PickerSpot
+from policygen.rocprim.placement import ConfigSpot, PickerSpot
 
 # "template<class Target, class key_type> constexpr auto reduce_config_picker() -> …{"
 _PICKER = re.compile(rb"\btemplate\s*<")
@@ -48,8 +49,13 @@ _PICKER_CALL = re.compile(rb"(?:::)?(?:\w+\s*::\s*)*\w+_config_picker\s*<")
 # "enum class target_arch : unsigned int { invalid = 0, gfx803 = 803, …"
 _ARCHS = re.compile(rb"\benum\s+class\s+target_arch\b[^{};]*\{([^{}]*)\}")
 _ARCH = re.compile(rb"\b(gfx[0-9a-f]+)\s*=")
+# "enum class gpu { generic, mi50, mi300x"
+_GPUS = re.compile(rb"\benum\s+class\s+gpu\b[^{};]*\{([^{}]*)\}")
+_ENUMERATOR = re.compile(rb"(?:^|,)\s*(\w+)")
 ARCHS = "target_arch"
 """The enumeration of device architectures."""
+GPUS = "gpu"
+"""The enumeration of GPUs."""
 PICKER = "_config_picker"
 GENERIC = "generic"
 Fields = MutableMapping[str, tuple[tuple[str, str], ...]]
@@ -96,21 +102,25 @@ def read_pickers(source: SourceFile, header: str, fields: Fields) -> tuple[Famil
             name=name,
             arch=arch,
             header=header,
-            namespace=namespace_at(text.code, pickers_of_target[0].span.start),
-            parameters=template_parameters(text.data, text.code, pickers_of_target[0].parameters)[
-                1:
-            ],
+            namespace=namespace_at(text.code, first.span.start),
+            parameters=template_parameters(text.data, text.code, first.parameters)[1:],
             entries=tuple(
                 config_entry(
                     source,
-                    _found_config(picker, picker_return),
                     tuple(_values(text, picker_return.value, fields)),
+                    facts=picker_return.facts,
+                    span=picker_return.span,
+                    value=picker_return.value,
+                    parameters=picker.parameters,
+                    top=picker_return.span.start,
+                    named=picker_return.span.start,
+                    floor=picker_return.floor,
                 )
-                for picker in pickers_of_target
+                for picker in (first, *rest)
                 for picker_return in returns(text, picker)
             ),
         )
-        for (name, arch), pickers_of_target in groups.items()
+        for (name, arch), (first, *rest) in groups.items()
     )
 
 
@@ -128,6 +138,8 @@ def _fields(data: bytes) -> Fields:
     }
     if arch_list := _ARCHS.search(code):
         fields[ARCHS] = tuple((name.decode(), "") for name in _ARCH.findall(arch_list[1]))
+    if gpu_list := _GPUS.search(code):
+        fields[GPUS] = tuple((name.decode(), "") for name in _ENUMERATOR.findall(gpu_list[1]))
     return fields
 
 
@@ -150,14 +162,16 @@ def find_pickers(text: Text) -> Iterator[Picker]:
         if close_brace is None or target_match is None or end is None:
             raise text.error(
                 signature.start(1),
-                f"{signature[1].decode()}: cannot tell for which target this is",
+                f"{signature[1].decode()}: cannot determine its target",
                 width=len(signature[1]),
                 remedy="Expected: std::is_same_v<Target, comp_target<GEN, ARCH, GPU, REP>>",
             )
         target = Span(target_match.end(), end)
         arch = target_arch(code, target)
         if arch is None:
-            raise text.error(target_match.start(), "cannot tell which architecture this target is")
+            raise text.error(
+                target_match.start(), "cannot determine the architecture of this target"
+            )
         yield Picker(
             name=signature[1].decode(),
             span=Span(match.start(), close_brace + 1),
@@ -172,7 +186,7 @@ def find_pickers(text: Text) -> Iterator[Picker]:
 
 def target_arch(code: bytes, target: Span) -> str | None:
     """Returns the target of a `comp_target`: `gfx942:mi300x`, or `gfx942` for any GPU."""
-    args = [squeeze(code[s.start : s.end]) for s in split_list(code, *target)]
+    args = [spelled(code, arg) for arg in split_list(code, *target)]
     arch = arch_of(args[1]) if len(args) > 1 else None
     gpu = args[2].rpartition("::")[2] if len(args) > 2 else GENERIC
     return arch if arch in {None, UNKNOWN} or gpu == GENERIC else known_arch(f"{arch}:{gpu}")
@@ -189,29 +203,25 @@ def _return_type(code: bytes, span: Span) -> Span | None:
 
 def returns(text: Text, picker: Picker) -> Iterator[PickerReturn]:
     """Yields each return of a picker, with its conditions."""
-    code, position, floor = text.code, picker.body.start, picker.body.start
-    while match := _CASE.search(code, position, picker.body.end):
+    code, floor, limit = text.code, *picker.body
+    while match := _CASE.search(code, floor, limit):
+        begin, returned = match.start(), match
         conditions: tuple[str, ...] = ()
-        begin = match.start()
-        has_brace = None
-        returned = match
         if match[0] != b"return":
-            close = closing_bracket(code, match.end() - 1)
-            inner = (
-                None if close is None else _NESTED_RETURN.match(code, close + 1, picker.body.end)
-            )
-            if close is None or inner is None:
+            close = closing_bracket(code, match.end() - 1) or limit
+            nested = _NESTED_RETURN.match(code, close + 1, limit)
+            if nested is None:
                 raise text.error(begin, "a condition without a return of its own")
-            conditions, has_brace, returned = facts(code, Span(match.end(), close)), inner[1], inner
-        end = code.find(b";", returned.end(), picker.body.end)
-        stop = picker.body.end if end < 0 else end
-        value = trim(code, returned.end(), stop)
+            conditions, returned = facts(code, Span(match.end(), close)), nested
+        end = code.find(b";", returned.end(), limit)
+        stop = limit if end < 0 else end
         position = stop + 1
-        if has_brace:
-            brace = _CLOSING_BRACE.match(code, position, picker.body.end)
+        if returned.lastindex:  # there is a brace before it
+            brace = _CLOSING_BRACE.match(code, position, limit)
             if brace is None:
                 raise text.error(begin, "a condition without a return of its own")
             position = brace.end()
+        value = trim(code, returned.end(), stop)
         yield PickerReturn(conditions, Span(begin, position), value, floor)
         floor = position
 
@@ -221,40 +231,23 @@ def gives_another(code: bytes, value: Span) -> bool:
     return _PICKER_CALL.match(code, *value) is not None
 
 
-def _found_config(picker: Picker, picker_return: PickerReturn) -> FoundConfig:
-    start = picker_return.span.start
-    return FoundConfig(
-        picker_return.facts,
-        picker_return.span,
-        picker_return.value,
-        picker.parameters,
-        start,
-        start,
-        picker_return.floor,
-    )
-
-
 def _values(text: Text, span: Span, fields: Fields) -> Iterator[Member]:
     """Yields the values of `reduce_config_params{{256, 8}, using_warp_reduce}`; none for a call."""
     struct_match = _STRUCT_VALUE.match(text.code, *span)
     if struct_match is None or applied(text.code, span) is not None:
         return
-    yield from _braced(
-        text, Span(struct_match.end() - 1, span.end), struct_match[1].decode(), fields, ""
-    )
+    inside = Span(struct_match.end() - 1, span.end)
+    yield from _braced(text, inside, struct_match[1].decode(), fields, "")
 
 
 def _braced(text: Text, span: Span, struct: str, fields: Fields, prefix: str) -> Iterator[Member]:
     close = closing_brace(text.code, span.start)
     if close is None:
         return
-    struct_fields_of = fields.get(struct, ())
+    declared = fields.get(struct, ())
     for position, part in enumerate(split_list(text.code, span.start + 1, close)):
-        name, kind = (
-            struct_fields_of[position]
-            if position < len(struct_fields_of)
-            else (str(position), "auto")
-        )
+        is_declared = position < len(declared)
+        name, kind = declared[position] if is_declared else (str(position), "auto")
         inner = _STRUCT_VALUE.match(text.code, *part)
         if text.code[part.start : part.start + 1] == b"{":
             yield from _braced(text, part, last_name(kind), fields, f"{prefix}{name}.")
@@ -280,51 +273,31 @@ _LIST = r"\busing\s+{}\s*=\s*comp_targets\s*<"
 _LAST_WORD = re.compile(rb"\w+\s*\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class TargetWords:
-    """The parts of a target's name."""
-
-    gen: str
-    arch: str
-    gpu: str
-
-
 # Targets of pickers as headers spell them, and the list of all targets.
 
 
-def words_of(arch: str) -> TargetWords:
-    """Returns rocPRIM's words for `gfx942:mi300x`."""
+def words_of(arch: str) -> dict[str, str]:
+    """Returns the parts of a target's name, in rocPRIM's words for `gfx942:mi300x`."""
     plain, gpu = arch_and_gpu(arch)
-    gen = generation(plain)
-    if gen is None:
-        raise InputError(f"policygen does not know of which generation {plain} is")
-    return TargetWords(gen, plain, gpu or GENERIC)
+    generation_name = generation(plain)
+    if generation_name is None:
+        raise InputError(f"the generation of {plain} is unknown")
+    return {"gen": generation_name, "arch": plain, "gpu": gpu or GENERIC}
 
 
-def target_changes(code: bytes, target: Span, words: TargetWords) -> list[tuple[Span, str]]:
+def target_changes(code: bytes, target: Span, words: Mapping[str, str]) -> list[tuple[Span, str]]:
     """Returns the changes that turn the arguments of a `comp_target` into another target."""
     changes = []
-    new = (words.gen, words.arch, words.gpu)
-    for arg, word in zip(split_list(code, *target), new, strict=False):
+    for arg, word in zip(split_list(code, *target), words.values(), strict=False):
         last = _LAST_WORD.search(code, *arg)
         assert last is not None, "it is a name"
         changes.append((Span(*last.span()), word))
     return changes
 
 
-def spelled_like(text: Text, target: Span, words: TargetWords) -> str:
-    """Formats `comp_target<…>` for another target, spelled like an existing one."""
-    changes = [
-        (Span(span.start - target.start, span.end - target.start), word)
-        for span, word in target_changes(text.code, target, words)
-    ]
-    inner = replaced(text.code[target.start : target.end], changes)
-    return f"comp_target<{squeeze(inner)}>"
-
-
-def commented(comment: str, words: TargetWords) -> str:
+def commented(comment: str, words: Mapping[str, str]) -> str:
     """Replaces the target in a comment such as `TARGET: {'gen': 'cdna3', …}`."""
-    for key, word in (("gen", words.gen), ("arch", words.arch), ("gpu", words.gpu)):
+    for key, word in words.items():
         comment = re.sub(rf"""(['"]{key}['"]\s*:\s*['"])\w+""", rf"\g<1>{word}", comment)
     return comment
 
@@ -345,34 +318,30 @@ def laid_out(head: str) -> str:
     return head[: match.start()] + next(fits, forms[-1]) + head[match.end() :]
 
 
-def listed(text: Text, name: str, target: str, arch: str) -> tuple[int, str]:
-    """Returns where a target goes in a list, and the text to insert.
+def listed(text: Text, name: str, like: Span, words: Mapping[str, str]) -> tuple[int, str]:
+    """Returns where a target goes in a list, and the text to insert, spelled like another one.
 
     Among equal matches the last one wins, so a target goes before all others of its generation, and
     a target for any GPU, the fallback, before all targets.
     """
     code = text.code
-    list_start = re.search(_LIST.format(name).encode(), code)
-    list_end = None if list_start is None else closing_angle(code, list_start.end() - 1)
-    items = (
-        []
-        if list_start is None or list_end is None
-        else split_list(code, list_start.end(), list_end)
-    )
+    start = re.search(_LIST.format(name).encode(), code)
+    end = None if start is None else closing_angle(code, start.end() - 1)
+    items = [] if start is None or end is None else split_list(code, start.end(), end)
     if not items:
         raise InputError(f"{text.path}: there is no list {name}", "Write it by hand.")
-    position = items[_place(code, items, arch)].start
+    position = items[_place(code, items, words)].start
     column = position - line_start(text.data, position)
-    return position, f"{target},\n{' ' * column}"
+    arguments = squeeze(rewritten(code, like, target_changes(code, like, words)))
+    return position, f"comp_target<{arguments}>,\n{' ' * column}"
 
 
-def _place(code: bytes, items: Sequence[Span], arch: str) -> int:
-    target_words = words_of(arch)
-    if target_words.gpu == GENERIC:
+def _place(code: bytes, items: Sequence[Span], words: Mapping[str, str]) -> int:
+    if words["gpu"] == GENERIC:
         return 0
     for number, item in enumerate(items):
-        first = squeeze(code[item.start : item.end]).partition(",")[0]
-        if first.rpartition("::")[2] == target_words.gen:
+        first = spelled(code, item).partition(",")[0]
+        if first.rpartition("::")[2] == words["gen"]:
             return number
     return len(items) - 1
 
@@ -399,25 +368,36 @@ def _unsaid_edits(
 ) -> Iterator[Edit]:
     """Appends values after the last one of their struct, up to those that must be stated."""
     assert entry.inherits_span is not None, "it returns something"
-    open_brace = text.code.find(b"{", entry.inherits_span.start, entry.inherits_span.end)
-    remaining = dict(values)
+    open_brace = text.code.find(b"{", *entry.inherits_span)
+    unplaced = set(values)
     structs = _structs(text, open_brace, spot.site.configs[0], "", spot) if open_brace >= 0 else ()
     for prefix, struct, inside in structs:
-        stated_count = len(split_list(text.code, inside.start, inside.end))
-        fields = spot.parameters.get(struct, ())[stated_count:]
-        wanted_indices = [
-            index for index, (name, _) in enumerate(fields) if prefix + name in remaining
-        ]
-        if not wanted_indices:
-            continue
-        parts = []
-        for name, kind in fields[: wanted_indices[-1] + 1]:
-            parts.append(spot.argument(kind, remaining.pop(prefix + name, None), prefix + name))
-        last = split_list(text.code, inside.start, inside.end)[-1].end
-        new = "".join(f", {part}" for part in parts)
-        yield edit_at(text.data, Span(last, last), new, reason)
-    if remaining:
-        raise InputError(f"{spot.header}:{entry.line} has no place for {', '.join(remaining)}")
+        parts, fields = split_list(text.code, *inside), spot.parameters.get(struct, ())
+        if edit := appended(text, parts, fields, values, prefix, spot, reason):
+            unplaced.difference_update(prefix + name for name, _ in fields[len(parts) :])
+            yield edit
+    if unplaced:
+        missing = ", ".join(name for name in values if name in unplaced)
+        raise InputError(f"{spot.header}:{entry.line} has no place for {missing}")
+
+
+def appended(
+    text: Text,
+    parts: Sequence[Span],
+    fields: Sequence[tuple[str, str]],
+    values: Mapping[str, str],
+    prefix: str,
+    spot: ConfigSpot,
+    reason: str,
+) -> Edit | None:
+    """Appends values to those of a list, up to the last one that must be stated."""
+    unstated = [(prefix + name, kind) for name, kind in fields[len(parts) :]]
+    places = [place for place, (name, _) in enumerate(unstated) if name in values]
+    if not places:
+        return None
+    stated = unstated[: places[-1] + 1]
+    new = "".join(f", {spot.argument(kind, values.get(name), name)}" for name, kind in stated)
+    return edit_at(text.data, Span(parts[-1].end, parts[-1].end), new, reason)
 
 
 def _structs(
@@ -428,9 +408,8 @@ def _structs(
     assert close is not None, "the header was read"
     inside = Span(open_brace + 1, close)
     yield prefix, struct, inside
-    for (name, kind), part in zip(
-        spot.parameters.get(struct, ()), split_list(text.code, *inside), strict=False
-    ):
+    parts = split_list(text.code, *inside)
+    for (name, kind), part in zip(spot.parameters.get(struct, ()), parts, strict=False):
         brace = text.code.find(b"{", part.start, part.end)
         if brace >= 0:
             yield from _structs(text, brace, last_name(kind), f"{prefix}{name}.", spot)

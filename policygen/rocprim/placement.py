@@ -1,7 +1,8 @@
 """The config of a workload's types on an architecture, or the place for a new one."""
 
+import operator
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.load import axis_type, is_constant
@@ -12,6 +13,7 @@ from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.edits import Content
 from policygen.model.plans import Target
+from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Entry, Family, Member, Value, spell
 
 _TRUTH = {"true": True, "false": False}
@@ -36,7 +38,7 @@ class ConfigSpot(Spot):
     arch: str
     families: tuple[Family, ...]
     """The families of the config, one per architecture."""
-    version: str
+    version: BoundVersion
     """The library's version, as in the bindings."""
     parameters: Mapping[str, tuple[tuple[str, str], ...]]
     """Parameters of config templates, by name."""
@@ -53,15 +55,15 @@ class ConfigSpot(Spot):
     @property
     def entry(self) -> Entry | None:
         """The entry that the compiler selects, if it belongs to the architecture."""
-        if self.told.entry is None:
+        if self.selected.entry is None:
             return None
-        family, entry = self.told.entry
+        family, entry = self.selected.entry
         return entry if family.arch == self.arch and entry.kind == "branch" else None
 
     @property
     def args(self) -> tuple[str, ...]:
         """The types of the workload."""
-        key = self.told.keys.get(self.binding.name)
+        key = self.selected.keys.get(self.binding.name)
         return key.args if key else ()
 
     @property
@@ -76,8 +78,13 @@ class ConfigSpot(Spot):
                     return family, entry
         raise InputError(
             f"{self.header}: no architecture has a config for {', '.join(self.args)}",
-            "Write one by hand; policygen gives it other values.",
+            "Write one by hand; policygen can then change its values.",
         )
+
+    @property
+    def family(self) -> str:
+        """The name of the config that decides the workload, now or after the edit."""
+        return self.binding.name
 
     @property
     def target(self) -> Target:
@@ -86,7 +93,7 @@ class ConfigSpot(Spot):
         return Target(
             header=self.header,
             namespace=self.site.scope,
-            family=f"{self.binding.name} {self.arch}",
+            family=f"{self.family} {self.arch}",
             args=entry.args if entry else self.args,
             line=entry.line if entry else None,
         )
@@ -131,12 +138,12 @@ class ConfigSpot(Spot):
         defaults are unknown.
         """
         if self.entry is not None or not changed or self.too_broad:
-            return {**self.told.values, **changed}
+            return {**self.selected.values, **changed}
         entry_values = {member.name: member.value for member in self.said(self.alike[1], changed)}
         known_values = {
             name: value
             for name, value in entry_values.items()
-            if value is not None and name in self.told.values
+            if value is not None and name in self.selected.values
         }
         return {**known_values, **changed}
 
@@ -173,7 +180,7 @@ class ConfigSpot(Spot):
         return text if number else f"{kind}::{text}"
 
     def _now(self, name: str) -> str:
-        return spell(self.told.values.get(name, ""))
+        return spell(self.selected.values.get(name, ""))
 
     def content(self, members: dict[str, str], label: str | None) -> Content:
         """Returns the values; rocPRIM's comments contain no scores."""
@@ -210,40 +217,45 @@ def holds(facts: Sequence[str], types: Mapping[str, TypeFacts]) -> bool:
 
 
 def _holds(fact: str, types: Mapping[str, TypeFacts]) -> bool:
-    if match := _TRAIT.fullmatch(fact):
-        facts = types.get(match[2])
-        return facts is not None and facts.floating == (not match[1])
-    if match := _SIZE.fullmatch(fact):
-        facts = types.get(match[1])
-        size = None if facts is None else facts.size
-        return size is not None and bool(_COMPARED[match[2]](size, int(match[3])))
-    if match := _IS_SAME.fullmatch(fact):
-        facts = types.get(match[2])
-        is_same = facts is not None and _unqualified_name(facts.name) == _unqualified_name(match[3])
-        return facts is not None and is_same == (not match[1])
-    if match := _NUMBER.fullmatch(fact):
-        facts = types.get(match[1])
-        return facts is not None and facts.name == match[2]
+    for pattern, test in _TESTS:
+        if match := pattern.fullmatch(fact):
+            facts = types.get(match["name"])
+            return facts is not None and test(facts, match)
     return False
 
 
+def _has_size(facts: TypeFacts, match: re.Match[str]) -> bool:
+    compare = _COMPARED[match["comparison"]]
+    return facts.size is not None and bool(compare(facts.size, int(match["size"])))
+
+
 _COMPARED = {
-    "<=": int.__le__,
-    ">=": int.__ge__,
-    "==": int.__eq__,
-    "<": int.__lt__,
-    ">": int.__gt__,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
 }
-
-
-def _unqualified_name(name: str) -> str:
-    return name.rpartition("::")[2]
-
-
-_NUMBER = re.compile(r"(\w+)\s*==\s*(\d+)")
-_SIZE = re.compile(r"sizeof\((\w+)\)\s*(<=|>=|==|<|>)\s*(\d+)")
-_IS_SAME = re.compile(r"(!?)\s*(?:std::)?is_same<(\w+),\s*([\w:]+)>::value")
-_TRAIT = re.compile(r"(!?)\s*is_floating_point<(\w+)>")
+_TESTS: tuple[tuple[re.Pattern[str], Callable[[TypeFacts, re.Match[str]], bool]], ...] = (
+    (
+        re.compile(r"(?P<no>!?)\s*is_floating_point<(?P<name>\w+)>"),
+        lambda facts, match: facts.floating == (not match["no"]),
+    ),
+    (
+        re.compile(r"sizeof\((?P<name>\w+)\)\s*(?P<comparison><=|>=|==|<|>)\s*(?P<size>\d+)"),
+        _has_size,
+    ),
+    (
+        re.compile(r"(?P<no>!?)\s*(?:std::)?is_same<(?P<name>\w+),\s*(?P<type>[\w:]+)>::value"),
+        lambda facts, match: (
+            (_unqualified(facts.name) == _unqualified(match["type"])) == (not match["no"])
+        ),
+    ),
+    (
+        re.compile(r"(?P<name>\w+)\s*==\s*(?P<value>\d+)"),
+        lambda facts, match: facts.name == match["value"],
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +265,7 @@ class PickerSpot(ConfigSpot):
     @property
     def alike(self) -> tuple[Family, Entry]:
         """The workload's current return if it is for its types; else as for any config."""
-        selected = self.told.entry
+        selected = self.selected.entry
         if selected is not None and selected[1].kind == "branch":
             return selected
         return super(PickerSpot, self).alike
@@ -262,18 +274,18 @@ class PickerSpot(ConfigSpot):
     def too_broad(self) -> str | None:
         """Why no entry can be added, or None."""
         if self.entry is None and self.arch == UNKNOWN:
-            return "what no target is for has what another target has: tune that one"
+            return "devices without a target use the config of another target; tune that target"
         sibling_archs = [
             family.arch for family in self.families if arch_and_gpu(family.arch)[0] == self.arch
         ]
         if self.entry is None and sibling_archs and self.arch not in sibling_archs:
-            return f"its targets are of GPUs: say which was measured, --arch {sibling_archs[0]}"
+            return f"its targets are GPUs; name the measured one: --arch {sibling_archs[0]}"
         return super(PickerSpot, self).too_broad
 
     def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the workload's values after the edit."""
-        if self.told.entry is not None and self.told.entry[1].kind == "branch":
-            return {**self.told.values, **changed}
+        if self.selected.entry is not None and self.selected.entry[1].kind == "branch":
+            return {**self.selected.values, **changed}
         return super(PickerSpot, self).afterwards(changed)
 
     def said(self, entry: Entry, wanted_members: Collection[str]) -> tuple[Member, ...]:
@@ -306,40 +318,30 @@ class TableSpot(ConfigSpot):
     @property
     def entry(self) -> Entry | None:
         """The case whose values change; None if one is added."""
-        selected = self.told.entry
+        selected = self.selected.entry
         return selected[1] if selected and not self.asked and not self.copied else None
 
     @property
     def decided(self) -> tuple[Family, Entry]:
         """The case that the compiler selects."""
-        assert self.told.entry is not None, "too_broad says where there is none"
-        return self.told.entry
+        assert self.selected.entry is not None, "too_broad says where there is none"
+        return self.selected.entry
 
     @property
     def copied(self) -> bool:
         """Whether the architecture lacks a config of its own."""
-        selected = self.told.entry
+        selected = self.selected.entry
         return self.own or selected is None or selected[0].arch != self.arch
 
     @property
     def args(self) -> tuple[str, ...]:
         """The types of the workload."""
-        return next((key.args for key in self.told.keys.values()), ())
+        return next((key.args for key in self.selected.keys.values()), ())
 
     @property
-    def target(self) -> Target:
-        """The case that decides the workload, now or after the edit."""
-        selected, entry = self.told.entry, self.entry
-        name = (
-            self.copy_name if self.copied else selected[0].name if selected else self.binding.name
-        )
-        return Target(
-            header=self.site.header,
-            namespace=self.site.scope,
-            family=f"{name} {self.arch}",
-            args=entry.args if entry else self.args,
-            line=entry.line if entry else None,
-        )
+    def family(self) -> str:
+        """The name of the config with the case that decides the workload, or of its copy."""
+        return self.copy_name if self.copied else self.decided[0].name
 
     @property
     def copy_name(self) -> str:
@@ -349,17 +351,17 @@ class TableSpot(ConfigSpot):
     @property
     def place(self) -> object:
         """A key that is equal for all workloads of one case."""
-        selected = self.told.entry
+        selected = self.selected.entry
         types = tuple(self.given[role] for role in self.asked)
         return self.header, self.binding.name, selected[1].span if selected else self.args, types
 
     @property
     def too_broad(self) -> str | None:
         """Why nothing can be added, or None."""
-        if self.told.entry is None:
-            return f"no case of {self.header} is known to decide it"
+        if self.selected.entry is None:
+            return f"no known case of {self.header} decides it"
         if self.arch == UNKNOWN and self.entry is None:
-            return "the last row is for all architectures without one: say which was measured"
+            return "the last row is for all architectures without their own; name the measured one"
         return None
 
     @property
@@ -384,7 +386,7 @@ class TableSpot(ConfigSpot):
     @property
     def types(self) -> Mapping[TypeName, str]:
         """The types that distinguish the workload from others, and all of them together."""
-        if self.told.entry is None or self.asked:
+        if self.selected.entry is None or self.asked:
             return {}
         types: dict[TypeName, str] = {role: _unqualified(self.given[role]) for role in self.free}
         if len(types) > 1:
@@ -403,7 +405,9 @@ class TableSpot(ConfigSpot):
     @property
     def narrower(self) -> "TableSpot | None":
         """The spot of a case for all of its types; None if it names them already."""
-        return None if self.told.entry is None or self.exact else self.naming(" ".join(self.free))
+        return (
+            None if self.selected.entry is None or self.exact else self.naming(" ".join(self.free))
+        )
 
     @property
     def condition(self) -> str:
@@ -424,7 +428,7 @@ class TableSpot(ConfigSpot):
 
     def afterwards(self, changed: Mapping[str, Value]) -> dict[str, Value]:
         """Returns the workload's values after the edit."""
-        return {**self.told.values, **changed}
+        return {**self.selected.values, **changed}
 
     def kept(self, name: str) -> Content:
         """Returns a case for its types with its current values."""
@@ -437,26 +441,19 @@ class TableSpot(ConfigSpot):
         Omitted values may depend on stated ones: if those change, all are stated.
         """
         omitted = super(TableSpot, self).left_out(entry, values)
-        if all(self._now(name) == value for name, value in values.items()):
-            return omitted
         names = {member.name for member in entry.members}
-        config = (entry.inherits or "").partition("<")[0].rpartition("::")[2].strip()
+        config = _unqualified((entry.inherits or "").partition("<")[0]).strip()
         kinds = dict(self.parameters.get(config, ()))
-        if any(kind in _TYPES for name, kind in kinds.items() if name not in names):
-            return omitted
-        return {
-            **omitted,
-            **{
-                parameter: value
-                for parameter, value in values.items()
-                if parameter in kinds and parameter not in names
-            },
-        }
+        unstated = kinds.keys() - names
+        is_changed = any(self._now(name) != value for name, value in values.items())
+        if is_changed and not any(kinds[name] in _TYPES for name in unstated):
+            omitted |= {name: value for name, value in values.items() if name in unstated}
+        return omitted
 
     def argument(self, kind: str, value: str | None, name: str) -> str:
         """Formats an argument; a nested config cannot be one."""
         if kind in _TYPES:
-            raise InputError(f"{self.header}: {name} has to be said before", "Write it by hand.")
+            raise InputError(f"{self.header}: {name} must come before it", "Write it by hand.")
         return super(TableSpot, self).argument(kind, value, name)
 
 
@@ -465,9 +462,9 @@ class TableSpot(ConfigSpot):
 
 def with_formulas(spot: TableSpot) -> TableSpot:
     """Narrows a spot to its types if its case computes values for all of them."""
-    if spot.told.entry is None:
+    if spot.selected.entry is None:
         return spot
-    _, entry = spot.told.entry
+    _, entry = spot.selected.entry
     names = spot.binding.members.keys()
     computed = any(member.value is None for member in entry.members if member.name in names)
     return replace(spot, asked=tuple(spot.free)) if computed and spot.free else spot

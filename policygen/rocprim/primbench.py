@@ -4,26 +4,25 @@ One file holds one algorithm with many types and configurations, and is written 
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from policygen.errors import InputError
 from policygen.results.tuners.documents import (
     LETTERS,
-    MOST_ENTRIES,
     NO_TIME,
     TunedEntry,
     TunedFailure,
     TunedFile,
     TunedTimes,
+    TunerFormat,
     is_rate,
     kind_of,
     lasting,
     listed_at,
     members,
+    mentions,
     outcome_of,
     parse_open,
     quoted,
@@ -31,48 +30,30 @@ from policygen.results.tuners.documents import (
     text_at,
     written,
 )
-from policygen.rocprim.result_names import LIBRARY, RocprimName, arch_at, number_of, parse_meta
+from policygen.rocprim.result_names import (
+    Kernel,
+    RocprimName,
+    arch_at,
+    number_of,
+    parse_meta,
+    rows_at,
+    runs_of,
+    split_file,
+)
 
-name = "rocPRIM's primbench results"
 PROGRAM = "primbench"
 VERSION = "4."
 """Earlier versions name the GPU and the settings differently."""
 BACKEND, RELEASE = "hip", "release"
 # 4.0.0
 _VERSION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}", re.ASCII)
-_Key = tuple[str, tuple[tuple[str, str], ...]]
-"""An algorithm, and its types."""
-
-
-@dataclass(slots=True)
-class _PrimbenchPart:
-    """The runs of one algorithm with one combination of types."""
-
-    parameters: tuple[str, ...] = ()
-    entries: list[TunedEntry] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _NoisyRuns:
-    """Runs that were still noisy at the time limit."""
-
-    count: int = 0
-    most: float | None = None
-    place: str = ""
-
-    def add(self, place: str, percent: float | None) -> None:
-        """Counts a run, and keeps the noisiest one."""
-        self.count += 1
-        if not self.place or (percent or 0.0) > (self.most or 0.0):
-            self.most, self.place = percent, place
+_Noise = tuple[str, float | None]
+"""The place of a run that was still noisy at the time limit, and the spread in percent."""
 
 
 def is_it(data: bytes) -> bool:
     """Detects primbench results, of rocPRIM or another library."""
-    head = data[: 1 << 22]
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
-        f'"{key}"'.encode() in head for key in ("context", "results_version")
-    )
+    return mentions(data, "context", "results_version")
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
@@ -88,44 +69,34 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     arch = arch_at(path, "context general gpu arch", gpu.get("arch"))
     device = text_at(path, "context general gpu name", gpu.get("name")) or arch
     if _flag_at(path, "context settings dry", settings.get("dry")):
-        raise InputError(
-            f"{path}: is of a dry run, in which nothing was measured", "Run it without --dry."
-        )
-    rows = listed_at(path, "specializations", document.get("specializations"))
-    if not rows:
-        raise InputError(f"{path}: there is no specialization", "Nothing was measured yet.")
+        raise InputError(f"{path}: is a dry run without measurements", "Run it without --dry.")
+    rows = rows_at(path, "specializations", document.get("specializations"))
     size = number_of(settings.get("size"))
     date = text_at(path, "context general date", general.get("date")) or ""
     modes, notes = _modes(path, context, general, settings)
-    noisy = _NoisyRuns()
-    parts = _group_runs(path, rows, date, noisy)
-    notes = (*_missing_notes(general, rows, note), *notes, *_noise_notes(noisy, len(rows)))
-    return tuple(
-        TunedFile(
-            path=path,
-            program=", ".join((PROGRAM, *modes)),
-            device=device,
-            kernel=algorithm,
-            size=str(size) if size else None,
-            parameters=dict.fromkeys(part.parameters, ()),
-            entries=tuple(part.entries),
-            notes=notes,
-            library=LIBRARY,
-            workload=dict(workload),
-            arch=arch,
-        )
-        for (algorithm, workload), part in parts.items()
+    parts, noisy = _group_runs(path, rows, date)
+    file = TunedFile(
+        path=path,
+        program=", ".join((PROGRAM, *modes)),
+        device=device,
+        kernel=None,
+        size=str(size) if size else None,
+        parameters={},
+        entries=(),
+        notes=(*_missing_notes(general, rows, note), *notes, *_noise_notes(noisy, len(rows))),
+        arch=arch,
     )
+    return split_file(file, parts)
 
 
 def _check_version(path: Path, context: Mapping[str, Any]) -> None:
     version = context.get("results_version")
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         description = quoted(version) if isinstance(version, str) else kind_of(version)
-        raise InputError(f"{path}: context results_version, {description}, is no version")
+        raise InputError(f"{path}: context results_version, {description}, is not a version")
     if not version.startswith(VERSION):
         raise InputError(
-            f"{path}: primbench's results of version {version}; policygen knows {VERSION}x",
+            f"{path}: primbench's results of version {version}; policygen supports {VERSION}x",
             "Measure with benchmarks whose primbench writes that version.",
         )
 
@@ -136,16 +107,15 @@ def _check_backend(path: Path, general: Mapping[str, Any]) -> None:
     backend_name = text_at(path, f"{place} name", backend.get("name"))
     if backend_name not in {None, BACKEND}:
         raise InputError(
-            f"{path}: was measured with the backend {quoted(backend_name or '')},"
-            f" and rocPRIM runs with"
-            f" {BACKEND} alone",
+            f"{path}: was measured with the backend {quoted(backend_name or '')}, but rocPRIM runs"
+            f" only with {BACKEND}",
             "Results of other libraries' benchmarks cannot be imported.",
         )
 
 
 def _flag_at(path: Path, place: str, value: object) -> bool:
     if not isinstance(value, bool | None):
-        raise InputError(f"{path}: {place} is {kind_of(value)}, and neither true nor false")
+        raise InputError(f"{path}: {place} is {kind_of(value)}, not true or false")
     return bool(value)
 
 
@@ -162,7 +132,7 @@ def _modes(
         modes.append("sync")
     if build in {None, RELEASE}:
         return tuple(modes), ()
-    return (*modes, str(build)), (f"a {build} build: others may take other times",)
+    return (*modes, str(build)), (f"a {build} build: times of other builds may differ",)
 
 
 def _missing_notes(general: Mapping[str, Any], rows: list[Any], note: str | None) -> Iterator[str]:
@@ -174,36 +144,31 @@ def _missing_notes(general: Mapping[str, Any], rows: list[Any], note: str | None
         yield f"{len(rows):,} of {count:,} specializations are there"
 
 
-def _noise_notes(noisy: _NoisyRuns, count: int) -> Iterator[str]:
-    if noisy.count:
-        maximum = "" if noisy.most is None else f", by {noisy.most:.3g} % at most"
-        verb = "was" if noisy.count == 1 else "were"
+def _noise_notes(noisy: Sequence[_Noise], count: int) -> Iterator[str]:
+    if noisy:
+        place, percent = max(noisy, key=lambda noise: noise[1] or 0.0)
+        maximum = "" if percent is None else f", by {percent:.3g} % at most"
+        verb = "was" if len(noisy) == 1 else "were"
         yield (
-            f"{noisy.count:,} of {count:,} runs {verb} still noisy when the time was up{maximum}"
-            f" ({noisy.place})"
+            f"{len(noisy):,} of {count:,} runs {verb} still noisy at the time limit{maximum}"
+            f" ({place})"
         )
 
 
 def _group_runs(
-    path: Path, rows: list[Any], date: str, noisy: _NoisyRuns
-) -> dict[_Key, _PrimbenchPart]:
-    """Groups runs by algorithm and types."""
-    parts: dict[_Key, _PrimbenchPart] = {}
-    for number, row in enumerate(islice(rows, MOST_ENTRIES + 1)):
-        if number == MOST_ENTRIES:
-            raise InputError(f"{path}: more than {MOST_ENTRIES:,} specializations")
-        place = f"specializations[{number}]"
-        cells = members(path, place, row)
+    path: Path, rows: list[Any], date: str
+) -> tuple[dict[Kernel, list[TunedEntry]], list[_Noise]]:
+    """Groups runs by algorithm and types; also returns those that were noisy."""
+    parts: dict[Kernel, list[TunedEntry]] = {}
+    noisy: list[_Noise] = []
+    for place, cells in runs_of(path, "specializations", rows):
         name_facts = _name(path, place, cells)
-        part = parts.setdefault(
-            (name_facts.algorithm, tuple(sorted(name_facts.workload.items()))), _PrimbenchPart()
-        )
-        part.parameters = part.parameters or tuple(name_facts.config or ())
+        entries = parts.setdefault(name_facts.kernel, [])
         outcome = run_times(path, place, cells)
         if _flag_at(path, f"{place} noise_timeout", cells.get("noise_timeout")):
-            noisy.add(place, noise_of(cells))
+            noisy.append((place, noise_of(cells)))
         elapsed = members(path, f"{place} elapsed_secs", cells.get("elapsed_secs", {}))
-        part.entries.append(
+        entries.append(
             TunedEntry(
                 values=name_facts.config or {},
                 outcome=outcome,
@@ -214,7 +179,7 @@ def _group_runs(
                 work=float(cells["items"]) if isinstance(outcome, TunedTimes) else None,
             )
         )
-    return parts
+    return parts, noisy
 
 
 def _name(path: Path, place: str, cells: Mapping[str, Any]) -> RocprimName:
@@ -224,7 +189,7 @@ def _name(path: Path, place: str, cells: Mapping[str, Any]) -> RocprimName:
     except ValueError as error:
         raise InputError(
             f"{path}: {place} meta: {str(error)[:LETTERS]}",
-            "rocPRIM's benchmarks say lvl, algo and cfg; those of other libraries do not.",
+            "rocPRIM's benchmarks write lvl, algo and cfg; those of other libraries do not.",
         ) from error
 
 
@@ -263,11 +228,11 @@ def _time_from_rate(cells: Mapping[str, Any]) -> float | TunedFailure:
     """Returns the seconds per call according to the rate of the last batch."""
     for key in RATES:
         if not is_rate(cells.get(key)):
-            reason = f"its {key}, {written(cells[key])}, is no rate" if key in cells else ""
+            reason = f"its {key}, {written(cells[key])}, is not a rate" if key in cells else ""
             return TunedFailure("untimed", reason or f"it has no {key}")
     items = cells.get("items")
     if not isinstance(items, int) or isinstance(items, bool) or not 0 < items < 1 << 63:
-        reason = f"its items, {written(items)}, are no number of them"
+        reason = f"its items, {written(items)}, are not a count"
         return TunedFailure("untimed", reason)
     estimate = items / cells["items_per_second"]
     time = seconds_of(estimate, 1.0)
@@ -287,8 +252,8 @@ def _times_from_batches(
     if min(means) * (1 - NEAR) <= time <= max(means) * (1 + NEAR):
         return outcome
     reason = (
-        f"its batches say {min(means):.3g} to {max(means):.3g} seconds a call, and its rate"
-        f" {time:.3g}"
+        f"its batches imply {min(means):.3g} to {max(means):.3g} seconds per call, but its rate"
+        f" implies {time:.3g}"
     )
     return TunedFailure("untimed", reason)
 
@@ -301,3 +266,6 @@ def _batches(path: Path, place: str, value: object) -> list[list[Any]]:
         calls = members(path, batch_place, cells).get("iterations_ms")
         batches.append(listed_at(path, f"{batch_place} iterations_ms", calls))
     return [calls_of_batch for calls_of_batch in batches if calls_of_batch]
+
+
+FORMAT = TunerFormat("rocPRIM's primbench results", is_it, read)

@@ -9,8 +9,8 @@ format `human`, carry too little. primbench has the same as the object `meta`, w
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,15 @@ from policygen.model.arch import is_amd, parse_arch
 from policygen.model.workload import BASE, IDENTIFIER, LIMIT, parse_label
 from policygen.results.tuners.documents import (
     LETTERS,
+    MOST_AXES,
+    MOST_ENTRIES,
     MOST_PARAMETERS,
     DoubledNames,
+    TunedEntry,
+    TunedFile,
     TunedValue,
+    listed_at,
+    members,
     quoted,
     text_at,
 )
@@ -32,7 +38,6 @@ EMPTY = "rocprim::empty_type"
 """The placeholder for an absent type; benchmarks omit its namespace."""
 LONGEST_NAME = 4_000
 DEEPEST = 4
-MOST_AXES = 16
 # device_radix_sort_onesweep; SQLite takes upper and lower case for the same
 _ALGORITHM = re.compile(r"[a-z][a-z0-9_]{0,99}", re.ASCII)
 _AXIS = re.compile(r"[a-z][a-z0-9_]{0,60}", re.ASCII)
@@ -49,6 +54,10 @@ _Nested = list[tuple[str, "_NestedValue"]]
 _NestedValue = str | int | float | bool | _Nested
 
 
+Kernel = tuple[str, tuple[tuple[str, str], ...]]
+"""An algorithm, and its types."""
+
+
 @dataclass(frozen=True, slots=True)
 class RocprimName:
     """The parts of a name."""
@@ -62,15 +71,20 @@ class RocprimName:
     aggregate: str
     """`mean` for an aggregate over all repetitions."""
 
+    @property
+    def kernel(self) -> Kernel:
+        """The algorithm, and its types."""
+        return self.algorithm, tuple(sorted(self.workload.items()))
+
 
 def parse_name(text: str) -> RocprimName:
     """Parses a name; raises ValueError with the reason if it is invalid."""
     if len(text) > LONGEST_NAME:
-        raise ValueError(f"it has more than {LONGEST_NAME:,} letters")
+        raise ValueError(f"it has more than {LONGEST_NAME:,} characters")
     end = text.rfind("}") + 1
     rest = _REST.fullmatch(text[end:])
     if not text.startswith("{") or end == 0 or rest is None:
-        raise ValueError("it does not say what ran")
+        raise ValueError("it does not name what ran")
     return _name_from_pairs(
         _parse_json(text[:end]) if '"' in text[:end] else _parse_text(text[:end]), rest[1] or ""
     )
@@ -84,7 +98,7 @@ def parse_meta(meta: Mapping[str, Any]) -> RocprimName:
 def _name_from_pairs(pairs: "_Nested", aggregate: str) -> RocprimName:
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise ValueError("it says something twice")
+        raise ValueError("it names something twice")
     if "cfg" not in values:
         raise ValueError("it has no cfg")
     level, algorithm = _single_word(values.pop("lvl", None)), _single_word(values.pop("algo", None))
@@ -102,20 +116,20 @@ def _name_from_pairs(pairs: "_Nested", aggregate: str) -> RocprimName:
 def algorithm_name(text: str) -> str:
     """Validates an algorithm name: it must precede a label without ambiguity."""
     if not _ALGORITHM.fullmatch(text) or text == BASE or parse_label(text):
-        raise ValueError(f"{quoted(text)} is no name of an algorithm")
+        raise ValueError(f"{quoted(text)} is not the name of an algorithm")
     return text
 
 
 def checked_workload(axes: Mapping[str, str]) -> dict[str, str]:
     """Validates compile-time axes and values for use in a database."""
     if len(axes) > MOST_AXES:
-        raise ValueError(f"it has more than {MOST_AXES} types and the like")
+        raise ValueError(f"it has more than {MOST_AXES} axes")
     workload = {}
     for axis, value in axes.items():
         if not _AXIS.fullmatch(axis):
-            raise ValueError(f"{quoted(axis)} is no name of an axis")
+            raise ValueError(f"{quoted(axis)} is not the name of an axis")
         if not _VALUE.fullmatch(value):
-            raise ValueError(f"{axis}, {quoted(value)}, is no type or number")
+            raise ValueError(f"{axis}, {quoted(value)}, is not a type or number")
         workload[axis] = EMPTY if value == EMPTY.rpartition(":")[2] else value
     return workload
 
@@ -132,17 +146,17 @@ def _single_word(value: "_NestedValue | None") -> str:
 def _config(cfg: _NestedValue) -> dict[str, TunedValue] | None:
     if not isinstance(cfg, list):
         if _single_word(cfg) not in DEFAULTS:
-            raise ValueError(f"its cfg, {quoted(_single_word(cfg))}, is no configuration")
+            raise ValueError(f"its cfg, {quoted(_single_word(cfg))}, is not a configuration")
         return None
     values: dict[str, TunedValue] = {}
     for name, plain in _flatten(cfg, ()):
         if not _PARAMETER.fullmatch(name):
-            raise ValueError(f"{quoted(name)} is no name of a parameter")
+            raise ValueError(f"{quoted(name)} is not the name of a parameter")
         if name in values:
-            raise ValueError(f"it says {name} twice")
+            raise ValueError(f"it names {name} twice")
         values[name] = plain
     if not 0 < len(values) <= MOST_PARAMETERS:
-        raise ValueError(f"{len(values)} parameters, and 1 to {MOST_PARAMETERS} are possible")
+        raise ValueError(f"{len(values)} parameters, but only 1 to {MOST_PARAMETERS} are possible")
     return values
 
 
@@ -163,7 +177,7 @@ def plain_value(value: TunedValue) -> TunedValue:
     if text in _TRUTH:
         return _TRUTH[text]
     if len(text) > LETTERS:
-        raise ValueError(f"a value of more than {LETTERS} letters")
+        raise ValueError(f"a value of more than {LETTERS} characters")
     if _INTEGER.fullmatch(text) and -LIMIT <= int(text) < LIMIT:
         return int(text)
     return text
@@ -175,7 +189,7 @@ def _parse_json(text: str) -> _Nested:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON: {error.msg}") from error
+        raise ValueError(f"it is not JSON: {error.msg}") from error
 
 
 def _check_json(pairs: object, depth: int) -> _Nested:
@@ -204,7 +218,7 @@ def _parse_members(pairs: Iterable[tuple[str, Any]], depth: int) -> _Nested:
         if isinstance(value, dict):
             nested.append((name, _parse_members(value.items(), depth + 1)))
         elif isinstance(value, DoubledNames):
-            raise ValueError(f"{quoted(name)} says something twice")  # noqa: TRY004
+            raise ValueError(f"{quoted(name)} names something twice")  # noqa: TRY004
         elif isinstance(value, str | int | float):
             nested.append((name, value))
         else:
@@ -232,7 +246,7 @@ def _parse_braces(text: str, position: int, depth: int) -> tuple[_Nested, int]:
         if text.startswith("{", key.end()):
             value, position = _parse_braces(text, key.end(), depth + 1)
             if not text.startswith((",", "}"), position):
-                raise ValueError("it has no end")
+                raise ValueError("it is not terminated")
         else:
             end = _value_end(text, key.end())
             value, position = text[key.end() : end].strip(), end
@@ -247,6 +261,43 @@ def _value_end(text: str, position: int) -> int:
         depth += (text[position] in _OPEN) - (text[position] in _CLOSE)
         position += 1
     return position
+
+
+# The runs of a file, in either file format.
+
+
+def rows_at(path: Path, place: str, value: object) -> list[Any]:
+    """Returns the runs of a file, which has to have some: of `benchmarks`, of `specializations`."""
+    rows = listed_at(path, place, value)
+    if not rows:
+        raise InputError(f"{path}: there is no {place[:-1]}", "Nothing was measured yet.")
+    if len(rows) > MOST_ENTRIES:
+        raise InputError(f"{path}: more than {MOST_ENTRIES:,} {place}")
+    return rows
+
+
+def runs_of(path: Path, place: str, rows: list[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields each run with its place: `benchmarks[3]`."""
+    for number, row in enumerate(rows):
+        yield f"{place}[{number}]", members(path, f"{place}[{number}]", row)
+
+
+def split_file(
+    file: TunedFile, entries_by_kernel: Mapping[Kernel, Sequence[TunedEntry]]
+) -> tuple[TunedFile, ...]:
+    """Returns a file for each algorithm with one combination of types."""
+    return tuple(
+        replace(
+            file,
+            library=LIBRARY,
+            absent_type=EMPTY,
+            kernel=algorithm,
+            workload=dict(workload),
+            parameters=dict.fromkeys(next((e.values for e in entries if e.values), ()), ()),
+            entries=tuple(entries),
+        )
+        for (algorithm, workload), entries in entries_by_kernel.items()
+    )
 
 
 # gfx942:sramecc+:xnack-
@@ -269,8 +320,8 @@ def arch_at(path: Path, place: str, value: object) -> str | None:
     match = _TARGET.fullmatch(text.lower())
     if match is None or not is_amd(arch := parse_arch(match[1])):
         raise InputError(
-            f"{path}: {place}, {quoted(text)}, is no architecture of AMD's",
-            "Such as gfx942, or gfx942:sramecc+:xnack-.",
+            f"{path}: {place}, {quoted(text)}, is not an AMD architecture",
+            "For example gfx942, or gfx942:sramecc+:xnack-.",
         )
     return arch
 

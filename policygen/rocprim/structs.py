@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from policygen.bindings.words import amd_archs
 from policygen.errors import SourceError
 from policygen.headers.comments import SourceFile
 from policygen.headers.specializations.families import (
@@ -14,12 +15,11 @@ from policygen.headers.specializations.families import (
     template_parameters,
 )
 from policygen.headers.syntax import trim
-from policygen.headers.text import Text, read_bytes, squeeze
+from policygen.headers.text import Text, read_bytes
 from policygen.model.arch import UNKNOWN
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Family, TemplateParameter
+from policygen.model.tuning import Entry, Family, TemplateParameter, TuningHeader
 from policygen.rocprim.entries import (
-    FoundConfig,
     Templates,
     applied,
     arch_of,
@@ -29,64 +29,47 @@ from policygen.rocprim.entries import (
     enabling,
     facts,
     namespace_at,
+    spelled,
 )
-from policygen.rocprim.pickers import ARCHS, Fields, read_pickers, struct_fields
+from policygen.rocprim.pickers import ARCHS, GENERIC, GPUS, read_pickers, struct_fields
 
-_WORTH_READING = re.compile(
-    rb"\bROCPRIM_NAMESPACE\b|\bBEGIN_ROCPRIM_NAMESPACE\b|\bnamespace\s+rocprim\b"
-)
 # Names of config templates; excludes defaults and wrappers.
 PARAMS = "_config_params"
 _CONFIG = re.compile(r"^(?!default_|wrapped_|wrap_).*(?:_config(?:_v\d+|_impl)?|Config)$")
 
 
-def holds_configs(data: bytes) -> bool:
-    """Returns whether a header may contain a config."""
-    return _WORTH_READING.search(data) is not None
-
-
-Aggregates = dict[str, tuple[tuple[str, str], ...]]
-"""The parameters of templates and the fields of structs, each with its type."""
-
-
-def read_configs(
-    source: SourceFile, header: str, beside: Mapping[str, bytes]
-) -> tuple[tuple[Family, ...], Aggregates, dict[str, int]]:
-    """Reads configs by name and architecture, the structs they use, and their required parameters.
+def read_configs(source: SourceFile, header: str, beside: Mapping[str, bytes]) -> TuningHeader:
+    """Reads a header's configs by name and architecture, and the structs that they use.
 
     `beside` are headers that declare the types of configs.
     """
     headers = [source.text.data, *beside.values()]
-    templates = config_templates(headers)
+    templates, fields = config_templates(headers), struct_fields(headers)
     structs = read_structs(source, header, templates)
+    pickers = read_pickers(source, header, fields)
     parameters = {
         name: template_parameters
         for name, template_parameters in sorted(templates.items())
         if _CONFIG.search(name) and all(parameter.name for parameter in template_parameters)
     }
-    fields = struct_fields(headers)
-    pickers = read_pickers(source, header, fields)
-    aggregates: Aggregates = {
+    aggregates = {
         name: tuple((parameter.name, parameter.type) for parameter in template_parameters)
         for name, template_parameters in parameters.items()
     }
-    if pickers:
-        aggregates |= _picker_structs(fields)
-    needed = {
-        name: sum(parameter.default is None for parameter in template_parameters)
-        for name, template_parameters in parameters.items()
-    }
-    return (*structs, *pickers), aggregates, needed
-
-
-def _picker_structs(fields: Fields) -> Aggregates:
-    """Returns the structs that pickers return, nested ones, and the architecture enumeration."""
-    picker_structs = (
-        (name, struct_members)
-        for name, struct_members in sorted(fields.items())
-        if name.endswith((PARAMS, ARCHS))
+    if pickers:  # the structs that they return, and the enumeration of architectures
+        returned = sorted(name for name in fields if name.endswith((PARAMS, ARCHS)))
+        aggregates |= {name: fields[name] for name in returned if fields[name]}
+    return TuningHeader(
+        name=header,
+        families=(*structs, *pickers),
+        chains=(),
+        format_off=source.format_off,
+        aggregates=aggregates,
+        needed={
+            name: sum(parameter.default is None for parameter in template_parameters)
+            for name, template_parameters in parameters.items()
+        },
     )
-    return {name: struct_members for name, struct_members in picker_structs if struct_members}
 
 
 CONFIG = re.compile(rb"\bstruct\s+(\w+_config(?:_\w+)?)\s*")
@@ -164,15 +147,16 @@ def _is_default(source: SourceFile, declaration: Declaration, primary: Declarati
         return False
     if primary is None:
         return declaration.args_span is not None and _arch(source, declaration) is not None
-    parts = list_parts(source.text.code, primary.parameters_span)
-    first_parameter = squeeze(source.text.code[parts[0].start : parts[0].end]) if parts else ""
-    return first_parameter.startswith(_ARCH_PARAMETER)
+    code = source.text.code
+    parts = list_parts(code, primary.parameters_span)
+    return bool(parts) and spelled(code, parts[0]).startswith(_ARCH_PARAMETER)
 
 
 def _arch(source: SourceFile, declaration: Declaration) -> str | None:
     """Returns the architecture of a specialization, or None."""
-    args = list_parts(source.text.code, declaration.args_span) if declaration.args_span else []
-    return arch_of(squeeze(source.text.code[args[0].start : args[0].end])) if args else None
+    code = source.text.code
+    args = list_parts(code, declaration.args_span) if declaration.args_span else []
+    return arch_of(spelled(code, args[0])) if args else None
 
 
 def _default_cases(
@@ -181,17 +165,16 @@ def _default_cases(
     """Yields the cases of a default: of a specialization, of a fallback, or of a table's rows."""
     code = source.text.code
     if declaration.args_span is not None:
-        args = list_parts(code, declaration.args_span)
         arch = _arch(source, declaration)
         if arch is None:
             raise source.text.error(
                 declaration.name_span.start,
-                f"{declaration.name}: cannot tell for which architecture this is",
+                f"{declaration.name}: cannot determine its architecture",
                 width=len(declaration.name),
                 remedy="Expected: static_cast<unsigned int>(target_arch::gfxNNN) as the first"
                 " argument.",
             )
-        yield (declaration.name, arch), [(declaration, _specialized(code, declaration, args[1:]))]
+        yield (declaration.name, arch), [(declaration, _cases(code, declaration))]
         return
     table = table_rows(source.text, declaration)
     if table is None:
@@ -239,42 +222,18 @@ def _row(text: Text, span: Span) -> TableRow:
     arch: str | None = UNKNOWN
     if config is not None and config.name == "select_arch_case" and len(config.args) == 2:
         arch_span, config_span = config.args
-        arch = arch_of(squeeze(code[arch_span.start : arch_span.end]))
+        arch = arch_of(spelled(code, arch_span))
         config = applied(code, config_span)
     if config is None or arch is None:
-        raise text.error(span.start, "cannot tell which config this is for which architecture")
+        raise text.error(span.start, "cannot determine which config belongs to which architecture")
     start = code.index(config.name.encode(), config_span.start)
     return TableRow(arch, config.name, config_span, Span(start, start + len(config.name)))
 
 
-def _own_parameters(code: bytes, declaration: Declaration) -> set[str]:
-    """Returns the names of a template's own parameters."""
-    return {
-        squeeze(code[parameter.start : parameter.end]).split()[-1]
-        for parameter in list_parts(code, declaration.parameters_span)
-    }
-
-
-def _specialized(code: bytes, declaration: Declaration, args: list[Span]) -> tuple[ConfigCase, ...]:
-    """Returns the case of a generated config, with the conditions from its arguments."""
-    own_parameters = _own_parameters(code, declaration)
-    conditions: list[str] = []
-    for arg in args:
-        condition = enabling(code, arg)
-        argument = squeeze(code[arg.start : arg.end])
-        if condition is not None:
-            conditions += facts(code, condition)
-        elif argument not in own_parameters:
-            conditions.append(argument)
-    return tuple(
-        ConfigCase((*conditions, *case.facts), declaration.span, case.config)
-        for case in _cases(code, declaration)
-    )
-
-
 def _cases(code: bytes, declaration: Declaration) -> tuple[ConfigCase, ...]:
     """Returns the cases of a struct's base or `type`; a `select_type` has several."""
-    conditions = _explicit_arguments(code, declaration)
+    is_generated = declaration.args_span and _DEFAULT.fullmatch(declaration.name)
+    conditions = tuple(_conditions(code, declaration))
     span = declaration.inherits_span
     if declaration.body_span and (match := _TYPE.search(code, *declaration.body_span)):
         end = code.find(b";", match.end(), declaration.body_span.end)
@@ -284,22 +243,28 @@ def _cases(code: bytes, declaration: Declaration) -> tuple[ConfigCase, ...]:
     return tuple(
         ConfigCase(
             (*conditions, *case.facts),
-            case.span if case.span != span else declaration.span,
+            declaration.span if is_generated or case.span == span else case.span,
             case.config,
         )
         for case in _selected(code, span)
     )
 
 
-def _explicit_arguments(code: bytes, declaration: Declaration) -> tuple[str, ...]:
-    """Returns the arguments of a handwritten specialization that are not its own parameters."""
-    if declaration.args_span is None or _DEFAULT.fullmatch(declaration.name):
-        return ()
-    own_parameters = _own_parameters(code, declaration)
-    args = (
-        squeeze(code[span.start : span.end]) for span in list_parts(code, declaration.args_span)
-    )
-    return tuple(arg for arg in args if arg not in own_parameters)
+def _conditions(code: bytes, declaration: Declaration) -> Iterator[str]:
+    """Yields what a specialization asks for: arguments that are none of its own parameters.
+
+    A generated one begins with the architecture, and may end with `std::enable_if_t<…>`.
+    """
+    if declaration.args_span is None:
+        return
+    args = list_parts(code, declaration.args_span)
+    parameters = list_parts(code, declaration.parameters_span)
+    own_parameters = {spelled(code, parameter).split()[-1] for parameter in parameters}
+    for arg in args[1:] if _DEFAULT.fullmatch(declaration.name) else args:
+        if condition := enabling(code, arg):
+            yield from facts(code, condition)
+        elif (argument := spelled(code, arg)) not in own_parameters:
+            yield argument
 
 
 def _selected(code: bytes, span: Span) -> Iterator[ConfigCase]:
@@ -321,18 +286,18 @@ def _entry(
     text = source.text
     config = applied(text.code, case.config)
     is_fallback = config is not None and _FALLBACK.fullmatch(config.name)
-    found_config = FoundConfig(
+    own_place = case.span != declaration.span
+    return config_entry(
+        source,
+        () if is_fallback else config_members(text, case.config, templates),
         facts=case.facts,
         span=case.span,
         value=case.config,
         parameters=declaration.parameters_span,
         top=declaration.span.start,
-        named=case.span.start if case.span != declaration.span else declaration.name_span.start,
+        named=case.span.start if own_place else declaration.name_span.start,
         args=declaration.args_span,
         body=declaration.body_span,
-    )
-    return config_entry(
-        source, found_config, () if is_fallback else config_members(text, case.config, templates)
     )
 
 
@@ -366,10 +331,20 @@ def declaring(path: Path) -> dict[str, bytes]:
     return {}
 
 
-def enumerated_archs(root: Path) -> tuple[str, ...]:
-    """Returns the architectures that a tree enumerates; older trees enumerate none."""
+def tree_archs(root: Path) -> tuple[str, ...]:
+    """Returns the architectures that a tree enumerates; all known ones for an older tree."""
+    enumerated = _enumerated(root, ARCHS)
+    return (*enumerated, UNKNOWN) if enumerated else amd_archs()
+
+
+def tree_gpus(root: Path) -> tuple[str, ...]:
+    """Returns the GPUs that targets of a tree may name; none for a tree without such targets."""
+    return tuple(name for name in _enumerated(root, GPUS) if name != GENERIC)
+
+
+def _enumerated(root: Path, enumeration: str) -> list[str]:
     headers = [data for _, data in _readable_headers(root / "rocprim" / "device")]
-    return tuple(name for name, _ in struct_fields(headers).get(ARCHS, ()))
+    return [name for name, _ in struct_fields(headers).get(enumeration, ())]
 
 
 def _readable_headers(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -10,10 +10,22 @@ from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.results.tuners import kernel_tuner
-from policygen.results.tuners.documents import TunedEntry, TunedFile, quoted, text_at
-from policygen.rocprim.result_names import LIBRARY, algorithm_name, arch_at, checked_workload
+from policygen.results.tuners.documents import (
+    TunedEntry,
+    TunedFile,
+    TunerFormat,
+    mentions,
+    quoted,
+    text_at,
+)
+from policygen.rocprim.result_names import (
+    EMPTY,
+    LIBRARY,
+    algorithm_name,
+    arch_at,
+    checked_workload,
+)
 
-name = "a cache of rocPRIM's tuner"
 MARKS = ("algo_name", "arch_name")
 TYPES = ("key_type", "value_type", "data_type", "flag_type", "input_type", "output_type")
 LAYOUT = ("segment_count", "segment_length")
@@ -21,8 +33,7 @@ LAYOUT = ("segment_count", "segment_length")
 
 def is_it(data: bytes) -> bool:
     """Detects caches of rocPRIM's tuner."""
-    head = data[: 1 << 22]
-    return kernel_tuner.is_it(data) and all(f'"{key}"'.encode() in head for key in MARKS)
+    return kernel_tuner.is_it(data) and mentions(data, *MARKS)
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
@@ -42,11 +53,12 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
             device=gpu or None,
             kernel=algorithm_name(algorithm or ""),
             library=LIBRARY,
+            absent_type=EMPTY,
             workload=checked_workload({key: text for key, text in types.items() if text}),
             arch=arch,
         )
     except ValueError as error:
-        raise InputError(f"{path}: {error}", "Its tuner writes such as device_merge.") from error
+        raise InputError(f"{path}: {error}", "Its tuner writes names like device_merge.") from error
     return tuple(_by_layout(path, rocprim_cache))
 
 
@@ -72,5 +84,10 @@ def _by_layout(path: Path, cache: TunedFile) -> list[TunedFile]:
 def _length(path: Path, entry: TunedEntry, key: str) -> str:
     value = entry.values[key]
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 1 << 63:
-        raise InputError(f"{path}: {entry.place}: {key}, {quoted(str(value))}, is no number of it")
+        raise InputError(
+            f"{path}: {entry.place}: {key}, {quoted(str(value))}, is not a valid number for it"
+        )
     return str(value)
+
+
+FORMAT = TunerFormat("a cache of rocPRIM's tuner", is_it, read, extends=True)

@@ -1,21 +1,21 @@
 """The file behind a path: its contents, its real location, and whether it can be replaced."""
 
 import errno
-import fcntl
 import glob
 import hashlib
 import os
 import stat
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from policygen.errors import InputError, MissingToolError, ProcessError
 from policygen.git import Objects, Repository, TreeEntry, find_repository, object_id
 from policygen.opening import NotOpenedError, contained
-from policygen.paths import cache_folder
+from policygen.paths import cache_failure, cache_folder
 
 _READ_ONLY = "Make it writable, or work on a copy of the tree."
 _REMEDIES = {
@@ -25,8 +25,6 @@ _REMEDIES = {
     errno.ENOSPC: "Free some space, then run the command again.",
     errno.EDQUOT: "Free some space, then run the command again.",
 }
-STAGED_SUFFIX = ".policygen"
-"""Suffix of staged files, and of files taken out of the tree during an exchange."""
 
 
 def absolute(path: Path) -> Path:
@@ -80,8 +78,8 @@ def present(path: Path, root: Path) -> bytes:
     """Returns the contents of a tree's file; raises if it is not a regular file."""
     data = content(target_of(path, root))
     if data is None:
-        problem = "is no regular file" if os.path.lexists(path) else "is missing"
-        raise InputError(f"{path} {problem}", "Put it back, or make the plan again.")
+        problem = "is not a regular file" if os.path.lexists(path) else "is missing"
+        raise InputError(f"{path} {problem}", "Restore it, or make the plan again.")
     return data
 
 
@@ -105,7 +103,7 @@ def attributes(path: Path) -> dict[str, bytes]:
 
 def staged_name(target: Path, mark: str) -> Path:
     """Returns the path for a file's next contents, beside it."""
-    return target.with_name(f".{target.name}.{mark}{STAGED_SUFFIX}")
+    return target.with_name(f".{target.name}.{mark}.policygen")
 
 
 def leftovers(folder: Path, name: str = "*") -> list[Path]:
@@ -120,14 +118,15 @@ def check_replaceable(path: Path) -> None:
     target = real(path)
     if (links := target.stat().st_nlink) > 1:
         raise InputError(
-            f"{path} is one file with {links} names (hard links), and would part from the others",
-            "Give the tree a file of its own: copy it, and move the copy into its place.",
+            f"{path} has {links} hard links, and replacing it would break them",
+            "Copy the file and move the copy into its place.",
         )
     if staged := leftovers(target.parent, glob.escape(target.name)):
         raise InputError(
-            f"{staged[0]} is left of an interrupted policygen, so {target.name} may be half done",
-            "Run policygen undo with the --store that was written then; it ends what was begun."
-            "\n  If that store is gone, check the tree and delete the file.",
+            f"{staged[0]} was left behind by an interrupted policygen, so {target.name} may be"
+            " only partly written",
+            "Run policygen undo with the --store of that apply to complete it.\n  If that store no"
+            " longer exists, check the tree and delete the file.",
         )
 
 
@@ -139,26 +138,18 @@ def uncommitted(paths: Sequence[Path]) -> tuple[Path, ...]:
     folders: defaultdict[Path, list[Path]] = defaultdict(list)
     for path in paths:
         folders[real(path).parent].append(path)
-    changed = {
-        path
-        for folder, folder_paths in folders.items()
-        for path in _changed_below(folder, folder_paths)
-    }
+    changed: set[Path] = set()
+    for folder, folder_paths in folders.items():
+        with suppress(MissingToolError, ProcessError, InputError):
+            if (repository := find_repository(folder)) is not None:
+                changed |= {*_uncommitted_paths(repository, folder_paths)}
     return tuple(path for path in paths if path in changed)
-
-
-def _changed_below(folder: Path, paths: Sequence[Path]) -> list[Path]:
-    try:
-        repository = find_repository(folder)
-        return [] if repository is None else _uncommitted_paths(repository, paths)
-    except (MissingToolError, ProcessError, InputError):
-        return []
 
 
 def _uncommitted_paths(repository: Repository, paths: Sequence[Path]) -> list[Path]:
     """Returns the paths whose contents differ from the last commit, except ignored ones."""
     names = {path: real(path).relative_to(repository.top).as_posix() for path in paths}
-    entry_by_name = _committed(repository, list(names.values()))
+    entry_by_name = _committed(repository, [*names.values()])
     changed = [path for path in paths if not _is_committed(path, entry_by_name.get(names[path]))]
     untracked = [names[path] for path in changed if names[path] not in entry_by_name]
     ignored = repository.ignored(untracked) if untracked else set()
@@ -185,9 +176,6 @@ def _is_committed(path: Path, entry: TreeEntry | None) -> bool:
 
 PATIENCE = 10.0
 """Seconds to wait for another writer."""
-_PAUSE = 0.02
-# NFS can only lock files opened for writing, which excludes folders; some file systems lock none.
-_CANNOT_LOCK_FOLDER = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP)
 
 
 class BusyError(InputError):
@@ -199,62 +187,28 @@ class BusyError(InputError):
 
 @contextmanager
 def tree_lock(root: Path, patience: float | None = None) -> Iterator[None]:
-    """Excludes other writers by locking the folder itself, which leaves no lock file behind."""
-    descriptor = _lock(root, PATIENCE if patience is None else patience)
+    """Excludes other writers with this cache by a lock that ends with its process."""
+    if not root.is_dir():
+        problem = "Not a directory" if root.exists() else "No such file or directory"
+        raise InputError(f"cannot lock {root}: {problem}", "Name a tree that exists.")
+    lock = cache_folder() / "locks" / hashlib.sha256(os.fsencode(real(root))).hexdigest()
     try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        held = FileLock(lock).acquire(PATIENCE if patience is None else patience)
+    except Timeout as error:
+        raise BusyError(
+            f"another policygen is writing to {root}", "Wait until it has finished."
+        ) from error
+    except OSError as error:
+        raise cache_failure(error) from error
+    with held:
         yield
-    finally:
-        os.close(descriptor)
 
 
-def is_locked(root: Path) -> bool:
-    """Returns whether a process is writing to a tree."""
+def being_written(root: Path) -> bool:
+    """Returns whether a process is writing to a tree, in which case nothing was interrupted."""
     try:
         with tree_lock(root, 0):
             return False
     except BusyError:
         return True
-
-
-def _lock(root: Path, patience: float) -> int:
-    try:
-        return _open_locked(root, root, os.O_RDONLY | os.O_DIRECTORY, patience)
-    except OSError as error:
-        if error.errno not in _CANNOT_LOCK_FOLDER:
-            raise InputError(
-                f"cannot lock {root}: {error.strerror}", "Name a tree that is there."
-            ) from error
-    return _open_locked(_stand_in(root), root, os.O_RDWR | os.O_CREAT, patience)
-
-
-def _stand_in(root: Path) -> Path:
-    """Returns a lock file in the cache for a tree whose folder cannot be locked."""
-    folder = cache_folder() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / hashlib.sha256(os.fsencode(root.resolve())).hexdigest()
-
-
-def _open_locked(path: Path, root: Path, flags: int, patience: float) -> int:
-    """Opens a descriptor that holds the lock until it is closed or its process ends."""
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        _wait(descriptor, root, patience)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _wait(descriptor: int, root: Path, patience: float) -> None:
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            if time.monotonic() >= deadline:
-                raise BusyError(
-                    f"another policygen is writing to {root}", "Wait until it is done."
-                ) from error
-            time.sleep(_PAUSE)
-        else:
-            return

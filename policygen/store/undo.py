@@ -11,7 +11,7 @@ from policygen.store.journal import AppliedRecord, Journal
 from policygen.store.replacement import Change, described, replace
 from policygen.store.targets import present, real, tree_lock
 
-_REMEDY = "Nothing was undone. Keep the edit elsewhere and take it out, then undo again."
+_REMEDY = "Nothing was undone. Save the edit elsewhere, revert it, then undo again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ def planned(store: Path, root: Path | None, steps: int) -> tuple[Undone, ...]:
     if not store.exists():
         return ()
     with Journal.open(store) as journal:
-        if any(root is None or write.root == real(root) for write in journal.interrupted()):
+        if journal.interrupted(None if root is None else real(root)):
             raise InputError(
-                "an apply or an undo was interrupted", "Run policygen undo: it ends it."
+                "an apply or an undo was interrupted", "Run policygen undo to complete it."
             )
         undone = _newest_steps(journal, root, steps)
     net_changes(undone)
@@ -131,8 +131,9 @@ def _taken_back(journal: Journal, recovered: Sequence[Recovered]) -> tuple[Undon
         if write.kind == "apply" and write.outcome == "put back":
             record = records[write.applies[0]]
             raise InputError(
-                f"apply {record.id} ({record.title}) was interrupted; no file of it is changed now",
-                "To take back the apply before it, undo again.",
+                f"apply {record.id} ({record.title}) was interrupted; all of its files are"
+                " restored",
+                "To undo the previous apply as well, undo again.",
             )
         if write.kind == "undo" and write.outcome == "finished":
             return tuple(_as_undone(journal, records[number]) for number in write.applies)
@@ -143,6 +144,6 @@ def nothing(store: Path, root: Path | None) -> InputError:
     """Returns the error for a store without an apply to undo."""
     where = f" to {root}" if root else ""
     return InputError(
-        f"nothing to undo: {store} knows of no apply{where} that is not undone",
-        "Name the store that was written then: --store FILE.",
+        f"nothing to undo: {store} records no apply{where} that can be undone",
+        "If another store recorded it, name that store: --store FILE",
     )

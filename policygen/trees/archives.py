@@ -45,7 +45,7 @@ def read_files(archive: Path, include: str) -> Iterator[tuple[str, bytes]]:
                     continue
                 data = file.read(members[name]) if name in members else None
                 if data is None or digests.get(name) != hashlib.sha256(data).digest():
-                    raise _invalid_wheel(archive, f"{name!r} is not what RECORD says")
+                    raise _invalid_wheel(archive, f"{name!r} does not match RECORD")
                 yield name.removeprefix(f"{include}/"), data
     except (BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         raise _invalid_wheel(archive, str(error)) from error
@@ -68,7 +68,7 @@ def _checked_members(archive: Path, members: list[ZipInfo]) -> dict[str, ZipInfo
     for member in members:
         name = member.filename
         if fault := _wheel_member_error(member) or (
-            "is there twice" if name in member_by_name else None
+            "appears twice" if name in member_by_name else None
         ):
             raise _invalid_wheel(archive, f"{name!r} {fault}")
         member_by_name[name] = member
@@ -80,12 +80,12 @@ def _wheel_member_error(member: ZipInfo) -> str | None:
     leaves = path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name
     kind = stat.S_IFMT(member.external_attr >> 16)
     faults = {
-        "leaves its folder": leaves,
-        "is no plain name": str(path) != name.removesuffix("/") or not name.isprintable(),
+        "points outside of its folder": leaves,
+        "is not a plain name": str(path) != name.removesuffix("/") or not name.isprintable(),
         "is encrypted": member.flag_bits & _ENCRYPTED,
-        "is no file": kind not in (0, stat.S_IFREG, stat.S_IFDIR),
-        "is not packed as in wheels": member.compress_type not in (ZIP_STORED, ZIP_DEFLATED),
-        "grows too much when it is unpacked": (
+        "is not a file": kind not in (0, stat.S_IFREG, stat.S_IFDIR),
+        "is not compressed as in wheels": member.compress_type not in (ZIP_STORED, ZIP_DEFLATED),
+        "expands too much when unpacked": (
             member.file_size > _SMALL_MEMBER + MOST_PACKED * member.compress_size
         ),
     }
@@ -112,7 +112,7 @@ def _recorded_digests(
 
 
 def _invalid_wheel(archive: Path, reason: str) -> InputError:
-    return InputError(f"{archive} is no wheel: {reason}")
+    return InputError(f"{archive} is not a wheel: {reason}")
 
 
 MOST_MEMORY = 256 << 20
@@ -144,7 +144,7 @@ def read_package(archive: Path, folder: str) -> Iterator[tuple[str, bytes]]:
 def _packed_data(archive: Path, data: bytes) -> bytes:
     """Extracts `data.tar.xz`, the third member of the ar file."""
     if not data.startswith(_MAGIC):
-        raise _invalid_package(archive, "it is no ar file")
+        raise _invalid_package(archive, "it is not an ar archive")
     members: list[str] = []
     offset = len(_MAGIC)
     while offset < len(data):
@@ -155,10 +155,10 @@ def _packed_data(archive: Path, data: bytes) -> bytes:
             raise _invalid_package(archive, "it is damaged")
         end = start + int(size)
         if end > len(data):
-            raise _invalid_package(archive, "it is cut off")
+            raise _invalid_package(archive, "it is truncated")
         members.append(header[:16].decode("latin-1").rstrip(" /"))
         if members[0] != "debian-binary":
-            raise _invalid_package(archive, "it does not begin with debian-binary")
+            raise _invalid_package(archive, "it does not start with debian-binary")
         if members[-1] == "data.tar.xz":
             return data[start:end]
         offset = end + end % 2
@@ -173,7 +173,7 @@ def _unpack_data(archive: Path, packed: bytes) -> bytes:
     if len(data) > limit:
         raise _invalid_package(archive, f"it holds over {limit:,} bytes")
     if not unpacker.eof:
-        raise _invalid_package(archive, "it is cut off")
+        raise _invalid_package(archive, "it is truncated")
     return data
 
 
@@ -185,7 +185,7 @@ def _files_below(archive: Path, data: bytes, folder: str) -> Iterator[tuple[str,
                 raise _invalid_package(archive, f"it has over {MOST_MEMBERS:,} members")
             name = member.name.removeprefix("./")
             if fault := _package_member_error(member, folder) or (
-                "is there twice" if name in seen else None
+                "appears twice" if name in seen else None
             ):
                 raise _invalid_package(archive, f"{member.name!r} {fault}")
             seen.add(name)
@@ -199,15 +199,15 @@ def _package_member_error(member: tarfile.TarInfo, folder: str) -> str | None:
     path = PurePosixPath(name := member.name)
     below = _is_below(name.removeprefix("./"), folder)
     faults = {
-        "leaves its folder": path.is_absolute() or ".." in path.parts or "\\" in name,
-        "is no plain name": (
+        "points outside of its folder": path.is_absolute() or ".." in path.parts or "\\" in name,
+        "is not a plain name": (
             str(path) != (name.removeprefix("./") or ".") or not name.isprintable() or ":" in name
         ),
-        "is no file": below and not _is_allowed_type(member),
-        "is a link that leaves its folder": below
+        "is not a file": below and not _is_allowed_type(member),
+        "is a link that points outside of its folder": below
         and member.issym()
         and _leaves_folder(member, folder),
-        "is larger than what there is": member.size > MOST_BYTES,
+        "is larger than the remaining data": member.size > MOST_BYTES,
     }
     return next((reason for reason, applies in faults.items() if applies), None)
 
@@ -233,7 +233,7 @@ def _is_below(name: str, folder: str) -> bool:
 
 
 def _invalid_package(archive: Path, reason: str) -> InputError:
-    return InputError(f"{archive} is no package: {reason}")
+    return InputError(f"{archive} is not a package: {reason}")
 
 
 # Atomic unpacking to a tree's folder
@@ -248,7 +248,7 @@ def unpack(archive: Path, wheel: Wheel, target: Path, *, again: bool = False) ->
     def check(folder: Path, files: str) -> None:
         _check(folder, str(archive), "cub", wheel.cub)
         if digest_of(files) != wheel.files:
-            raise InputError(f"{archive} holds other files than CUB {wheel.cub} has")
+            raise InputError(f"{archive} differs in files from CUB {wheel.cub}")
 
     _write(read_files(archive, wheel.include), target, "cub", check, again=again)
 
@@ -264,9 +264,7 @@ def unpack_packages(
     def check(folder: Path, files: str) -> None:
         _check(folder / include, names, library, release.version)
         if digest_of(files) != release.files:
-            raise InputError(
-                f"{names} hold other files than {CALLED[library]} {release.version} has"
-            )
+            raise InputError(f"{names} differ in files from {CALLED[library]} {release.version}")
 
     contents = (
         (f"{include}/{PurePosixPath(part.folder).name}/{name}", data)
@@ -320,7 +318,7 @@ def _check(root: Path, archive: str, library: Library, version: str) -> None:
         else f"no {library_name}"
     )
     if actual != f"{library_name} {version}":
-        raise InputError(f"{archive} holds {actual}, not {library_name} {version}")
+        raise InputError(f"{archive} contains {actual}, not {library_name} {version}")
 
 
 def _move(folder: Path, target: Path, library: Library) -> None:

@@ -1,6 +1,5 @@
 """Downloads files into a cache keyed by their hash, and rejects files with any other hash."""
 
-import hashlib
 import importlib.util
 import re
 import tempfile
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import process
+from policygen.cache import file_sha256
 from policygen.errors import InputError, MissingToolError, ProcessError
 from policygen.installation import this_python
 from policygen.paths import cache_failure, cache_folder
@@ -63,10 +63,12 @@ def checked(download: Download, folder: Path, brought_by: str, remedy: str) -> P
     file = folder / download.file
     if not file.is_file():
         names = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
-        raise InputError(f"{brought_by} was asked for {download.file} and brought {names}")
+        raise InputError(
+            f"{brought_by} should have downloaded {download.file}, but downloaded {names}"
+        )
     if (actual := sha256_of(file)) != download.sha256:
         raise InputError(
-            f"{download.file} is not the file that it should be"
+            f"{download.file} does not have the expected digest"
             f"\n    sha256 expected: {download.sha256}\n    sha256 actual:   {actual}",
             f"nothing was unpacked; {remedy}",
         )
@@ -76,13 +78,12 @@ def checked(download: Download, folder: Path, brought_by: str, remedy: str) -> P
 def sha256_of(path: Path) -> str:
     """Returns a file's SHA-256 digest."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(path)
     except OSError as error:
         raise failure("read", path, error) from error
 
 
-CHECKOUT = "elsewhere give a checkout: --cub PATH"
+CHECKOUT = "on other systems, name a checkout: --cub PATH"
 _NO_APT = "rocPRIM's headers come from Debian packages; " + CHECKOUT
 _NETWORK = "check the network and apt's sources, then run the command again; or " + CHECKOUT
 # E: Version '5.7.1-2' for 'librocprim-dev' was not found
@@ -181,7 +182,7 @@ def _debian_mirror(settings: Path) -> str:
     path = shipped().archive.path
     mirrors: list[str] = [site for site in sites if site.rstrip("/").rpartition("/")[2] == path]
     if not mirrors:
-        raise InputError("apt has no mirror of Debian among its sources", _NO_APT)
+        raise InputError("apt's sources have no Debian mirror", _NO_APT)
     return mirrors[0]
 
 
@@ -193,7 +194,7 @@ def _download(part: Package, download: Download, folder: Path, settings: Path) -
             raise
         raise InputError(
             f"Debian {part.suite} has no {part.package} {part.version} any more",
-            "take another release (policygen headers list), or give a checkout: --cub PATH",
+            "choose another release (policygen headers list), or name a checkout: --cub PATH",
         ) from error
     return checked(download, folder, "apt-get", "check which mirror apt uses")
 

@@ -13,13 +13,15 @@ from policygen.opening import NotOpenedError, read_inside
 _REMEDIES = {
     errno.EACCES: "make it readable, or name another tree with --cub",
     errno.EPERM: "make it readable, or name another tree with --cub",
-    errno.ELOOP: "a symbolic link leads back to itself: remove it, or name another tree with --cub",
-    errno.ENOENT: "it was there a moment ago: run the command again",
+    errno.ELOOP: "a symbolic link loops: remove it, or name another tree with --cub",
+    errno.ENOENT: "it existed a moment ago; run the command again",
     errno.EROFS: "set POLICYGEN_CUB_HEADERS to a folder that can be written",
 }
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _GIT = ".git"
 """The name of git's own folder or file, which no commit can contain."""
+_HEADER_SUFFIXES = {"", ".cuh", ".h", ".hpp", ".inl"}
+_BESIDE_HEADERS = {"benchmarks", "cmake", "docs", "examples", "test", "testing", "LICENSE"}
 
 
 def failure(action: str, path: Path, error: OSError) -> InputError:
@@ -78,7 +80,7 @@ def _mode(path: Path) -> int:
             return 0
         raise failure("read", path, error) from error
     except ValueError as error:
-        raise InputError(f"{str(path)!r} is no path: {error}") from error
+        raise InputError(f"{str(path)!r} is not a path: {error}") from error
 
 
 # Differences between two trees
@@ -87,7 +89,7 @@ def _mode(path: Path) -> int:
 def changed_files(before: Cub, after: Cub) -> tuple[Path, ...]:
     """Lists files and folders that differ or that one tree lacks, as paths in `after`.
 
-    The `.git` of a checkout or a submodule is no file of its tree.
+    The `.git` of a checkout or a submodule is not a file of its tree.
     """
     pairs = zip(before.include_folders, after.include_folders, strict=False)
     try:
@@ -95,6 +97,24 @@ def changed_files(before: Cub, after: Cub) -> tuple[Path, ...]:
     except (OSError, RuntimeError) as error:  # Python raises RuntimeError for cyclic links
         raise InputError(f"cannot compare {after.root} with {before.root}: {error}") from error
     return tuple(sorted(changed))
+
+
+def changed_headers(before: Cub, after: Cub) -> Iterator[tuple[Path, Path]]:
+    """Finds headers that differ or that one tree lacks: paths before and after.
+
+    What a checkout keeps beside its headers, such as tests, no header includes.
+    """
+    roots = list(zip(before.include_folders, after.include_folders, strict=False))
+    for path in changed_files(before, after):
+        old_root, root = next(pair for pair in roots if path.is_relative_to(pair[1]))
+        place = path.relative_to(root)
+        if place.parts[:1] and place.parts[0] not in _BESIDE_HEADERS and _is_header(path):
+            yield old_root / place, path
+
+
+def _is_header(path: Path) -> bool:
+    """Returns whether it may be a header; those of the standard library have no suffix."""
+    return path.suffix in _HEADER_SUFFIXES and not path.name.startswith(".")
 
 
 def _changed(old: Path, new: Path) -> Iterator[Path]:

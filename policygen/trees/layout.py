@@ -7,7 +7,7 @@ from pathlib import Path
 
 from policygen.cache import digest
 from policygen.errors import InputError
-from policygen.model.trees import CALLED, UNKNOWN, Cub, Dialect, Library
+from policygen.model.trees import CALLED, UNKNOWN, Cub, Dialect, Library, version_of
 from policygen.process import named_folder, which
 from policygen.trees.files import absolute, is_file, is_folder, listing, read, seems_file
 from policygen.trees.manifest import DialectRule, FetchedRule, Release, Wheel, shipped
@@ -122,7 +122,7 @@ def tuning_headers(cub: Cub) -> tuple[Path, ...]:
     if folder == root / files.tunings:
         headers |= {*_matching(folder / files.headers)}
     if not headers:
-        raise _no_tunings(cub, f"{folder} holds no {files.headers}")
+        raise _no_tunings(cub, f"{folder} contains no {files.headers}")
     return tuple(sorted(headers, key=lambda path: path.name))
 
 
@@ -160,7 +160,7 @@ def check_library(cub: Cub, library: Library | None) -> Cub:
         return cub
     assert library is not None
     raise InputError(
-        f"{cub.root} holds {cub.called} {cub.version}, not {CALLED[library]}",
+        f"{cub.root} contains {cub.called} {cub.version}, not {CALLED[library]}",
         f"name a tree of {CALLED[library]}, or give --library {cub.library}",
     )
 
@@ -185,10 +185,10 @@ def read_version(root: Path, library: Library = "cub") -> str:
     terms = _search(_MACRO, rule.macro, read(path, root))
     if not terms:
         raise InputError(
-            f"{path} does not define {rule.macro}", f"it is not {CALLED[library]}'s, or damaged"
+            f"{path} does not define {rule.macro}",
+            f"it does not belong to {CALLED[library]}, or is damaged",
         )
-    number = _evaluate_sum(terms)
-    return f"{number // 100000}.{number // 100 % 1000}.{number % 100}"
+    return version_of(_evaluate_sum(terms))
 
 
 def _project_version(root: Path, library: Library) -> str | None:
@@ -370,5 +370,5 @@ def source(text: str) -> Wheel | Release:
                 for release in shipped().releases
                 if release.library == library
             )
-            raise InputError(f"no package is known that holds {text}", f"known are: {known_names}")
+            raise InputError(f"no known package contains {text}", f"known: {known_names}")
     return shipped().wheel(text)

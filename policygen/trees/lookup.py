@@ -37,7 +37,7 @@ def find(cub: str | None, cwd: Path, library: Library | None = None) -> Cub:
     row = shipped().libraries[searched_library]
     places = [
         "--cub: not given",
-        f"{NAME}: none is named by --config or {VARIABLE}, or it names no tree",
+        f"{NAME}: no settings file given by --config or {VARIABLE}, or it names no tree",
         f"checkout: none around {cwd}",
         f"cub_headers: no version in {fetched.headers_folder(cwd)}",
         *([f"wheel: none installed for {sys.executable}"] if row.layouts.wheel else []),
@@ -45,8 +45,8 @@ def find(cub: str | None, cwd: Path, library: Library | None = None) -> Cub:
     ]
     rows = "".join(f"\n    {place}" for place in places)
     raise InputError(
-        f"no {CALLED[searched_library]} tree found; looked at, in this order:{rows}",
-        f"obtain one: policygen headers fetch {row.default}",
+        f"no {CALLED[searched_library]} tree found; searched, in this order:{rows}",
+        f"fetch one: policygen headers fetch {row.default}",
     )
 
 
@@ -240,5 +240,5 @@ def _no_tree(path: Path, library: Library | None) -> InputError:
 def _ambiguous(path: Path, candidates: Sequence[Path], library: Library) -> InputError:
     trees = [open_root(root, "", library) for root in candidates]
     rows = "".join(f"\n    {cub.root} ({cub.called} {cub.version})" for cub in trees)
-    message = f"{path} holds {len(trees)} {CALLED[library]} trees:{rows}"
-    return InputError(message, "name one of them")
+    message = f"{path} contains {len(trees)} {CALLED[library]} trees:{rows}"
+    return InputError(message, "choose one of them")

@@ -45,7 +45,7 @@ def _git_path(folder: Path, top: Path) -> str:
         return folder.resolve().relative_to(top).as_posix()
     except ValueError as error:
         raise InputError(
-            f"{folder} lies outside of the git repository {top}: no revision holds it"
+            f"{folder} is outside of the git repository {top}, so no revision contains it"
         ) from error
 
 
@@ -95,7 +95,9 @@ def _export(objects: Objects, entries: Mapping[str, TreeEntry], target: Path, co
                 destination.write_bytes(contents[entry.id])
         for path in (path for path, entry in entries.items() if entry.is_link):
             if not _stays_inside(staging, path):
-                raise InputError(f"cannot unpack revision {commit}: {path} is a link out of it")
+                raise InputError(
+                    f"cannot unpack revision {commit}: {path} is a link that points outside of it"
+                )
         _move(staging, target, entries)
 
 

@@ -3,8 +3,7 @@
 import os
 import stat
 
-from policygen.app import search, search_places
-from policygen.gpu import machine
+from policygen.gpu import machine, search_places
 from policygen.gpu.candidates import CompiledBatch
 from policygen.gpu.device import VariantFunction
 from policygen.gpu.rounds import runtime_spots
@@ -41,25 +40,24 @@ def pretend(folder, monkeypatch, plan=None, refused=()):
     """Replaces the GPU and nvcc for variants; the policies are still asked of the compiler."""
     plan = plan or Plan(str(folder), ratios=ratios())
 
-    def compiled(self, batch):
-        found = {}
-        for name, labels in batch.items():
-            candidates = self.searches[name].opened.candidates(labels)
-            made = [one.label for one in candidates.made if one.label not in refused]
-            functions = {
-                label: VariantFunction(label, "unit.so", f"policygen_run_{number}")
-                for number, label in enumerate(made, 1)
-            }
-            found[name] = CompiledBatch(
+    def compiled(self, name, labels):
+        opened = self.searches[name].opened
+        if not labels:
+            inputs = folder / "inputs.so"
+            return CompiledBatch(
                 bases=(VariantFunction("base", "unit.so", "policygen_run_0"),),
-                functions=(functions,),
+                functions=({},),
                 runtimes=tuple(
-                    tuple(runtime_spots(run, folder / "inputs.so", self.keeps))
-                    for run in self.searches[name].opened.runs
+                    tuple(runtime_spots(run, inputs, self.keeps)) for run in opened.runs
                 ),
-                failed={label: ("compile", "refused") for label in labels if label in refused},
             )
-        return found
+        candidates = opened.candidates(labels)
+        made = [one.label for one in candidates.made if one.label not in refused]
+        functions = {
+            label: VariantFunction(label, "unit.so", f"policygen_run_{label}") for label in made
+        }
+        failed = {label: ("compile", "refused") for label in labels if label in refused}
+        return CompiledBatch(functions=(functions,), failed=failed)
 
     class Compiler:
         def __init__(self, *_):
@@ -68,9 +66,9 @@ def pretend(folder, monkeypatch, plan=None, refused=()):
         def make(self, _):
             return folder / "runner.so"
 
-    monkeypatch.setattr(search_places.BatchCompiler, "__call__", compiled)
-    monkeypatch.setattr(search, "worker_command", lambda *_: plan.command())
-    monkeypatch.setattr(search, "ObjectCompiler", Compiler)
+    monkeypatch.setattr(search_places.UnitCompiler, "__call__", compiled)
+    monkeypatch.setattr(search_places, "worker_command", lambda *_: plan.command())
+    monkeypatch.setattr(search_places, "ObjectCompiler", Compiler)
     driver_program(folder, monkeypatch)
     own_locks(folder, monkeypatch)
     return plan

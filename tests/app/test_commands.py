@@ -4,9 +4,9 @@ import shlex
 
 import pytest
 
-from policygen.app.commands import Typed, choosing, given_of, given_or_told, planning
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
+from policygen.app.plan import Typed, choosing, given_of, given_or_told, planning
 from policygen.app.session import Session
 from policygen.model.plans import Given, Options, Plan
 from policygen.model.results import Rules
@@ -14,8 +14,8 @@ from policygen.model.trees import Cub
 
 CUB = Cub(root="/a tree", version="3.0.1", dialect="specializations", found="--cub")
 EVERY = {
-    "arch": "sm90", "reach": "later", "collisions": "split", "narrow": True, "next_best": True,
-    "force": True, "provenance": "full", "legacy": "update",
+    "arch": "sm90", "reach": "later", "reaches": ("sm103", "sm110"), "collisions": "split",
+    "next_best": True, "force": True, "provenance": "full", "legacy": "update",
 }  # fmt: skip
 
 
@@ -35,7 +35,15 @@ def test_every_option_that_changes_a_plan_is_told():
         *("--gpu-arch", "B 4=sm110", "--any-gpu", "--least-score", "1.03", "--worst", "0.9"),
         *("--confidence", "0.9", "--without-samples", "--accept-unconfirmed"),
         *("--reach", "later", "--collisions", "split", "--provenance", "full"),
-        *("--legacy", "update", "--narrow", "--next-best", "--measured-on", "3.2.0"),
+        *(
+            "--legacy",
+            "update",
+            "--reaches",
+            "sm103,sm110",
+            "--next-best",
+            "--measured-on",
+            "3.2.0",
+        ),
     ]
 
 

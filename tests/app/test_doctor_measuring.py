@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 
-from policygen.app import doctor_measuring
-from policygen.app.doctor_measuring import examine_measuring, exit_status
-from policygen.gpu import machine
+from policygen.app.doctor import examine_measuring, measuring_status
+from policygen.gpu import machine, measuring_checks
 from policygen.gpu.machine import ClockState
 from policygen.installation import add
 from policygen.model.machine import Doctor
@@ -84,7 +83,7 @@ def places(tmp_path, monkeypatch):
 
 
 def library(monkeypatch, one):
-    for module in (machine, doctor_measuring):
+    for module in (machine, measuring_checks):
         monkeypatch.setattr(module, "management_library", lambda: one)
 
 
@@ -105,7 +104,7 @@ def checks():
     jsonschema.validate(
         document.model_dump(mode="json"), Doctor.model_json_schema(mode="serialization")
     )
-    return {one.name: one for one in document.checks}, exit_status(document)
+    return {one.name: one for one in document.checks}, measuring_status(document)
 
 
 def test_a_machine_without_anything_is_told_all_of_it(places, monkeypatch):
@@ -125,7 +124,10 @@ def test_a_machine_without_anything_is_told_all_of_it(places, monkeypatch):
         "cuda-bindings": "optional",
         "nvidia-curand": "optional",
     }
-    assert found["GPU"].found == "no GPU here; policygen measure --compile-only needs none"
+    assert (
+        found["GPU"].found
+        == "no GPU on this machine; policygen measure --compile-only works without a GPU"
+    )
     assert found["driver"].remedy.startswith("NVIDIA's driver 580, or a newer one: https://")
     assert found["nvcc"].remedy == found["cuda-bench"].remedy == add("measure")
 
@@ -141,12 +143,12 @@ def test_a_gpu_is_told_with_its_clocks_and_limits(places, monkeypatch):
         "NVIDIA H200, sm90, 141 GiB, 140 free, SM clock 345 of at most 1980 MHz, memory clock 345"
         " of at most 1980 MHz, power limit 700 of at most 700 W, 31 °C, persistence on, ECC on"
     )
-    assert found["GPU 0 use"].found == "no other process computes on it"
+    assert found["GPU 0 use"].found == "no other process is using it"
     assert found["nvcc"].found == "13.2.78, compiles for sm90 to sm90"
     assert "GPU 0 speed" not in found
     assert "GPU 0 MIG" not in found
     noise = found["noise of NVIDIA H200"].found
-    assert noise.startswith("a run differs from the next by 1.65% of 10 µs, 0.18% of 100 µs, 0.08%")
+    assert noise.startswith("consecutive runs differ by 1.65% of 10 µs, 0.18% of 100 µs, 0.08%")
 
 
 def test_what_disturbs_a_measurement_is_told(places, monkeypatch):
@@ -164,11 +166,11 @@ def test_what_disturbs_a_measurement_is_told(places, monkeypatch):
     )
     found, status = checks()
     assert status == 0
-    assert found["GPU 0 use"].found.startswith("1 other process computes on it, and disturbs")
+    assert found["GPU 0 use"].found.startswith("1 other process is using it and disturbs")
     assert found["GPU 0 use"].found.endswith(": 4711")
-    assert found["GPU 0 speed"].found == "slowed down now: its temperature"
+    assert found["GPU 0 speed"].found == "throttled now: its temperature"
     assert found["GPU 0 MIG"].state == "optional"
-    assert found["GPU 0"].found.endswith("for one process at a time")
+    assert found["GPU 0"].found.endswith("exclusive-process mode")
 
 
 def test_what_the_library_does_not_tell_is_not_known(places, monkeypatch):
@@ -181,7 +183,7 @@ def test_what_the_library_does_not_tell_is_not_known(places, monkeypatch):
         "NVIDIA H200, sm90, SM clock not known of at most 1980 MHz, memory clock not known of at"
         " most 1980 MHz, persistence not known, ECC not known"
     )
-    assert found["GPU 0 use"].found.startswith("not known")
+    assert found["GPU 0 use"].found.startswith("unknown: ")
     refused = {name: NvmlError("no permission") for name in none}
     library(monkeypatch, Nvml(**refused | {"ClockInfo": 300, "EnforcedPowerLimit": 650_000}))
     found, _ = checks()
@@ -189,7 +191,7 @@ def test_what_the_library_does_not_tell_is_not_known(places, monkeypatch):
     assert "power limit 650 W" in found["GPU 0"].found
     library(monkeypatch, None)
     found, _ = checks()
-    assert found["GPU 0"].found == "NVIDIA H200, sm90; its clocks and limits are not known"
+    assert found["GPU 0"].found == "NVIDIA H200, sm90; its clocks and limits are unknown"
     assert "a kernel that counts cycles" in found["clocks"].found
 
 
@@ -204,8 +206,8 @@ def test_who_may_lock_clocks_is_told_and_nothing_is_tried(places, monkeypatch):
     library(monkeypatch, Nvml())
     found, _ = checks()
     assert found["clocks"].state == "optional"
-    assert found["clocks"].found.startswith("this user may not lock clocks, which takes root")
-    assert found["clocks"].found.endswith("are taken again")
+    assert found["clocks"].found.startswith("only root may lock clocks")
+    assert found["clocks"].found.endswith("are repeated")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     found, _ = checks()
     assert found["clocks"].state == "fine"
@@ -228,7 +230,9 @@ def test_a_driver_that_is_too_old_is_told_with_what_fits(
     found, status = checks()
     assert status == 1
     assert found["driver"].state == "broken"
-    assert found["driver"].found.startswith(f"{driver}; what nvcc of CUDA {release[:2]} makes")
+    assert found["driver"].found.startswith(
+        f"{driver}; programs built by nvcc of CUDA {release[:2]} need"
+    )
     assert words in found["driver"].remedy
     assert ("cuda-bindings==12.*" in found["driver"].remedy) is (driver == "570.1")
 
@@ -245,7 +249,7 @@ def test_a_compiler_that_does_not_know_the_gpu_is_told(places, monkeypatch):
     monkeypatch.setenv("CUDA_HOME", nvcc(places))
     found, status = checks()
     assert status == 1
-    assert found["nvcc"].found == "13.2.78 compiles for sm90 to sm90, and not for sm100"
+    assert found["nvcc"].found == "13.2.78 compiles for sm90 to sm90, but not for sm100"
     assert {"GPU 0", "GPU 1", "noise of NVIDIA B200"} <= found.keys()
 
 
@@ -258,7 +262,7 @@ def test_a_driver_without_a_gpu_that_answers_is_told(places):
     assert status == 3
     assert found["driver"].found == "580.82.07; CUDA 13 needs 580 or newer"
     assert found["GPU"].found.startswith(
-        "nvidia-smi does not answer: NVIDIA-SMI has failed because it; policygen measure"
+        "nvidia-smi does not respond: NVIDIA-SMI has failed because it; policygen measure"
     )
     smi(places, "", status=9)
-    assert checks()[0]["GPU"].found.startswith("nvidia-smi does not answer; policygen measure")
+    assert checks()[0]["GPU"].found.startswith("nvidia-smi does not respond; policygen measure")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from policygen.app.databases import strategy_matrix
 from policygen.app.filters import Filter
-from policygen.app.kernel_matrix import strategy_matrix
 from policygen.errors import InputError
 from policygen.results.database import open_database
 from policygen.results.imported import KernelFacts, kernel_facts
@@ -95,7 +95,7 @@ def test_each_gpu_has_a_table_with_its_own_copy_and_launches(tmp_path):
 
 
 def test_what_was_measured_of_no_kernel_is_told(path):
-    with pytest.raises(InputError, match="nothing was measured of a kernel of one's own in"):
+    with pytest.raises(InputError, match="contains no measurements of your own kernels"):
         matrix(path, where=Filter((), "own.other", (), ()))
     spoil(path, "DROP TABLE policygen_kernels")
     with pytest.raises(InputError) as raised:

@@ -10,7 +10,7 @@ from policygen.app.filters import Filter
 from policygen.app.measured_workloads import VariantsWanted, compile_variants
 from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
-from policygen.model.measured import MeasureCompile
+from policygen.model.measured import FailedVariant, MeasureCompile
 from tests.gpu.pretended import PretendedCompiler
 from tests.gpu.real import session
 from tests.tiers import slow
@@ -60,6 +60,10 @@ def test_the_whole_distinct_space_is_compiled(no_compiler):
     units = [text for text in no_compiler.texts if "policygen_run_0" in text]
     assert len(units) == 14, "base and 804 variants, 64 at most in each, and as many for each core"
     assert sum(text.count("struct policygen_selector_") for text in units) == 804
+    assert document.is_fine
+    failed = FailedVariant(variant="ipt_7", reason="ptxas: it uses too much shared data")
+    spaces = (space.model_copy(update={"failed": (failed,)}),)
+    assert not document.model_copy(update={"workloads": spaces}).is_fine
 
 
 def test_variants_of_the_same_policy_are_compiled_once(no_compiler):
@@ -78,8 +82,8 @@ def test_as_many_are_drawn_as_are_wanted(no_compiler):
 def test_a_space_that_is_too_large_to_compile_is_told(no_compiler):
     (refused,) = asked(SCAN).unmeasured
     assert refused.reason == (
-        "it has 1,374,687,136 distinct variants, which are not all compiled."
-        " Say how many to draw, or name some."
+        "it has 1,374,687,136 distinct variants, too many to compile them all. Limit them with"
+        " --count, or name some with --variant."
     )
     assert no_compiler.texts == []
 
@@ -102,16 +106,19 @@ def test_what_cannot_be_measured_says_why(no_compiler):
     document = asked(where, count=1)
     assert document.workloads == ()
     assert {one.reason for one in document.unmeasured} == {
-        "CUB has what it runs on sm100 and later alone"
+        "CUB has this algorithm only on sm100 and later"
     }
+    assert not document.is_fine
 
 
 def test_a_benchmark_that_nothing_can_be_written_for_says_why(no_compiler):
     where = Filter(regex=r"cub\.bench\.segmented_topk\.fixed", axes=())
     document = asked(where, count=1)
-    assert {one.reason[:52] for one in document.unmeasured} == {
-        "policygen writes no entries for this benchmark; what"
-    }
+    (reason,) = {one.reason for one in document.unmeasured}
+    assert reason == (
+        "policygen cannot write entries for this benchmark; edit tuning_batched_topk.cuh:"
+        " the worker policies that make_baseline_policy lists"
+    )
 
 
 def test_a_header_that_does_not_compile_is_no_variant_of_it(no_compiler):
@@ -126,7 +133,7 @@ def test_an_architecture_that_nvcc_does_not_know_is_refused():
 
 
 def test_what_matches_nothing_is_refused():
-    with pytest.raises(InputError, match="nothing is bound that matches"):
+    with pytest.raises(InputError, match=r"^no workload matches -R 'cub\.bench\.none'\n"):
         asked(Filter(regex="cub.bench.none"))
 
 
@@ -149,4 +156,4 @@ def test_many_workloads_are_announced(monkeypatch):
     everything = Filter((), "cub.bench.reduce", (), ())
     measured_workloads.choose_lot(noting, everything, "sm90", VariantsWanted())
     (words,) = told
-    assert words.endswith(" workloads are meant: -R and -a choose among them")
+    assert words.endswith(" workloads match; choose among them with -R and -a")

@@ -74,12 +74,12 @@ def test_a_header_that_policygen_did_not_make_is_refused(verify, tmp_path, capsy
     path = tmp_path / "mine.cuh"
     path.write_text("#include <evil>\nnamespace a\n{\nstruct scan\n{\n};\n}\n")
     assert verify(path) == 2
-    assert "is no header of policy selectors that policygen made" in capsys.readouterr().err
+    assert "not a policy selector header written by policygen" in capsys.readouterr().err
 
 
 def test_a_header_without_what_is_asked_for_says_so(verify, header, capsys):
     assert verify(header, "-R", "cub.bench.scan") == 2
-    assert "has no selector for what -R and -a leave" in capsys.readouterr().err
+    assert "has no selector for the workloads chosen by -R and -a" in capsys.readouterr().err
 
 
 def test_options_of_trees_are_refused(verify, header, capsys):

@@ -57,4 +57,6 @@ def test_a_failure_to_record_is_a_note(cub, tmp_path):
     store = tmp_path / "policygen.db"
     store.write_bytes(b"no database, but long enough to be looked into" * 40)
     (note,) = recorded(cub, store)
-    assert note.startswith(f"that verify-sass ran is not recorded: {store}: the store is damaged")
+    assert note.startswith(
+        f"the run of verify-sass was not recorded: {store}: the store is damaged"
+    )

@@ -2,12 +2,12 @@
 
 import pytest
 
-from policygen.app.databases import ranked
 from policygen.app.filters import Filter
-from policygen.app.inputs import ResultFiles, choose_rules
-from policygen.app.session import discard_note
+from policygen.app.inputs import ResultFiles, choose_rules, ranked
 from policygen.errors import InputError
+from policygen.model.trees import BoundVersion
 from policygen.results.cases import NOT_ASKED
+from policygen.steps import discard_note
 from tests.results.build import Builder
 from tests.results.measured import MEASURED
 
@@ -31,14 +31,14 @@ def test_a_filter_limits_what_is_written_and_never_what_is_known():
     asked = ResultFiles([REDUCE], where=Filter(axes=("T{ct}=F32",)))
     with ranked(asked, choose_rules(), discard_note) as found:
         assert [one.workload["T{ct}"] for one in found.top.workloads] == ["F32"]
-        both = found.workloads("3.0.1")
+        both = found.workloads(BoundVersion("3.0.1"))
         assert [one.workload["T{ct}"] for one in both] == ["F32", "I32"]
         assert both[1].choice.reason == NOT_ASKED
         assert both[1].variants[0].variant == "ipt_16.tpb_256.ipv_2"
         # They share an entry, which is chosen for by the rows of both.
         assert (
             found.choose(both).reason
-            == "the rules allow no variant that was measured for all of them"
+            == "the rules reject every variant that was measured for all of them"
         )
 
 

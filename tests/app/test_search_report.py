@@ -7,12 +7,11 @@ from statistics import fmean, stdev
 
 import pytest
 
-from policygen.app import search_report
+from policygen.app.databases import report_search
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles
-from policygen.app.search_report import report_search
 from policygen.errors import InputError
-from policygen.gpu import finalists
+from policygen.gpu import finalists, search_report
 from policygen.gpu.statistics import student
 from policygen.model.searches import QUANTILES, SearchReport
 from policygen.results.own_tables import RUNGS, SEARCHES

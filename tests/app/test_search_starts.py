@@ -56,16 +56,18 @@ def test_the_nearest_variants_of_policies_come_once_and_base_first(sorting):
 
 
 @pytest.mark.slow
-def test_the_best_of_an_earlier_database_are_tried_first(tmp_path, monkeypatch, capsys):
+def test_the_best_of_an_earlier_database_follow_the_neighbors_of_base(
+    tmp_path, monkeypatch, capsys
+):
     pretend(tmp_path, monkeypatch)
     which = ["search", "--cub", str(tree("3.6.0")), *WHICH, "--processes", "2", "--jobs", "1", "-q"]
     old, new = str(tmp_path / "old.db"), str(tmp_path / "new.db")
     assert main([*which, "--db", old, "--variants", "30"]) == 0
     (labels,) = earlier_labels([tmp_path / "old.db"]).values()
     assert len(labels) == 8
-    assert main([*which, "--db", new, "--variants", "24", "--start-db", old, "--json"]) == 0
+    assert main([*which, "--db", new, "--variants", "60", "--start-db", old, "--json"]) == 0
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert last["workloads"][0]["counts"]["tried"] == 24
+    assert last["workloads"][0]["counts"]["tried"] == 60
     with closing(sqlite3.connect(new)) as connection:
         rows = connection.execute("SELECT DISTINCT variant FROM policygen_rungs WHERE rung = 1")
         assert set(labels) <= {variant for (variant,) in rows}

@@ -24,7 +24,7 @@ def test_a_store_that_lies_in_the_folder_could_be_a_strangers():
     Journal.open(Path("other.db")).__exit__()
     Path("other.db").rename("policygen.db")
     session = open_session(MINI)
-    with pytest.raises(InputError, match="is not known to be your store"):
+    with pytest.raises(InputError, match="may not be your store"):
         _ = session.store
     assert open_session(MINI, "policygen.db").store == Path("policygen.db")
 
@@ -59,7 +59,7 @@ def test_a_release_that_was_found_is_named_before_it_is_written_to(tmp_path, mon
 def test_what_is_left_beside_any_tuning_header_is_told(tmp_path):
     root = make_rocprim(tmp_path / "tree")
     staged_name(root / "rocprim/device/device_scan_config.hpp", "1").touch()
-    with pytest.raises(InputError, match="is left of an interrupted policygen"):
+    with pytest.raises(InputError, match="was left behind by an interrupted policygen"):
         open_session(str(root), whole=True)
 
 

@@ -15,11 +15,10 @@ from tests.real_trees import tree
 def tune(tmp_path, monkeypatch):
     """Runs the command."""
 
-    def run(*arguments, cub="3.6.0", worth=None):
+    def run(*arguments, cub="3.6.0", worth=None, out=("-o", "my_tunings.cuh")):
         pretend(tmp_path, monkeypatch, Plan(str(tmp_path), ratios=worth or ratios()))
-        out = str(tmp_path / "my_tunings.cuh")
         which = ("--cub", str(tree(cub)), *WHICH, "--jobs", "1", "--budget", "30s")
-        return main(["tune", *which, "-o", out, *arguments])
+        return main(["tune", *which, out[0], str(tmp_path / out[1]), *arguments])
 
     return run
 
@@ -41,7 +40,9 @@ def test_a_header_has_what_was_won_and_its_proof(tune, capsys, tmp_path):
 
 def test_where_nothing_is_faster_there_is_no_header(tune, capsys, tmp_path):
     assert tune("-q", worth=dict.fromkeys(ratios(), 1.0)) == 1
-    assert "nothing is faster than what CUB selects" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "): not faster than base beyond noise" in out
+    assert "nothing was written" in out
     assert not (tmp_path / "my_tunings.cuh").exists()
 
 
@@ -49,7 +50,7 @@ def test_a_cub_without_policy_selectors_is_refused_before_anything_is_measured(
     tune, capsys, tmp_path
 ):
     assert tune("-q", cub="3.0.1") == 2
-    assert "takes no policy selectors" in capsys.readouterr().err
+    assert "does not accept policy selectors" in capsys.readouterr().err
     assert not (tmp_path / "my_tunings.db").exists()
 
 
@@ -58,3 +59,47 @@ def test_a_header_that_is_there_is_not_lost(tune, capsys, tmp_path):
     assert tune("-q") == 2
     assert json.dumps(capsys.readouterr().err)
     assert (tmp_path / "my_tunings.cuh").read_text() == "// mine\n"
+
+
+OVERLAY = ("--overlay", "tuned-cub")
+
+
+@pytest.mark.slow
+def test_an_overlay_has_what_was_won_and_its_proof(tune, capsys, tmp_path):
+    assert tune("--json", "-q", out=OVERLAY) == 0
+    document = TunedProgram.model_validate_json(capsys.readouterr().out.splitlines()[-1])
+    (workload,) = document.searched.workloads
+    assert [one.variant for one in document.overlay.overlay.results] == [workload.best]
+    assert not document.overlay.effect.wrong
+    (name,) = document.overlay.overlay.replaced
+    assert workload.best in (tmp_path / "tuned-cub" / name).read_text()
+    assert (tmp_path / "tuned-cub.db").exists()
+
+
+@pytest.mark.slow
+def test_where_nothing_is_faster_there_is_no_overlay(tune, capsys, tmp_path):
+    assert tune("-q", worth=dict.fromkeys(ratios(), 1.0), out=OVERLAY) == 1
+    out = capsys.readouterr().out
+    assert "): not faster than base beyond noise" in out
+    assert "nothing was written" in out
+    assert not (tmp_path / "tuned-cub").exists()
+
+
+def test_a_folder_of_others_is_refused_before_anything_is_measured(tune, capsys, tmp_path):
+    (tmp_path / "tuned-cub").mkdir()
+    (tmp_path / "tuned-cub/notes.txt").write_text("mine")
+    assert tune("-q", out=OVERLAY) == 2
+    assert "holds no overlay" in capsys.readouterr().err
+    assert not (tmp_path / "tuned-cub.db").exists()
+
+
+def test_one_thing_is_written(tune, capsys):
+    assert tune("--overlay", "tuned-cub") == 2
+    assert "a header with -o, or a folder with --overlay" in capsys.readouterr().err
+
+
+def test_a_workload_of_ones_own_has_no_overlay(capsys, tmp_path):
+    file = "docs/examples/particles/particles.toml"
+    folder = str(tmp_path / "tuned-cub")
+    assert main(["tune", file, "--cub", str(tree("3.6.0")), "--overlay", folder]) == 2
+    assert "an overlay changes CUB's own tuning headers" in capsys.readouterr().err

@@ -44,7 +44,6 @@ def tried(monkeypatch):
         named = tuple(Named(benchmark=a.benchmark, workload=a.workload) for a in lost)
         yield Way(kind="emit", workloads=named, what="a selector", command="policygen emit")
 
-    monkeypatch.setattr(plan_module, "_split_alternatives", lambda *_: ())
     monkeypatch.setattr(plan_module, "_emit_alternatives", way)
     return found
 
@@ -55,8 +54,8 @@ def test_the_best_are_asked_about_and_the_others_are_told(tried):
     assert tried == ["scan", "sum", "top"]
     assert [one.workloads[0].benchmark for one in found] == [f"cub.bench.{n}" for n in tried]
     assert remarks == (
-        "what would take rejected results was asked for 3 of 5 benchmarks;"
-        " -R 'cub.bench.sort$' asks for another one",
+        "options that would accept rejected results were tried for 3 of 5 benchmarks; -R"
+        " 'cub.bench.sort$' tries another",
     )
 
 
@@ -75,13 +74,12 @@ def test_what_is_no_rejected_result_is_not_asked_about(tried, fields):
     assert tried == []
 
 
-def test_what_cannot_be_asked_is_not_said(tried, monkeypatch):
+def test_what_cannot_be_asked_is_not_said(monkeypatch):
     def refused(*_):
         raise InputError("no compiler")
 
-    monkeypatch.setattr(plan_module, "_split_alternatives", refused)
-    found, _ = plan_module.find_ways(asked(action("scan")))
-    assert [one.kind for one in found] == ["emit"]
+    monkeypatch.setattr(plan_module, "_emit_alternatives", refused)
+    assert plan_module.find_ways(asked(action("scan"))) == ((), ())
 
 
 def test_a_single_workload_is_named_as_its_database_calls_it():

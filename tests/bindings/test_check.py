@@ -166,7 +166,7 @@ def test_a_source_without_axes_is_compared_by_its_parameters_alone() -> None:
 
 def test_a_group_of_values_that_nobody_knows_is_an_error() -> None:
     wrong = BINDING.model_copy(update={"axes": {"T": "nothing"}})
-    with pytest.raises(InputError, match="no group of axis values is called 'nothing'"):
+    with pytest.raises(InputError, match="no group of axis values named 'nothing'"):
         compare(benchmark(), wrong, "3.0.0")
 
 

@@ -5,12 +5,13 @@ import re
 import pytest
 
 from policygen.bindings.load import bound
+from policygen.model.trees import BoundVersion
 
 VERSIONS = ("2.8.2", "3.0.1", "3.1.4", "3.2.0", "3.3.4", "3.4.2", "3.5.0", "3.6.0")
 DISPATCHES = [
     pytest.param(algorithm, hub, dispatch, id=f"{version} {name} {number}")
     for version in VERSIONS
-    for algorithm in bound(version)
+    for algorithm in bound(BoundVersion(version))
     for hub in algorithm.hubs
     for number, dispatch in enumerate(hub.dispatches)
     for name in dispatch.benchmarks[:1]
@@ -42,6 +43,6 @@ def test_what_the_public_api_takes_a_policy_for_needs_no_hub():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_workload_that_can_be_named_is_like_a_benchmark_of_its_version(version):
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         for call in algorithm.own:
             assert call.like in {one.name for one in algorithm.benchmarks}

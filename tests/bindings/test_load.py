@@ -16,6 +16,7 @@ from policygen.bindings.load import axis_type, axis_values, bound, is_tested
 from policygen.errors import InputError, SourceError
 from policygen.headers.scan import scan_headers
 from policygen.model.bindings import Binding, Call, Types
+from policygen.model.trees import BoundVersion
 from policygen.settings import load_toml
 from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled
@@ -85,14 +86,16 @@ def test_types_and_delays_have_names_of_their_own() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_benchmark_has_one_binding_in_a_version(version: str) -> None:
-    counted = Counter(b.name for algorithm in bound(version) for b in algorithm.benchmarks)
+    counted = Counter(
+        b.name for algorithm in bound(BoundVersion(version)) for b in algorithm.benchmarks
+    )
     assert [name for name, times in counted.items() if times > 1] == []
     assert len(counted) > 30
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_site_has_one_binding_in_a_version_and_a_dialect(version: str) -> None:
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         for dialect in ("specializations", "selectors"):
             counted = Counter(site.name for site in algorithm.sites if site.dialect == dialect)
             assert set(counted.values()) <= {1}, algorithm.algorithm
@@ -103,22 +106,22 @@ def test_a_site_has_one_binding_in_a_version_and_a_dialect(version: str) -> None
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_call_has_a_site_and_axes_that_are_known(version: str) -> None:
     dialect = "selectors" if version >= "3.5" else "specializations"
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         for call in (*algorithm.benchmarks, *algorithm.calls):
             where = f"{algorithm.algorithm}: {getattr(call, 'name', 'call')} at {call.site}"
             assert algorithm.site(call.site, dialect) or algorithm.site(
                 call.site, "specializations" if dialect == "selectors" else "selectors"
             ), where
             for axis in call.axes:
-                values = axis_values(call, axis, version)
+                values = axis_values(call, axis, BoundVersion(version))
                 assert len(set(values)) == len(values) > 0, where
                 for value in values:
-                    assert is_constant(value) or axis_type(value, version).cpp, where
+                    assert is_constant(value) or axis_type(value, BoundVersion(version)).cpp, where
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_a_benchmark_says_refers_to_what_it_has(version: str) -> None:
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         for benchmark in algorithm.benchmarks:
             known = {*benchmark.roles, *benchmark.constants}
             known |= {f"axis::{axis}" for axis in benchmark.axes}
@@ -134,7 +137,7 @@ def test_what_a_benchmark_says_refers_to_what_it_has(version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_family_can_be_filled_from_the_benchmarks_of_its_site(version: str) -> None:
     """Each member's parameters are those of a benchmark, and its sizes those of a role."""
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         for family in algorithm.families:
             writers = [b for b in algorithm.benchmarks if b.site == family.site and b.writable]
             labels = {label for b in writers for label in b.parameters}
@@ -155,7 +158,7 @@ def test_a_tree_has_what_is_bound(version: str) -> None:
     scanned = scan_headers(trees.tuning_headers(cub))
     declared = {(f.header, f.namespace, f.name): f for h in scanned.headers for f in h.families}
     headers = {path.name for path in trees.tuning_headers(cub)}
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         assert {site.header for site in algorithm.sites} <= headers
         for binding in algorithm.families:
             site = algorithm.site(binding.site, "specializations")
@@ -178,25 +181,25 @@ def test_a_tree_has_what_is_bound(version: str) -> None:
     ],
 )
 def test_a_type_is_what_a_version_means_by_it(name: str, version: str, cpp: str, size: int) -> None:
-    found = axis_type(name, version)
+    found = axis_type(name, BoundVersion(version))
     assert (found.cpp, found.size) == (cpp, size)
 
 
 @pytest.mark.parametrize(("name", "version"), [("C32", "3.1.4"), ("I7", "3.2.0"), ("", "3.0.1")])
 def test_an_unknown_type_is_an_error(name: str, version: str) -> None:
     with pytest.raises(InputError) as raised:
-        axis_type(name, version)
-    assert str(raised.value) == f"no type is called {name!r} in CUB {version}"
+        axis_type(name, BoundVersion(version))
+    assert str(raised.value) == f"CUB {version} has no type named {name!r}"
 
 
 def test_the_values_of_an_axis_are_a_list_or_a_group() -> None:
     call = Call(site="x", axes={"T": "all", "OffsetT": ("I32",), "U": "nothing"})
-    assert axis_values(call, "OffsetT", "3.0.1") == ("I32",)
-    assert axis_values(call, "T", "3.1.4")[-1] == "C64"
-    assert axis_values(call, "T", "3.2.0")[-1] == "C32"
+    assert axis_values(call, "OffsetT", BoundVersion("3.0.1")) == ("I32",)
+    assert axis_values(call, "T", BoundVersion("3.1.4"))[-1] == "C64"
+    assert axis_values(call, "T", BoundVersion("3.2.0"))[-1] == "C32"
     with pytest.raises(InputError) as raised:
-        axis_values(call, "U", "3.0.1")
-    assert str(raised.value) == "no group of axis values is called 'nothing' in CUB 3.0.1"
+        axis_values(call, "U", BoundVersion("3.0.1"))
+    assert str(raised.value) == "CUB 3.0.1 has no group of axis values named 'nothing'"
 
 
 @pytest.mark.parametrize(
@@ -211,12 +214,12 @@ def test_which_versions_were_tried(version: str, expected: bool) -> None:
     ("version", "nearest"), [("1.17.2", "2.8.0"), ("2.7.0", "2.8.0"), ("9.9.9", "3.6.99")]
 )
 def test_of_a_version_that_is_not_covered_the_nearest_one_holds(version: str, nearest: str) -> None:
-    assert bound(version) == bound(nearest)
-    assert bound(version)
+    assert bound(BoundVersion(version)) == bound(BoundVersion(nearest))
+    assert bound(BoundVersion(version))
 
 
 def test_a_site_is_found_by_name_and_dialect() -> None:
-    (radix,) = [one for one in bound("3.5.0") if one.algorithm == "radix_sort"]
+    (radix,) = [one for one in bound(BoundVersion("3.5.0")) if one.algorithm == "radix_sort"]
     for dialect in ("specializations", "selectors"):
         site = radix.site("radix_sort", dialect)
         assert site is not None
@@ -250,7 +253,7 @@ BINDING_KEYS = (
         ('algorithm = "merge"', 'algorithm = "merge"\nspeed = 1', "unknown key speed"),
         ("dialect = ", "accent = ", "site[0].dialect: it is missing; unknown key site[0].accent"),
         ('dialect = "specializations"', 'dialect = "English"', "site[0].dialect: it should be 'specializations', 'selectors' or 'configs'"),
-        ("edit = ", "# edit = ", "benchmark[0]: a benchmark that is not writable says what would have to be edited"),
+        ("edit = ", "# edit = ", "benchmark[0]: a benchmark that is not writable must say what would have to be edited"),
     ],
 )  # fmt: skip
 def test_a_broken_file_names_itself_and_the_key(
@@ -301,8 +304,8 @@ def test_a_scaling_that_there_is_not_is_refused(copied: Path, units: str) -> Non
     with pytest.raises(InputError) as raised:
         load.bindings()
     assert str(raised.value) == (
-        f"{copied}/zoom.toml: no scaling is called 'cache_bound'\n"
-        "  There are: nominal_4b, nominal_4b_unbounded, mem_bound, reg_bound"
+        f"{copied}/zoom.toml: unknown scaling 'cache_bound'\n"
+        "  Available: nominal_4b, nominal_4b_unbounded, mem_bound, reg_bound"
     )
 
 
@@ -318,8 +321,8 @@ def test_an_algorithm_without_benchmarks_in_a_version_is_left_out(copied: Path) 
         'algorithm = "zoom"\n'
         '[[benchmark]]\nname = "cub.bench.zoom"\nsite = "zoom"\nsince = "3.2"\nparameters = {}\n'
     )
-    assert "zoom" not in [one.algorithm for one in bound("3.1.4")]
-    assert "zoom" in [one.algorithm for one in bound("3.2.0")]
+    assert "zoom" not in [one.algorithm for one in bound(BoundVersion("3.1.4"))]
+    assert "zoom" in [one.algorithm for one in bound(BoundVersion("3.2.0"))]
 
 
 def test_what_was_read_once_is_not_parsed_again(

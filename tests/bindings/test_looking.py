@@ -5,7 +5,7 @@ import re
 import pytest
 
 from policygen import trees
-from policygen.app.reading import with_detected_bindings
+from policygen.app.session import with_detected_bindings
 from policygen.bindings.fit import (
     RowOverride,
     as_read,
@@ -19,7 +19,7 @@ from policygen.bindings.fit import (
 )
 from policygen.bindings.load import bound
 from policygen.model.bindings import FamilyBinding, Site
-from policygen.model.trees import numbers
+from policygen.model.trees import BoundVersion, numbers
 from policygen.proof.ask import _values as values_of
 from policygen.proof.probe import SiteQuery
 from policygen.proof.sites import remarks
@@ -40,8 +40,8 @@ def named_otherwise(tmp_path):
     return changed_tree(tmp_path, "3.6.0", {THREE: data.encode()})
 
 
-def site(read_as, algorithm, name, dialect="selectors"):
-    (found,) = (one for one in bound(read_as) if one.algorithm == algorithm)
+def site(version, algorithm, name, dialect="selectors"):
+    (found,) = (one for one in bound(version) if one.algorithm == algorithm)
     return found.site(name, dialect)
 
 
@@ -49,7 +49,7 @@ def site(read_as, algorithm, name, dialect="selectors"):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_release_is_read_as_its_version_says(version):
     cub = with_detected_bindings(trees.open_tree(fetched(version)))
-    assert (cub.read_as, cub.bindings) == ("", version)
+    assert (cub.read_as, cub.bindings) == ("", BoundVersion(version))
 
 
 @pytest.mark.trees
@@ -61,7 +61,7 @@ def test_a_site_whose_policy_a_header_does_not_name_is_not_asked_and_told(tmp_pa
     assert site(cub.bindings, "reduce", "nondeterministic", "specializations") is None
     assert site(cub.bindings, "reduce", "reduce", "specializations") is not None
     assert remarks(cub)[-1] == (
-        "cub.bench.reduce.nondeterministic: the tree has nothing that they call; they are not asked"
+        "cub.bench.reduce.nondeterministic: the tree lacks what they call; they are skipped"
     )
 
 
@@ -76,14 +76,14 @@ def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_p
     cub = with_detected_bindings(trees.open_tree(made))
     assert cub.version == "3.6.0"
     for algorithm, name in (("topk", "topk"), ("run_length_encode", "encode")):
-        assert site(cub.bindings, algorithm, name) == site("3.5.0", algorithm, name)
-        assert site(cub.bindings, algorithm, name) != site("3.6.0", algorithm, name)
+        assert site(cub.bindings, algorithm, name) == site(BoundVersion("3.5.0"), algorithm, name)
+        assert site(cub.bindings, algorithm, name) != site(BoundVersion("3.6.0"), algorithm, name)
     names = {b.name for one in bound(cub.bindings) for b in one.benchmarks}
     assert "cub.bench.reduce.arg_minmax" not in names
     assert "cub.bench.reduce.sum" in names
     (told,) = remarks(cub)
     assert "cub.bench.reduce.arg_minmax" in told
-    assert told.endswith(": the tree has nothing that they call; they are not asked")
+    assert told.endswith(": the tree lacks what they call; they are skipped")
     assert cub.model_dump() == trees.open_tree(made).model_dump()
 
 
@@ -107,7 +107,7 @@ def test_a_member_of_another_name_is_no_guess(tmp_path):
     cub = with_detected_bindings(
         trees.open_tree(changed_tree(tmp_path, "3.6.0", {THREE: data.encode()}))
     )
-    assert cub.bindings == "3.6.0"  # the compiler tells what is wrong
+    assert cub.bindings == BoundVersion("3.6.0")  # the compiler tells what is wrong
 
 
 def test_a_version_carries_the_rows_that_hold_instead():

@@ -1,7 +1,8 @@
 import pytest
 
-from policygen.bindings.recorded import recorded, translate_workload
+from policygen.bindings.recorded import recorded, translate_workload, version_of
 from policygen.errors import InputError
+from policygen.model.trees import BoundVersion
 
 SUM = "cub.bench.reduce.sum"
 SELECT = "cub.bench.select.if"
@@ -18,12 +19,19 @@ EXTREMA = "cub.bench.reduce.arg_extrema"
     ],
 )
 def test_a_cccl_version_is_understood(cccl, version):
-    assert recorded(SUM, {"T{ct}": "I32", "OffsetT{ct}": "I64"}, cccl).version == version
+    assert version_of(cccl) == version
+
+
+def translated(name, workload, cccl, version):
+    measured = recorded(name, workload, BoundVersion(version_of(cccl)))
+    return translate_workload(measured, BoundVersion(version))
 
 
 def test_axes_have_their_names_of_today():
     found = recorded(
-        SELECT, {"T{ct}": "I8", "OffsetT{ct}": "I64", "MayAlias{ct}": "true"}, "v2.8.0"
+        SELECT,
+        {"T{ct}": "I8", "OffsetT{ct}": "I64", "MayAlias{ct}": "true"},
+        BoundVersion("2.8.0"),
     )
     assert found.workload == {"T": "I8", "OffsetT": "I64", "InPlace": "true"}
 
@@ -65,13 +73,13 @@ def test_axes_have_their_names_of_today():
     ],
 )
 def test_a_workload_is_what_another_version_calls_it(name, workload, cccl, version, expected):
-    assert translate_workload(recorded(name, workload, cccl), version) == expected
+    assert translated(name, workload, cccl, version) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "workload", "cccl", "version", "message"),
     [
-        (SUM, {}, "main", "3.0.1", "'main' is no CCCL version\n  It looks like v3.0.3."),
+        (SUM, {}, "main", "3.0.1", "'main' is not a CCCL version\n  Write it like v3.0.3."),
         ("cub.bench.other", {}, "v3.0.3", "3.0.1", "cub.bench.other is not bound for CUB 3.0.3"),
         (SUM, {}, "rocprim@2.13.1", "3.0.1", f"{SUM} is not bound for rocPRIM 2.13.1"),
         (
@@ -101,5 +109,5 @@ def test_a_workload_is_what_another_version_calls_it(name, workload, cccl, versi
 )
 def test_what_cannot_be_meant_is_refused(name, workload, cccl, version, message):
     with pytest.raises(InputError) as raised:
-        translate_workload(recorded(name, workload, cccl), version)
+        translated(name, workload, cccl, version)
     assert str(raised.value) == message

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen import trees
-from policygen.bindings.load import Bound, bindings, bound
+from policygen.bindings.load import Bound, bindings, bound, scaling
 from policygen.bindings.variants import (
     member_values,
-    scale,
     threads_that_fit,
     unscaled,
     variant_parameters,
@@ -19,6 +18,7 @@ from policygen.errors import InputError
 from policygen.headers.scan import scan_headers
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
+from policygen.model.trees import BoundVersion
 from policygen.model.tuning import TuningHeader
 from policygen.proof.unreachable import base_of
 from tests.real_trees import tree as cub_tree
@@ -49,7 +49,7 @@ FORMULAS = [nominal_4b, mem_bound, reg_bound]
 @pytest.mark.parametrize("size", SIZES)
 def test_a_count_stands_for_as_many_items_as_cub_computes(formula, size: int) -> None:
     for count in COUNTS:
-        assert scale(formula.__name__, count, size) == formula(count, size)
+        assert scaling(formula.__name__).items(count, size) == formula(count, size)
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
@@ -82,8 +82,8 @@ def test_which_items_have_no_count() -> None:
 @given(st.sampled_from(FORMULAS), st.integers(1, 200), st.integers(1, 64))
 def test_what_is_written_is_what_was_measured(formula, count: int, size: int) -> None:
     name = formula.__name__
-    items = scale(name, count, size)
-    assert scale(name, unscaled(name, items, size), size) == items
+    items = scaling(name).items(count, size)
+    assert scaling(name).items(unscaled(name, items, size), size) == items
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_threads_are_fewer_where_shared_memory_ends(
 
 
 def algorithm(name: str, version: str) -> Bound:
-    (found,) = [one for one in bound(version) if one.algorithm == name]
+    (found,) = [one for one in bound(BoundVersion(version)) if one.algorithm == name]
     return found
 
 
@@ -310,15 +310,15 @@ DELAY = MemberRule(delay=("dcid", "ns", "l2w"))
         (ipt("mem_bound"), {"ipt": 1}, {"T": 2}, "no count of nominal items gives 1 items of 2 bytes\n  The header cannot express this variant."),
         (ipt("reg_bound"), {"ipt": 0}, {"T": 8}, "no count of nominal items gives 0 items of 8 bytes\n  The header cannot express this variant."),
         (ipt("reg_bound"), {"ipt": -3}, {"T": 8}, "no count of nominal items gives -3 items of 8 bytes\n  The header cannot express this variant."),
-        (ipt("mem_bound"), {"ipt": 7}, {"U": 1}, "the size of T is not known"),
+        (ipt("mem_bound"), {"ipt": 7}, {"U": 1}, "the size of T is unknown"),
         (ipt(None), {"tpb": 7, "ns": 1}, {}, "the variant has no parameter 'ipt'\n  It has: tpb, ns"),
-        (CHOICES, {"trp": 2}, {}, "trp = 2 has no meaning\n  It has: 0 (BLOCK_LOAD_DIRECT), 1 (BLOCK_LOAD_WARP_TRANSPOSE)"),
-        (CHOICES, {"trp": -1}, {}, "trp = -1 has no meaning\n  It has: 0 (BLOCK_LOAD_DIRECT), 1 (BLOCK_LOAD_WARP_TRANSPOSE)"),
+        (CHOICES, {"trp": 2}, {}, "trp = 2 is invalid\n  It has: 0 (BLOCK_LOAD_DIRECT), 1 (BLOCK_LOAD_WARP_TRANSPOSE)"),
+        (CHOICES, {"trp": -1}, {}, "trp = -1 is invalid\n  It has: 0 (BLOCK_LOAD_DIRECT), 1 (BLOCK_LOAD_WARP_TRANSPOSE)"),
         (DELAY, {"dcid": 8, "ns": 1, "l2w": 2}, {}, "no delay constructor has the id 8"),
         (DELAY, {"dcid": -1, "ns": 1, "l2w": 2}, {}, "no delay constructor has the id -1"),
         (DELAY, {"dcid": 1, "l2w": 2}, {}, "the variant has no parameter 'ns'\n  It has: dcid, l2w"),
-        (POWER, {"ipv": -1}, {}, "ipv = -1 has no meaning\n  It is the exponent of a power of two."),
-        (POWER, {"ipv": 31}, {}, "ipv = 31 has no meaning\n  It is the exponent of a power of two."),
+        (POWER, {"ipv": -1}, {}, "ipv = -1 is invalid\n  The value is the exponent of a power of two."),
+        (POWER, {"ipv": 31}, {}, "ipv = 31 is invalid\n  The value is the exponent of a power of two."),
     ],
 )  # fmt: skip
 def test_a_variant_that_cannot_be_written_is_refused(
@@ -330,7 +330,7 @@ def test_a_variant_that_cannot_be_written_is_refused(
 
 
 def test_a_measured_unit_needs_a_size_too() -> None:
-    with pytest.raises(InputError, match="the size of U is not known"):
+    with pytest.raises(InputError, match="the size of U is unknown"):
         filled(ipt(None), {"ipt": 7}, unit("mem_bound", "U"), T=4)
 
 
@@ -340,7 +340,7 @@ def test_a_measured_unit_needs_a_size_too() -> None:
 def bound_families(version: str) -> list:
     return [
         pytest.param(version, one.algorithm, f.site, f.name, id=f"{version} {one.algorithm} {f.site} {f.name}")
-        for one in bound(version)
+        for one in bound(BoundVersion(version))
         for f in one.families
     ]  # fmt: skip
 
@@ -401,7 +401,7 @@ def test_a_label_of_the_search_space_is_its_values(label, values):
     assert variant_parameters(LOOK, label) == values
 
 
-OUTSIDE = "If another one was searched, name its source or cccl_meta_bench.csv with --bench."
+OUTSIDE = "If a wider range was searched, name its source or cccl_meta_bench.csv with --bench."
 
 
 @pytest.mark.parametrize(
@@ -414,8 +414,8 @@ OUTSIDE = "If another one was searched, name its source or cccl_meta_bench.csv w
         ),
         ("ipt_7.lbs_1", f"lbs = 1 is outside of -2:2:2, the range of cub.bench.look\n  {OUTSIDE}"),
         ("ipt_7.tpb_1", "cub.bench.look has no parameter 'tpb'\n  It has: ipt, lbs"),
-        ("ipt_7\n//_1", "'ipt_7\\x0a//_1' is no variant label\n  Such as: ipt_19.tpb_512"),
-        ("base", "'base' is no variant label\n  Such as: ipt_19.tpb_512"),
+        ("ipt_7\n//_1", "'ipt_7\\x0a//_1' is not a variant label\n  For example: ipt_19.tpb_512"),
+        ("base", "'base' is not a variant label\n  For example: ipt_19.tpb_512"),
     ],
 )
 def test_what_a_benchmark_cannot_mean_is_refused(label, told):
@@ -446,7 +446,7 @@ def test_a_search_space_that_is_given_may_be_another_one():
     ],
 )
 def test_what_no_kernel_can_have_is_refused_whatever_was_searched(member, value):
-    with pytest.raises(InputError, match=f"^{member} = {value} cannot be\n  "):
+    with pytest.raises(InputError, match=f"^{member} = {value} is impossible\n  "):
         within_limits(member, value)
 
 
@@ -466,9 +466,9 @@ def test_a_delay_and_a_count_of_a_variant_are_within_limits():
     }
     family = FamilyBinding(site="look", name="sm90_tuning", args=(), members=rules)
     variant = {"tpb": 128, "dcid": 1, "ns": -4, "l2w": 5}
-    with pytest.raises(InputError, match="delay = -4 cannot be"):
+    with pytest.raises(InputError, match="delay = -4 is impossible"):
         member_values(family, LOOK, variant, {})
-    with pytest.raises(InputError, match="threads = 2048 cannot be"):
+    with pytest.raises(InputError, match="threads = 2048 is impossible"):
         member_values(family, LOOK, {**variant, "ns": 4, "tpb": 2048}, {})
 
 

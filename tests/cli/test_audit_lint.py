@@ -101,10 +101,12 @@ def test_each_finding_has_its_place_its_line_and_a_caret(capsys, toy):
         f"{where}:14:45: [label-contradicts-values] the label says tpb_512, the entry has 500",
         "    static constexpr int threads            = 500;",
         "                                              ^^^",
-        f"{where}:14:45: [threads-not-warp-multiple] 500 threads are no multiple of a warp's 32",
+        f"{where}:14:45: [threads-not-warp-multiple] 500 threads are not a multiple of the warp"
+        " size 32",
         "    static constexpr int threads            = 500;",
         "                                              ^^^",
-        f"{where}:24:34: [threads-not-warp-multiple] 7 threads are no multiple of a warp's 32",
+        f"{where}:24:34: [threads-not-warp-multiple] 7 threads are not a multiple of the warp size"
+        " 32",
         "    static constexpr int threads = 7;",
         "                                   ^",
     ]
@@ -192,7 +194,8 @@ def test_two_headers_of_one_name_are_refused(capsys, toy, tmp_path):
     assert run(capsys, "tuning_reduce.cuh", other, cub=toy) == (
         2,
         "",
-        "policygen: error: two headers are called tuning_reduce.cuh\n  Name them one by one.\n",
+        "policygen: error: two headers are named tuning_reduce.cuh\n  Give their paths one at a"
+        " time.\n",
     )
 
 
@@ -210,10 +213,10 @@ def test_a_broken_header_is_told_after_what_is_found_in_others(capsys, toy):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--off", "warp"], "no rule is called 'warp'"),
-        (["--only", "duplicate-key", "--off", "duplicate-key"], "every rule is switched off"),
+        (["--off", "warp"], "unknown rule 'warp'"),
+        (["--only", "duplicate-key", "--off", "duplicate-key"], "all rules are disabled"),
         (["-R", "nothing"], "nothing matches -R 'nothing'"),
-        (["sort"], "no tuning header is called 'sort'"),
+        (["sort"], "no tuning header is named 'sort'"),
     ],
 )
 def test_bad_input_is_told(capsys, arguments, message):

@@ -77,9 +77,9 @@ def test_filters_cut_names_and_axes(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-R", "("], "-R '(' is no regular expression: missing ), unterminated subpattern at position 0"),
+        (["-R", "("], "-R '(' is not a regular expression: missing ), unterminated subpattern at position 0"),
         (["-a", "T"], "-a 'T' is not of the form AXIS=VALUE"),
-        (["-R", "cub.bench.sum", "-a", "Nope=1"], "-a Nope: none of these benchmarks has such an axis\n  they have: Elements{io}[pow2], Entropy, OffsetT{ct}, T{ct}"),
+        (["-R", "cub.bench.sum", "-a", "Nope=1"], "-a Nope: none of these benchmarks has this axis\n  they have: Elements{io}[pow2], Entropy, OffsetT{ct}, T{ct}"),
         (["--cub", "nowhere"], "nowhere has no cub/benchmarks/bench\n  toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout"),
         (["nowhere"], "nowhere does not exist"),
     ],
@@ -124,7 +124,7 @@ def test_when_no_file_can_be_read_there_is_no_table(capsys: Capture, tmp_path: P
     assert main(["bench", str(path), "-R", "other"]) == 2
     output = capsys.readouterr()
     assert output.out == ""
-    assert output.err.startswith(f"policygen: error: {path.as_posix()}:1:1: comment without an end")
+    assert output.err.startswith(f"policygen: error: {path.as_posix()}:1:1: unterminated comment")
 
 
 BLUR = "cub.bench.blur.rows"
@@ -167,7 +167,7 @@ def test_check_is_silent_about_what_the_bindings_know(capsys: Capture, tmp_path:
     assert main(["bench", "--check", "-q", "--cub", blur(tmp_path, name="columns")]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "compared with the bindings for CUB 3.0.0",
-        "2 benchmarks compared: 2 as in their binding, 0 otherwise, 0 without one",
+        "2 benchmarks compared: 2 match their binding, 0 differ, 0 have none",
     ]
 
 
@@ -188,7 +188,8 @@ def test_check_names_what_differs_and_exits_with_1(
         "  ipt: 7:23:1, in the binding 7:24:1",
         "",
         "compared with the bindings for CUB 3.2.0",
-        "2 benchmarks compared: 0 as in their binding, 1 otherwise, 1 without one; 1 without parameters; 1 not of CUB",
+        "2 benchmarks compared: 0 match their binding, 1 differ, 1 have none; 1 without"
+        " parameters; 1 not of CUB",
     ]
 
 
@@ -220,8 +221,8 @@ def test_check_as_json_has_the_documented_shape(capsys: Capture, tmp_path: Path)
     output = capsys.readouterr()
     document = json.loads(output.out)
     [problem] = document.pop("problems")
-    assert problem["message"] == "comment without an end"
-    assert "bad.cu:1:1: comment without an end" in output.err
+    assert problem["message"] == "unterminated comment"
+    assert "bad.cu:1:1: unterminated comment" in output.err
     assert document == {
         "format": "policygen/bench-check/1",
         "cub": "3.4.0",
@@ -263,8 +264,8 @@ def test_check_exits_with_1_after_json_that_has_differences(
         ("3.1.0-rc2", "compared with the bindings for CUB 3.1.0"),
         ("2.7.0", "the bindings were not tried with CUB 2.7.0: compared with the nearest, 2.8.0"),
         ("9.0.0", f"the bindings were not tried with CUB 9.0.0: compared with the nearest, {NEWEST}"),
-        ("v3.0.3-12-gabcdef0", f"nothing tells the version of CUB: compared with the newest, {NEWEST}"),
-        ("571f2fc3bc", f"nothing tells the version of CUB: compared with the newest, {NEWEST}"),
+        ("v3.0.3-12-gabcdef0", f"the version of CUB is unknown: compared with the newest, {NEWEST}"),
+        ("571f2fc3bc", f"the version of CUB is unknown: compared with the newest, {NEWEST}"),
     ],
 )  # fmt: skip
 def test_a_search_space_is_checked_against_the_version_that_it_records(
@@ -274,9 +275,9 @@ def test_a_search_space_is_checked_against_the_version_that_it_records(
     path = write(tmp_path, f"cccl_revision,{revision}\n{row}\n", "meta.csv")
     assert main(["bench", "--check", str(path)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"not compared, as the source does not tell them: axes of {BLUR}",
+        f"not compared, because the source does not show them: axes of {BLUR}",
         told,
-        "1 benchmark compared: 1 as in their binding, 0 otherwise, 0 without one",
+        "1 benchmark compared: 1 match their binding, 0 differ, 0 have none",
     ]
 
 
@@ -287,9 +288,9 @@ def test_a_source_outside_of_a_checkout_is_checked_against_the_newest_version(
     path = write(tmp_path, SOURCE.replace("(offset_types)", "(unknown)"), "bench/blur/rows.cu")
     assert main(["bench", "--check", str(path)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"not compared, as the source does not tell them: values of axis OffsetT of {BLUR}",
-        f"nothing tells the version of CUB: compared with the newest, {NEWEST}",
-        "1 benchmark compared: 1 as in their binding, 0 otherwise, 0 without one",
+        f"not compared, because the source does not show them: values of axis OffsetT of {BLUR}",
+        f"the version of CUB is unknown: compared with the newest, {NEWEST}",
+        "1 benchmark compared: 1 match their binding, 0 differ, 0 have none",
     ]
 
 
@@ -299,8 +300,8 @@ def test_check_compares_one_version_of_cub_at_a_time(capsys: Capture, tmp_path: 
     assert capsys.readouterr().err == (
         "policygen: error: these are benchmarks of several versions of CUB:\n"
         f"    3.0.0: {tmp_path.as_posix()}/three/cub/benchmarks/bench/blur/rows.cu\n"
-        f"    not told: {other.as_posix()}\n"
-        "  check one at a time\n"
+        f"    unknown: {other.as_posix()}\n"
+        "  check one version at a time\n"
     )
 
 
@@ -308,7 +309,8 @@ def test_check_has_nothing_to_say_about_other_benchmarks(capsys: Capture) -> Non
     thrust = str(CHECKOUT / "thrust/benchmarks/bench")
     assert main(["bench", "--check", thrust]) == 2
     assert capsys.readouterr().err == (
-        "policygen: error: none of these benchmarks is CUB's\n  their names begin with cub.bench.\n"
+        "policygen: error: none of these benchmarks is one of CUB's\n  their names begin with"
+        " cub.bench.\n"
     )
 
 
@@ -316,7 +318,7 @@ def test_check_compares_whole_axes(capsys: Capture) -> None:
     assert main(["bench", "--check", str(CHECKOUT), "-a", "T{ct}=I8"]) == 2
     output = capsys.readouterr()
     assert output.out == ""
-    assert "--check compares whole axes: give no -a with it" in output.err
+    assert "--check compares whole axes and cannot be combined with -a" in output.err
 
 
 def test_when_no_file_can_be_read_nothing_is_checked(capsys: Capture, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from policygen import trees
 from policygen.bindings.load import bound
+from policygen.model.trees import BoundVersion
 from tests.cli.tuned import run
 from tests.probing import changed_tree, header, root
 from tests.tiers import sampled
@@ -30,7 +31,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_header_that_holds_policies_is_bound(version):
-    known = {site.header for algorithm in bound(version) for site in algorithm.sites}
+    known = {site.header for algorithm in bound(BoundVersion(version)) for site in algorithm.sites}
     named = {path.name for path in trees.tuning_headers(trees.open_tree(root(version)))}
     assert named - known == set()
 
@@ -45,7 +46,7 @@ def test_a_value_that_changes_in_a_header_without_entries_is_told(capsys, tmp_pa
     changed = changed_tree(tmp_path, version, made)
     decided = [
         benchmark.name
-        for algorithm in bound(version)
+        for algorithm in bound(BoundVersion(version))
         for benchmark in algorithm.benchmarks
         for site in algorithm.sites
         if site.name == benchmark.site and site.header in made

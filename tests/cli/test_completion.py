@@ -14,7 +14,7 @@ import pytest
 
 from policygen.cli.completing import VARIABLE, archs, benchmarks, versions
 from policygen.cli.main import main
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 BIN = Path(sys.executable).parent
 ASK = """
@@ -66,9 +66,8 @@ LINES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"), sampled(LINES, LINES[0], LINES[4], LINES[5], LINES[15])
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("words", "expected"), sampled(LINES, LINES[5], LINES[15]))
 def test_bash_is_told_how_a_line_goes_on(words, expected, tmp_path):
     assert offered(words, tmp_path) == expected
 
@@ -103,6 +102,7 @@ def read(terminal, until):
     return found
 
 
+@slow
 def test_a_tab_completes_a_command_in_an_interactive_bash(tmp_path):
     assert "policygen verify-sass " in typed(b"policygen verify-s\t", tmp_path, rb"verify-sass ")
 
@@ -125,8 +125,8 @@ def test_the_script_calls_policygen_back(capsys, shell):
 @pytest.mark.parametrize(
     ("shell", "expected"),
     [
-        ("zsh", "plain\nverify-effect\nShows that the last apply has its effect: "),
-        ("fish", "plain,verify-effect\tShows that the last apply has its effect: "),
+        ("zsh", "plain\nverify-effect\nCheck that the last apply selects what it wrote"),
+        ("fish", "plain,verify-effect\tCheck that the last apply selects what it wrote"),
     ],
 )
 def test_other_shells_get_the_first_sentences_too(capsys, monkeypatch, shell, expected):

@@ -1,6 +1,7 @@
 """`policygen audit coverage` on real trees."""
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -11,6 +12,7 @@ import pytest
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.model.audits import Coverage
+from policygen.proof import values
 from tests.cli.tuned import LABEL, THREE, database, run
 from tests.planning.wanted import workload_count
 from tests.probing import changed_tree, header, root
@@ -45,8 +47,9 @@ def test_every_workload_has_a_status_on_every_architecture(capsys):
     assert counts(found, "sm80")["tuned"] == 239
     assert counts(found, "sm90") == {
         "tuned": 271, "inherited": 0, "default": every - 271, "disabled": 0, "unreachable": 0,
+        "unknown": 0,
     }  # fmt: skip
-    others = {"tuned": 198, "inherited": 44, "disabled": 40, "unreachable": 33}
+    others = {"tuned": 198, "inherited": 44, "disabled": 40, "unreachable": 33, "unknown": 0}
     assert counts(found, "sm100") == {**others, "default": every - sum(others.values())}
 
 
@@ -78,6 +81,7 @@ def test_a_disabled_entry_tells_the_recorded_reason(capsys):
     assert "sm100: 0 of 2 workloads tuned (0 %), 2 disabled" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "status"),
     [
@@ -114,7 +118,7 @@ def test_databases_tell_what_they_could_fill(capsys, tmp_path):
     status, _, err = audit(capsys, *given, "--arch", "sm90")
     assert status == 2
     assert "the results are from" in err
-    assert "(sm100), and asked is for sm90" in err
+    assert "(sm100), but --arch is sm90" in err
 
 
 @pytest.mark.slow
@@ -140,9 +144,9 @@ def test_what_a_plan_rejects_is_not_promised(capsys, tmp_path):
     assert one["reason"] == planned[0]["reason"]
     status, out, _ = run(capsys, "audit", "coverage", *given, "-q")
     assert status == 0
-    assert "the databases could fill no cell that is not tuned\n" in out
+    assert "the databases could fill none of the untuned cells\n" in out
     assert "policygen plan rejects their variants for 1 cell:\n" in out
-    assert "would be unreachable: the policy asks" in out
+    assert "would be unreachable: the policy reads" in out
     assert "policygen apply" not in out
     status, out, _ = run(capsys, "audit", "coverage", *given, "-q", "--format", "md")
     assert "## Variants that policygen plan rejects\n" in out
@@ -203,8 +207,7 @@ def test_conditions_that_are_no_code_are_named(capsys, tmp_path):
     found = json.loads(out)
     assert counts(found, "sm100")["disabled"] == 0
     assert (
-        f"conditions that are commented out in {name} do not compile as code: what they would"
-        " decide is not known"
+        f"commented-out conditions in {name} do not compile, so what they would decide is unknown"
     ) in found["remarks"]
 
 
@@ -249,8 +252,29 @@ def test_a_file_is_for_formats_that_are_no_table(capsys, tmp_path):
 def test_what_is_not_there_is_told(capsys):
     status, _, err = audit(capsys, "-R", "nothing")
     assert status == 2
-    assert "nothing is bound that matches" in err
+    assert "no workload matches" in err
     status, _, err = audit(capsys, "nothing")
     assert status == 2
-    assert "no tuning header is called 'nothing'" in err
+    assert "no tuning header is named 'nothing'" in err
     assert main(["audit", "coverage", "--fail-under", "101"]) == 2
+
+
+@pytest.mark.slow
+def test_what_no_binding_asks_for_has_a_mark_of_its_own(capsys, monkeypatch):
+    """Batched top-k as it was bound first: without the part that its entries are for."""
+    every = values.bound
+
+    def without_parts(version):
+        for algorithm in every(version):
+            sites = [site.model_copy(update={"policy": ""}) for site in algorithm.sites]
+            yield dataclasses.replace(algorithm, sites=tuple(sites))
+
+    monkeypatch.setattr(values, "bound", without_parts)
+    given = ("segmented_topk", "--arch", "sm100", "-R", ".*topk.fixed", "-a", "MaxSegmentSize=64")
+    status, out, _ = run(capsys, "audit", "coverage", "--cub", root("3.6.0"), *given)
+    assert status == 0
+    assert "?/6" in out
+    status, out, _ = run(capsys, "resolve", "--cub", root("3.6.0"), *given)
+    assert "6 workloads on sm100: 0 tuned, 0 inherited, 0 default, 6 unknown" in " ".join(
+        out.split()
+    )

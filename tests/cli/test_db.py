@@ -5,10 +5,10 @@ import sqlite3
 
 import pytest
 
-from policygen.app.inputs import is_results
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.results.decisions import Store
+from policygen.results.nvbench import is_results
 from tests.results.build import ALGORITHM, Builder, simple
 
 GPU = "Demo H200 (6144, 132, eccon)"
@@ -198,7 +198,11 @@ def test_a_plot_is_told_as_json_and_in_words(demo, capsys):
     ("name", "more"),
     [
         ("ratio.svg", []),
-        ("ratio.png", ["--variant", "ipt_19.tpb_256", "--variant", "ipt_23.tpb_384"]),
+        pytest.param(
+            "ratio.png",
+            ["--variant", "ipt_19.tpb_256", "--variant", "ipt_23.tpb_384"],
+            marks=pytest.mark.slow,
+        ),
         ("map.svg", ["--map", "ipt,tpb"]),
     ],
 )
@@ -213,8 +217,8 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
     ("arguments", "message"),
     [
         (["top", "none.db"], "none.db: cannot be read: No such file or directory"),
-        (["top", "-a", "X=1", "demo.db"], "-a X: there is no such axis\n  There are: "),
-        (["top", "-R", "cub.bench.none", "demo.db"], "nothing matches\n  See what there is: "),
+        (["top", "-a", "X=1", "demo.db"], "-a X: there is no such axis\n  Available: "),
+        (["top", "-R", "cub.bench.none", "demo.db"], "nothing matches\n  List the contents with: "),
         (
             ["top", "--confidence", "2", "demo.db"],
             "--confidence 2.0: Input should be less than 1\n",
@@ -223,17 +227,23 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
         (["info", "-a", "T=1", "demo.db"], "db info takes no -a"),
         (["info", "-R", "zzz", "demo.db"], "nothing matches\n"),
         (["coverage", "-R", "zzz", "demo.db"], "nothing matches\n"),
-        (["top", "binary"], "binary: neither a tuning database nor a result of NVBench\n"),
-        (["choose", "--current", "foo", "demo.db"], "--current 'foo' is no variant label\n"),
-        (["plot", "demo.db", "-a", "T{ct}=I8", "-o", "demo.db"], "demo.db: is a database, which"),
-        (["export", "demo.db", "-o", "rows.xls"], "rows.xls: a table is written to .csv or "),
-        (["plot", "demo.db", "-o", "a.svg"], "4 workloads match, a plot shows one:\n    cub."),
+        (["top", "binary"], "binary: neither a tuning database nor an NVBench result\n"),
+        (["choose", "--current", "foo", "demo.db"], "--current 'foo' is not a variant label\n"),
+        (
+            ["plot", "demo.db", "-a", "T{ct}=I8", "-o", "demo.db"],
+            "demo.db: is a database and",
+        ),
+        (
+            ["export", "demo.db", "-o", "rows.xls"],
+            "rows.xls: the name of an export must end with .csv or ",
+        ),
+        (["plot", "demo.db", "-o", "a.svg"], "4 workloads match, but a plot shows one:\n    cub."),
         (["plot", "demo.db", "-R", "none", "-o", "a.svg"], "nothing matches\n"),
         (["plot", "demo.db", "-a", "T{ct}=I8", "--map", "ipt", "-o", "a.svg"], "--map 'ipt' is"),
         (["plot", "demo.db", "-a", "T{ct}=I8", "--map", "a,b", "-o", "a.svg"], "no variant has"),
         (["plot", "demo.db", "-a", "T{ct}=I8", "--variant", "x", "-o", "a.svg"], "variant 'x' was"),
         (["plot", "demo.db", "-a", "T{ct}=I8", "-o", "a.gif"], "a.gif"),
-        (["coverage", "space.csv"], "no database is given\n"),
+        (["coverage", "space.csv"], "no database given\n"),
     ],
 )
 def test_what_cannot_be_done_is_told(demo, capsys, tmp_path, arguments, message):
@@ -259,7 +269,7 @@ def test_what_is_unusable_is_a_warning_and_the_rest_is_shown(tmp_path, capsys):
     assert "ipt_1" in out
     assert err == (
         f"policygen: warning: {path}: {ALGORITHM}.base:"
-        " rows whose center is no time that a kernel takes are left out (row 3)\n"
+        " rows with an impossible kernel time as their center are ignored (row 3)\n"
     )
 
 
@@ -319,8 +329,8 @@ def test_nvbench_results_are_a_pair_of_base_and_variant(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ipt_7/result.json"], "0 of 1 NVBench results are those of a base\n"),
-        (["one/result.json"], "there is a base, but no variant to compare with it"),
+        (["ipt_7/result.json"], "0 of 1 NVBench results are baselines\n"),
+        (["one/result.json"], "there is a baseline, but no variant to compare with it"),
     ],
 )
 def test_an_nvbench_pair_needs_both(tmp_path, capsys, monkeypatch, arguments, message):

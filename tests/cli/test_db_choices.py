@@ -53,11 +53,11 @@ def test_why_tells_the_whole_reasoning(capsys, named):
         "  use ipt_16.tpb_256.ns_600.dcid_0.l2w_400.trp_1.ld_0",
         "rows      12 variants and base on 4 of 4 declared runtime workloads in 1 run (",
         "          Elements{io}[pow2]=16: weight 0.1721, base 8.00 us, noise 2.83%\n",
-        "noise     0.0120 of a score in one run, from 51 processes of scan.exclusive.sum",
-        "luck      of 12 variants as fast as base, the best gets above 1.0299 in 5% of searches\n",
-        "confirmed by no run: --confirm DB names one that the choice did not see; a gain of 3%"
-        " takes 1 run of the finalists to be found in 4 of 5 searches\n",
-        "changes   a confirming run where it has less than ",
+        "noise     0.0120 for a score in one run, from 51 processes of scan.exclusive.sum",
+        "luck      of 12 variants as fast as base, the best exceeds 1.0299 in 5% of searches\n",
+        "confirmed by no run: --confirm DB adds one that the choice has not seen; to find a gain"
+        " of 3% in 4 of 5 searches takes 1 run of the finalists\n",
+        "changes   a confirming run in which it scores less than ",
     ):
         assert part in out
     assert "[T{ct}=I32" not in out
@@ -71,16 +71,16 @@ def test_why_tells_what_would_change_the_answer(capsys, tmp_path):
     assert f"confirmed no, by {again}\n" in out
     assert "changes   further confirming runs" in out
     _, out, _ = run(capsys, *why, small)
-    assert "changes   a confirming run where the best has at least 1.0" in out
+    assert "changes   a confirming run in which the best scores at least 1.0" in out
     _, out, _ = run(capsys, *why, made(tmp_path / "e", 0.8))
-    assert "changes   a variant with no runtime workload under 0.95, or other rules\n" in out
+    assert "changes   a variant with no runtime workload under 0.95, or different rules\n" in out
     lucky = made(tmp_path / "d", 1.016)
     _, out, _ = run(capsys, *why, lucky, "--confidence", "0.9999")
-    assert "changes   a confirming run where the best has at least 1.0" in out
+    assert "changes   a confirming run in which the best scores at least 1.0" in out
     Builder(search).execute(f"INSERT INTO subbenches VALUES ('{ALGORITHM}', 'pairs')")
     _, out, _ = run(capsys, *why, search)
-    assert f"base is missing in {ALGORITHM}.pairs" in " ".join(out.split())
-    assert "changes   base measured there, too\n" in out
+    assert f"base is missing for {ALGORITHM}.pairs" in " ".join(out.split())
+    assert "changes   base measured there as well\n" in out
 
 
 def test_why_tells_of_all_workloads_that_are_meant(capsys):
@@ -93,7 +93,7 @@ def test_why_tells_of_all_workloads_that_are_meant(capsys):
 def test_why_needs_a_workload(capsys):
     status, _, err = run(capsys, "choose", "--why", "x y", SCAN)
     assert status == 2
-    assert "--why 'x y' is no workload\n  Such as: cub.bench.reduce.sum T=I32" in err
+    assert "--why 'x y' is not a workload\n  For example: cub.bench.reduce.sum T=I32" in err
 
 
 def test_what_was_built_and_never_ran_is_told(capsys, tmp_path):
@@ -111,7 +111,7 @@ def test_what_was_built_and_never_ran_is_told(capsys, tmp_path):
         database.execute("DROP TABLE subbenches")
         database.execute(f'DROP TABLE "{ALGORITHM}.base"')
     _, _, err = run(capsys, "choose", path)
-    assert "nothing was measured: 6 of 6 builds succeeded, and no run left a row\n" in err
+    assert "nothing was measured: 6 of 6 builds succeeded, but no run left a row\n" in err
 
 
 def test_a_plot_is_of_the_version_that_is_asked_for(capsys, tmp_path):
@@ -122,7 +122,10 @@ def test_a_plot_is_of_the_version_that_is_asked_for(capsys, tmp_path):
     out = tmp_path / "a.svg"
     status, _, err = run(capsys, "plot", path, "-o", out)
     assert status == 2
-    assert "They differ in what they were measured on: choose with --gpu, --ctk and --cccl." in err
+    assert (
+        "They were measured on different GPUs or versions: choose with --gpu, --ctk and --cccl."
+        in err
+    )
     assert run(capsys, "plot", path, "-o", out, "--cccl", "v3.1", "--gpu", "G", "-q")[0] == 0
 
 

@@ -37,10 +37,10 @@ def test_a_file_becomes_a_database(capsys):
     assert told.splitlines() == [
         "rocPRIM  Instinct MI300X · gfx942",
         "  1 workload of 1 algorithm, 4 rows, 3 variants, 1 size",
-        "  a.json: 1 of 5 runs was still noisy when the time was up, by 4.62 % at most",
+        "  a.json: 1 of 5 runs was still noisy at the time limit, by 4.62 % at most",
         "  (specializations[1])",
         "  rocprim.device_merge: 1 workload, 3 variants, base is default_config",
-        "  1 untimed: its items_per_second, 0, is no rate, such as bs_256.ipt_4 (a.json:",
+        "  1 untimed: its items_per_second, 0, is not a rate, such as bs_256.ipt_4 (a.json:",
         "  specializations[2], device_merge key_type=int value_type=rocprim::empty_type)",
         "written to run.db",
     ]
@@ -51,7 +51,7 @@ def test_a_file_becomes_a_database(capsys):
     assert rows(query) == [("primbench", "base", "134217728", 5, 0)]
     query = "SELECT algorithm, variant, kind, reason FROM policygen_failures"
     assert rows(query) == [
-        (MERGE, "bs_256.ipt_4", "untimed", "its items_per_second, 0, is no rate")
+        (MERGE, "bs_256.ipt_4", "untimed", "its items_per_second, 0, is not a rate")
     ]
     assert {len(samples) > 0 for (samples,) in rows(f'SELECT samples FROM "{MERGE}.base"')} == {
         True
@@ -73,7 +73,7 @@ def test_all_that_reads_databases_reads_it(capsys):
 
 def test_a_run_without_batches_has_its_noise_and_no_samples(capsys):
     told = imported(capsys, write("a.json", results(types=KEYS[:1])))
-    assert "  5 rows without samples: how sure their scores are is not known" in told
+    assert "  5 rows without samples: their uncertainty is unknown" in told
     ((count, apart),) = rows("SELECT count(*), max(deviation) FROM policygen_deviations")
     assert count == 5
     assert 0 < apart < 1e-5
@@ -95,7 +95,7 @@ def test_runs_of_several_files_are_samples(capsys):
         made = results(types=KEYS[:1], space=SPACE, seed=seed, general=general)
         names.append(write(f"{seed}.json", made))
     told = imported(capsys, *names)
-    assert "3 rows, 2 variants, 1 size, 12 measurements joined to earlier ones" in " ".join(
+    assert "3 rows, 2 variants, 1 size, 12 measurements combined with earlier ones" in " ".join(
         told.split()
     )
     assert "without samples" not in told
@@ -109,15 +109,15 @@ def test_what_is_told_of_a_file_stands_in_the_document(capsys):
     document = json.loads(imported(capsys, write("a.json", made), "--json"))
     (file,) = document["files"]
     assert file["program"] == "primbench, debug"
-    assert file["notes"][0] == "a debug build: others may take other times"
-    assert file["notes"][1].startswith("5 of 5 runs were still noisy when the time was up, by ")
+    assert file["notes"][0] == "a debug build: times of other builds may differ"
+    assert file["notes"][1].startswith("5 of 5 runs were still noisy at the time limit, by ")
 
 
 def test_a_file_that_is_still_written_is_read_as_far_as_it_goes(capsys):
     text = text_of(results(types=KEYS[:1]))
     Path("a.json").write_text(text[: text.index(',\n{"index": 3')])
     told = imported(capsys, "a.json", "--base", "bs=128,ipt=4")
-    assert "  a.json: it was not closed: its run went on, or was cut off" in told
+    assert "  a.json: it is not closed: its run was still going, or it was truncated" in told
     assert "  a.json: 3 of 5 specializations are there" in told
 
 
@@ -138,8 +138,8 @@ def of_rocrand(made):
     [
         (
             without_cfg(results()),
-            "a.json: specializations[0] meta: it has no cfg\n  rocPRIM's benchmarks say lvl, algo"
-            " and cfg; those of other libraries do not.\n",
+            "a.json: specializations[0] meta: it has no cfg\n  rocPRIM's benchmarks write lvl,"
+            " algo and cfg; those of other libraries do not.\n",
         ),
         (
             of_rocrand(results()),
@@ -147,15 +147,15 @@ def of_rocrand(made):
         ),
         (
             results(settings={"dry": True}),
-            "a.json: is of a dry run, in which nothing was measured\n  Run it without --dry.\n",
+            "a.json: is a dry run without measurements\n  Run it without --dry.\n",
         ),
         (
             results(general={"backend": {"name": "cuda"}, "gpu": {"name": "H100", "arch": "9.0"}}),
-            "a.json: was measured with the backend 'cuda', and rocPRIM runs with hip alone\n",
+            "a.json: was measured with the backend 'cuda', but rocPRIM runs only with hip\n",
         ),
         (
             results(results_version="5.0.0"),
-            "a.json: primbench's results of version 5.0.0; policygen knows 4.x\n",
+            "a.json: primbench's results of version 5.0.0; policygen supports 4.x\n",
         ),
     ],
 )
@@ -169,10 +169,10 @@ def test_neither_old_and_new_benchmarks_nor_hot_and_cold_caches_are_compared(cap
     Path("old.json").write_text(rocprim_files.text_of(old))
     write("new.json", results(types=[{"key_type": "i32"}], space=space))
     told = refused(capsys, "new.json", "old.json", "--gpu", "MI300X")
-    assert told.startswith("old.json: device_merge was measured by Google Benchmark, and in new.js")
+    assert told.startswith("old.json: device_merge was measured by Google Benchmark, but in new.js")
     write("hot.json", results(types=[{"key_type": "i32"}], space=space, settings={"hot": True}))
     told = refused(capsys, "new.json", "hot.json")
-    assert told.startswith("hot.json: device_merge was measured by primbench, hot, and in new.json")
+    assert told.startswith("hot.json: device_merge was measured by primbench, hot, but in new.json")
 
 
 def test_all_formats_are_named_where_a_file_is_of_none(capsys):

@@ -1,8 +1,6 @@
 """`policygen db import` of rocPRIM's results, and all that can be done with what it writes."""
 
 import json
-import re
-import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +14,7 @@ from tests.cli.tuned import run
 from tests.report.shown import lines as shown
 from tests.results.rocprim_files import ALGORITHMS, REDUCE, aggregate, benchmarks, cache, text_of
 from tests.results.tuner_files import write_cache
+from tests.tiers import sampled
 
 ROOT = Path(__file__).parent.parent.parent
 INT = "rocprim.device_reduce"
@@ -67,8 +66,8 @@ def test_files_become_a_database_of_many_benchmarks(capsys, tuned, plain, monkey
         '    method: 0 is "block_scan_algorithm::using_warp_scan",',
         '      1 is "block_scan_algorithm::reduce_then_scan"',
         "  left out: rocprim.device_histogram[active_channels{ct}=3, channels{ct}=4,",
-        "  value_type{ct}=uint8_t]: nothing says which configuration is in use now",
-        "  1 untimed: its time, 0.0, is no time that a kernel takes, such as bs_128.ipt_8.method_1",
+        "  value_type{ct}=uint8_t]: the current configuration is unknown",
+        "  1 untimed: its time, 0.0, is not a plausible kernel time, such as bs_128.ipt_8.method_1",
         "  (tuned.json: benchmarks[3], device_reduce key_type=int)",
         "written to run.db",
     ]
@@ -85,7 +84,7 @@ def test_files_become_a_database_of_many_benchmarks(capsys, tuned, plain, monkey
             INT,
             "bs_128.ipt_8.method_1",
             "untimed",
-            "its time, 0.0, is no time that a kernel takes",
+            "its time, 0.0, is not a plausible kernel time",
         )
     ]
     query = "SELECT DISTINCT base, program, warmup FROM policygen_imports"
@@ -148,7 +147,7 @@ def test_the_document_lists_workloads(capsys, tuned, plain):
     assert found["failures"] == [
         {
             "kind": "untimed",
-            "reason": "its time, 0.0, is no time that a kernel takes",
+            "reason": "its time, 0.0, is not a plausible kernel time",
             "count": 1,
             "variants": ["bs_128.ipt_8.method_1"],
             "places": ["tuned.json: benchmarks[3], device_reduce key_type=int"],
@@ -165,7 +164,7 @@ def test_the_document_lists_workloads(capsys, tuned, plain):
 def test_means_alone_have_no_samples(capsys):
     made = benchmarks({("reduce", "key_type:int"): REDUCE}, only=True)
     told = imported(capsys, write("a.json", made))
-    assert "  9 rows without samples: how sure their scores are is not known" in told
+    assert "  9 rows without samples: their uncertainty is unknown" in told
     ((count, apart),) = rows("run.db", "SELECT count(*), max(deviation) FROM policygen_deviations")
     assert (count, apart) == (9, pytest.approx(4e-6, rel=0.1))
     ((samples,),) = rows("run.db", f'SELECT max(samples) FROM "{INT}.base"')
@@ -185,9 +184,9 @@ def test_caches_of_the_tuner_are_joined(capsys):
     told = imported(capsys, *names, *said).splitlines()
     assert told[:3] == [
         "rocPRIM  MI300X · gfx942",
-        "  1 workload of 1 algorithm, 6 rows, 5 variants, 1 size, 30 measurements joined to earlier"
-        " ones",
-        "  rocprim.device_merge: 1 workload, 5 variants, base is what --base says",
+        "  1 workload of 1 algorithm, 6 rows, 5 variants, 1 size, 30 measurements combined with"
+        " earlier ones",
+        "  rocprim.device_merge: 1 workload, 5 variants, base is what --base gives",
     ]
     _, out, _ = run(capsys, "db", "top", "run.db", "--json")
     (found,) = json.loads(out)["workloads"]
@@ -216,11 +215,11 @@ def test_a_part_of_policygen_may_know_the_tree(tuned):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (("--name", "x"), "--name: files of a library say it themselves\n  Leave it out.\n"),
-        (("--type", "T=F32"), "--type: files of a library say it themselves\n"),
-        (("--arch", "gfx90a"), "plain.json: was measured on gfx942, and --arch says gfx90a\n"),
-        (("--gpu", "\x1b"), "--gpu '\\x1b' is no name of a GPU\n"),
-        ((), "plain.json: no workload can be compared with a base: nothing but default_config ran"),
+        (("--name", "x"), "--name: files of a library already state it\n  Omit it.\n"),
+        (("--type", "T=F32"), "--type: files of a library already state it\n"),
+        (("--arch", "gfx90a"), "plain.json: was measured on gfx942, but --arch is gfx90a\n"),
+        (("--gpu", "\x1b"), "--gpu '\\x1b' is not a GPU's name\n"),
+        ((), "plain.json: no workload can be compared with a base: only default_config ran"),
     ],
 )
 def test_what_contradicts_files_is_refused(capsys, plain, given, told):
@@ -230,7 +229,7 @@ def test_what_contradicts_files_is_refused(capsys, plain, given, told):
 def test_kernels_of_ones_own_are_imported_by_themselves(capsys, plain):
     write_cache("own.json")
     told = refused(capsys, plain, "own.json", "--base", "tile=1")
-    assert told.startswith("own.json: is of a kernel of one's own, and other files are of a libr")
+    assert told.startswith("own.json: is for your own kernel, but other files are for a libr")
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +248,7 @@ def many(tmp_path_factory):
     return import_results([str(path / "many.json")], path / "run.db")
 
 
-@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("width", sampled([80, 160], 80))
 def test_many_workloads_stay_readable(many, width):
     told = list(shown(view(many, verbose=False, quiet=False), width))
     assert max(map(len, told)) <= width
@@ -274,7 +273,7 @@ def test_reasons_that_are_not_listed_are_counted(many):
         }
     )
     told = "\n".join(shown(view(more, verbose=False, quiet=False), 160))
-    assert "  and 75 more left out, see why with -v" in told
+    assert "  and 75 more left out (-v says why)" in told
     assert "  and 2 more reasons" in told
     assert "key_type{ct}=t1] Elements=7: r0" in told
     assert "many.json: cut off" in told
@@ -290,15 +289,11 @@ def test_hostile_names_never_reach_sql(capsys):
         assert "Traceback" not in err
 
 
-def test_the_page_shows_what_is_chosen_of_its_example(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    page = (ROOT / "docs/import.md").read_text().partition("## rocPRIM's results")[2]
-    commands = re.findall(r"^\$ policygen (db import .* -o (.*))$", page, re.M)
-    Path("fixtures").symlink_to(ROOT / "fixtures")
-    assert [out for _, out in commands] == ["rocprim.db", "merge.db"]
-    for command, out in commands:
-        assert run(capsys, *shlex.split(command))[0] == 0
-        assert run(capsys, "db", "choose", out, "-q")[0] == 0
+@pytest.mark.parametrize("files", ["rocprim_*", "primbench_merge"])
+def test_imported_results_lead_to_a_choice(files, capsys):
+    paths = [str(path) for path in sorted((ROOT / "fixtures/tuners").glob(f"{files}.json"))]
+    assert run(capsys, "db", "import", *paths, "-o", "run.db")[0] == 0
+    assert run(capsys, "db", "choose", "run.db", "-q")[0] == 0
 
 
 def test_aggregates_beside_repetitions_change_nothing(capsys):

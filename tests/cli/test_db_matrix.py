@@ -27,7 +27,7 @@ def test_it_prints_ratios_and_who_wins(found, capsys):
     status, out, err = run(capsys, "matrix", "run.db")
     assert (status, err) == (0, "")
     rows = out.splitlines()
-    assert rows[0] == f"{KERNEL} on H200 (6144, 132, eccon); a copy moves 4,000 GB/s"
+    assert rows[0] == f"{KERNEL} on H200 (6144, 132, eccon); a copy kernel reaches 4,000 GB/s"
     assert rows[1].split() == ["strategy", "1,000", "1,000,000"]
     assert next(row.split() for row in rows if row.lstrip().startswith("managed"))[1] == "-"
     assert f"1,000: each, {'strategy_0.tpb_128'}, 1.0 us, 12 GB/s" in out
@@ -79,7 +79,7 @@ def test_a_page_has_a_heat_map_with_a_cell_for_each(found, capsys):
     assert "The fastest at 1,000: each; 1,000,000: stride." in text
     assert "managed, 1,000: not measured" in text
     assert "stride, 1,000: 1.5" in text
-    assert "a copy moves 4,000 GB/s" in text
+    assert "a copy kernel reaches 4,000 GB/s" in text
     run(capsys, "matrix", "run.db", "-o", "a.md")
     assert "svg" not in (found / "a.md").read_text()
     assert "50 %" in (found / "a.md").read_text()
@@ -92,7 +92,7 @@ def test_without_launches_and_copies_there_are_times_alone(found, capsys):
         assert (status, err) == (0, "")
         assert "GB/s" not in out
         assert "registers" not in out
-    assert "a copy moves" not in (found / "a.html").read_text()
+    assert "a copy kernel reaches" not in (found / "a.html").read_text()
 
 
 def test_another_parameter_is_compared_and_one_that_is_none_refused(found, capsys):
@@ -106,7 +106,7 @@ def test_a_database_without_kernels_says_how_to_measure_them(found, capsys):
     simple(found / "plain.db", base={"16": 2.0}, ipt_1={"16": 1.6})
     status, _, err = run(capsys, "matrix", "plain.db")
     assert status == 2
-    assert "nothing was measured of a kernel of one's own in plain.db" in err
+    assert "plain.db contains no measurements of your own kernels" in err
     assert "policygen measure --workload kernel.toml --all --db FILE" in err
     assert run(capsys, "matrix", "plain.db", "run.db")[0] == 0
     assert run(capsys, "matrix", "run.db", "-R", "own.other")[0] == 2

@@ -40,10 +40,10 @@ def test_the_whole_loop_runs_and_the_tree_is_as_it_was(capsys, workplace, tmp_pa
         path.name for path in (cub_tree("3.0.1") / TUNINGS).iterdir()
     )
     assert out.startswith(
-        f"{demo.MADE_UP}\n1. What was measured (here it is made up), and which variants are"
-        " worth it?\n$ policygen db"
+        f"{demo.MADE_UP}\n1. Which variants are worth it? (These measurements are invented.)\n$"
+        " policygen db"
     )
-    assert "\n2. What would change, and why? (The scores are made up)\n$ policygen plan" in out
+    assert "\n2. What would change, and why? (The scores are invented.)\n$ policygen plan" in out
     typed = commands(out)
     assert [" ".join(c)[: len(known)] for c, known in zip(typed, COMMANDS, strict=True)] == COMMANDS
     words = " ".join(out.split())
@@ -131,6 +131,6 @@ def test_the_database_is_made_anew(tmp_path):
     steps_of.write_database(path)
     assert path.read_bytes() == made
     path.write_bytes(b"something else")
-    with pytest.raises(InputError, match=r"run\.db: exists already, and is no database"):
+    with pytest.raises(InputError, match=r"run\.db: exists already, and is not a database"):
         steps_of.write_database(path)
     assert path.read_bytes() == b"something else"

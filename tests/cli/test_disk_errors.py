@@ -66,7 +66,7 @@ def test_an_undo_that_was_done_is_no_failure_whichever_journal_cannot_be_removed
         assert (again.returncode == 0) == (done.returncode == 2)
         assert tree.now == tree.old
         assert tree.others() == []
-    # Once all files are as they were before, nothing makes a failure of it.
+    # Once all files are unchanged, nothing makes a failure of it.
     assert ends[-1] == (0, True)
     failed = [code for code, _ in ends if code]
     assert failed == [2, 2], "before the first file is replaced nothing is done, and that is told"

@@ -87,7 +87,7 @@ def test_what_is_to_be_mended_is_printed_with_its_command(places, capsys):
         "                  install it: policygen headers fetch 3.0.1\n"
     )
     _, out, _ = run(capsys, "doctor")
-    assert out.endswith("\n4 things to mend: nvcc, c++filt, git, tree\n")
+    assert out.endswith("\n4 things to fix: nvcc, c++filt, git, tree\n")
 
 
 def test_everything_that_commands_need_may_be_here(places, capsys, monkeypatch):
@@ -124,10 +124,10 @@ def test_a_driver_that_does_not_answer_is_no_failure(places, capsys):
     program(places, "nvidia-smi", "NVIDIA-SMI has failed", status=9)
     gpu = checks(capsys, status=1)["GPU"]
     assert gpu.state == "optional"
-    assert gpu.found.startswith("nvidia-smi does not answer")
+    assert gpu.found.startswith("nvidia-smi does not respond")
     program(places, "nvidia-smi", "")
     gpu = checks(capsys, status=1)["GPU"]
-    assert (gpu.found, gpu.needed_by) == ("no GPU here", doctor.MEASURING)
+    assert (gpu.found, gpu.needed_by) == ("no GPU on this machine", doctor.MEASURING)
     program(places, "nvidia-smi", "a GPU of [N/A] kind")
     assert checks(capsys, status=1)["GPU"].found == "a GPU of [N/A] kind"
 
@@ -140,7 +140,7 @@ def test_a_cuda_home_that_leads_nowhere_is_not_mended_by_an_installation(
     assert (nvcc.state, nvcc.remedy) == ("missing", "Unset CUDA_HOME or correct it.")
     monkeypatch.setenv("CUDA_HOME", "cuda")
     nvcc = checks(capsys, status=1)["nvcc"]
-    assert (nvcc.state, nvcc.found) == ("broken", "CUDA_HOME='cuda' is no absolute path")
+    assert (nvcc.state, nvcc.found) == ("broken", "CUDA_HOME='cuda' is not an absolute path")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_compiler_of_the_extra_compiles(capsys):
     found = checks(
         capsys, "--cub", Path(__file__).parent.parent.parent / "cub_headers/mini", status=0
     )
-    assert re.fullmatch(r"a kernel compiles for sm\d+", found["compiling"].found)
+    assert re.fullmatch(r"compiles a kernel for sm\d+", found["compiling"].found)
     assert found["cuobjdump"].state == found["c++filt"].state == found["git"].state == "fine"
 
 
@@ -191,12 +191,29 @@ def test_extras_are_optional_and_packages_are_not(places, capsys, monkeypatch):
     monkeypatch.setattr(doctor, "requirements", lambda: lot)
     found = checks(capsys, status=1)
     assert found["packages"].state == "missing"
-    both = "no matplotlib; nvidia-cuda-nvcc 13.0.48 where nvidia-cuda-nvcc==13.2.* is needed"
+    both = "no matplotlib; nvidia-cuda-nvcc 13.0.48, but nvidia-cuda-nvcc==13.2.* is needed"
     assert found["packages"].found == both
     assert "install" in found["packages"].remedy
     assert (found["extra plot"].state, found["extra plot"].found) == ("optional", "not installed")
     assert found["extra plot"].needed_by == ("db plot",)
     assert found["extra cuda"].found == both.partition("; ")[2]
+
+
+def test_cuda_wheels_are_of_one_release(places, capsys, monkeypatch):
+    def extra(nvvm):
+        rows = (("nvidia-cuda-cccl", "13.3.5.0.6"), ("nvidia-cuda-nvcc", "13.5.37"))
+        asked = ">=13.2,<13.6"
+        lot = [
+            Requirement(f"{name}{asked}", name, version, fits=True)
+            for name, version in (*rows, ("nvidia-nvvm", nvvm))
+        ]
+        monkeypatch.setattr(doctor, "requirements", lambda: {"cuda": tuple(lot)})
+        return checks(capsys, status=1)["extra cuda"]
+
+    assert extra("13.5.40").state == "fine"
+    mixed = extra("13.2.86")
+    assert (mixed.state, mixed.found) == ("broken", "wheels of CUDA 13.2 and 13.5 are mixed")
+    assert mixed.remedy.endswith("pip install 'nvidia-cuda-nvcc==13.5.*' 'nvidia-nvvm==13.5.*'")
 
 
 def test_a_tree_that_is_named_and_not_there_is_broken(places, capsys):
@@ -217,7 +234,7 @@ def test_a_cache_that_cannot_be_written_is_broken(places, capsys, monkeypatch):
     monkeypatch.setenv("POLICYGEN_CACHE", str(places.base / "file"))
     cache = checks(capsys, status=1)["cache"]
     assert (cache.state, cache.remedy) == ("broken", "export POLICYGEN_CACHE=FOLDER")
-    assert cache.found.endswith("file cannot be written: it is no folder")
+    assert cache.found.endswith("file cannot be written: it is not a folder")
 
 
 def test_the_store_is_looked_into_where_it_is_ones_own(places, capsys):
@@ -230,7 +247,7 @@ def test_the_store_is_looked_into_where_it_is_ones_own(places, capsys):
     Path("policygen.db").write_bytes(Path("other.db").read_bytes()[:100])
     store = checks(capsys, status=1)["store"]
     assert (store.state, store.remedy) == ("optional", "policygen status --store policygen.db")
-    assert store.found == "policygen.db is not known to be yours: it is not read"
+    assert store.found == "policygen.db may belong to someone else and is not read"
 
 
 def test_no_document_names_a_path_of_the_machine(places, capsys):
@@ -262,7 +279,7 @@ def test_a_home_that_is_not_there_leaves_no_place_for_a_cache(places, capsys, mo
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", classmethod(lambda _: Path("none")))
     cache = checks(capsys, status=1)["cache"]
-    assert cache.found == "there is no home folder to keep a cache in"
+    assert cache.found == "there is no home folder for the cache"
     assert cache.remedy == "Set POLICYGEN_CACHE to a folder that can be written."
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen import __version__
-from policygen.app import change
 from policygen.app import emit as emitting
+from policygen.app import resolve
 from policygen.model.selection import Selected
 from policygen.textdiff import unified
 from tests.cli.tuned import run
@@ -62,7 +62,7 @@ def test_a_header_is_written_proven_and_as_it_was_before(capsys, sums, std):
         "proved: 9 policies as tuned on sm90, 1,720 policies on 19 architectures as CUB's",
         "written: my_tunings.cuh: reduce",
     ]
-    assert "1 workload keeps what CUB selects\n" in out
+    assert "1 workload left to the fallback\n" in out
     assert "  cub.bench.transform_reduce.sum T=F32 OffsetT=I32\n" in out
     text = Path("my_tunings.cuh").read_text()
     golden = GOLDENS / f"my_tunings_{std}.cuh"
@@ -83,7 +83,7 @@ def test_standard_output_holds_the_header_alone(capsys, sums):
     assert out.startswith("// Made by policygen")
     assert out.endswith("} // namespace my::own\n")
     assert "//! #include <my_own.cuh>\n" in out
-    assert "not proved: --no-prove was given\n" in err
+    assert "not proven, because of --no-prove\n" in err
     quietly = emit(capsys, sums, *given, "-q")
     assert quietly == (0, out, "")
 
@@ -107,7 +107,12 @@ def test_json_says_what_became_of_each_workload(capsys, sums):
         ("I64", "write", GOOD),
     ]
     (selector,) = document["selectors"]
-    assert selector["parameters"] == ["typename AccumT", "typename OffsetT", "typename OpT"]
+    assert selector["parameters"] == [
+        "typename AccumT",
+        "typename OffsetT",
+        "typename ReductionOpT",
+        "::cuda::execution::determinism::__determinism_t Determinism",
+    ]
     assert [one["guard"] for one in selector["returns"]].count("_CCCL_HAS_INT128()") == 1
     assert document["proof"]["changed"] == 9
 
@@ -129,11 +134,11 @@ def test_a_header_that_does_something_else_is_not_written(capsys, tmp_path, monk
     status, out, err = emit(capsys, tmp_path / "run.db", "-q", "-o", "wrong.cuh")
     assert (status, out) == (1, "")
     differs = (
-        "T=F32 OffsetT=I32 on sm90: multi_tile.threads_per_block is 64 and not 160,"
-        " single_tile.threads_per_block is 64 and not 160\n"
+        "T=F32 OffsetT=I32 on sm90: multi_tile.threads_per_block is 64, not 160,"
+        " single_tile.threads_per_block is 64, not 160\n"
     )
     assert err == (
-        "policygen: error: the change has another effect than planned; nothing was written\n"
+        "policygen: error: the effect of the change differs from the plan; nothing was written\n"
         f"  {name} {differs}  cub.bench.reduce.deferred_deterministic {differs}"
     )
     monkeypatch.setattr(emitting, "render", lambda *given: real(*given).replace("return", "retrun"))
@@ -149,36 +154,36 @@ def test_a_header_that_does_something_else_is_not_written(capsys, tmp_path, monk
         (
             (),
             {"cub": "3.2.0"},
-            "CUB 3.2.0 takes no policy selectors in its public API\n"
-            "  It does since 3.5: name such a tree with --cub, or edit the headers:"
-            " policygen apply\n",
+            "CUB 3.2.0 does not accept policy selectors in its public API\n"
+            "  CUB 3.5 and later do: name such a tree with --cub, or edit the headers with"
+            " policygen apply.\n",
         ),
         (
             (),
             {"arch": "sm100"},
-            "the results are from Demo H200 (sm90), and --arch is sm100\n"
-            "  Name the architecture that was measured, or say --any-gpu.\n",
+            "the results are from Demo H200 (sm90), but --arch is sm100\n"
+            "  Name the architecture that was measured, or add --any-gpu.\n",
         ),
         (
             ("--namespace", "my tunings"),
             {},
-            "--namespace 'my tunings' is no C++ namespace\n  It looks like my::tunings.\n",
+            "--namespace 'my tunings' is not a C++ namespace\n  Write it like my::tunings.\n",
         ),
         (
             ("--algorithm", "reduce,sorting"),
             {},
-            "no algorithm is called sorting\n  There are: adjacent_difference, batched_copy, copy,",
+            "unknown algorithm sorting\n  Available: adjacent_difference, batched_copy, copy,",
         ),
         (
             ("--algorithm", "scan,deterministic_reduce"),
             {},
-            "the databases hold nothing of deterministic_reduce, scan\n"
-            "  They hold: cub.bench.reduce.sum\n",
+            "the databases have no results for deterministic_reduce, scan\n"
+            "  They have: cub.bench.reduce.sum\n",
         ),
         (
             ("-a", "T{ct}=F64"),
             {},
-            "there is nothing to emit\n  cub.bench.reduce.sum T=F64 OffsetT=I64: ",
+            "nothing to emit\n  cub.bench.reduce.sum T=F64 OffsetT=I64: ",
         ),
     ],
 )
@@ -193,9 +198,9 @@ def test_a_private_policy_is_refused_with_the_reason(capsys, tops):
     status, _, err = emit(capsys, tops, "-q")
     assert status == 2
     assert err == (
-        "policygen: error: there is nothing to emit\n"
-        "  cub.bench.topk.keys KeyT=I32 OffsetT=I32 OutOffsetT=I32: CUB 3.6.0 keeps its policy to"
-        " itself: no selector of one's own can be given to it\n"
+        "policygen: error: nothing to emit\n"
+        "  cub.bench.topk.keys KeyT=I32 OffsetT=I32 OutOffsetT=I32: CUB 3.6.0 does not accept a"
+        " policy selector for this algorithm\n"
     )
 
 
@@ -203,8 +208,8 @@ def test_an_architecture_must_be_named(capsys, sums):
     status, _, err = run(capsys, "emit", "--db", sums)
     assert (status, err) == (
         2,
-        "policygen: error: no architecture is given\n"
-        "  Name the one that was measured: --arch sm90\n",
+        "policygen: error: no architecture given\n"
+        "  Name the architecture that was measured: --arch sm90\n",
     )
 
 
@@ -227,9 +232,9 @@ def test_of_several_versions_the_one_with_the_base_of_the_tree_counts(
         name = "cub.bench.radix_sort.keys"
         benchmark_database(paths[-1], name, version, GPUS["sm90"], won)
     given = ("--db", paths[1], "--no-prove", "-o", "a.cuh", "--any-gpu")
-    monkeypatch.setattr(change, "measured_trees", lambda *_: {})
+    monkeypatch.setattr(resolve, "measured_trees", lambda *_: {})
     assert emit(capsys, paths[0], *given)[0] == 0
     assert "CCCL v3.5.0" in Path("a.cuh").read_text()
-    monkeypatch.setattr(change, "measured_trees", lambda *_: {"3.5.0": Elsewhere()})
+    monkeypatch.setattr(resolve, "measured_trees", lambda *_: {"3.5.0": Elsewhere()})
     assert emit(capsys, paths[0], *given)[0] == 0
     assert "CCCL v3.2.0" in Path("a.cuh").read_text()

@@ -12,7 +12,7 @@ import pytest
 from policygen.cli import progress
 from policygen.cli.apply import print_diff
 from policygen.cli.groups import COMMANDS
-from policygen.cli.output import printed
+from policygen.cli.output import Out
 from policygen.demo.database import demo_database
 from policygen.report.blocks import Note, Table, Words
 from policygen.report.terminal import Terminal
@@ -42,6 +42,7 @@ TABLE = {
     "audit reach": {*TREE, *FILTER, *ARCH, *FORCE},
     "bench list": {*TREE, *FILTER, *FORCE},
     "bench new": {*TREE, *FORCE},
+    "calls": {*TREE, *ARCH, *FORCE},
     "completion": set(),
     "db choose": {*FILTER, *FORCE},
     "db compare": {*FILTER, *FORCE},
@@ -61,6 +62,7 @@ TABLE = {
     "headers list": {*TREE, *FORCE},
     "headers path": {*TREE, *FORCE},
     "measure": {*TREE, *FILTER, *FORCE, "--db", "--arch", "--bench"},
+    "overlay": {*TREE, *FILTER, *ARCH, *FORCE, "--db", "--plan", "--next-best", "--base"},
     "plan": {*TREE, *FILTER, *ARCH, *FORCE, "--db", "--next-best"},
     "resolve": {*TREE, *FILTER, *ARCH, *FORCE},
     "review": {*TREE, *FORCE, "--base", "--format"},
@@ -112,6 +114,7 @@ def options(command):
 
 # What is written by a search is one file, and read by others as one of many.
 WRITES = {(name, "--db"): "FILE" for name in ("measure", "search", "tune", "verify-performance")}
+WRITES["overlay", "-o"] = "FOLDER"
 
 
 def means(option):
@@ -148,7 +151,7 @@ def test_an_option_means_the_same_everywhere(name):
 @pytest.mark.parametrize("name", [name for name, known in TABLE.items() if "--force" in known])
 def test_force_is_about_files_alone(name):
     (option,) = [one for one in options(dict(commands())[name]) if "--force" in one.opts]
-    assert option.help == "Replace a file that is there, whoever made it."
+    assert option.help == "Overwrite a file that policygen did not write."
 
 
 @pytest.mark.trees
@@ -196,11 +199,12 @@ def test_what_is_printed_goes_to_a_file(capsys, tmp_path, how):
     assert not (tmp_path / "none").exists()
 
 
-def test_a_diff_goes_to_a_file_byte_for_byte():
+def test_a_diff_goes_to_a_file_byte_for_byte(tmp_path):
     """With what is no text in it."""
-    with printed() as data:
+    path = tmp_path / "diff"
+    with Out(path).printed():
         print_diff("-a\r\n+\udcff\n")
-    assert data.getvalue() == b"-a\r\n+\xff\n"
+    assert path.read_bytes() == b"-a\r\n+\xff\n"
 
 
 def on_a_terminal(monkeypatch, work):

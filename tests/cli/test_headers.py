@@ -138,8 +138,9 @@ def test_fetch_all_keeps_the_current_tree(
     assert main(["headers", "fetch", "--all", "--json", "-q"]) == 0
     out, err = capsys.readouterr()
     assert err == (
-        "policygen: warning: CUB 3.0.1 is not as its wheel has it: some of its files differ\n"
-        "  policygen headers fetch 3.0.1 --again gets it anew\n"
+        "policygen: warning: CUB 3.0.1 differs from its wheel: some of its files"
+        " differ\n"
+        "  policygen headers fetch 3.0.1 --again fetches it again\n"
     )
     states = [(tree["version"], tree["state"]) for tree in json.loads(out)["trees"]]
     assert states == [("3.0.1", "current"), ("9.8.7", "fetched")]
@@ -159,7 +160,7 @@ def test_fetch_of_an_unknown_version_lists_the_known_ones(
     assert main(["headers", "fetch", "1.2.3"]) == 2
     assert capsys.readouterr() == (
         "",
-        "policygen: error: no wheel is known that holds CUB 1.2.3\n"
+        "policygen: error: no known wheel contains CUB 1.2.3\n"
         "  known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0\n",
     )
 
@@ -228,13 +229,13 @@ def test_path_of_a_version_that_is_not_here_names_the_command(
     assert main(["headers", "path", "3.0.1"]) == 2
     assert capsys.readouterr().err == (
         f"policygen: error: CUB 3.0.1 is not in {places.headers}\n"
-        "  obtain it: policygen headers fetch 3.0.1\n"
+        "  fetch it: policygen headers fetch 3.0.1\n"
     )
 
 
 def test_path_takes_a_version_or_a_tree(places: Places, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["headers", "path", "3.0.1", "--cub", "x"]) == 2
-    assert capsys.readouterr().err.endswith("Error: give VERSION or --cub, not both\n")
+    assert capsys.readouterr().err.endswith("Error: VERSION and --cub exclude each other\n")
 
 
 def _edit(root: Path) -> None:
@@ -282,8 +283,8 @@ def test_list_and_scan_agree_about_a_tree_that_was_changed(
         "3.3.0  —                               specializations  —                fetched",
     ]
     assert err == (
-        f"policygen: warning: CUB 3.0.1 is not as its wheel has it: {files}\n"
-        "  policygen headers fetch 3.0.1 --again gets it anew\n"
+        f"policygen: warning: CUB 3.0.1 differs from its wheel: {files}\n"
+        "  policygen headers fetch 3.0.1 --again fetches it again\n"
     )
     for cub in ("3.0.1", str(trees.headers / "3.0.1"), str(trees.headers / "3.0.1/cub/device")):
         assert main(["scan", "--cub", cub, "--json"]) == 0
@@ -300,7 +301,7 @@ def test_many_changed_files_are_cut(trees: Places, capsys: pytest.CaptureFixture
         (trees.headers / f"3.0.1/cub/{number}.cuh").touch()
     assert main(["headers", "list", "-q"]) == 0
     assert capsys.readouterr().err.startswith(
-        "policygen: warning: CUB 3.0.1 is not as its wheel has it: "
+        "policygen: warning: CUB 3.0.1 differs from its wheel: "
         "cub/0.cuh, cub/1.cuh, cub/2.cuh, cub/3.cuh, cub/4.cuh and 3 more\n"
     )
 
@@ -317,7 +318,7 @@ def test_a_list_of_files_that_is_not_the_wheels_names_none(
     _edit(trees.headers / "3.0.1")
     assert main(["headers", "list"]) == 0
     assert capsys.readouterr().err.startswith(
-        "policygen: warning: CUB 3.0.1 is not as its wheel has it: some of its files differ\n"
+        "policygen: warning: CUB 3.0.1 differs from its wheel: some of its files differ\n"
     )
 
 
@@ -329,8 +330,8 @@ def test_a_tree_that_was_changed_stays_until_it_is_wanted_again(
     capsys.readouterr()
     root = f"CUB 9.8.7: {places.headers}/9.8.7\n"
     warning = (
-        f"policygen: warning: CUB 9.8.7 is not as its wheel has it: {HEADER}\n"
-        "  policygen headers fetch 9.8.7 --again gets it anew\n"
+        f"policygen: warning: CUB 9.8.7 differs from its wheel: {HEADER}\n"
+        "  policygen headers fetch 9.8.7 --again fetches it again\n"
     )
     assert main(["headers", "fetch", "9.8.7", "-q"]) == 0
     assert capsys.readouterr() == (root, warning)
@@ -368,7 +369,7 @@ def test_the_library_says_whose_tree_is_looked_for(
     assert main(["scan", "-q", "--library", "rocprim", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cub"]["version"] == "2.13.1"
     assert main(["resolve", "--cub", "3.0.1", "--library", "rocprim"]) == 2
-    assert "holds CUB 3.0.1, not rocPRIM\n" in capsys.readouterr().err
+    assert "contains CUB 3.0.1, not rocPRIM\n" in capsys.readouterr().err
 
 
 def test_a_release_of_rocprim_is_shown_and_told_when_it_was_changed(
@@ -384,8 +385,9 @@ def test_a_release_of_rocprim_is_shown_and_told_when_it_was_changed(
         f"used here: rocPRIM 2.13.1 in {root} (found by: --cub, changed since it was fetched)\n"
     )
     assert err == (
-        "policygen: warning: rocprim@5.7.1 is not as its packages have it: some of its files"
-        " differ\n  policygen headers fetch rocprim@5.7.1 --again gets it anew\n"
+        "policygen: warning: rocprim@5.7.1 differs from its packages: some of its"
+        " files"
+        " differ\n  policygen headers fetch rocprim@5.7.1 --again fetches it again\n"
     )
     assert main(["headers", "path", "rocprim@5.7.1"]) == 0
     assert capsys.readouterr().out == f"{root}\n"

@@ -14,8 +14,8 @@ from tests.store.trees import Tree
 from tests.trees.toys import make_root
 
 TUNINGS = "cub/device/dispatch/tuning"
-# Of an apply of four files, as in tests/store/test_recover.py: the second exchange.
-BETWEEN = 22
+# Of an apply of four files, as in tests/store/test_recover.py: the second rename.
+BETWEEN = 16
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def run(capsys, *arguments):
 def told(tree, store=""):
     return (
         f"an apply was interrupted: 1 of 4 headers of {tree.root} are new\n"
-        f"  policygen undo{store} takes it back, policygen apply --finish{store} completes it.\n"
+        f"  policygen undo{store} undoes it, policygen apply --finish{store} completes it.\n"
     )
 
 
@@ -110,10 +110,10 @@ def test_what_is_left_in_the_tree_tells_where_the_store_is_not_known(killed, cap
     (left, *_) = sorted((killed.root / TUNINGS).glob(".*"))
     _, _, err = run(capsys, "review", "--cub", killed.root)
     assert err == (
-        f"policygen: error: {left} is left of an interrupted policygen: the headers may be half"
-        " done\n  policygen undo --store FILE takes it back, policygen apply --finish --store FILE"
-        " completes it.\n"
-        "  If the store that was written then is gone, check the headers and delete the file.\n"
+        f"policygen: error: {left} was left behind by an interrupted policygen; the headers may be"
+        " only partly written\n  policygen undo --store FILE undoes it, policygen apply --finish"
+        " --store FILE completes it.\n"
+        "  If its store no longer exists, check the headers and delete the file.\n"
     )
 
 
@@ -122,7 +122,7 @@ def test_a_write_that_goes_on_is_no_interrupted_one(killed, capsys):
         _, _, err = run(capsys, "review", "--cub", killed.root)
     assert err == (
         f"policygen: error: another policygen is writing to {killed.root}\n"
-        "  Wait until it is done.\n"
+        "  Wait until it has finished.\n"
     )
 
 
@@ -151,19 +151,20 @@ def test_an_edit_stands_in_the_way_of_finishing(killed, capsys):
     assert run(capsys, "apply", "--finish", "--cub", killed.root) == (
         2,
         "",
-        f"policygen: error: {path}: edited after an interrupted apply, which cannot be finished"
-        " there\n  Run policygen undo: all other files get what they had, and the edit stays.\n",
+        f"policygen: error: {path}: edited after an interrupted apply, so the apply cannot be"
+        " completed\n  Run policygen undo: it restores all other files and keeps the edit.\n",
     )
     assert killed.now == before
 
 
 def test_there_must_be_something_to_finish(tree, capsys):
-    message = "that was interrupted\n  Name the store that was written then: --store FILE.\n"
+    message = "  If another store recorded it, name that store: --store FILE\n"
     for more, where in (((), ""), (("--cub", tree.root), f" to {tree.root}")):
         assert run(capsys, "apply", "--finish", *more) == (
             2,
             "",
-            f"policygen: error: nothing to finish: policygen.db knows of no apply{where} {message}",
+            "policygen: error: nothing to finish: policygen.db records no interrupted"
+            f" apply{where}\n{message}",
         )
     tree.apply()
     assert run(capsys, "apply", "--finish")[0] == 2
@@ -173,23 +174,25 @@ def test_finish_stands_alone(killed, capsys):
     for more in (("--db", "x"), ("--plan", "x"), ("--check",), ("--diff",), ("--no-prove",)):
         status, _, err = run(capsys, "apply", "--finish", *more)
         assert status == 2
-        assert err.startswith("policygen: error: --finish says everything: give no --db")
+        assert err.startswith("policygen: error: --finish cannot be combined with --db, --arch")
     assert killed.now != killed.new
 
 
 def test_an_interrupted_undo_is_ended_by_undo(tree, capsys):
     tree.apply()
-    assert killed_at(BETWEEN, lambda: main(["undo", "-q"]))
+    # The store is there already.
+    assert killed_at(BETWEEN - 2, lambda: main(["undo", "-q"]))
     status, _, err = run(capsys, "review", "--cub", tree.root)
     assert (status, err) == (
         2,
-        f"policygen: error: an undo was interrupted: 1 of 4 headers of {tree.root} are as they were"
-        " before\n  policygen undo ends it.\n",
+        f"policygen: error: an undo was interrupted: 1 of 4 headers of {tree.root} are unchanged\n"
+        "  policygen undo completes it.\n",
     )
     status, _, err = run(capsys, "apply", "--finish")
     assert (status, err) == (
         2,
-        "policygen: error: an undo was interrupted, no apply\n  Run policygen undo: it ends it.\n",
+        "policygen: error: an undo was interrupted, not an apply\n  Run policygen undo to"
+        " complete it.\n",
     )
     assert run(capsys, "undo", "-q")[0] == 0
     assert tree.now == tree.old
@@ -220,6 +223,6 @@ def test_a_store_that_names_what_is_no_header_is_damaged(tree, capsys, tmp_path)
             connection.execute("UPDATE written_files SET path = ? WHERE rowid = 1", (name,))
         status, _, err = run(capsys, "undo")
         assert status == 2
-        assert f"the store is damaged: {name} is no header of a tree\n" in err
+        assert f"the store is damaged: {name} is not a header of a tree\n" in err
     assert victim.read_bytes() == tree.new[0]
     assert [record.state for record in history(tree.store)] == ["applied"]

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 
@@ -56,6 +57,14 @@ def test_help_has_the_first_sentence_of_a_command_that_is_not_loaded(group, name
     assert name in group.list_commands(context)
 
 
+def test_help_lists_every_command_in_one_section_whole(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert sorted(sum(COMMANDS.sections.values(), ())) == COMMANDS.list_commands(None)
+    for group in ([], ["audit"], ["bench"], ["db"], ["headers"]):
+        assert main([*group, "--help"]) == 0
+        assert not re.search(r"^  .*\.\.\.$", capsys.readouterr().out, re.M)
+
+
 def test_bad_usage_is_2(capsys):
     assert main(["scan", "--no-such"]) == 2
     assert "No such option" in capsys.readouterr().err
@@ -81,9 +90,9 @@ def test_an_unknown_command_is_2_with_the_one_that_may_be_meant(capsys, argv, to
         (
             ["db", "choose", "--why"],
             "Error: Option '--why' requires an argument: WORKLOAD\n"
-            "  The whole reasoning for one workload: cub.bench.reduce.sum T=I32.\n",
+            "  Explain the choice for one workload: cub.bench.reduce.sum T=I32.\n",
         ),
-        (["resolve", "-R"], "Error: Option '-R' requires an argument: REGEX\n  Only algorithms"),
+        (["resolve", "-R"], "Error: Option '-R' requires an argument: REGEX\n  Only names"),
         (["db", "choose", "--prefer-simple=3"], "'--prefer-simple' does not take a value.\n"),
     ],
 )
@@ -126,7 +135,7 @@ def test_a_current_folder_that_is_gone_is_told(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert main(["scan"]) == 2
-    assert "the current folder is gone" in capsys.readouterr().err
+    assert "the current folder does not exist any more" in capsys.readouterr().err
     os.chdir(tmp_path)
 
 

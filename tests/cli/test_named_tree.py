@@ -52,8 +52,8 @@ def test_an_installed_wheel_is_read_and_not_written(places, capsys):
     status, out, err = run(capsys, "apply", *given())
     assert (status, out) == (2, "")
     assert err == (
-        f"policygen: error: nothing is written to CUB 3.0.1 in {tree}: it was found, not named"
-        " (found by: wheel)\n"
+        f"policygen: error: nothing is written to CUB 3.0.1 in {tree}: it was found automatically"
+        " (by: wheel), not named with --cub\n"
         f"  To write to this tree, add --cub {tree}; to one of your own, --cub PATH."
         " --diff, --check and --patch FILE write to no tree.\n"
     )
@@ -65,7 +65,9 @@ def test_a_fetched_tree_is_named_by_its_version(places, capsys):
     tree = fetched(places.headers)
     status, _, err = run(capsys, "apply", *given())
     assert status == 2
-    assert "(found by: cub_headers)\n  To write to this tree, add --cub 3.0.1; " in err
+    assert (
+        "(by: cub_headers), not named with --cub\n  To write to this tree, add --cub 3.0.1; " in err
+    )
     assert is_as_it_was(tree)
 
 
@@ -74,7 +76,7 @@ def test_a_toolkit_is_read_and_not_written(places, capsys):
     shutil.move(places.site / INSTALLED, tree)
     status, _, err = run(capsys, "apply", *given())
     assert status == 2
-    assert "(found by: toolkit)" in err
+    assert "(by: toolkit)" in err
     assert is_as_it_was(tree)
 
 
@@ -110,6 +112,6 @@ def test_who_writes_nothing_needs_to_name_nothing(capsys, monkeypatch, tree):
     session = open_session()
     planned = read_plan(session, Path("plan.json"))
     assert apply_plan(session, planned, write=False).changed
-    with pytest.raises(InputError, match="it was found, not named"):
+    with pytest.raises(InputError, match="it was found automatically"):
         apply_plan(session, planned)
     assert is_as_it_was(place)

@@ -123,14 +123,14 @@ def test_a_plan_for_another_tree_is_refused(places, capsys):
     assert run(capsys, *given, root("3.1.4")) == (
         2,
         "",
-        "policygen: error: the plan is for CUB 3.0.1, and the tree is CUB 3.1.4\n"
+        "policygen: error: the plan is for CUB 3.0.1, but the tree is CUB 3.1.4\n"
         "  Make the plan again, or name its tree with --cub.\n",
     )
     tuned(tree).write_bytes(tuned(tree).read_bytes() + b"\n")
     assert run(capsys, *given, tree) == (
         2,
         "",
-        f"policygen: error: {tuned(tree).name} is not what the plan was made for\n"
+        f"policygen: error: {tuned(tree).name} is not the file that the plan was made for\n"
         "  Make the plan again, or name its tree with --cub.\n",
     )
 
@@ -145,5 +145,5 @@ def test_a_database_that_a_plan_names_and_that_is_not_here_is_asked_for(
     monkeypatch.chdir(places / "far/away")
     written("apply", "--cub", tree, "--plan", "../../here/plan.json", "-q")
     out = written("review", "--cub", tree)
-    assert "the database is not here: ../data/run.db; name it with --db" in out
+    assert "missing database: ../data/run.db; name it with --db" in out
     assert "Not measured: " not in written("review", "--cub", tree, "--db", data)

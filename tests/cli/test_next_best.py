@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("work
 
 FLAGGED = "cub.bench.select.flagged"
 HEADER = "tuning_select_if.cuh"
-PLACE = f"{HEADER} has no place for pf, and stands for pf_0"
+PLACE = f"{HEADER} has no member for pf and implies pf_0"
 
 
 def label(ipt, pf, ld=0):
@@ -65,8 +65,8 @@ def test_what_an_entry_cannot_say_is_rejected_with_what_is_next_best_and_its_cos
     assert (found["variant"], found["best"]) == (THIRD, BEST)
     assert found["best_score"] == action["scores"][0] > found["scores"][0] > 1.06
     assert action["reason"] == (
-        f"{BEST}: {PLACE}; next best that can be said: {THIRD}, {cost(action)};"
-        " --next-best takes it"
+        f"{BEST}: {PLACE}; next best that the entry can express: {THIRD}, {cost(action)};"
+        " --next-best accepts it"
     )
     assert (document["edits"], document["options"]["next_best"]) == ([], False)
     assert [v["variant"] for one in document["instead"] for v in one["variants"]] == [THIRD]
@@ -76,11 +76,13 @@ def test_what_an_entry_cannot_say_is_rejected_with_what_is_next_best_and_its_cos
 def test_the_next_best_is_written_proven_and_made_again_where_it_is_asked_for(capsys, tmp_path):
     tree = tree_of(tmp_path / "tree", "3.0.1")
     db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})
-    (action,), document = planned(capsys, tree, db, "--next-best", "-o", "plan.json")
+    (action,), document = planned(
+        capsys, tree, db, "--next-best", "--reach", "later", "-o", "plan.json"
+    )
     assert (action["decision"], action["variant"]) == ("update", THIRD)
     assert action["scores"] == action["next_best"]["scores"]
     assert action["reason"].startswith(
-        f"{BEST}: {PLACE}; next best that can be said, {cost(action)}; score: 1.0"
+        f"{BEST}: {PLACE}; next best that the entry can express, {cost(action)}; score: 1.0"
     )
     assert document["options"]["next_best"] is True
     assert (action["after"]["threads"], action["after"]["items"]) == (224, 15)
@@ -99,8 +101,8 @@ def test_a_plan_whose_next_best_is_changed_is_refused(capsys, tmp_path):
     tree = tree_of(tmp_path / "tree", "3.0.1")
     db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD, FOURTH)})
     _, document = planned(capsys, tree, db, "--next-best")
-    edits = f"{HEADER}: the plan's edits are not what its decisions give"
-    unknown = f"the plan decides 'x_1' for {FLAGGED}, which is no variant of it"
+    edits = f"{HEADER}: the plan's edits do not match its decisions"
+    unknown = f"the plan chooses 'x_1' for {FLAGGED}, which has no such variant"
     for other, message in ((FOURTH, edits), (SECOND, edits), ("x_1", unknown)):
         document["instead"][0]["variants"][0]["variant"] = other
         Path("plan.json").write_text(json.dumps(document))
@@ -122,10 +124,12 @@ def test_workloads_of_one_entry_get_the_joint_variant_that_it_can_say(capsys, tm
     assert {action["decision"] for action in rejected} == {"reject"}
     assert {action["next_best"]["variant"] for action in rejected} == {THIRD}
     for action in rejected:
-        proposal = f"; next best that can be said: {THIRD}, {cost(action)}; --next-best takes it"
+        proposal = f"; next best that the entry can express: {THIRD}, {cost(action)};"
+        proposal += " --next-best accepts it"
         assert action["reason"].endswith(proposal)
     assert len({cost(action) for action in rejected}) == 2
-    written, document = planned(capsys, tree, db, "--next-best", "-o", "plan.json")
+    more = ("--next-best", "--reach", "later", "-o", "plan.json")
+    written, document = planned(capsys, tree, db, *more)
     assert [(a["decision"], a["variant"]) for a in written] == [("update", THIRD)] * 2
     assert all("; its lowest score over 2 workloads is 1.0" in a["reason"] for a in written)
     assert [len(one["workloads"]) for one in document["instead"]] == [2]
@@ -151,8 +155,8 @@ def test_what_a_policy_gives_all_is_known_by_the_compiler_and_the_next_best_has_
     (action,), document = planned(capsys, tree, path, "--arch", "sm90")
     assert action["reason"].startswith(f"{best}: {name}:198: entries of sm90_tuning cannot have")
     assert action["reason"].endswith(
-        f"it has vec_size 4 and not 1; next best that can be said: {third}, {cost(action)};"
-        " --next-best takes it"
+        f"it has vec_size 4, not 1; next best that the entry can express: {third}, {cost(action)};"
+        " --next-best accepts it"
     )
     assert [one["shown"] for one in document["unsaid"]] == [{"vec_size": 4}]
     given = ("--arch", "sm90", "--next-best", "-o", "plan.json")
@@ -170,7 +174,8 @@ def test_a_function_that_makes_policies_takes_a_hint_and_the_family_beside_it_th
     """On 3.6.0 sm100's returns call a function that has no parameter for prefetch hints."""
     tree = tree_of(tmp_path / "tree", "3.6.0")
     db = measured(tmp_path, {("I32", "false"): (BEST, SECOND, THIRD)})
-    given = ("--next-best", "--legacy", "update", "-o", "plan.json")
+    later = "sm103,sm107,sm110,sm120,sm121"  # no policy of the families follows that of sm100
+    given = ("--next-best", "--legacy", "update", "--reaches", later, "-o", "plan.json")
     both, document = planned(capsys, tree, db, *given)
     assert [(a["decision"], a["variant"], a["legacy"]) for a in both] == [
         ("update", BEST, False),

@@ -113,7 +113,7 @@ def test_dumps_of_benchmarks_are_not_compared_with_those_of_calls(capsys, checko
     arguments = ("verify-sass", "--cub", checkout, "--base", tmp_path / "kept")
     status, _, err = run(capsys, *arguments)
     assert status == 2
-    assert "they are of the benchmarks' own sources" in err
+    assert "the dumps are of the benchmarks' own sources" in err
     assert "Compare them with --benchmarks." in err
 
 

@@ -12,6 +12,9 @@ from tests.results.tuner_files import document, text_of
 
 FIXTURES = folder("schemas").parent / "fixtures"
 
+# Its policy of sm90 is the newest.
+ON_SM90 = ("--arch", "sm90", "--reaches", "sm100,sm103,sm107,sm110,sm120,sm121")
+
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
@@ -56,11 +59,11 @@ def test_results_are_written_into_the_own_header(project, capsys):
     won = {("I8",): None, ("I16",): "ipt_12.tpb_192", ("F32",): "ipt_20.tpb_256"}
     data = project / "run.db"
     benchmark_database(data, "mine.blend", "3.0.1", GPUS["sm90"], won)
-    status, out, err = run(capsys, "apply", "-q", "--db", data, "--arch", "sm90", "--diff")
+    status, out, err = run(capsys, "apply", "-q", "--db", data, *ON_SM90, "--diff")
     assert status == 0, err
     assert "-  static constexpr int items   = 8;\n" in out
     assert "+struct sm90_tuning<PixelT, 2>\n" in out
-    assert run(capsys, "apply", "-q", "--db", data, "--arch", "sm90")[0] == 0
+    assert run(capsys, "apply", "-q", "--db", data, *ON_SM90)[0] == 0
     status, out, _ = run(capsys, "resolve", "-q", "--arch", "sm90")
     assert status == 0
     assert [row.strip() for row in out.splitlines() if "threads=" in row] == [
@@ -99,7 +102,7 @@ def test_what_another_tuner_measured_is_written_into_the_own_header(project, cap
         0,
         "mine.blend[T{ct}=I16]  H200 · sm90 · cccl 3.0.1",
     ), err
-    status, out, err = run(capsys, "apply", "-q", "--db", "run.db", "--arch", "sm90")
+    status, out, err = run(capsys, "apply", "-q", "--db", "run.db", *ON_SM90)
     assert status == 0, err
     status, out, _ = run(capsys, "resolve", "-q", "--arch", "sm90", "-a", "T=I16")
     assert [row.strip() for row in out.splitlines() if "threads=" in row] == [
@@ -113,7 +116,7 @@ def test_what_is_bound_already_is_told_with_both_places(project, capsys):
     own.write_text(own.read_text().replace('"blend"', '"scan"', 1))
     status, _, err = run(capsys, "resolve", "-q")
     assert status == 2
-    assert "bindings/blend.toml: scan is bound already" in err
+    assert "bindings/blend.toml: scan is already bound" in err
     assert "schemas/bindings/scan.toml; rename it" in err
 
 

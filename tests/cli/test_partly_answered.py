@@ -40,7 +40,7 @@ def test_a_review_of_a_side_that_does_not_compile_tells_the_rest(capsys, broken,
     assert status == 1
     (lost,) = found["uncovered"]
     assert lost["header"] == HEADER
-    assert lost["what"].startswith(f"not answered: {THREE}: {when} the change it does not compile")
+    assert lost["what"].startswith(f"no answer: {THREE}: {when} the change it does not compile")
     assert lost["what"].endswith(WHY)
     assert {row["benchmark"] for row in found["others"]} == {
         "cub.bench.merge.keys",
@@ -61,8 +61,8 @@ def test_a_header_that_cannot_be_read_is_told_and_the_rest_is_compared(capsys, t
     assert status == 1
     unread, lost = found["uncovered"]
     assert unread["header"] == lost["header"] == HEADER
-    assert unread["what"].startswith("it cannot be read, nothing is known of its entries: ")
-    assert lost["what"].startswith(f"not answered: {THREE}: after the change it does not compile")
+    assert unread["what"].startswith("it cannot be read, so its entries are unknown: ")
+    assert lost["what"].startswith(f"no answer: {THREE}: after the change it does not compile")
     assert {row["benchmark"] for row in found["others"]} > {"cub.bench.merge.keys"}
 
 

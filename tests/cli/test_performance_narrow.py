@@ -67,7 +67,7 @@ def test_what_is_slower_is_left_out_and_the_rest_is_written_and_proved(
     plan = narrow_plan(applied, measured(applied.cub, I32=1.09, I16=0.93))
     assert written(plan) == {"I32"}
     (slower,) = [one for one in plan.actions if one.workload["T"] == "I16"]
-    assert "it is slower: 0.930" in slower.reason
+    assert "slower when measured as written: 0.930" in slower.reason
     path = tmp_path / "narrowed.json"
     path.write_text(plan.to_json())
     assert run(capsys, "undo", "--cub", tree, "-q")[0] == 0
@@ -107,16 +107,16 @@ def test_what_shares_an_entry_keeps_what_it_had(capsys, tree, tmp_path):
     session = open_session(str(tree))
     plan = narrow_plan(session, measured(session.cub, I32=1.09, F32=0.9))
     (kept,) = [one for one in plan.actions if one.workload["T"] == "F32"]
-    assert "it is slower: 0.900" in kept.reason
+    assert "slower when measured as written: 0.900" in kept.reason
     assert not kept.written
     # Its entry says what it had; that of the other one has its new values.
     assert written(plan) == {"I32"}
-    assert "keeps what it had" in kept.reason
+    assert "has its current values" in kept.reason
 
 
 def test_without_a_plan_there_is_nothing_to_narrow(tree):
     session = open_session(str(tree))
-    with pytest.raises(InputError, match="there is no plan to narrow"):
+    with pytest.raises(InputError, match="no plan to narrow"):
         narrow_plan(session, measured(session.cub, I32=0.9))
 
 
@@ -162,8 +162,8 @@ def test_an_apply_is_measured_against_what_it_replaced_and_what_it_claims(
     assert "before: before the apply for sm90: tuning_three_way_partition.cuh" in out
     assert out.splitlines()[-1] == "1 workload: 1 faster"
     assert "Elements=28" in out
-    assert "nothing is slower: there is nothing to narrow" in err
-    assert "1 workload is compiled before and after: -R and -a choose among them" in err
+    assert "nothing is slower, so there is nothing to narrow" in err
+    assert "1 workload is compiled before and after; choose among them with -R and -a" in err
     assert not (tmp_path / "without.json").exists()
 
     gpu(ratios={AFTER: 1.001})
@@ -177,7 +177,7 @@ def test_an_apply_is_measured_against_what_it_replaced_and_what_it_claims(
     status, out, err = verify(capsys, tree, "--narrow", tmp_path / "without.json")
     assert status == 1
     assert "1 workload: 1 slower; " in out
-    assert "nothing is left that is faster; take the change back: policygen undo" in err
+    assert "nothing faster remains; undo the change with: policygen undo" in err
     plan = Plan.model_validate_json((tmp_path / "without.json").read_text())
     assert not written(plan)
 
@@ -198,4 +198,4 @@ def test_dumps_hold_nothing_to_measure(capsys, tree, tmp_path, gpu):
     assert run(capsys, *save)[0] == 0
     status, _, err = verify(capsys, tree, "--base", tmp_path / "kept")
     assert status == 2
-    assert "there are no headers to measure" in err
+    assert "no headers to measure" in err

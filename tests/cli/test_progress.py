@@ -15,7 +15,7 @@ from policygen.cli.groups import COMMANDS
 from policygen.cli.main import main
 from policygen.cli.progress import EVERY, ProgressReporter, spelled
 from policygen.process import Stopped, interrupt_messages, stopping
-from policygen.report.sink import shown
+from policygen.report.console import shown
 from policygen.steps import HowFar, follow
 from policygen.store.replacement import Change
 from policygen.trees import fetched
@@ -87,11 +87,27 @@ def test_what_is_asked_one_after_the_other_is_one_phase(clock):
         tell(HowFar(ASK, 1, 1))
     clock.now += 1
     tell(HowFar(ASK, 0, 1, ("radix_sort",)))
-    assert " 11/12 asking the compiler, " in tell.stream.getvalue().split(START)[-1]
+    last = tell.stream.getvalue().split(START)[-1]
+    assert last == "asking the compiler, 11 done, 1.0/s: radix_sort"
     tell(HowFar("compiling kernels", 0, 7))
     clock.now += 1
     tell(HowFar("compiling kernels", 0, 7))
     assert tell.stream.getvalue().endswith("·········· 0/7 compiling kernels, 0:01 so far")
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_total_does_not_grow_and_nothing_is_estimated_from_it(clock, live):
+    """`1/2`, `2/3`, `3/4`, each with a time left, was the total of the calls until then."""
+    tell = teller(clock, live=live)
+    for total in (2, 1, 1, 3):
+        for done in range(total):
+            tell(HowFar(ASK, done, total, ("scan",)))
+            clock.now += 10
+        tell(HowFar(ASK, total, total))
+    rows = [row for row in re.split(r"\r\x1b\[K|\n", tell.stream.getvalue()) if row]
+    assert {*re.findall(r"\d+/(\d+) ", tell.stream.getvalue())} == {"2"}
+    assert rows[-1] == f"{ASK}, 6 done, 10.0 s each: scan"
+    assert [row for row in rows if " left" in row and "/2 " not in row] == []
 
 
 def test_a_line_is_no_longer_than_the_terminal_and_names_are_shown(clock, monkeypatch):
@@ -203,16 +219,16 @@ def test_an_interrupt_says_what_is_done_and_kept():
     with pytest.raises(Stopped) as caught:
         follow(futures(3, 4), "compiling kernels", stop)
     assert interrupt_messages(caught.value) == (
-        "3 of 7 are done and kept (compiling kernels): the same command goes on there.",
+        "3 of 7 are done and kept (compiling kernels); the same command resumes there.",
     )
     with pytest.raises(Stopped) as caught:
         follow(futures(0, 2), "x", stop_at_once)
     assert interrupt_messages(caught.value) == (
-        "Nothing is done yet (x): the same command begins again.",
+        "Nothing is done yet (x); run the same command again.",
     )
     with pytest.raises(Stopped) as caught:
         follow(futures(1, 2), "x", stop)
-    assert interrupt_messages(caught.value)[0].startswith("1 of 3 is done and kept (x): ")
+    assert interrupt_messages(caught.value)[0].startswith("1 of 3 is done and kept (x); ")
 
 
 def test_who_is_interrupted_inside_is_heard_first():
@@ -233,11 +249,11 @@ def test_what_an_interrupted_apply_leaves_is_looked_at(tmp_path):
     changes = [Change(tmp_path / name, b"old", b"new") for name in ("a", "b")]
     for now, words in (
         ("old old", UNTOUCHED),
-        ("new new", "The headers are written: policygen undo takes them back."),
+        ("new new", "The headers are written; policygen undo restores them."),
         (
             "new old",
-            "1 of 2 headers are written: policygen undo takes them back, policygen apply --finish"
-            " completes it.",
+            "1 of 2 headers are written; policygen undo restores them, policygen apply --finish"
+            " completes the apply.",
         ),
     ):
         for change, text in zip(changes, now.split(), strict=True):
@@ -252,10 +268,10 @@ def test_trees_that_were_fetched_before_an_interrupt_are_counted(tmp_path, monke
         return version
 
     monkeypatch.setattr(fetched, "fetch", fetch)
-    words = "1 of 3 trees were fetched and are kept: the same command fetches the rest."
+    words = "1 of 3 trees were fetched and are kept; the same command fetches the rest."
     for versions, told in (
         ("123", words),
-        ("2", "Nothing was fetched yet: the same command begins again."),
+        ("2", "Nothing was fetched yet; run the same command again."),
     ):
         with pytest.raises(Stopped) as caught:
             fetched.fetch_all(versions, tmp_path, print)
@@ -285,7 +301,10 @@ def test_ctrl_c_tells_how_to_go_on_and_has_its_status(interrupted, capsys):
     )
     interrupted()
     assert main(["stop"]) == 130
-    assert capsys.readouterr().err == "\npolicygen: interrupted\n  The same command begins again.\n"
+    assert (
+        capsys.readouterr().err
+        == "\npolicygen: interrupted\n  Run the same command again to start over.\n"
+    )
 
 
 def test_a_demo_that_is_interrupted_tells_what_takes_it_back(interrupted, capsys, monkeypatch):
@@ -296,7 +315,7 @@ def test_a_demo_that_is_interrupted_tells_what_takes_it_back(interrupted, capsys
     assert capsys.readouterr().err.splitlines()[-3:] == [
         "policygen: interrupted",
         "  inside",
-        "  The demo's files are in a demo: policygen demo begins again.",
+        "  The demo's files are in a demo. To start over: policygen demo",
     ]
     assert demo._undo_hint(["plan"], folder) == ()
     assert demo._undo_hint(["verify-sass", "-q"], folder) == (

@@ -26,7 +26,7 @@ def refused(capsys, out, *command):
     status, printed, err = run(capsys, *command, out)
     assert (status, printed) == (2, "")
     assert err == (
-        f"policygen: error: {out}: exists already, and is no file that policygen made\n"
+        f"policygen: error: {out}: exists already and was not written by policygen\n"
         "  Choose another name, or use --force.\n"
     )
     assert path.read_text() == MINE
@@ -95,6 +95,7 @@ def test_a_table(capsys, kind):
     assert run(capsys, *given, path)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_patch_is_never_known_to_be_ours(capsys):

@@ -9,6 +9,7 @@ from policygen.cli.main import main
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import others
 from tests.probing import changed_tree, copied_tree, header, replaced, root
+from tests.tiers import sampled
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
@@ -73,6 +74,7 @@ def test_workloads_with_the_same_values_stand_together(capsys):
     assert others(err) == []
 
 
+@pytest.mark.slow
 def test_verbose_gives_each_workload_its_own_lines(capsys):
     _, out, _ = run(capsys, "three_way_partition", "--arch", "100", "-a", "T=[I32,F32]", "-v")
     assert out.count("tuned, tuning_three_way_partition.cuh:") == 4
@@ -87,7 +89,8 @@ def test_quiet_prints_rows_alone(capsys):
     assert "workloads on" not in out
 
 
-@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", sampled([80, 160], 80))
 def test_no_line_is_wider_than_the_terminal(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     for more in ((), ("-v",)):
@@ -112,6 +115,21 @@ def test_json_is_one_document_that_the_schema_knows(capsys):
     assert document["rows"][0]["entry"]["args"] == [
         *("Input", "OffsetT", "input_size::_2", "offset_size::_4")
     ]
+
+
+@pytest.mark.slow
+def test_what_a_compiler_decides_is_named(capsys):
+    """Before CUDA 13.4 a scan of floats on sm120 does not look ahead, with later ones it does."""
+    arguments = ("-R", ".*scan.exclusive.sum$", "-a", "T{ct}=F32", "--arch", "sm120")
+    status, out, _ = run(capsys, *arguments, "--json", cub=root("3.6.0"))
+    conditions = valid(out, "resolve")["conditions"]
+    assert status == 0
+    assert "tuning_scan.cuh:1065: _CCCL_CUDACC_BELOW(13, 4)" in conditions
+    assert "tuning_scan.cuh:1106: _CCCL_COMPILER(NVHPC)" in conditions
+    assert not any("_CCCL_HAS_CONCEPTS" in condition for condition in conditions)
+    _, out, _ = run(capsys, *arguments, cub=root("3.6.0"))
+    compiler = f"nvcc {find_toolchain().version}"
+    assert f"with {compiler}; another compiler can select otherwise: " in " ".join(out.split())
 
 
 @pytest.mark.slow
@@ -155,6 +173,7 @@ def test_a_comparison_shows_what_differs(capsys, other):
     ]
 
 
+@pytest.mark.slow
 def test_a_comparison_with_the_same_tree_is_silent(capsys, other):
     status, out, err = run(capsys, *COMPARE, other, "-q", cub=other)
     assert (status, out, err) == (0, "", "")
@@ -171,7 +190,7 @@ def test_a_comparison_as_json(capsys, other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.parametrize("columns", sampled([80, 160], 80))
 def test_a_comparison_of_two_dialects_keeps_within_the_terminal(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     arguments = ("-R", "cub.bench.run_length_encode.non", "--arch", "sm100", "-a", "T=[I8,C64]")
@@ -204,8 +223,8 @@ def test_a_revision_is_compared_with_the_work_tree(capsys, tmp_path_factory):
     status, _, err = run(capsys, *arguments, "nope", "-q", cub=repository)
     assert status == 2
     assert err.startswith(
-        "policygen: error: 'nope' is no folder, no fetched version of CUB, and no revision of a git"
-        f" repository around {repository}"
+        "policygen: error: 'nope' is neither a folder, a fetched version of CUB, nor a revision"
+        f" of a git repository around {repository}"
     )
 
 
@@ -222,20 +241,20 @@ def test_a_folder_that_is_no_tree_is_not_taken_for_a_revision(capsys, tmp_path):
     [
         (
             ["--arch", "new"],
-            "'new' is no GPU architecture; write sm90, sm_90, 90 or 9.0, or AMD's as gfx942",
+            "'new' is not a GPU architecture; write sm90, sm_90, 90 or 9.0, or gfx942 for AMD",
         ),
         (
             ["sort"],
-            "no tuning header is called 'sort'\n  Here are: ",
+            "no tuning header is named 'sort'\n  Available: ",
         ),
         (
             ["three_way_partition", "-R", THREE, "-a", "U=I8"],
-            "nothing is bound that matches -R 'cub.bench.partition.three_way' -a 'U=[I8]'"
+            "no workload matches -R 'cub.bench.partition.three_way' -a 'U=[I8]'"
             " tuning_three_way_partition.cuh; no benchmark has an axis U\n"
             "  Benchmarks: cub.bench.partition.three_way\n"
             "  their axes: OffsetT, T",
         ),
-        (["-R", "("], "-R '(' is no regular expression: "),
+        (["-R", "("], "-R '(' is not a regular expression: "),
         (["-a", "T"], "-a 'T' is not of the form AXIS=VALUE"),
     ],
 )
@@ -275,6 +294,7 @@ def broken(tmp_path_factory):
     return changed_tree(folder, "3.0.1", {"tuning_three_way_partition.cuh": data})
 
 
+@pytest.mark.slow
 def test_a_header_that_does_not_compile_is_told_with_the_compilers_words(capsys, broken):
     status, out, err = run(capsys, "three_way_partition", "--arch", "sm100", cub=broken)
     assert status == 2

@@ -66,17 +66,26 @@ def number(old, new):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        (("verify-performance/1", "verify-sass/1"), "is no policygen/verify-performance/1: format"),
+        (
+            ("verify-performance/1", "verify-sass/1"),
+            "is not a policygen/verify-performance/1: format",
+        ),
         (number("1.2", "NaN"), "workloads.0.runtime.0.ratio: Input should be a finite number"),
         (number("1.084", "1e999"), "workloads.0.ratio: Input should be a finite number"),
         (number("1.084", "-Infinity"), "workloads.0.ratio: Input should be"),
         (number("1.084", "-1"), "workloads.0.ratio: Input should be greater than or equal to 0"),
-        (number("1.084", "null"), "workloads.0: Value error, it is faster, and has no ratio"),
-        (('"least": 1.05', '"least": null'), "claimed, least, holds stand together: no least"),
-        (('"verdict": "same-code"', '"verdict": "faster"'), "it is faster, and has no ratio"),
-        (('"quantiles": [\n', '"quantiles": [ 1.0,\n'), "other quantiles than the document has"),
+        (number("1.084", "null"), "workloads.0: Value error, it is faster, but has no ratio"),
+        (
+            ('"least": 1.05', '"least": null'),
+            "claimed, least, holds must be given together: least is missing",
+        ),
+        (('"verdict": "same-code"', '"verdict": "faster"'), "it is faster, but has no ratio"),
+        (
+            ('"quantiles": [\n', '"quantiles": [ 1.0,\n'),
+            "quantiles differ from those of the document",
+        ),
         (('"before"', '"script": "x",\n "before"'), "script: Extra inputs are not permitted"),
-        (('"arch": "sm90"', '"arch": "<b>"'), "arch: Value error, '<b>' is no GPU architecture"),
+        (('"arch": "sm90"', '"arch": "<b>"'), "arch: Value error, '<b>' is not a GPU architecture"),
     ],
 )
 def test_what_is_no_such_document_is_refused(capsys, saved, measured, changed, told):
@@ -91,28 +100,26 @@ def test_another_version_of_cub_and_another_header_are_refused(capsys, saved, me
     path = measured(('"version": "3.0.1"', '"version": "3.6.0"'))
     status, out, err = run(capsys, "review", "-q", "--from", saved, "--performance", path)
     assert (status, out) == (2, "")
-    assert "asked about is CUB 3.6.0, and not the CUB 3.0.1 that is reviewed" in err.replace(
-        "\n  ", " "
-    )
+    assert "a different tree than the CUB 3.0.1 under review: CUB 3.6.0" in err.replace("\n  ", " ")
     path = measured(('"after": "CUB 3.0.1"', '"after": "with my_tunings.cuh"'))
     status, out, err = run(capsys, "review", "-q", "--from", saved, "--performance", path)
     assert (status, out) == (2, "")
-    assert "asked about is with my_tunings.cuh, and not the CUB 3.0.1" in err.replace("\n  ", " ")
+    assert "under review: with my_tunings.cuh" in err.replace("\n  ", " ")
     # Which tree it was is not known where results were compared.
     path = measured(given=performance(faster(), slower(), cub=None))
     out = run(capsys, "review", "-q", "--from", saved, "--performance", path)[1]
-    assert "Which tree was measured is not known." in out
+    assert "The measured tree is unknown." in out
 
 
 def test_another_tree_of_the_same_version_is_refused(capsys, saved, measured):
-    asked = "whether verify-performance was asked about this very tree is not known"
+    asked = "whether verify-performance describes this tree is unknown"
     path = measured(('"content": ""', '"content": "a1"'))
     given = ("review", "-q", "--from", saved, "--performance", path)
     assert asked in run(capsys, *given)[1]
     saved.write_text(saved.read_text().replace('"content": ""', '"content": "b2"', 1))
     status, out, err = run(capsys, *given)
     assert (status, out) == (2, "")
-    told = "what `verify-performance` was asked about is another CUB 3.0.1, and not the CUB 3.0.1"
+    told = "a different tree than the CUB 3.0.1 under review: another CUB 3.0.1"
     assert told in err.replace("\n  ", " ")
     saved.write_text(saved.read_text().replace('"content": "b2"', '"content": "a1"', 1))
     assert asked not in run(capsys, *given)[1]

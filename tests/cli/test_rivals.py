@@ -68,7 +68,7 @@ def test_one_that_finds_nothing_is_no_obstacle(capsys, tmp_path):
     actions, document = planned(capsys, tree, given[1], *given[2:])
     assert decisions(actions) == {(LOOKAHEAD, "add"): 2, (LOOKBACK, "fallback"): 2}
     kept = {one["reason"] for one in actions if one["benchmark"] == LOOKBACK}
-    assert all(one.endswith(f"; its call gets what {LOOKAHEAD} found") for one in kept)
+    assert all(one.endswith(f"; its call gets the result of {LOOKAHEAD}") for one in kept)
     names = {(one["benchmark"], one["arch"]) for one in document["reached"]}
     assert (LOOKBACK, "sm100") in names  # it is said that they change
 
@@ -93,7 +93,7 @@ def test_scores_against_different_bases_are_not_compared(capsys, tmp_path):
     assert document["edits"] == []
     assert {one["reason"] for one in actions} == {
         f"{LOOKBACK} and {LOOKAHEAD} were measured for the same calls on different GPUs or with"
-        " different versions, so that their scores do not compare: give --db of one of them alone"
+        " different versions, so their scores are not comparable: give --db only for one of them"
     }
     actions, _ = planned(capsys, tree, given[3])
     assert decisions(actions) == {(LOOKBACK, "add"): 2}

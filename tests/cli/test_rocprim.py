@@ -66,10 +66,10 @@ def test_a_tree_is_looked_for_by_its_library(capsys, tree, monkeypatch, tmp_path
 @pytest.mark.parametrize(
     ("arch", "told"),
     [
-        ("gfx1", "'gfx1' is no GPU architecture"),
+        ("gfx1", "'gfx1' is not a GPU architecture"),
         ("sm90", "nothing matches --arch sm90"),
         ("gfx950", "nothing matches --arch gfx950"),
-        ("unknowns", "'unknowns' is no GPU architecture"),
+        ("unknowns", "'unknowns' is not a GPU architecture"),
     ],
 )
 def test_a_wrong_architecture_is_told(capsys, tree, arch, told):
@@ -78,6 +78,7 @@ def test_a_wrong_architecture_is_told(capsys, tree, arch, told):
     assert told in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", DOCUMENTS)
 def test_documents_are_as_their_schemas_say(capsys, tree, command):
     _, out, _ = run(capsys, *command.split(), "--cub", tree, "--json", "-R", ".*reduce")

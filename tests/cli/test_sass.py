@@ -205,13 +205,14 @@ def test_dumps_without_kernels_or_with_other_workloads_are_no_answer(capsys, tre
     path, data = dump(saved)
     status, _, err = verify(capsys, "--cub", tree, "--base", saved, "--arch", "sm80", "-q")
     assert status == 2
-    assert "the dumps hold nothing of what is asked" in err
+    assert "the dumps contain none of the chosen workloads" in err
     path.write_text(json.dumps({**data, "kernels": []}))
     status, _, err = verify(capsys, "--cub", tree, "--base", saved)
     assert status == 2
-    assert "is no dump of this policygen" in err
+    assert "is not a dump of this version of policygen" in err
 
 
+@pytest.mark.slow
 def test_dumps_are_all_or_none(capsys, tree, tmp_path):
     edited(tree, ("struct policy_hub\n{", "struct policy_hub\n{\n  static_assert(sizeof(T) == 0);"))
     given = ("--cub", tree, *ONE, "--arch", "sm90", "--save", tmp_path / "kept")
@@ -266,10 +267,10 @@ def test_what_does_not_compile_is_neither_equal_nor_different(capsys, tree):
     ("given", "status", "message"),
     [
         ((), 2, "Name what to compare with: --base REVISION"),
-        (("--base", "no-such-thing"), 2, "'no-such-thing' is no folder"),
-        (("--base", "TREE", "--arch", "sm50"), 2, "this nvcc does not compile for sm50\n"),
+        (("--base", "no-such-thing"), 2, "'no-such-thing' is neither a folder"),
+        (("--base", "TREE", "--arch", "sm50"), 2, "this nvcc does not support sm50\n"),
         (("--base", "TREE", "--arch", "new"), 2, "new"),
-        (("--base", "TREE", "-R", "nothing"), 2, "nothing is bound that matches -R 'nothing'"),
+        (("--base", "TREE", "-R", "nothing"), 2, "no workload matches -R 'nothing'"),
         (("--base", "TREE", "-j", "0"), 2, "Invalid value for '-j'"),
         (("--base", "TREE", "--arch", "sm90"), 0, ""),
         pytest.param(("--base", "TREE"), 0, "", marks=slow),  # eleven architectures
@@ -371,12 +372,12 @@ def test_only_what_the_change_can_touch_is_compiled_and_the_changed_comes_first(
     assert told["units"] == 2 * told["workloads"]
     (remark,) = told["remarks"]
     assert f"{told['untouched']:,} of {every['workloads']:,} workloads, times arch" in remark
-    assert "the headers are the same code on both sides; no policy of sm75, sm80, " in remark
+    assert "the headers have the same code on both sides; no policy of sm75, sm80, " in remark
     status, out, _ = verify(capsys, *tree_and_store, "--dry-run")
     words = " ".join(out.split())
     assert status == 0
     assert f"at most {told['units']} compiles: {told['workloads']} workloads" in words
-    assert ", 4 with other values first; about " in words
+    assert ", 4 changed ones first; about " in words
 
 
 @pytest.mark.slow
@@ -385,11 +386,11 @@ def test_what_was_written_is_told_as_written_and_is_no_failure(capsys, tree, thr
     status, out, err = verify(capsys, "--cub", tree, "--arch", "sm90")
     assert status == 0, err
     words, said = " ".join(out.split()), " ".join(err.split())
-    assert "different, as written: DeviceThreeWayPartitionKernel<" in words
-    assert " 4 different as written; " in words
+    assert "different, with the written values: DeviceThreeWayPartitionKernel<" in words
+    assert " 4 different because of written values; " in words
     assert " workloads that the change cannot touch (sm90)" in words
     at = said.index("at most ")
-    assert ", 4 with other values first; about " in said[at:]
+    assert ", 4 changed ones first; about " in said[at:]
     found = document(capsys, "--cub", tree, "--arch", "sm90")
     assert all(one["as_written"] for one in found["different"])
     assert {"T": "I32", "OffsetT": "I32"} in [one["workload"] for one in found["different"]]
@@ -445,4 +446,22 @@ def test_parts_are_all_of_it_and_each_is_as_large(capsys, tree, three):
     )
     for wrong in ("0/3", "4/3", "3", "a/b", "1/0"):
         status, _, err = verify(capsys, *given, "--shard", wrong)
-        assert (status, f"'{wrong}' is no part such as 2/4" in err) == (2, True)
+        assert (status, f"'{wrong}' is not a shard; write 2/4" in err) == (2, True)
+
+
+@slow
+def test_machine_code_for_sm107_is_compared_where_nvcc_knows_it(capsys, tmp_path):
+    """CUDA 13.4 and later compile for sm107; earlier ones are refused with what they can."""
+    name = "tuning_adjacent_difference.cuh"
+    data = replaced(header("3.6.0", name), ("{128, 20, BLOCK_LOAD", "{128, 18, BLOCK_LOAD"))
+    tree = changed_tree(tmp_path, "3.6.0", {name: data})
+    given = ("--cub", tree, "--base", root("3.6.0"), "-R", "cub.bench.adjacent_difference")
+    given += ("-a", "T=[I32,I64]", "--arch", "sm107", "--arch", "sm90")
+    if "sm107" not in find_toolchain().archs:
+        status, _, err = verify(capsys, *given)
+        assert status == 2
+        assert "sm107" in err
+        return
+    found = document(capsys, *given, status=1)
+    assert {(one["arch"], one["workload"]["T"]) for one in found["different"]} == {("sm107", "I32")}
+    assert found["archs"] == ["sm90", "sm107"]

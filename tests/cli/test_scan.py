@@ -98,7 +98,7 @@ def test_entries_come_with_values_labels_remarks_and_chains(capsys):
         "      #if _CCCL_HAS_INT128()",
         "",
         "tuning_blur.cuh: cub::detail::blur::rows::policy_hub",
-        "  144: Policy500 for sm50 and later, is a DefaultPolicy<LOAD_LDG>",
+        "  144: Policy500 for sm50 and later, derives from DefaultPolicy<LOAD_LDG>",
         "  160: Policy800 for sm80 and later, else Policy500",
         "    reads sm80_tuning through select_agent_policy: threads items load_algorithm",
         "      reuse delay_constructor; without one of them:",
@@ -174,14 +174,14 @@ def test_the_cache_can_be_passed_over(capsys, tmp_path):
         ),
         (
             ["-R", "("],
-            "-R '(' is no regular expression: missing ), unterminated subpattern at position 0",
+            "-R '(' is not a regular expression: missing ), unterminated subpattern at position 0",
         ),
         (["-a", "KeySize"], "-a 'KeySize' is not of the form AXIS=VALUE"),
         (
             ["--arch", "new"],
-            "'new' is no GPU architecture; write sm90, sm_90, 90 or 9.0, or AMD's as gfx942",
+            "'new' is not a GPU architecture; write sm90, sm_90, 90 or 9.0, or gfx942 for AMD",
         ),
-        (["sort"], "no tuning header is called 'sort'\n  Here are: blur, sift"),
+        (["sort"], "no tuning header is named 'sort'\n  Available: blur, sift"),
     ],
 )
 def test_a_mistyped_filter_is_told(capsys, arguments, message):

@@ -9,7 +9,6 @@ import pytest
 from policygen import rendering
 from policygen.cli.main import main
 from tests.results.build import Builder
-from tests.tiers import sampled
 
 SPACES = Path(__file__).parents[2] / "fixtures/spaces"
 RADIX = str(SPACES / "radix_sort_keys_I16.db")
@@ -48,7 +47,7 @@ def test_a_replay_is_one_document(search):
         assert scores[-1] == run["best"]["score"]
 
 
-@pytest.mark.parametrize("strategy", sampled(["random", "exhaustive", "local", "optuna"], "local"))
+@pytest.mark.parametrize("strategy", ["random", "local"])
 def test_every_strategy_replays(search, strategy):
     out = search("--replay", REDUCE, "--strategy", strategy, "--variants", "32", "--json").out
     (run,) = json.loads(out)["runs"]
@@ -63,13 +62,14 @@ def test_scores_are_those_of_db_top(search, capsys):
     assert run["best"] == {"variant": best["variant"], "score": best["score"]}
 
 
+@pytest.mark.slow
 def test_tables_fit_a_terminal(search):
     said = search("--replay", RADIX, "--replay", REDUCE, "--variants", "30", "--seeds", "3", "-v")
     rows = said.out.splitlines()
     assert max(map(len, rows)) <= 80
     assert "best: ipt_20.tpb_384 1.025325" in rows
     assert "begins with: ipt_19.tpb_512" in rows
-    assert any("520 of 522 variants are there; 3 runs" in row for row in rows)
+    assert any("520 of 522 variants are recorded; 3 runs" in row for row in rows)
     assert any(row.split()[:4] == ["99", "%", "of", "the"] for row in rows)
 
 
@@ -94,7 +94,7 @@ def test_what_a_stranger_wrote_is_shown_and_not_obeyed(search, tmp_path):
         built.rows(name, {"16": 1e-3}, "\x1b[2J")
     said = search("--replay", str(tmp_path / "run.db"))
     assert "\x1b" not in said.out + said.err
-    assert "rows whose variant is no label" in said.err
+    assert "rows with a variant that is not a label" in said.err
 
 
 def test_without_a_database_it_is_said_what_a_search_and_a_replay_need(search):

@@ -51,9 +51,8 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     assert status == 0, err
     changed = [row for row in out.splitlines() if row[:1] in "+-" and row[1:2] == " "]
     assert [row.strip() for row in changed if "// ipt" not in row] == [
-        "-      if (key_size == 2) return small_key_tuning_values{384,20};",
-        "+      if (key_size == 2) return small_key_tuning_values{256,18};",
-        # What falls through on sm107, too, has a block of its own for sm100.
+        # What later architectures fall through to as well has a block of its own for sm100, and
+        # the returns that are there stay.
         "+    if (cc >= ::cuda::compute_capability{10, 0}"
         " && cc < ::cuda::compute_capability{10, 3})",
         "+    {",
@@ -64,14 +63,21 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
         "+        return make_onesweep_small_key_policy(small_key_tuning_values{256, 18},"
         " /*use_tuning_for_large_keys=*/true);",
         "+      }",
-        "+      if (value_size == 0 && offset_size == 4 && key_size == 1)",
+        "+      if (value_size == 0)",
         "+      {",
-        "+        return make_onesweep_small_key_policy(small_key_tuning_values{384, 19});",
+        "+        if (offset_size == 4 && key_size == 1)",
+        "+        {",
+        "+          return make_onesweep_small_key_policy(small_key_tuning_values{384, 19});",
+        "+        }",
+        "+        if (offset_size == 8 && key_size == 2)",
+        "+        {",
+        "+          return make_onesweep_small_key_policy(small_key_tuning_values{256, 18});",
+        "+        }",
         "+      }",
         "+    }",
     ]
     told = [row for row in changed if row.startswith("+") and "// ipt" in row]
-    assert told[0].startswith("+      // ipt_18.tpb_256 1.09")
+    assert told[0].startswith("+        // ipt_18.tpb_256 1.09")
     assert all("(Demo B200, CUDA 13.0.88, CCCL v3.6.0, " in row for row in told)
     before = (selectors / TUNINGS / HEADER).read_bytes()
     status, out, err = run(
@@ -79,15 +85,14 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
     )
     assert status == 0, err
     actions = {a["workload"]["T"]: a for a in json.loads(out)["actions"]}
-    assert actions["I16"]["decision"] == "update"
-    assert actions["I16"]["target"]["args"][-1] == "key_size == 2"
-    assert actions["I8"]["decision"] == "add"
-    assert actions["I8"]["target"]["args"] == [
-        "before sm103",
-        "value_size == 0",
-        "offset_size == 4",
-        "key_size == 1",
-    ]
+    for name, offset, key in (("I16", 8, 2), ("I8", 4, 1)):
+        assert actions[name]["decision"] == "add"
+        assert actions[name]["target"]["args"] == [
+            "before sm103",
+            "value_size == 0",
+            f"offset_size == {offset}",
+            f"key_size == {key}",
+        ]
     assert actions["F32"]["decision"] == "add"
     status, out, err = run(capsys, "verify-effect", *given, "--json")
     assert status == 0, err
@@ -98,22 +103,18 @@ def test_a_guarded_return_is_changed_proven_reviewed_and_taken_back(capsys, sele
         ("F32", "sm100", "written"),
         ("I8", "sm100", "written"),
         ("I16", "sm100", "written"),
-        # The returns of sm107 end before it, and it has none of its own.
-        ("I16", "sm103", "later"),
-        ("I16", "sm110", "later"),
-        ("I16", "sm120", "later"),
-        ("I16", "sm121", "later"),
     ]
     assert {"sm90", "sm107", "sm110"} < set(effect["archs"])
     status, out, err = run(capsys, "review", *given)
     assert status == 0, err
-    title = next(row for row in out.splitlines() if row.startswith("### changed: "))
-    assert "value_size == 0 && " in title.replace("\\", "").replace("&amp;", "&")
+    titles = [row for row in out.splitlines() if row.startswith("### added: ")]
+    assert len(titles) == 3
+    assert "value_size == 0 && " in titles[1].replace("\\", "").replace("&amp;", "&")
     count, every = len(effect["changed"]), effect["compared"]
     assert f"effect: {count} of {every:,} as planned" in out
-    assert f"{every - count:,} of {every:,} as before (workloads times architectures)" in out
+    assert f"{every - count:,} of {every:,} unchanged (workloads times architectures)" in out
     assert "are counted above" not in out
-    assert "the struct families of the older dispatchers are left as they are" in str(
+    assert "the struct families of the older dispatchers are unchanged" in str(
         run(capsys, "plan", "--cub", root("3.6.0"), "--db", measured, "--arch", "sm100", "-q")
     ).replace("\\n", " ")
     # In a block for sm100 alone: no other architecture's machine code may change.
@@ -146,6 +147,14 @@ def test_what_later_architectures_get_is_told(capsys, selectors, tmp_path):
     assert "sm107" in told
     inherit = told.partition("later architectures inherit: ")[2]
     assert "T=I16 OffsetT=I32 on sm103 " in inherit
+    # Of those that may inherit, sm107 has returns of its own: nothing from there on changes.
+    status, out, err = run(capsys, "plan", *given, "--reaches", "sm103,sm120", "--json")
+    assert status == 0, err
+    document = json.loads(out)
+    assert document["options"]["reaches"] == ["sm103", "sm120"]
+    (action,) = (a for a in document["actions"] if a["workload"]["T"] == "I16" and a["after"])
+    assert (action["decision"], action["target"]["args"][0]) == ("add", "before sm107")
+    assert {row["arch"] for row in document["reached"]} == {"sm101", "sm103", "sm104"}
 
 
 @pytest.mark.slow

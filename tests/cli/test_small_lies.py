@@ -34,15 +34,15 @@ def test_architectures_are_given_with_commas_or_again():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sm900", "there is no architecture sm900\n  There are: sm50, sm52, sm60, "),
-        ("sm95", "there is no architecture sm95\n  There are: sm50, sm52, sm60, "),
-        ("sm90,", "'' is no GPU architecture"),
+        ("sm900", "unknown architecture sm900\n  Available: sm50, sm52, sm60, "),
+        ("sm95", "unknown architecture sm95\n  Available: sm50, sm52, sm60, "),
+        ("sm90,", "'' is not a GPU architecture"),
         (
             "sm_90a",
-            "'sm_90a' is a compiler's target, and CUB selects by architecture alone\n"
-            "  Write --arch sm90, which is all of its targets.",
+            "'sm_90a' is a compiler target, but CUB selects only by architecture\n"
+            "  Write --arch sm90, which covers all of its targets.",
         ),
-        ("sm100f", "'sm100f' is a compiler's target"),
+        ("sm100f", "'sm100f' is a compiler target"),
     ],
 )
 def test_an_architecture_that_there_is_not_is_no_question(text, message):
@@ -88,7 +88,7 @@ def test_nothing_is_answered_or_proposed_for_none(capsys, arch):
 def test_a_ratio_is_no_per_cent(name, value, told):
     with pytest.raises(InputError) as caught:
         choose_rules(**{name: value})
-    assert str(caught.value) == f"{told}\n  It is a ratio, not per cent: {value / 100:g}."
+    assert str(caught.value) == f"{told}\n  It is a ratio, not a percentage: {value / 100:g}."
 
 
 @pytest.mark.slow
@@ -119,10 +119,10 @@ def test_a_strangers_file_is_no_database(capsys, name, text, command):
     status, out, err = run(capsys, *words[command])
     assert (status, out) == (2, "")
     assert err == (
-        f"policygen: error: {name}: neither a tuning database nor a result of NVBench\n"
+        f"policygen: error: {name}: neither a tuning database nor an NVBench result\n"
         "  Expected a cccl_meta_bench.db, or what NVBench writes with --jsonbin or --json;"
-        " a benchmark's source (.cu) or a search space (.csv) beside one tells what was"
-        " declared.\n"
+        " a benchmark's source (.cu) or a search space (.csv) next to it provides the declared"
+        " values.\n"
     )
 
 
@@ -137,11 +137,11 @@ def test_a_proof_that_is_none_is_refused_at_once(capsys, monkeypatch, option):
     began = time.monotonic()
     status, out, err = run(capsys, "review", "--cub", tree("3.0.1"), option, "README.md")
     assert (status, out) == (2, "")
-    assert err.startswith("policygen: error: README.md is no ")
+    assert err.startswith("policygen: error: README.md is not a ")
     assert time.monotonic() - began < 5
 
 
-ANCHORED = "-R matches from the beginning of a name: -R '.*sort' matches "
+ANCHORED = "-R matches from the start of a name: -R '.*sort' matches "
 
 
 @pytest.mark.trees
@@ -175,7 +175,7 @@ def test_that_a_regex_is_anchored_is_told(capsys, monkeypatch, command, names):
 def test_results_of_several_releases_are_told():
     assert list(mixed_version_remarks([("a", "v3.0.3"), ("b", "v3.0.3")])) == []
     assert list(mixed_version_remarks([("a", "v3.6.0"), ("b", "v3.0.3"), ("c", "v3.0.3")])) == [
-        "results of several versions of CCCL are written, by workloads: 3.0.3 (2), 3.6.0 (1)"
+        "results of several versions of CCCL are written, workloads of each: 3.0.3 (2), 3.6.0 (1)"
     ]
 
 
@@ -188,8 +188,8 @@ def test_a_header_tells_of_another_base(capsys):
     status, out, _ = run(capsys, "emit", *given, "-o", "a.cuh")
     words = " ".join(out.split())
     told = (
-        "measured on CCCL 3.0.3, and the header is for CUB 3.6.0, whose kernels and policies may be"
-        " others: what was faster there can be slower here; measure it again"
+        "measured on CCCL 3.0.3, but the header is for CUB 3.6.0, where kernels and policies may"
+        " differ: what was faster there can be slower here, so measure again"
     )
     assert (status, told in words) == (0, True)
     _, out, _ = run(capsys, "emit", *given, "--json")

@@ -51,8 +51,8 @@ def test_the_last_apply_is_taken_back(tree, capsys):
     assert run(capsys) == (
         2,
         "",
-        "policygen: error: nothing to undo: policygen.db knows of no apply that is not undone\n"
-        "  Name the store that was written then: --store FILE.\n",
+        "policygen: error: nothing to undo: policygen.db records no apply that can be undone\n"
+        "  If another store recorded it, name that store: --store FILE\n",
     )
 
 
@@ -145,7 +145,7 @@ def test_an_edit_since_is_shown_and_nothing_is_written(tree, capsys):
 
 def test_what_was_interrupted_is_ended_first(tree, capsys):
     changes = [Change(p, now, b"last") for p, now in zip(tree.paths, tree.now, strict=True)]
-    assert killed_at(19, lambda: tree.apply(changes, title="last"))
+    assert killed_at(12, lambda: tree.apply(changes, title="last"))
     assert run(capsys, "--check")[0] == 2
     status, out, _ = run(capsys)
     assert status == 0

@@ -49,7 +49,7 @@ def run(capsys, *arguments):
 
 
 # 3/9 asking the compiler, 1.2/s, 0:05 left: scan +1
-PROGRESS = re.compile(r"\d+/\d+ (asking the|reading headers|compiling|disassem)")
+PROGRESS = re.compile(r"(?:\d+/\d+ )?(asking the|reading headers|compiling|disassem)")
 
 
 def others(err):

@@ -26,7 +26,7 @@ def kernels(folder, made, code):
     (folder / FILE).write_text(made.text)
     (folder / "unit.cu").write_text(f"#include <{FILE}>\n{code}")
     command = [nvcc(), "-cubin", f"-std=c++{made.target.std}", "-arch=sm_90", "-w"]
-    command += [f"-I{folder}", f"-I{root(made.target.cub)}", "-o", folder / "unit.cubin"]
+    command += [f"-I{folder}", f"-I{root(made.target.version.text)}", "-o", folder / "unit.cubin"]
     done = subprocess.run([*command, folder / "unit.cu"], check=False, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()[:4000]
     found = {}

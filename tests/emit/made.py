@@ -10,6 +10,7 @@ from policygen.headers.selectors.functions import find_aggregates
 from policygen.headers.user.header import HeaderTarget, render, selector_of
 from policygen.headers.user.selectors import TunedSelector
 from policygen.model.emitted import EmitSelector
+from policygen.model.trees import BoundVersion
 from policygen.planning.emitter import Emitter, judge, questions
 from policygen.proof.ask import ask_policies
 from policygen.proof.probe import QueriedTree
@@ -94,7 +95,7 @@ def structs(version):
 
 def fewer(benchmark, version):
     """A benchmark with two or three values of each axis; the tests of the command ask for all."""
-    known = {axis: axis_values(benchmark, axis, version) for axis in benchmark.axes}
+    known = {axis: axis_values(benchmark, axis, BoundVersion(version)) for axis in benchmark.axes}
     axes = {
         a: tuple(v for i, v in enumerate(found) if i < 2 or v == "F32")
         for a, found in known.items()
@@ -107,7 +108,7 @@ def ask(version, std=17, first=()):
 
     def answer(wanted):
         wanted = [replace(one, benchmark=fewer(one.benchmark, version)) for one in wanted]
-        found = QueriedTree(version, (*first, *opened(version).include_folders), {})
+        found = QueriedTree(BoundVersion(version), (*first, *opened(version).include_folders), {})
         return ask_policies(wanted, found, find_toolchain(), archs=ARCHS, std=std)
 
     return answer
@@ -115,14 +116,15 @@ def ask(version, std=17, first=()):
 
 def make(version, scored: Iterable, std=20, arch="sm90", together=same_for_all) -> Made:
     cub = opened(version)
-    emitter = Emitter(cub.version, arch, structs(version), ask(cub.version), together, force=True)
+    folder, asked = root(version) / TUNINGS, ask(cub.version)
+    emitter = Emitter(cub.bindings, arch, folder, structs(version), asked, together, force=True)
     tuned = [one for one in emitter.emit(list(scored)) if one.written]
     return again(emitter, tuned, version, std, arch)
 
 
 def again(emitter, tuned, version, std, arch) -> Made:
     """The same results as a header in one of the languages."""
-    target = HeaderTarget(opened(version).version, arch, UNTIL[arch], std, "my_tunings", FILE)
+    target = HeaderTarget(opened(version).bindings, arch, UNTIL[arch], std, "my_tunings", FILE)
     selectors = tuple(selector_of(one) for one in tuned)
     text = render(tuned, selectors, target, structs(version))
     return Made(emitter, tuned, selectors, target, text)
@@ -132,5 +134,5 @@ def proved(made: Made):
     """What the compiler says of it."""
     folder = overlay(FILE, made.text.encode())
     wanted = questions(made.tuned, "my_tunings", f"{TUNINGS}/{FILE}")
-    told = ask(made.target.cub, made.target.std, (folder,))(wanted)
+    told = ask(made.target.version.text, made.target.std, (folder,))(wanted)
     return judge(made.tuned, told, made.target.arch)

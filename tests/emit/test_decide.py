@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from policygen.errors import InputError
@@ -6,6 +8,7 @@ from policygen.headers.user.policies import selector_for
 from policygen.headers.user.selectors import Arguments, UserReturn
 from policygen.model.plans import Options
 from policygen.model.selection import Selected
+from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Whole
 from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
@@ -48,12 +51,12 @@ WRITTEN = policy(20, 512, 4)
 def case(variant, t="I32", now=NOW, version=VERSION):
     one = benchmark(VERSION, "reduce.sum")
     result = scored(one, {"T": t, "OffsetT": "I32"}, variant, version, GPUS["sm90"])
-    ((measurement,), _) = measurements([result], VERSION, "sm90", force=True)
+    ((measurement,), _) = measurements([result], BoundVersion(VERSION), "sm90", force=True)
     base = Whole(now, {}, {"axis::T": BYTES[t], "AccumT": max(4, BYTES[t])})
-    known = Arguments(("int",), ("int",), None, (), {"T": t})
+    known = Arguments(("int",), ("int",), None, (), {"T": t}, {})
     told = Selected(now, None, {}, base.sizes)
     return PlacedResult(
-        UserReturn(told, selector_for(one, VERSION), FIELDS, base, known), measurement
+        UserReturn(told, selector_for(one, BoundVersion(VERSION)), FIELDS, base, known), measurement
     )
 
 
@@ -88,7 +91,7 @@ def test_base_for_all_is_left_to_cub():
 
 def test_what_cub_has_already_is_kept():
     part = decide([case(GOOD, now=WRITTEN)], none)
-    assert told(part) == [("keep", "the values are these already", WRITTEN)]
+    assert told(part) == [("keep", "it has these values already", WRITTEN)]
     assert part.values is None
 
 
@@ -104,10 +107,9 @@ def test_workloads_that_want_different_variants_are_rejected_by_name():
     part = decide([case(GOOD), case(OTHER, "I8"), case(None, "I16")], none)
     assert [a.decision for a in part.actions] == ["reject", "reject", "fallback"]
     assert part.actions[0].reason == (
-        "these have the same template arguments, and no variant was measured for all of them:"
-        f" cub.bench.reduce.sum T=I32 OffsetT=I32 {GOOD},"
-        f" cub.bench.reduce.sum T=I8 OffsetT=I32 {OTHER},"
-        " cub.bench.reduce.sum T=I16 OffsetT=I32 base"
+        "these have the same template arguments, but no variant was measured for all of them:"
+        f" cub.bench.reduce.sum T=I32 OffsetT=I32 {GOOD}, cub.bench.reduce.sum T=I8 OffsetT=I32"
+        f" {OTHER}, cub.bench.reduce.sum T=I16 OffsetT=I32 base"
     )
 
 
@@ -115,7 +117,7 @@ def test_a_variant_that_means_different_values_is_rejected():
     """The benchmark of 3.5 counted for the type that is summed up, that of 3.6 for the sum's."""
     part = decide([case(GOOD), case(GOOD, "I8", version="3.5.0")], none)
     assert {a.reason for a in part.actions} == {
-        "one variant means different values for each of them"
+        "the variant means different values for each of them"
     }
 
 
@@ -131,14 +133,14 @@ def test_a_return_of_ones_own_takes_what_has_its_arguments_and_keeps_nothing_for
     one, same = case(GOOD).spot, case(OTHER, "I8").spot
     assert one.takes(same)
     assert (one.entry, one.types, one.too_broad, one.named) == (None, {}, None, "")
-    with pytest.raises(InputError, match="no entry can keep what a workload has"):
+    with pytest.raises(InputError, match="no entry can keep the values of a workload"):
         one.kept("a workload")
 
 
 def test_a_workload_that_cannot_be_planned_with_is_rejected_with_the_reason():
     result = scored(benchmark(VERSION, "reduce.sum"), {"T": "I32", "OffsetT": "I32"}, GOOD, VERSION)
     unknown = result.model_copy(update={"algorithm": "cub.bench.nothing"})
-    emitter = Emitter(VERSION, "sm90", {}, none, none)
+    emitter = Emitter(BoundVersion(VERSION), "sm90", Path(), {}, none, none)
     assert emitter.emit([unknown]) == []
     (action,) = emitter.refused
     assert (action.decision, action.reason) == (

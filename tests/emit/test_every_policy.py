@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from policygen.bindings.load import bound
+from policygen.model.trees import BoundVersion
 from tests.emit.calls import examples, kernels, tuned_threads
 from tests.emit.made import again, every_result, make, opened, proved, working
 from tests.planning.wanted import GPUS, benchmark, points, scored
@@ -31,8 +32,9 @@ cudaError_t plain(const float* in, float* out, int n, cudaStream_t stream)
 BOTH = """
 cudaError_t both(const float* in, float* out, unsigned n, cudaStream_t stream)
 {
-  using sums  = my_tunings::reduce<float, unsigned, cuda::std::plus<>>;
-  using scans = my_tunings::scan<float, float, float, unsigned, cuda::std::plus<>>;
+  using mode  = cuda::execution::determinism::__determinism_t;
+  using sums  = my_tunings::reduce<float, unsigned, cuda::std::plus<>, mode::__run_to_run>;
+  using scans = my_tunings::scan<const float*, float*, float, unsigned, cuda::std::plus<>, false>;
   const auto env =
     cuda::std::execution::env{cuda::stream_ref{stream}, cuda::execution::tune(sums{}, scans{})};
   if (const auto error = cub::DeviceReduce::Reduce(in, out, n, cuda::std::plus<>{}, 0.0f, env))
@@ -63,11 +65,11 @@ def made(request):
 
 
 def test_every_public_policy_has_a_selector_and_both_languages_say_the_same(made):
-    version = made.target.cub
-    named = {s.name for a in bound(version) for s in a.selectors}
+    version = made.target.version.text
+    named = {s.name for a in bound(BoundVersion(version)) for s in a.selectors}
     assert {one.name for one in made.selectors} == named
     rejected = {a.reason for a in made.actions if a.decision != "write"}
-    assert rejected <= {"one variant means different values for each of them"}
+    assert rejected <= {"the variant means different values for each of them"}
     other = again(made.emitter, made.tuned, version, 37 - made.target.std, "sm90")
     with ThreadPoolExecutor() as pool:
         (proof, wrong), (again_proof, again_wrong) = pool.map(proved, (made, other))
@@ -108,13 +110,13 @@ def benchmark_has_variants(action):
 
 def test_private_policies_are_refused(made):
     refused = {
-        a.benchmark for a in made.emitter.refused if "keeps its policy to itself" in a.reason
+        a.benchmark for a in made.emitter.refused if "does not accept a policy selector" in a.reason
     }
     assert refused
     assert all("topk" in name for name in refused)
     others = [a for a in made.emitter.refused if a.benchmark not in refused]
     assert others
-    assert all("no header can name" in a.reason for a in others if benchmark_has_variants(a))
+    assert all("a header cannot name" in a.reason for a in others if benchmark_has_variants(a))
     assert all("no search space" in a.reason for a in others if not benchmark_has_variants(a))
 
 

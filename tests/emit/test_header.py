@@ -10,6 +10,7 @@ from tests.tiers import sampled
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 
 
+@pytest.mark.slow
 def test_what_a_database_says_stays_in_its_comment():
     one = benchmark("3.6.0", "reduce.deterministic")
     gpu = f"{GPUS['sm90'].partition(' ')[0]}\n#error \\"

@@ -72,7 +72,7 @@ def gone(document, rng, _data):
 
 
 def twice(document, rng, _data):
-    """Something is there twice, or in another order."""
+    """Something appears twice, or in another order."""
     lists = [path for path in leaves(document) if isinstance(at(document, path), list)]
     items = at(document, rng.choice([path for path in lists if at(document, path)]))
     items.append(rng.choice(items))
@@ -134,7 +134,7 @@ def subjects():
     wide = "ipt_20.tpb_256.ipv_2"
     delays = "ipt_12.tpb_384.trp_0.ld_0.ns_404.dcid_1.l2w_710"
     yield sums(SUMS + SUM_INT), [want(summed("I32"), wide), want(summed("F32"), wide)], {}
-    yield sums(), [want(summed("I32"), wide), want(summed("F32"), None)], {"narrow": True}
+    yield sums(), [want(summed("I32"), wide), want(summed("F32"), None)], {}
     yield by_key(), [want(first, delays), want(second, None)], {}
     yield by_key(KEYED + KEYED_INT + KEYED_LATER), [want(first, delays)], {"reach": "later"}
 

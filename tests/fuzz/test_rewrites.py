@@ -12,7 +12,6 @@ import pytest
 from policygen import trees
 from policygen.errors import SourceError
 from policygen.headers.expressions import evaluate
-from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 from policygen.headers.text import FOLDER
 from tests.fuzz.rewrites import REWRITES
@@ -32,9 +31,7 @@ def originals(version):
     paths = trees.tuning_headers(trees.open_tree(cub_tree(version)))
     data = {path.name: path.read_bytes() for path in paths}
     common = {f"{FOLDER}/{n}": d for n, d in data.items() if b"struct sm" not in d}
-    return {
-        n: d for n, d in data.items() if entries(n, d, NeighborHeaders(common))
-    }, NeighborHeaders(common)
+    return {n: d for n, d in data.items() if entries(n, d, common)}, common
 
 
 def entries(name, data, neighbours):

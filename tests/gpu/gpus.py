@@ -4,7 +4,7 @@ from contextlib import ExitStack, contextmanager
 
 from policygen.gpu.control import controlling
 from policygen.gpu.device import Limits
-from policygen.gpu.rungs import LocalGpu, RungPoint
+from policygen.gpu.pool import LocalGpu, RungPoint
 from tests.gpu.measuring import QUICK
 from tests.gpu.simulated import BASE, Plan, case, variants
 

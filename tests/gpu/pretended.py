@@ -8,9 +8,10 @@ from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, ProcessError
 from policygen.gpu.space import PolicyPart, SearchSpace
 from policygen.model.benchmarks import ParameterRange
+from policygen.model.trees import BoundVersion
 from policygen.proof.compile import RefusedError
 
-REDUCE = benchmark_of("cub.bench.reduce.sum", "3.6.0")
+REDUCE = benchmark_of("cub.bench.reduce.sum", BoundVersion("3.6.0"))
 
 
 def space(**ranges):

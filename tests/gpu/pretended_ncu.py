@@ -9,8 +9,8 @@ from policygen.gpu.tools import METRIC
 def profiling(folder, *, error=None, lacking=0, before=1, told=None):
     """It starts the program, and tells of each check of a variant as of a launch.
 
-    Before them stand launches of the reference; of the last variants it says nothing, or of all the
-    same.
+    Before them stand launches of the reference; of the last variants it says nothing, or of all
+    the same.
     """
     path = folder / "ncu"
     head = ["ID", "Process ID", "Kernel Name", METRIC]

@@ -2,7 +2,6 @@
 
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import chosen_workloads, open_workloads
-from policygen.app.reading import open_tree
 from policygen.app.session import open_session
 from policygen.bindings.recorded import benchmark_of
 from policygen.gpu.opened import EntryWorkload, HeaderVariants, ask_public
@@ -12,6 +11,7 @@ from policygen.model.plans import Options
 from policygen.model.workload import axis_name
 from policygen.planning.plan import Planner
 from policygen.proof.probe import workloads
+from policygen.proof.reading import open_tree
 from policygen.proof.toolchain import find_toolchain
 from policygen.results.together import Together
 from tests.real_trees import tree

@@ -15,9 +15,8 @@ from policygen.gpu.candidates import (
 from policygen.gpu.device import Failure, VariantFunction
 from policygen.gpu.driver import Budget, SearchDriver
 from policygen.gpu.measured_rows import open_measurements
+from policygen.gpu.pool import BaselineSamples, PointResult, StopAskedError
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rung_rows import RungRows
-from policygen.gpu.rungs import BaselineSamples, PointResult, StopAskedError
 from policygen.gpu.space import Classifier
 from policygen.gpu.strategies import make_strategy
 from policygen.model.workload import parse_label
@@ -59,55 +58,63 @@ class PretendedGpu:
         """How many times as fast as base."""
         return worth(label)
 
+    def at(self, label, size):
+        """The same on a runtime workload."""
+        return self.worth(label)
+
     def _samples(self, size, ratio, count, noise=None):
         noise = self.noise if noise is None else noise
         return tuple(SECONDS[size] / ratio * (1 + self.draw.gauss(0, noise)) for _ in range(count))
 
-    def look(self, cases, seed):
+    def look(self, points, seed):
         found = []
-        for one, _ in cases:
-            (size,) = one.axes
+        for point in points:
+            (size,) = point.case.axes
             skipped = "the benchmark skips it" if size in self.skips else None
             found.append(BaselineSamples(() if skipped else self._samples(size, 1.0, 12), skipped))
         return found
 
-    def rung(self, points, seed, asked, *, together=False):
-        failed = {}
+    def rung(self, points, seed, asked, *, together=False, fresh=True):
+        failed = set()
         for number, point in enumerate(points):
             if asked() or (self.stops is not None and len(self.asked) >= self.stops):
                 raise StopAskedError
             (size,) = point.case.axes
             left = [label for label in point.functions if label not in failed]
             self.asked.append((left, size, point.rounds))
-            bad = {one: Failure(self.does[one], "so it is") for one in left if one in self.does}
-            failed |= bad
+            bad = {
+                one: Failure(self.does[one], "so it is")
+                for one in left
+                if one in self.does and (point.checks or self.does[one] != "wrong")
+            }
             samples = {"base": self._samples(size, 1.0, 2 * point.rounds, 0.0)}
             for label in left:
                 if label not in bad:
-                    samples[label] = self._samples(size, self.worth(label), point.rounds)
-            yield PointResult(samples, bad, dict.fromkeys(left, 0.01), restarts=1, point=number)
+                    samples[label] = self._samples(size, self.at(label, size), point.rounds)
+            result = PointResult(samples, bad, dict.fromkeys(left, 0.01), restarts=1, point=number)
+            failed |= bad.keys() | result.below(point.least)
+            yield result
 
 
 def compiling(refused=(), problem=None):
-    """What compiles batches; some variants are refused."""
+    """What compiles units; some variants are refused."""
 
-    def compiles(batch):
-        found = {}
-        for name, labels in batch.items():
-            functions = {
-                label: VariantFunction(label, "unit.so", f"policygen_run_{number}")
-                for number, label in enumerate(labels, 1)
-                if label not in refused
-            }
-            failed = {label: ("compile", "refused") for label in labels if label in refused}
+    def compiles(name, labels):
+        if not labels:
             runtimes = tuple(RuntimeSpot(spot(size), case(size)) for size in SIZES)
-            found[name] = CompiledBatch((BASE,), (functions,), (runtimes,), failed, problem)
-        return found
+            return CompiledBatch((BASE,), ({},), (runtimes,), problem=problem)
+        functions = {
+            label: VariantFunction(label, "unit.so", f"policygen_run_{number}")
+            for number, label in enumerate(labels, 1)
+            if label not in refused
+        }
+        failed = {label: ("compile", "refused") for label in labels if label in refused}
+        return CompiledBatch(functions=(functions,), failed=failed)
 
     return compiles
 
 
-def workload(strategy="exhaustive", seed=1, **ranges):
+def workload(strategy="local", seed=1, **ranges):
     classifier = Classifier(
         space(**(ranges or {"ipt": "2:15:1", "tpb": "32:64:16"})), TwoParameters()
     )
@@ -132,13 +139,13 @@ def driving(db, gpu=None, *, compiles=None, one=None, budget=None, clock=None, t
     with open_measurements(db, ABOUT) as rows:
         for size in SIZES:
             rows.prepare(spot(size), DECLARED)
-        rungs, notes = RungRows(rows), SearchNotes(rows)
+        notes = SearchNotes(rows)
         notes.begin(one, 1, budget)
         bench = SearchBench(
             gpu or PretendedGpu(),
-            rungs,
+            rows,
             compiles or compiling(),
-            SearchEffort(**{"batch": 8, "processes": 3, "rounds": 6, **effort}),
+            SearchEffort(**{"slots": 2, "processes": 3, "rounds": 6, **effort}),
             lambda: False,
         )
         more = {} if clock is None else {"clock": clock}

@@ -16,6 +16,7 @@ from random import Random
 
 from policygen.gpu.device import (
     MEMORY,
+    UNSUPPORTED,
     Clocks,
     DeviceError,
     GpuFacts,
@@ -111,6 +112,9 @@ class SimulatedDevice:
         uuid = uuids[min(self.process, len(uuids) - 1)] if uuids else FACTS.uuid
         return replace(FACTS, uuid=uuid, name=self.plan.model)
 
+    def holds(self, case):
+        return False
+
     def open(self, case):
         self.axes = case.axes
         self._listed("opening")
@@ -133,6 +137,15 @@ class SimulatedDevice:
         noise = 1 + self.random.uniform(-0.01, 0.01) + self.plan.shift * (self.process % 3)
         size = self.axes[0] if self.axes[0] < 64 else math.log2(self.axes[0])
         return 1e-5 * 2 ** (size - 16) / self.plan.ratios.get(one.variant, 1.0) * noise
+
+    def launch(self, one):
+        return None
+
+    def bandwidth(self):
+        return None
+
+    def nvbench(self, order, measure):
+        raise DeviceError(UNSUPPORTED, "this worker was not started for NVBench")
 
     def clocks(self):
         number = self._next("clocks")
@@ -191,7 +204,7 @@ class LaunchingDevice(SimulatedDevice):
     """One with kernels of one's own."""
 
     def launch(self, one):
-        return None if one.variant == "base" else LAUNCH
+        return LAUNCH
 
     def bandwidth(self):
         self._does(self.plan.copies)

@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from policygen.app import search
 from policygen.cli.main import main
+from policygen.gpu import search_places
 from tests.gpu.simulated import Plan
 from tests.real_trees import tree
 
@@ -68,8 +68,8 @@ def simulated(folder, monkeypatch, *given):
     made = plans(folder, *given)
     rows = (f"{plan.model}, {plan.others[0]}, 9.0, 580.82.07" for plan in made)
     driver(folder, monkeypatch, *rows)
-    monkeypatch.setattr(search, "worker_command", lambda number, *_: made[number].command())
-    monkeypatch.setattr(search, "ObjectCompiler", NamingCompiler)
+    monkeypatch.setattr(search_places, "worker_command", lambda number, *_: made[number].command())
+    monkeypatch.setattr(search_places, "ObjectCompiler", NamingCompiler)
     return made
 
 
@@ -90,19 +90,24 @@ def rungs(folder):
 
 
 def screened(folder):
-    """Variants that have a score of the first rung: how often each was on each workload."""
+    """Variants that have a score of the first rung: how often each was on each workload.
+
+    The first sample of each, on the largest runtime workload alone, does not count.
+    """
     found = {}
     for variant, workload, rung, _, _ in rungs(folder):
         if rung == 1 and variant != "base":
             found.setdefault(variant, []).append(workload)
-    return found
+    return {variant: points[1:] for variant, points in found.items()}
 
 
 def once_each(folder, variants=24):
-    """Each variant was screened once on each runtime workload, beside base in its process."""
+    """Each variant was screened once on each runtime workload, or dropped, beside base."""
     found = screened(folder)
     assert len(found) == variants
-    assert {(len(points), len(set(points))) for points in found.values()} == {(ON_ALL, ON_ALL)}
+    counts = {(len(points), len(set(points))) for points in found.values()}
+    assert counts <= {(ON_ALL, ON_ALL), (0, 0)}
+    assert (ON_ALL, ON_ALL) in counts
     rows = rungs(folder)
     assert len(set(rows)) == len(rows)
     bases = {tuple(where) for variant, *where in rows if variant == "base"}

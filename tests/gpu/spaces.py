@@ -3,7 +3,7 @@
 import math
 from random import Random
 
-from policygen.gpu.strategy import AskedVariant, Domain
+from policygen.gpu.strategies import AskedVariant, Domain
 
 SCAN = {
     "ipt": range(7, 25),

@@ -8,6 +8,7 @@ import pytest
 from policygen.errors import InputError, Problems
 from policygen.gpu.checkout import CheckoutBenchmark, open_checkout
 from policygen.model.benchmarks import Axis, Benchmark, SubBenchmark
+from policygen.model.trees import BoundVersion
 from tests.gpu.own_checkout import NAME, SOURCE, make_checkout
 from tests.probing import root
 
@@ -39,14 +40,14 @@ def test_a_checkout_tells_its_benchmarks_and_what_they_include(folder, opened):
 
 
 def test_a_variant_is_its_macros_and_the_types_of_the_workload(opened):
-    text = opened.benchmarks[NAME].text("ipt_9.tpb_128", WORKLOAD, "3.0.1")
+    text = opened.benchmarks[NAME].text("ipt_9.tpb_128", WORKLOAD, BoundVersion("3.0.1"))
     assert text == (
         "#define TUNE_ITEMS 9\n#define TUNE_THREADS 128\n#define TUNE_T float\n"
         "#include <reduce/sum.cu>\n"
     )
     assert (
         opened.benchmarks[NAME]
-        .text("base", WORKLOAD, "3.0.1")
+        .text("base", WORKLOAD, BoundVersion("3.0.1"))
         .startswith("#define TUNE_BASE 1\n#define TUNE_T float\n")
     )
 
@@ -63,7 +64,9 @@ def test_types_that_come_from_a_header_bring_it(opened):
         benchmark=known.benchmark.model_copy(update={"subbenches": (sub,)}),
         narrowed=frozenset({"T", "OffsetT", "U"}),
     )
-    text = one.text("base", {"T{ct}": "F16", "OffsetT{ct}": "4", "U{ct}": "mine"}, "3.5.0")
+    text = one.text(
+        "base", {"T{ct}": "F16", "OffsetT{ct}": "4", "U{ct}": "mine"}, BoundVersion("3.5.0")
+    )
     assert text.startswith("#define TUNE_BASE 1\n#include <cuda_fp16.h>\n")
     assert "#define TUNE_OffsetT ::cuda::std::integral_constant<decltype(4), 4>\n" in text
     # What has one type is not narrowed to it, whether anybody knows the type or not.
@@ -73,9 +76,12 @@ def test_types_that_come_from_a_header_bring_it(opened):
 @pytest.mark.parametrize(
     ("label", "words"),
     [
-        ("fast", "'fast' is no variant label"),
-        ("ipt_9", "ipt_9 is no variant of cub.bench.reduce.sum, whose parameters are ipt, tpb"),
-        ("ipt_9.tpb_1.ns_1", "whose parameters are ipt, tpb"),
+        ("fast", "'fast' is not a variant label"),
+        (
+            "ipt_9",
+            "ipt_9 is not a variant of cub.bench.reduce.sum, which has the parameters ipt, tpb",
+        ),
+        ("ipt_9.tpb_1.ns_1", "which has the parameters ipt, tpb"),
     ],
 )
 def test_a_variant_has_all_parameters_and_no_others(opened, label, words):
@@ -88,7 +94,7 @@ def test_a_workload_has_a_value_of_each_axis(opened):
     assert one.workload({"T": "F32"}) == WORKLOAD
     assert one.workload({"T{ct}": "F32", "OffsetT": "I32"}) == WORKLOAD
     for chosen, words in [
-        ({}, "is no workload: it has no value of T"),
+        ({}, "is not a workload: it lacks a value of T"),
         ({"T": "F64"}, "T has no value F64"),
         ({"T": "F32", "U": "I8"}, "has no axis U"),
     ]:
@@ -108,7 +114,7 @@ def test_without_axes_and_parameters_the_messages_say_so():
         narrowed=frozenset(),
     )
     assert one.declared == {}
-    with pytest.raises(InputError, match="whose parameters are none"):
+    with pytest.raises(InputError, match="which has the parameters none"):
         one.macros("ipt_1")
     with pytest.raises(InputError, match="It has: none"):
         one.workload({"T": "I8"})
@@ -126,7 +132,7 @@ def test_axes_of_all_sub_benchmarks_are_declared():
 
 
 def test_a_name_that_no_benchmark_has_is_told(folder):
-    with pytest.raises(InputError, match=r"-R 'cub\.bench\.scan' matches the beginning of no"):
+    with pytest.raises(InputError, match=r"-R 'cub\.bench\.scan' does not match the start of"):
         open_checkout(folder, re.compile("cub.bench.scan"))
 
 

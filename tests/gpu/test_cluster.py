@@ -17,15 +17,13 @@ import policygen
 from policygen import cache
 from policygen.errors import InputError, MissingToolError, ProcessError
 from policygen.gpu import cluster as cluster_module
-from policygen.gpu import cluster_measuring, machine
-from policygen.gpu.cluster import connected
-from policygen.gpu.cluster_measuring import ClusterCompiler, ClusterGpus
+from policygen.gpu import machine
+from policygen.gpu.cluster import ClusterCompiler, ClusterGpus, connected
 from policygen.gpu.cluster_workers import GpuAsk
 from policygen.gpu.compiling import ObjectSource
 from policygen.gpu.device import LostGpuError
 from policygen.gpu.machine import BusyGpuError, gpu_lock
-from policygen.gpu.pool import ATTEMPTS, GpuPool
-from policygen.gpu.rungs import StopAskedError
+from policygen.gpu.pool import ATTEMPTS, GpuPool, StopAskedError
 from policygen.process import ending
 from policygen.proof.compile import RefusedError
 from policygen.proof.toolchain import find_toolchain
@@ -47,8 +45,8 @@ def client(cluster):
 @pytest.fixture
 def compiler(client, tmp_path, monkeypatch):
     """What is pretended is kept nowhere else."""
-    monkeypatch.setattr(cluster_measuring, "kept", lambda *what: cache.kept(*what, tmp_path))
-    monkeypatch.setattr(cluster_measuring, "keep", lambda *what: cache.keep(*what, tmp_path))
+    monkeypatch.setattr(cluster_module, "kept", lambda *what: cache.kept(*what, tmp_path))
+    monkeypatch.setattr(cluster_module, "keep", lambda *what: cache.keep(*what, tmp_path))
     return ClusterCompiler(client, find_toolchain(), tmp_path / "objects")
 
 
@@ -140,7 +138,7 @@ def test_a_unit_that_ends_all_workers_is_said_to(cluster, compiler):
         compiler.make(unit("int main;"))
     assert caught.value.status == -signal.SIGKILL
     assert caught.value.remedy == "Is there enough memory?"
-    assert "one after the other" in caught.value.stderr
+    assert "one after another" in caught.value.stderr
 
 
 @pytest.mark.slow
@@ -157,8 +155,8 @@ def test_killed_workers_lose_no_unit(cluster, compiler, headers, killed):
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
-        (("0.0.1", TERMS[1]), f"has policygen {policygen.__version__}, and not 0.0.1"),
-        ((TERMS[0], "12.9.86"), f"has nvcc {TERMS[1]}, and not 12.9.86"),
+        (("0.0.1", TERMS[1]), f"has policygen {policygen.__version__}, not 0.0.1"),
+        ((TERMS[0], "12.9.86"), f"has nvcc {TERMS[1]}, not 12.9.86"),
     ],
 )
 def test_another_release_is_refused(cluster, compiler, terms, words):
@@ -166,7 +164,7 @@ def test_another_release_is_refused(cluster, compiler, terms, words):
     with pytest.raises(InputError, match=re.escape(words)) as caught:
         other.make(unit("int main;"))
     assert caught.value.message.startswith("tcp://127.0.0.1:")
-    assert "the same release of policygen and of nvcc" in caught.value.remedy
+    assert "the same versions of policygen and nvcc" in caught.value.remedy
     assert cluster.compiled() == []
 
 
@@ -189,7 +187,7 @@ def test_a_worker_that_cannot_keep_what_is_sent_is_not_asked_for_ever(
     else:
         for number in range(WORKERS):
             (cluster.folder / f"gpu{number}/full").touch()
-    with pytest.raises(InputError, match=r"tcp://.* lacks what was sent to it, again and again"):
+    with pytest.raises(InputError, match=r"tcp://.* keeps losing the data sent to it"):
         compiler.make(unit("int main;", headers))
 
 
@@ -238,13 +236,14 @@ def pool(source, owner):
 
 def test_workers_measure_side_by_side(pool, unit_file):
     asked = points(unit_file)
-    looked = pool.look([(point.case, point.base) for point in asked], 1)
+    looked = pool.look(asked, 1)
     assert [len(one.samples) for one in looked] == [12] * 3
     found = list(pool.rung(asked, 1, never))
     assert measured(found) == ALL
     assert {one.part for one in found} == set(range(WORKERS))
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_while_it_measures_loses_one_runtime_workload(
     cluster, pool, source, unit_file
 ):
@@ -255,7 +254,7 @@ def test_a_worker_that_ends_while_it_measures_loses_one_runtime_workload(
     found = list(pool.rung(points(unit_file), 1, never))
     assert measured(found) == ALL
     assert [re.sub(r"\d{4,}", "N", note) for note in source[1]] == [
-        "the worker tcp://127.0.0.1:N has ended; 1 measure on"
+        "the worker tcp://127.0.0.1:N has exited; 1 GPU left"
     ]
     cluster.settle()
     assert measured(list(pool.rung(points(unit_file), 1, never))) == ALL
@@ -268,7 +267,7 @@ def test_when_all_workers_end_one_that_is_started_anew_goes_on(cluster, pool, so
     found = list(pool.rung(points(unit_file), 1, never))
     assert measured(found) == ALL
     assert len(source[1]) == 2
-    assert source[1][1].endswith("has ended; another one measures on")
+    assert source[1][1].endswith("has exited; another GPU continues")
 
 
 @pytest.mark.slow
@@ -276,7 +275,7 @@ def test_work_that_ends_worker_after_worker_is_given_up(cluster, pool, unit_file
     """Each that is asked for it ends, when it has had time to start."""
     for number in range(WORKERS):
         (cluster.folder / f"gpu{number}/ends").touch()
-    with pytest.raises(LostGpuError, match=f"^{ATTEMPTS} GPUs in a row were lost .* has ended"):
+    with pytest.raises(LostGpuError, match=f"^{ATTEMPTS} GPUs in a row failed .* has exited"):
         list(pool.rung(points(unit_file), 1, never, together=True))
 
 
@@ -293,7 +292,7 @@ def test_who_asks_to_stop_keeps_what_was_measured(pool, unit_file):
 
 def test_a_gpu_is_one_searchs_until_it_is_given_back(client, pool, source, owner):
     other = ClusterGpus(client, lambda _: None)
-    with pytest.raises(BusyGpuError, match="another search measures on its GPU") as caught:
+    with pytest.raises(BusyGpuError, match="another search is using its GPU") as caught:
         other.first(replace(owner, owner="another search"), never)
     assert "--wait" in caught.value.remedy
     source[0].leave()
@@ -339,7 +338,7 @@ def test_a_gpu_on_which_somebody_else_measures_is_left_to_them(cluster, client, 
     with gpu_lock(uuid, folder=MACHINE):  # where the workers look
         assert len(made.first(owner, never)) == WORKERS - 1
     (note,) = said
-    assert f"another measurement runs on {uuid}" in note
+    assert f"another measurement is running on {uuid}" in note
     assert len(made.more(never, waiting=False)) == 1
 
 
@@ -347,7 +346,7 @@ def test_gpus_of_another_model_are_refused(cluster, source, owner):
     made, _ = source
     cluster.plans({}, {"model": "NVIDIA L4"})
     assert {one.name for one in made.seen(never).values()} == {"NVIDIA H200", "NVIDIA L4"}
-    with pytest.raises(InputError, match="has a GPU of another model") as caught:
+    with pytest.raises(InputError, match="has a different GPU model") as caught:
         made.first(owner, never)
     assert "L4 (6144, 132, eccon)" in caught.value.message
 
@@ -368,9 +367,9 @@ def test_without_a_worker_that_has_a_gpu_it_says_so(client, monkeypatch):
     assert "--resources" in caught.value.remedy
     with pytest.raises(StopAskedError):
         made.seen(lambda: True)
-    monkeypatch.setattr(cluster_measuring, "RESTART", 0.0)
+    monkeypatch.setattr(cluster_module, "RESTART", 0.0)
     assert made.more(never, waiting=True) == []
-    monkeypatch.setattr(cluster_measuring, "RESTART", 60.0)
+    monkeypatch.setattr(cluster_module, "RESTART", 60.0)
     with pytest.raises(StopAskedError):
         made.more(lambda: True, waiting=True)
 
@@ -378,9 +377,9 @@ def test_without_a_worker_that_has_a_gpu_it_says_so(client, monkeypatch):
 def test_a_scheduler_that_is_not_there_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(cluster_module, "CONNECT", 0.5)
     for address in ("tcp://127.0.0.1:9", "127.0.0.1:9"):
-        with pytest.raises(LostGpuError, match=r"the Dask scheduler .* does not answer"):
+        with pytest.raises(LostGpuError, match=r"the Dask scheduler .* does not respond"):
             connected(address, TERMS).__enter__()
-    with pytest.raises(InputError, match="is no address, and no file that a scheduler wrote"):
+    with pytest.raises(InputError, match="is neither an address nor a scheduler file"):
         connected("scheduler.json", TERMS).__enter__()
 
 
@@ -418,5 +417,5 @@ def test_a_scheduler_that_ends_ends_the_search(tmp_path, monkeypatch, headers):
             assert len(client.workers()) == 1
             process.kill()
             process.wait()
-            with pytest.raises(LostGpuError, match="does not answer"):
+            with pytest.raises(LostGpuError, match="does not respond"):
                 client.workers()

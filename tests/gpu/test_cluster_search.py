@@ -14,7 +14,6 @@ import pytest
 from policygen import cache
 from policygen.cli.main import main
 from policygen.gpu import cluster as cluster_module
-from policygen.gpu import cluster_measuring
 from tests.gpu.clustered import WORKERS
 from tests.gpu.simulated_search import (
     QUICK,
@@ -35,8 +34,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 def keep_apart(folder, patch):
     """What is pretended is kept nowhere else."""
-    patch(cluster_measuring, "kept", lambda *what: cache.kept(*what, folder))
-    patch(cluster_measuring, "keep", lambda *what: cache.keep(*what, folder))
+    patch(cluster_module, "kept", lambda *what: cache.kept(*what, folder))
+    patch(cluster_module, "keep", lambda *what: cache.keep(*what, folder))
     patch(cluster_module, "CONNECT", 5.0)
 
 
@@ -66,7 +65,7 @@ def test_a_search_on_workers(run, ratios, tmp_path, capsys):
     assert (found["gpu"], found["arch"]) == ("H200 (6144, 132, eccon)", "sm90")
     assert workload["counts"]["measured"] == 24
     assert workload["finalists"][0]["score"] > 1.05
-    assert len(processes(tmp_path, 1)) == WORKERS
+    assert len(processes(tmp_path, 1)) >= WORKERS  # time that is left is spent on more processes
     assert len(set(ratios.compiled())) > 0
     ((cards,),) = query(tmp_path, "SELECT card FROM policygen_sessions")
     assert len(set(cards.split(","))) == WORKERS
@@ -160,7 +159,7 @@ def test_ctrl_c_gives_the_gpus_back(run, ratios, tmp_path, capsys):
         process.send_signal(signal.SIGINT)
         error = process.stderr.read()
     assert process.returncode == 130
-    assert re.search(r"[\d,]+ variants are measured and kept: the same command goes on", error)
+    assert re.search(r"[\d,]+ variants are measured and kept; the same command resumes", error)
     (tmp_path / "other").mkdir()
     assert main(arguments(tmp_path / "other", ratios.address, "-q")) == 0
     once_each(tmp_path / "other")
@@ -190,7 +189,7 @@ def test_a_second_search_says_that_another_one_measures(run, ratios, tmp_path, c
         process.send_signal(signal.SIGSTOP)  # it does not end, however long the other one takes
         (tmp_path / "other").mkdir()
         assert main(arguments(tmp_path / "other", ratios.address, "-q")) == 2
-        assert "another search measures on its GPU" in capsys.readouterr().err
+        assert "another search is using its GPU" in capsys.readouterr().err
         with client(tmp_path / "other", ratios.address, "-q", "--wait", "120") as waits:
             process.send_signal(signal.SIGCONT)
             process.wait()
@@ -201,14 +200,14 @@ def test_a_second_search_says_that_another_one_measures(run, ratios, tmp_path, c
 def test_another_toolchain_is_refused_with_the_workers_name(run, ratios, tmp_path, capsys):
     ratios.does(nvcc={"1": "12.9.86"})
     assert run("-q") == 2
-    assert re.search(r"tcp://127.0.0.1:\d+: has nvcc 12.9.86, and not \d+", capsys.readouterr().err)
+    assert re.search(r"tcp://127.0.0.1:\d+: has nvcc 12.9.86, not \d+", capsys.readouterr().err)
 
 
 def test_gpus_of_different_models_are_refused(run, ratios, tmp_path, capsys):
     ratios.plans({}, {"model": "NVIDIA L4"})
     assert run("-q") == 2
     error = capsys.readouterr().err
-    assert "the GPUs are of different models" in error
+    assert "the GPUs are different models" in error
     assert not (tmp_path / "run.db").exists()
 
 

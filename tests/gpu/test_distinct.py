@@ -103,7 +103,8 @@ def test_a_variant_that_lacks_a_parameter_is_refused(classifier):
 def test_where_nothing_can_be_it_is_told_why():
     classifier = Classifier(space(ipt="1:1:1", tpb="32:64:32", ld="0:1:1"), PretendedMeaning())
     with pytest.raises(
-        InputError, match=r"no variant .* can be: of 8 that were looked at, 8: items = 0 cannot be"
+        InputError,
+        match=r"has no valid variant: of 8 checked, 8: items = 0 cannot be",
     ):
         classifier.counts()
 

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from statistics import fmean
+from time import sleep
 
 import pytest
 
-from policygen.app.search import FEWEST_PER_SLOT, PER_SLOT, _batch_per_slot
-from policygen.gpu.rung_rows import SCREENING, SHARPER
-from policygen.gpu.rungs import BaselineSamples, StopAskedError
+from policygen.gpu import rungs as rungs_module
+from policygen.gpu.pool import StopAskedError
+from policygen.gpu.rungs import SCREENING, SHARPER, RungRule, survivors
+from policygen.model.workload import parse_label
 from policygen.results.own_tables import LAST
 from tests.gpu.measuring import ALGORITHM, SIZES
 from tests.gpu.searching import (
@@ -40,9 +43,10 @@ def test_all_of_a_small_space_is_tried_once_and_the_best_wins(db):
     assert one.leading[0] in {"ipt_8.tpb_32", "ipt_9.tpb_32"}
     assert one.leading[1] == pytest.approx(1.1, abs=0.003)
     # Base's own policy is one of them, and is not measured as a variant.
-    assert len(one.tried) == len(one.scores) == one.counts.distinct - 1
-    first = [n for (_, _, rung), n in rungs(db).items() if rung == SCREENING]
-    assert first == [1] * len(one.scores) * len(SIZES)
+    assert len(one.tried) == len(one.scores) + len(one.dropped) == one.counts.distinct - 1
+    for label in one.scores:  # a first sample on the largest, then all
+        counts = [n for (name, _, rung), n in rungs(db).items() if (name, rung) == (label, 1)]
+        assert sorted(counts) == [1, 1, 2]
     assert told[0][:2] == ("begun", "screening")
     assert [event for event, *_ in told][-3:] == ["rung", "rung", "ended"]
 
@@ -107,8 +111,8 @@ def test_who_fails_costs_itself_alone(db):
     assert one.count({"wrong"}) == 1
     assert not one.failed.keys() & (one.scores.keys() | one.last.keys())
     assert one.leading[0] in {"ipt_8.tpb_48", "ipt_9.tpb_48"}
-    # Who fails on one runtime workload is not asked on the next.
-    assert [size for labels, size, _ in gpu.asked if {*both} & {*labels}] == [16]
+    # What is wrong is noticed after the first sample, and does not run on the next workload.
+    assert [size for labels, size, _ in gpu.asked if {*both} & {*labels}] == [20, 16]
 
 
 def test_what_base_skips_is_not_measured(db):
@@ -147,40 +151,64 @@ def test_as_many_are_tried_as_were_asked_for(db, count):
     assert len(one.tried) == count
 
 
-class Clock:
-    """Goes on by itself, as work takes time."""
-
-    def __init__(self, step):
-        self.now, self.step = 0.0, step
-
-    def __call__(self):
-        self.now += self.step
-        return self.now
+LARGE = {"ipt": "2:63:1", "tpb": "32:640:2"}
+SHORT = 4.0
+"""Seconds of a search in which compiling and measuring take real time."""
 
 
-def test_the_budget_ends_it_and_the_finalists_still_decide(db):
-    one = workload()
-    with driving(db, one=one, budget=18.0, clock=Clock(3.0)) as driver:
+class TimedGpu(PretendedGpu):
+    """Takes as long as samples do; only the largest runtime workload takes time."""
+
+    def look(self, points, seed):
+        return [replace(one, opening=0.02, cost=0.002) for one in super().look(points, seed)]
+
+    def rung(self, points, seed, asked, *, together=False, fresh=True):
+        for result in super().rung(points, seed, asked, together=together, fresh=fresh):
+            sleep(0.002 * sum(map(len, result.samples.values())) + 0.02 * fresh)
+            yield result
+
+
+def timed_compiling(name, labels):
+    """Headers take 0.1 s, a variant half of it."""
+    sleep(0.1 + 0.05 * len(labels))
+    return compiling()(name, labels)
+
+
+@pytest.fixture
+def quick_processes(monkeypatch):
+    monkeypatch.setattr(rungs_module, "RESTART", 0.05)
+
+
+def timed(db, budget, one):
+    return driving(db, TimedGpu(), one=one, budget=budget, compiles=timed_compiling)
+
+
+@pytest.mark.usefixtures("quick_processes")
+def test_the_budget_is_kept_and_used_and_the_finalists_decide(db):
+    one = workload("local", **LARGE)
+    with timed(db, SHORT, one) as driver:
         assert driver.run() == "budget"
-    assert 0 < len(one.tried) < one.counts.distinct - 1
+    assert 20 < len(one.tried) == len(one.scores) + len(one.dropped) < one.counts.distinct - 1
     assert one.last
     ((ended, spent),) = query(db, "SELECT ended, spent FROM policygen_searches")
     assert ended == "budget"
-    assert spent > 0
+    assert 0.85 * SHORT < spent < 1.15 * SHORT
 
 
+@pytest.mark.usefixtures("quick_processes")
 def test_a_budget_that_is_spent_tries_nothing_more(db):
-    first = workload()
-    with driving(db, one=first, budget=18.0, clock=Clock(3.0)) as driver:
+    first = workload("local", **LARGE)
+    with timed(db, SHORT, first) as driver:
         driver.run()
     before = rungs(db)
-    again, gpu = workload(), PretendedGpu()
-    with driving(db, gpu, one=again, budget=18.0, clock=Clock(3.0)) as driver:
+    again, gpu = workload("local", **LARGE), PretendedGpu()
+    with driving(db, gpu, one=again, budget=SHORT / 2) as driver:
         assert driver.budget.before > 0
         assert driver.run() == "budget"
     assert rungs(db) == before
     assert gpu.asked == []
-    assert again.last == pytest.approx(first.last)
+    assert again.last == pytest.approx({label: first.last[label] for label in again.last})
+    assert again.leading == first.leading
 
 
 @pytest.mark.parametrize("stops", range(18))
@@ -196,51 +224,46 @@ def test_stopped_anywhere_it_goes_on_and_measures_nothing_twice(db, stops):
         except StopAskedError:
             continue
         break
-    assert len(one.scores) == one.counts.distinct - 1
+    assert len(one.scores) + len(one.dropped) == one.counts.distinct - 1
     whole = {
         (variant, rung)
         for (variant, _, rung), count in rungs(db).items()
         if rung in {SCREENING, SHARPER}
         for _ in range(count)
     }
-    assert {variant for variant, rung in whole if rung == SCREENING} == set(one.scores)
+    assert {variant for variant, rung in whole if rung == SCREENING} == {*one.scores, *one.dropped}
     # What a rung had on all runtime workloads is not measured again.
     for (variant, size, rung), count in rungs(db).items():
         if rung != LAST:
             others = [n for (v, _, r), n in rungs(db).items() if (v, r) == (variant, rung)]
-            assert count <= min(others) + 1, (variant, size, rung)
+            assert count <= min(others) + 2, (variant, size, rung)
     again, gpu = workload(), PretendedGpu()
     with driving(db, gpu, one=again) as driver:
         driver.run()
     assert gpu.asked == []
 
 
-@pytest.mark.parametrize("beside", [True, False])
-def test_a_batch_is_compiled_while_another_is_screened_if_it_may(db, beside):
-    order, gpu = [], PretendedGpu()
-    compiles, rung = compiling(), gpu.rung
+def test_units_are_compiled_while_others_are_measured(db):
+    """Each result is followed by what was compiled meanwhile, and cores never wait for the GPU."""
+    gpu, compiles = PretendedGpu(), compiling()
+    busy, rung = [], gpu.rung
 
-    def told_compile(batch):
-        order.append("compile")
-        return compiles(batch)
+    def slow_rung(points, seed, asked, **more):
+        for result in rung(points, seed, asked, **more):
+            busy.append(len(driver.units))
+            yield result
 
-    def told_rung(points, seed, asked, **more):
-        order.append("rung")
-        return rung(points, seed, asked, **more)
-
-    gpu.rung = told_rung
-    with driving(db, gpu, compiles=told_compile, beside=beside, count=24) as driver:
-        driver.run()
-    # The first is screened alone, as it tells what a round takes.
-    assert order[:3] == ["compile", "rung", "compile"]
-    assert order.count("compile") == 3
-    if not beside:
-        assert order[:6] == ["compile", "rung"] * 3
+    gpu.rung = slow_rung
+    one = workload(ipt="2:63:1", tpb="32:640:16")
+    with driving(db, gpu, one=one, compiles=compiles, count=60) as driver:
+        assert driver.run() == "count"
+    assert len(one.tried) == 60
+    assert max(busy) >= 2
 
 
 def test_asked_to_stop_nothing_more_is_compiled(db):
     with driving(db) as driver:
-        driver.bench.asked = lambda: True
+        driver.bench.stop_requested = lambda: True
         with pytest.raises(StopAskedError):
             driver.run()
     assert not rungs(db)
@@ -248,7 +271,7 @@ def test_asked_to_stop_nothing_more_is_compiled(db):
 
 def test_larger_spaces_are_searched_near_what_is_good(db):
     one = workload("local", ipt="2:33:1", tpb="16:256:2")
-    with driving(db, one=one, count=160, batch=16) as driver:
+    with driving(db, one=one, count=160) as driver:
         driver.run()
     values = sorted(worth(label) for label in one.scores)
     # Later ones are better than what is drawn.
@@ -256,26 +279,6 @@ def test_larger_spaces_are_searched_near_what_is_good(db):
     assert fmean(map(worth, labels[-40:])) > fmean(map(worth, labels[:16]))
     assert values[-1] > 1.05
     assert NAME in driver.searches
-
-
-class SlowGpu(PretendedGpu):
-    """A look tells that a sample of the largest runtime workload takes a second."""
-
-    def look(self, cases, seed):
-        slow = [one.axes[0] == max(SIZES) for one, _ in cases]
-        looked = super().look(cases, seed)
-        pairs = zip(looked, slow, strict=True)
-        return [BaselineSamples((0.5,) * 12, None) if held else one for one, held in pairs]
-
-
-def test_of_a_batch_only_that_is_measured_for_which_there_is_time(db):
-    one = workload()
-    with driving(db, SlowGpu(), one=one, budget=100.0, batch=16, processes=1, rounds=1) as driver:
-        driver.run()
-    screened = {variant for (variant, _, rung) in rungs(db) if rung == SCREENING}
-    assert screened == one.tried
-    assert 4 <= len(screened) < 16
-    assert one.last
 
 
 def test_what_there_was_no_time_for_is_the_first_that_is_asked_for_next():
@@ -294,7 +297,59 @@ def test_what_there_was_no_time_for_is_the_first_that_is_asked_for_next():
     assert one.is_open
 
 
-def test_many_workloads_in_a_short_time_have_small_batches():
-    assert _batch_per_slot(None, 9) == _batch_per_slot(600.0, 2) == PER_SLOT
-    assert _batch_per_slot(90.0, 1) < PER_SLOT
-    assert _batch_per_slot(90.0, 8) == FEWEST_PER_SLOT
+class Uneven(PretendedGpu):
+    """Few items are faster on the largest input, and a third slower on the smallest."""
+
+    def at(self, label, size):
+        few = parse_label(label)["ipt"] < 8
+        return (0.66 if size == min(SIZES) else 1.3) if few else worth(label)
+
+
+def test_what_the_rules_reject_is_no_goal_and_no_finalist(db):
+    one = workload()
+    gpu = Uneven()
+    with driving(db, gpu, one=one) as driver:
+        driver.run()
+    assert one.leading[0] in {"ipt_8.tpb_32", "ipt_9.tpb_32"}
+    assert all(parse_label(label)["ipt"] >= 8 for label in one.last)
+    # They are measured no further than where they lose.
+    few = {label for label in one.tried if parse_label(label)["ipt"] < 8}
+    assert few == {*one.dropped} & few
+    assert all(size in {min(SIZES), max(SIZES)} for labels, size, _ in gpu.asked if few & {*labels})
+
+
+def test_bad_variants_are_dropped_after_one_sample_of_the_heaviest_runtime_workload(db):
+    one, gpu = workload(ipt="2:63:1", tpb="32:64:16"), PretendedGpu(noise=0.001)
+    with driving(db, gpu, one=one) as driver:
+        driver.run()
+    bad = {label for label in one.tried if worth(label) < 0.9}
+    assert bad
+    assert bad <= one.dropped.keys()
+    asked = [(size, rounds) for labels, size, rounds in gpu.asked for _ in bad & {*labels}]
+    assert asked == [(max(SIZES), 1)] * len(bad)
+
+
+def test_finalists_that_differ_in_fine_parameters_alone_are_few():
+    scores = {f"ipt_8.ns_{ns}": 1.05 + ns / 1e6 for ns in range(9)} | {"ipt_9.ns_0": 1.04}
+    kept = survivors(scores, 0.01, RungRule(3, 6), lambda label: label.partition(".")[0])
+    assert kept == ["ipt_8.ns_8", "ipt_8.ns_7", "ipt_9.ns_0"]
+
+
+def test_a_budget_that_is_too_short_is_said_with_what_is_needed(db):
+    one, notes = workload("local", **LARGE), []
+    with timed(db, 5.0, one) as driver:
+        driver.bench.note = notes.append
+        driver.run()
+    (note,) = notes
+    assert note.startswith(f"a budget of 0:05 is too short for {NAME}: a first unit and its")
+    assert one.last
+
+
+@pytest.mark.parametrize("headers", [4.0, 9.0])
+@pytest.mark.parametrize("each", [0.4, 5.0])
+def test_units_are_sized_by_what_the_first_ones_took(headers, each):
+    one = workload()
+    one.units = [(size, headers + each * size) for size in (1, 3, 1, 3)]
+    assert one.unit_seconds(10) == pytest.approx(headers + 10 * each)
+    size = one.unit_size(25.0)
+    assert one.unit_seconds(size) <= 25.0 < one.unit_seconds(size + 1)

@@ -63,8 +63,8 @@ def test_base_that_is_not_what_its_reference_computes_is_told(device, unit, monk
     with pytest.raises(DeviceError) as raised:
         device.reference(unit.function(2))
     assert raised.value.words == (
-        "base is not what its reference computes:"
-        " 64 elements of result 1 differ from base's, the first at 0"
+        "base differs from its reference: 64 elements of result 1 differ from base's, the first"
+        " at 0"
     )
     assert unit.told() == ["other", "wrong"]
     monkeypatch.setattr(device, "_call_hook", before)
@@ -74,7 +74,7 @@ def test_memory_is_prepared_before_each_kind_of_run(device, unit):
     device.reference(unit.function(0))
     unit.told()
     assert device.sample(unit.function(0)) == 0.25e-3
-    assert unit.told() == ["before", "base", "before", "base", "base"]
+    assert unit.told() == ["before", "base", "before", "base"]  # the first run warms both
     device.sample(unit.function(0))
     assert unit.told() == ["base", "base"]  # the first one warms
 

@@ -27,7 +27,7 @@ def test_lines_come_one_by_one_however_they_are_cut():
 
 def test_what_is_no_answer_ends_it():
     one = line("print('Hello')")
-    with pytest.raises(GoneError, match="it told what is no answer"):
+    with pytest.raises(GoneError, match="its output cannot be parsed"):
         one.receive(300.0)
     one.close()
 
@@ -47,7 +47,10 @@ def test_who_hangs_is_killed():
     one = line("import time; time.sleep(3600)")
     with pytest.raises(GoneError) as caught:
         one.receive(0.1)
-    assert (caught.value.kind, caught.value.words) == ("hang", "it did not end within 0.1 seconds")
+    assert (caught.value.kind, caught.value.words) == (
+        "hang",
+        "it did not finish within 0.1 seconds",
+    )
     one.close()
 
 

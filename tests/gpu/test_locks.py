@@ -19,8 +19,8 @@ def test_the_second_is_told_who_has_it(tmp_path):
         with gpu_lock("GPU-other", folder=tmp_path), gpu_lock(UUID, WORKER, folder=tmp_path):
             pass
     assert str(caught.value) == (
-        f"another measurement runs on {UUID}: process {os.getpid()} of user {os.getuid()}\n"
-        "  Wait until it has ended, or choose another GPU."
+        f"another measurement is running on {UUID}: process {os.getpid()} of user {os.getuid()}\n"
+        "  Wait until it has finished, or choose another GPU."
     )
     with gpu_lock(UUID, folder=tmp_path):
         assert sorted(path.name for path in tmp_path.iterdir()) == [

@@ -1,7 +1,10 @@
+from contextlib import nullcontext
+
 import pytest
 
 from policygen.errors import InputError
-from policygen.gpu.space import Tile, check_fits, element_bytes, tiles
+from policygen.gpu.space import Tile, check_fits, check_vectors, element_bytes, tiles
+from policygen.model.trees import BoundVersion
 
 FIELDS = ("lookback.threads_per_block", "lookback.items_per_thread", "lookback.load_algorithm")
 TILE = Tile(FIELDS[2], FIELDS[0], FIELDS[1], 4)
@@ -56,4 +59,25 @@ def test_what_cannot_fit_is_refused():
     ],
 )
 def test_an_element_has_the_bytes_of_its_type(site, values, size):
-    assert element_bytes(site, values, "3.6.0") == size
+    assert element_bytes(site, values, BoundVersion("3.6.0")) == size
+
+
+def test_a_radix_sort_scatters_its_tile_through_shared_memory():
+    fields = ("onesweep.threads_per_block", "onesweep.items_per_thread", "onesweep.store_algorithm")
+    (tile,) = tiles("radix_sort", fields, {}, 4)
+    scatters = "::cub::RADIX_SORT_STORE_DIRECT"
+    fits = dict(zip(fields, ("512", "24", scatters), strict=True))
+    assert check_fits(tile, fits, "sm90") is None
+    with pytest.raises(InputError, match="which RADIX_SORT_STORE_DIRECT keeps in shared memory"):
+        check_fits(tile, {**fits, fields[1]: "25"}, "sm90")
+
+
+@pytest.mark.parametrize(
+    ("items", "vector", "is_refused"),
+    [(3, 4, True), (2, 4, True), (1, 4, False), (4, 4, False), (7, 4, False), (3, 2, False)],
+)
+def test_vectors_longer_than_the_items_of_a_thread_are_misaligned(items, vector, is_refused):
+    policy = {"multi_tile.items_per_thread": str(items), "multi_tile.vec_size": str(vector)}
+    assert check_vectors("scan", policy) is None
+    with pytest.raises(InputError, match="misaligned") if is_refused else nullcontext():
+        check_vectors("reduce", policy)

@@ -141,7 +141,7 @@ def test_where_nothing_was_measured_it_says_so(tmp_path):
     with looking(tmp_path, budget=1e-9) as looks:
         looks.run([one])
         (told,) = write_nvbench(tmp_path / "out", [one], looks.rows)
-    assert told.endswith("nothing was measured that could be written")
+    assert told.endswith("no measurements to write")
     assert not (tmp_path / "out").exists()
 
 

@@ -80,7 +80,7 @@ def test_what_is_missing_is_told_with_the_command_that_installs_it(bare, tmp_pat
         find_library(bare, folder)
     assert add("measure") in str(error.value)
     (tmp_path / "own/lib/libnvbench.so").unlink()
-    with pytest.raises(InputError, match="is no installed NVBench"):
+    with pytest.raises(InputError, match="is not an installed NVBench"):
         find_library(bare, folder)
 
     def absent(name):

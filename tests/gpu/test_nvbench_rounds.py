@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policygen.gpu import worker
-from policygen.gpu.checkout_rounds import NvbenchSettings, controlling_nvbench, nvbench_options
+from policygen.gpu.checkout_rounds import NvbenchController, NvbenchSettings
 from policygen.gpu.control import controlling
 from policygen.gpu.device import LostGpuError, Watch
 from tests.gpu.simulated import BASE, Plan, case, variants
@@ -21,8 +21,8 @@ AT_ONCE = Watch(pause=0.0, warm=1)
 @contextmanager
 def controlled(tmp_path, **plan):
     one = Plan(str(tmp_path), **plan)
-    with controlling_nvbench(
-        command(one), limits=Patient(), watch=AT_ONCE, locks=one.locks
+    with controlling(
+        command(one), kind=NvbenchController, limits=Patient(), watch=AT_ONCE, locks=one.locks
     ) as controller:
         yield controller
 
@@ -87,21 +87,18 @@ def test_a_variant_that_fails_costs_itself_alone(tmp_path, does, kind, restarts)
 def test_a_worker_without_nvbench_is_not_asked_for_ever(tmp_path):
     plan = Plan(str(tmp_path))
     with controlling(
-        plan.command(), limits=Patient(), watch=AT_ONCE, locks=plan.locks
+        plan.command(), kind=NvbenchController, limits=Patient(), watch=AT_ONCE, locks=plan.locks
     ) as controller:
-        from policygen.gpu.checkout_rounds import NvbenchController
-
-        own = NvbenchController(controller)
-        own.open(case(16), BASE)
+        controller.open(case(16), BASE)
         with pytest.raises(LostGpuError, match="this worker was not started for NVBench"):
-            own.rounds([GOOD], 1, 1)
+            controller.rounds([GOOD], 1, 1)
 
 
 def test_the_command_of_a_worker_names_nvbenchs_options(monkeypatch):
     settings = NvbenchSettings("stdrel", min_samples=20, timeout=0.05)
     where = ["2", "/a/runner.so", ""]
     options = ["--stopping-criterion", "stdrel", "--min-samples", "20", "--timeout", "0.05"]
-    assert nvbench_options(settings) == ("nvbench", *options)
+    assert settings.worker_options == ("nvbench", *options)
     seen = []
 
     class Seen:
@@ -109,13 +106,9 @@ def test_the_command_of_a_worker_names_nvbenchs_options(monkeypatch):
             seen.append(arguments)
 
     monkeypatch.setattr(worker, "run_worker", lambda make: make() and 0)
-    for name in ("NvbenchDevice", "CudaDevice"):
-        monkeypatch.setitem(
-            worker.sys.modules, f"tests.gpu.{name}", type("Module", (), {name: Seen})
-        )
-    monkeypatch.setattr(worker, "NVBENCH", "tests.gpu.NvbenchDevice")
-    monkeypatch.setattr(worker, "DEVICE", "tests.gpu.CudaDevice")
-    worker.main([*where, *nvbench_options(settings)])
+    monkeypatch.setattr(worker, "NvbenchDevice", Seen)
+    monkeypatch.setattr(worker, "CudaDevice", Seen)
+    worker.main([*where, *settings.worker_options])
     worker.main(["0", "/a/runner.so", "/a/libcudart.so"])
     worker.main(["0", "/a/runner.so", ""])
     assert seen == [

@@ -156,7 +156,7 @@ def test_what_is_kept_is_said_of_code(words, said):
             "ptxas: it uses too much local data",
         ),
         (ProcessError(["nvcc"], -9, "it was killed\n", "More?"), "it was killed. More?"),
-        (ProcessError(["nvcc"], -15, "it did not end"), "it did not end"),
+        (ProcessError(["nvcc"], -15, "it did not finish"), "it did not finish"),
     ],
 )
 def test_a_reason_is_a_line(error, words):

@@ -17,6 +17,7 @@ def runs(monkeypatch):
     monkeypatch.setattr(measured_workloads, "runs_of", lambda *_: ())
 
 
+@pytest.mark.slow
 def test_variants_are_policies_where_the_algorithm_takes_them():
     classifier = policies(RADIX, T="I16", OffsetT="I32")
     workload = OpenedWorkload(classifier.meaning, classifier.space, ())
@@ -28,7 +29,7 @@ def test_variants_are_policies_where_the_algorithm_takes_them():
     assert found.base == ("ipt_19.tpb_512",)
     assert found.refused == {
         "ipt_20.tpb_385": "tpb = 385 is outside of 128:1024:32, the range of"
-        " cub.bench.radix_sort.keys. If another one was searched, name its source or"
+        " cub.bench.radix_sort.keys. If a wider range was searched, name its source or"
         " cccl_meta_bench.csv with --bench."
     }
 

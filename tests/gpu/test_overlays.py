@@ -30,6 +30,7 @@ def headers_in(folders):
     return {path.name: path.read_text() for folder in tunings for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_variant_is_a_header_that_the_compiler_heeds(topk):
     label = "ipt_6.tpb_192.ld_1"
     made = topk.one(space_of(topk.meant.benchmark).variant(label), label)
@@ -54,23 +55,28 @@ def test_what_is_no_variant_costs_itself_alone(topk):
 
 
 def test_what_the_compiler_does_not_heed_is_refused(topk):
-    deaf = HeaderVariants(topk.planner, topk.meant, lambda *_: topk.meant.spot.told.values)
+    deaf = HeaderVariants(topk.planner, topk.meant, lambda *_: topk.meant.spot.selected.values)
     label = "ipt_6.tpb_192.ld_1"
-    with pytest.raises(InputError, match=r"tuning_topk.cuh cannot say ipt_6.*threads 512 and not"):
+    differs = r"tuning_topk.cuh cannot express ipt_6.*threads 512, not 192,"
+    with pytest.raises(InputError, match=differs):
         deaf.one(space_of(topk.meant.benchmark).variant(label), label)
 
 
 @pytest.mark.slow
 def test_entries_come_to_policies_in_parts(reduce):
-    """8 bytes: of 522 pairs 226 differ, as in trees that have public policies."""
+    """8 bytes: of 522 pairs 226 differ, as in trees that have public policies.
+
+    29 blocks of threads with 3 items each cannot load vectors of 4.
+    """
     classifier = Classifier(space_of(reduce.meant.benchmark), reduce.meant)
     found, refused = by_force(classifier.space, reduce.meant)
     told = classifier.classify()
-    assert refused == []
+    assert {*told.refused} == {*refused} == {f"ipt_7.tpb_{n}.ipv_2" for n in range(128, 1025, 32)}
     assert {(one.label, *one.others) for one in told.distinct} == {*map(tuple, found.values())}
-    assert classifier.counts().distinct == len(told.distinct) == 2 * 226
+    assert classifier.counts().distinct == len(told.distinct) == 2 * 226 - 29
 
 
+@pytest.mark.slow
 def test_a_tile_of_an_entry_has_to_fit():
     workload = header_workload("3.0.1", "cub.bench.partition.three_way", T="I64", OffsetT="I32")
     meant = workload.meant

@@ -4,8 +4,7 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.gpu.device import LostGpuError
-from policygen.gpu.pool import ATTEMPTS, GpuPool, GpuSource, divided
-from policygen.gpu.rungs import StopAskedError
+from policygen.gpu.pool import ATTEMPTS, GpuPool, GpuSource, StopAskedError, divided
 from tests.gpu.gpus import (
     ALL,
     LABELS,
@@ -18,7 +17,6 @@ from tests.gpu.gpus import (
     plan_of,
     points,
 )
-from tests.gpu.simulated import BASE, case
 
 
 @pytest.fixture
@@ -91,8 +89,8 @@ def test_what_a_lost_gpu_has_not_measured_the_other_one_does(pooled, notes):
     assert measured(found) == ALL
     assert {one.part for one in found} == {0, 1}
     (note,) = notes
-    assert "base itself failed 3 times in a row" in note
-    assert note.endswith("; 1 measure on")
+    assert "base failed 3 times in a row" in note
+    assert note.endswith("; 1 GPU left")
 
 
 def test_a_gpu_that_is_lost_at_once_costs_nothing(pooled):
@@ -110,7 +108,7 @@ def test_only_when_none_is_left_the_loss_comes_through(pooled, notes):
     def run(pool):
         taken.extend(pool.rung(points(), 1, never))
 
-    with pytest.raises(LostGpuError, match="base itself failed"):
+    with pytest.raises(LostGpuError, match="base failed"):
         pooled(run, lost_at(10), lost_at(0))
     assert 0 < len(taken) < 2 * len(SIZES)
     assert len(set(measured(taken))) == len(measured(taken))
@@ -121,7 +119,7 @@ def test_work_that_loses_each_gpu_is_given_up(pooled):
     """The last GPU is not tried: it would be lost, too."""
 
     def run(pool):
-        with pytest.raises(LostGpuError, match=f"^{ATTEMPTS} GPUs in a row were lost"):
+        with pytest.raises(LostGpuError, match=f"^{ATTEMPTS} GPUs in a row failed"):
             list(pool.rung(points(LABELS[:1]), 1, never))
         return len(pool.gpus)
 
@@ -143,10 +141,10 @@ def test_who_asks_to_stop_stops_all_and_keeps_what_was_measured(pooled):
 class BrokenGpu:
     """Fails as nothing that is known does."""
 
-    def rung(self, points, seed, asked, *, together=False):
+    def point(self, point, seed, *, fresh):
         raise InputError("it is broken")
 
-    def look(self, cases, seed):
+    def look(self, points, seed):
         raise LostGpuError("it is gone")
 
 
@@ -160,7 +158,7 @@ def test_another_failure_ends_the_rung(pooled):
 
 
 def looked(pool):
-    return pool.look([(case(size), BASE) for size in SIZES], 1)
+    return pool.look(points(()), 1)
 
 
 def test_what_one_gpu_cannot_open_is_skipped_on_all(pooled):
@@ -175,7 +173,7 @@ def test_base_is_looked_at_without_a_gpu_that_is_lost(pooled, notes):
         return looked(pool)
 
     assert all(one.samples for one in pooled(run, {}))
-    assert notes == ["it is gone; 1 measure on"]
+    assert notes == ["it is gone; 1 GPU left"]
 
 
 def test_base_cannot_be_looked_at_without_a_gpu():
@@ -198,7 +196,7 @@ def test_another_gpu_comes_in_place_of_the_last(pooled, notes, lost):
 
     assert measured(pooled(run, lost, {})) == ALL
     (note,) = notes
-    assert note.endswith("; another one measures on")
+    assert note.endswith("; another GPU continues")
 
 
 def test_gpus_that_never_last_are_given_up():

@@ -31,13 +31,13 @@ def test_one_that_is_wrong_was_launched_as_well(tmp_path, monkeypatch):
 
 def test_launches_that_cannot_be_told_apart_tell_nothing(tmp_path, monkeypatch):
     found = run(tmp_path, monkeypatch, profiling(tmp_path, lacking=2))
-    assert (found.shares, found.problem) == ({}, "3 launches are told of 4 variants")
+    assert (found.shares, found.problem) == ({}, "3 launches were reported for 4 variants")
 
 
 def test_a_process_that_is_lost_takes_its_launches_along(tmp_path, monkeypatch):
     found = run(tmp_path, monkeypatch, profiling(tmp_path), does={"ipt_2": "crash"})
     assert found.shares == {}
-    assert found.problem.endswith("launches are told of 3 variants")
+    assert found.problem.endswith("launches were reported for 3 variants")
 
 
 def test_what_the_tool_says_is_told(tmp_path, monkeypatch):
@@ -48,7 +48,7 @@ def test_what_the_tool_says_is_told(tmp_path, monkeypatch):
 
 def test_what_is_no_number_is_not_known(tmp_path, monkeypatch):
     found = run(tmp_path, monkeypatch, profiling(tmp_path, told="n/a"))
-    assert (found.shares, found.problem) == ({}, f"it does not tell {METRIC}")
+    assert (found.shares, found.problem) == ({}, f"it does not report {METRIC}")
 
 
 def test_inputs_that_cannot_be_made_are_told(tmp_path, monkeypatch):

@@ -125,13 +125,13 @@ def test_a_variant_that_is_refused_costs_itself_alone(compiler):
 def test_a_compiler_that_does_not_end_costs_the_variant(compiler, monkeypatch):
     def endless(command, **options):
         if "ITEMS 8\n" in Path(command[-1]).read_text():
-            raise ProcessError(command, -15, "it did not end within 600 seconds")
+            raise ProcessError(command, -15, "it did not finish within 600 seconds")
         return run(command, **options)
 
     run = compiling.run
     monkeypatch.setattr(compiling, "run", endless)
     made = built(compiler, GOOD)
-    assert made.failed[GOOD].startswith("it did not end within 600 seconds")
+    assert made.failed[GOOD].startswith("it did not finish within 600 seconds")
 
 
 @pytest.mark.trees

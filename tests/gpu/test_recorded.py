@@ -1,15 +1,16 @@
 """Spaces of databases: what of them counts, and what a strategy is told."""
 
+import re
 import sqlite3
 
 import numpy as np
 import pytest
 
 from policygen.app.inputs import ResultFiles
-from policygen.app.search_replay import Replaying, replay_search
+from policygen.app.search import Replaying, replay_search
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.replay import STARTS, starts_in
-from policygen.gpu.strategy import Domain
+from policygen.gpu.strategies import Domain
 from policygen.results.tables import quote
 from tests.results.build import ALGORITHM, IO, Builder
 
@@ -37,7 +38,7 @@ def replayed(path, **how):
 
 def test_all_that_a_database_has_is_evaluated_and_what_it_lacks_cannot_be(tmp_path):
     made(tmp_path / "run.db", grid(a="ipt_9.tpb_64", b="ipt_12.tpb_128"))
-    for strategy in ("random", "local", "exhaustive", "optuna"):
+    for strategy in ("random", "local"):
         document = replayed(tmp_path / "run.db", strategy=strategy, samples=0)
         (space,), (run,) = document.spaces, document.runs
         assert (space.recorded, space.product, space.others) == (4, 6, 0)
@@ -133,12 +134,14 @@ def test_samples_that_cannot_be_read_are_warned_of(tmp_path):
 
 def space(path, samples=True):
     from policygen.app.inputs import open_inputs
-    from policygen.app.search_replay import recorded_spaces
+    from policygen.gpu.replay import recorded_spaces
     from policygen.results.ranking import Warnings
 
     given = ResultFiles([str(path)])
     with open_inputs(given) as files:
-        (found,) = recorded_spaces(given, files, Warnings(), sampled=samples)
+        (found,) = recorded_spaces(
+            files.databases, Warnings(), re.compile(""), {}, files.declared, sampled=samples
+        )
     return found
 
 
@@ -147,13 +150,13 @@ def test_few_samples_say_about_what_all_say_and_many_say_it_better(tmp_path):
     found = space(tmp_path / "run.db")
 
     def error(samples):
-        lots = [found.told(samples, seed) for seed in range(40)]
+        lots = [found.sampled_scores(samples, seed) for seed in range(40)]
         return np.std([[one[v] - s for v, s in found.score.items()] for one in lots])
 
     assert 0.005 < error(1) < 0.1
     assert error(100) < error(10) < error(1)
-    assert found.told(5, 1) == found.told(5, 1) != found.told(5, 2)
-    assert found.told(0, 1) == found.score
+    assert found.sampled_scores(5, 1) == found.sampled_scores(5, 1) != found.sampled_scores(5, 2)
+    assert found.sampled_scores(0, 1) == found.score
 
 
 def test_runs_of_several_databases_are_one_space(tmp_path):
@@ -179,7 +182,7 @@ T_I32 = '{"T{ct}": "I32"}'
 
 def test_a_search_begins_with_what_the_database_names(tmp_path):
     with_starts(tmp_path / "run.db", (ALGORITHM, T_I32, "ipt_10.tpb_1000"))
-    document = replayed(tmp_path / "run.db", samples=0, strategy="exhaustive")
+    document = replayed(tmp_path / "run.db", samples=0)
     assert document.spaces[0].starts == ("ipt_9.tpb_128",)
     assert document.runs[0].curve[0] == (1, pytest.approx(1 + 0.09 + 0.0128))
     assert replayed(tmp_path / "run.db", strategy="random").spaces[0].starts == ()
@@ -215,7 +218,11 @@ def test_a_table_of_another_kind_holds_no_starts(tmp_path):
 
 @pytest.mark.parametrize(
     ("label", "message"),
-    [("ipt_9", "has other parameters"), ("\x1b[31m", "is no variant label"), ("base", "is no")],
+    [
+        ("ipt_9", "has different parameters"),
+        ("\x1b[31m", "is not a variant label"),
+        ("base", "is no"),
+    ],
 )
 def test_a_start_that_is_named_has_to_be_one(label, message):
     domain = Domain({"ipt": (7, 9), "tpb": (64, 128)}, lambda values: values)

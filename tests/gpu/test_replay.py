@@ -2,8 +2,9 @@
 
 import pytest
 
-from policygen.gpu.replay import best_after, curve_of, reached, replay
-from policygen.gpu.strategy import AskedVariant
+from benchmarks.strategies import best_after
+from policygen.gpu.replay import curve_of, reached, replay
+from policygen.gpu.strategies import AskedVariant
 
 
 class Scripted:

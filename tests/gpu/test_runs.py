@@ -72,7 +72,7 @@ def test_units_of_every_run_can_be_written(version: str) -> None:
                 base = variants_text(run, [None])
                 assert inputs_text(run).count("policygen_shape(") == 1
                 assert base.count("int policygen_run_0(") == 1
-                form = run.binding.form_in(cub.bindings)
+                form = run.binding.form_in(cub.bindings.text)
                 assert ("policygen_storage" in base) is (form == "environment"), name
                 assert ("size_t storage = 0" in base) is (form == "storage"), name
                 public = version in {"3.5.0", "3.6.0"} and run.binding.form == "environment"
@@ -117,7 +117,7 @@ def test_types_without_names_of_their_own_are_no_runtime_axes() -> None:
 
 def test_a_benchmark_without_a_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     point = compiled.workload("3.6.0", "cub.bench.select.if")
-    monkeypatch.setattr(units, "_bound", lambda *_: ())
+    monkeypatch.setattr(units, "bound", lambda _: ())
     with pytest.raises(InputError, match="no binding says how it runs"):
         runs_of(compiled.cub("3.6.0"), point)
     reason = {"unmeasured": "its inputs are files"}

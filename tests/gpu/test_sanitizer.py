@@ -4,7 +4,7 @@ import pytest
 
 from policygen.errors import MissingToolError
 from policygen.gpu import tools
-from policygen.gpu.tools import WatchedWorkload, find_sanitizer, sanitize
+from policygen.gpu.tools import WatchedWorkload, find_sanitizer, memcheck_of, sanitize
 from policygen.model.workload import BASE
 from policygen.proof.toolchain import Toolchain
 from tests.app.searched import own_locks
@@ -48,3 +48,25 @@ def test_the_tool_is_asked_for_by_name(tmp_path, monkeypatch):
         find_sanitizer(toolchain)
     (tmp_path / tools.SANITIZER_TOOL).touch()
     assert find_sanitizer(toolchain) == tmp_path / tools.SANITIZER_TOOL
+
+
+READ = "compute-sanitizer: Invalid __global__ read of size 4 bytes"
+KERNEL = f"{READ} at void cub::CUB_300_SM_90::DeviceReduceKernel<float *>(float *)+0x90"
+
+
+@pytest.mark.parametrize(
+    ("errors", "outcome", "in_cub"),
+    [
+        ({}, "clean", False),
+        ({"ipt_1": "ran for more than 30 seconds"}, "clean", False),
+        ({"ipt_1": KERNEL}, "error", True),
+        ({"ipt_1": f"{READ} at void mine::cub::CUB_300::Kernel(int *)+0x90"}, "error", True),
+        ({"ipt_1": f"{READ} at saxpy(const cub::Pair *, float *)+0x90 in a.cu:9"}, "error", False),
+        ({"ipt_1": READ}, "error", False),
+        ({BASE: KERNEL, "ipt_1": KERNEL}, "base", False),
+    ],
+)
+def test_cub_itself_fails_only_if_base_passes_and_the_frame_is_its_own(errors, outcome, in_cub):
+    judged = memcheck_of("ipt_1", errors)
+    assert (judged.variant, judged.outcome, judged.in_cub) == ("ipt_1", outcome, in_cub)
+    assert not judged.words.startswith("compute-sanitizer")

@@ -60,7 +60,7 @@ def test_what_is_not_narrow_enough_is_not_decided():
     strict = Judge(1, tolerance=0.01).judge(wide)
     assert strict.verdict == "undecided"
     assert not strict.clear
-    assert strict.within > 0.01
+    assert max(strict.high - 1, 1 - strict.low) > 0.01
     assert Judge(1, tolerance=0.01).judge(drawn(1, noise=0.0005)).verdict == "equal"
 
 

@@ -29,7 +29,7 @@ def test_words_of_an_axis_are_numbers_in_their_order():
 def test_a_word_that_is_not_known_is_refused():
     run = _runs("3.6.0", "cub.bench.transform.fill")[0]
     other = dataclasses.replace(run, axes={**run.axes, "Aligned": ("perhaps",)})
-    with pytest.raises(InputError, match="'perhaps' of Aligned is none of no, yes"):
+    with pytest.raises(InputError, match="the value 'perhaps' of Aligned is not one of no, yes"):
         assert other.points
 
 

@@ -55,16 +55,16 @@ def test_the_facts_are_told(tmp_path):
 
 
 def test_launches_and_copies_are_told_by_who_knows_them(tmp_path):
-    status, answers = told(
-        tmp_path, OPEN, asked("check", GOOD, BASE), {"do": "bandwidth"}, copies="4e12"
-    )
+    requests = OPEN, asked("reference", BASE), asked("check", GOOD), {"do": "bandwidth"}
+    status, answers = told(tmp_path, *requests, copies="4e12")
     assert (status, answers[2:]) == (
         0,
         [
             {"at": 0},
             {"right": 0, "launch": asdict(LAUNCH)},
-            {"at": 1},
-            {"right": 1},
+            DONE,
+            {"at": 0},
+            {"right": 0, "launch": asdict(LAUNCH)},
             DONE,
             {"bandwidth": 4e12},
             DONE,
@@ -85,7 +85,7 @@ def test_a_check_has_an_answer_for_each(tmp_path):
     )
     assert status == 0
     assert answers == [
-        {"open": True},
+        {"open": True, "kept": False},
         DONE,
         {"at": 0},
         {"right": 0},
@@ -101,30 +101,12 @@ def test_a_check_has_an_answer_for_each(tmp_path):
 def test_samples_are_told_in_their_order(tmp_path):
     _, answers = told(tmp_path, OPEN, asked("sample", BASE, GOOD, order=[0, 1, 0]))
     assert [list(one) for one in answers] == [
-        *(["open"], ["done"]),
+        *(["open", "kept"], ["done"]),
         *(["at"], ["took"]) * 3,
         *(["clocks"], ["done"]),
     ]
     assert [one["at"] for one in answers if "at" in one] == [0, 1, 0]
     assert answers[-2] == {"clocks": {"sm": 1980, "throttled": []}}
-
-
-def test_before_its_first_sample_a_function_runs_for_nothing(tmp_path):
-    """Its code is brought to the GPU then; on another runtime workload again."""
-
-    class Counting(SimulatedDevice):
-        ran = 0
-
-        def sample(self, one):
-            self.ran += 1
-            return super().sample(one)
-
-    device = Counting(Plan(str(tmp_path)))
-    sample = asked("sample", BASE, order=[0, 0])
-    requests = [OPEN, sample, sample, OPEN, sample, {"do": "close"}, OPEN, sample]
-    source = io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in requests))
-    assert serve(device, source, io.BytesIO()) == 0
-    assert device.ran == 4 * 2 + 3
 
 
 def test_who_is_refused_is_not_asked_again_and_the_rest_goes_on(tmp_path):
@@ -162,7 +144,7 @@ def test_what_fails_outside_of_a_function_is_nobody_s(tmp_path):
     assert answers == [
         {"failed": None, "code": MEMORY, "words": "out of memory", "sticky": False},
         DONE,
-        {"open": True},
+        {"open": True, "kept": False},
         DONE,
     ]
 
@@ -181,7 +163,7 @@ def test_who_is_at_work_is_told_before_it_runs(tmp_path):
     buffered = io.BufferedWriter(Unbuffered(sink))
     device.open(case(16))
     serve(device, source, buffered)
-    assert said == [b'{"at": 1}'] * 2 + [b'{"at": 0}'] * 2
+    assert said == [b'{"at": 1}', b'{"at": 0}']
 
 
 class Unbuffered(io.RawIOBase):
@@ -252,7 +234,7 @@ def test_a_worker_waits_for_that_of_a_killed_measurement(tmp_path):
             process.stdin.flush()
             assert b"facts" in process.stdout.readline()
             assert json.loads(process.stdout.readline()) == DONE
-        assert json.loads(process.stdout.readline()) == {"open": True}
+        assert json.loads(process.stdout.readline()) == {"open": True, "kept": False}
 
 
 def test_a_worker_does_not_wait_for_ever(tmp_path, monkeypatch, capfdbinary):
@@ -269,7 +251,7 @@ def test_a_worker_does_not_wait_for_ever(tmp_path, monkeypatch, capfdbinary):
         os.dup2(kept, 1)
         os.close(kept)
     out = capfdbinary.readouterr().out
-    assert b"another measurement runs on GPU-5f3b" in out
+    assert b"another measurement is running on GPU-5f3b" in out
 
 
 def test_a_worker_without_a_gpu_says_why(tmp_path):
@@ -282,10 +264,7 @@ def test_the_real_device_is_loaded_by_the_program_alone(tmp_path, monkeypatch):
     """Its number and the runner's path are given to it."""
     made = []
 
-    class Module:
-        CudaDevice = staticmethod(lambda *given: made.append(given))
-
-    monkeypatch.setattr(worker, "import_module", lambda name: Module)
+    monkeypatch.setattr(worker, "CudaDevice", lambda *given: made.append(given))
     monkeypatch.setattr(worker, "run_worker", lambda make: make() or 0)
     assert worker.main(["1", "/runner.so", "/libcudart.so.13"]) == 0
     assert worker.main(["0", "/runner.so", ""]) == 0
@@ -293,7 +272,6 @@ def test_the_real_device_is_loaded_by_the_program_alone(tmp_path, monkeypatch):
         (1, Path("/runner.so"), Path("/libcudart.so.13")),
         (0, Path("/runner.so"), None),
     ]
-    assert worker.DEVICE == "policygen.gpu.cuda_device"
 
 
 @pytest.mark.parametrize("code", [MEMORY, 9, 209, 701])

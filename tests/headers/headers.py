@@ -1,7 +1,6 @@
 """Small headers for tests: real CUB has more, but hides the one construct that a test is about."""
 
 from policygen import rendering
-from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 
 MINI = rendering.folder("cub_headers") / "mini/cub/cub/device/dispatch/tuning"
@@ -32,5 +31,5 @@ def read_entries(body: str):
 def mini():
     """The headers of the miniature tree, by name."""
     files = {path.name: path.read_bytes() for path in sorted(MINI.glob("*.cuh"))}
-    neighbours = NeighborHeaders({f"cub/device/dispatch/tuning/{n}": d for n, d in files.items()})
+    neighbours = {f"cub/device/dispatch/tuning/{n}": d for n, d in files.items()}
     return {name: read_header(name, data, neighbours) for name, data in files.items()}

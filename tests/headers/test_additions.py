@@ -4,7 +4,7 @@
 import pytest
 
 from policygen.headers.reader import read_header
-from policygen.headers.selectors.additions import Returned, add_beside, add_inside, take_over
+from policygen.headers.selectors.additions import add_beside, add_inside, take_over
 from policygen.headers.selectors.arch_blocks import add_in_front, in_front
 from policygen.headers.selectors.arch_functions import add_function, arch_function
 from policygen.headers.selectors.branches import Truth, locals_of
@@ -18,6 +18,7 @@ from policygen.headers.selectors.nearest import (
 )
 from policygen.headers.selectors.return_edits import add_nested, nested_case
 from policygen.headers.text import Text
+from policygen.model.edits import Content
 
 HEAD = """\
 struct blur_policy
@@ -183,7 +184,7 @@ struct policy_selector
   }
 };
 """
-NEW = Returned({"threads": "512", "items": "20"}, "ipt_20.tpb_512 1.2")
+NEW = Content("values", {"threads": "512", "items": "20"}, label="ipt_20.tpb_512 1.2")
 TRAITS = {"key_size": 4, "value_size": 0, "key_type": "int32", "primitive": True}
 
 
@@ -413,7 +414,7 @@ def test_a_long_return_has_a_line_for_each_value():
     long = {"threads": "1" * 60, "items": "2" * 60}
     looked = Looked("sm100", traits())
     near = nearest(looked.own, looked.truth)
-    after = looked.after(add_beside(looked.text, near, Returned(long, None)))
+    after = looked.after(add_beside(looked.text, near, Content("values", long)))
     assert (
         f"""\
         return blur_policy{{

@@ -3,10 +3,14 @@
 import pytest
 
 from policygen.errors import SourceError
-from policygen.headers import parsers
-from policygen.headers.parsers import Counted, check_families, check_returns
 from policygen.headers.reader import read_header
 from policygen.headers.scan import scan_headers
+from policygen.headers.syntax import (
+    Counted,
+    check_families,
+    check_returns,
+    parse_with_tree_sitter,
+)
 from policygen.headers.text import Text
 from policygen.model.records import Span
 from tests.headers.headers import read_entries, wrap
@@ -37,7 +41,7 @@ struct policy_selector
 CUB_NAMESPACE_END
 """
 RETURNS = [("sm100", 11), ("sm50", 7)]
-PLAIN = "\n  Write it out: policygen reads what stands in the header."
+PLAIN = "\n  Write it out; policygen does not expand macros."
 
 
 def returns(text):
@@ -107,14 +111,14 @@ def test_a_second_name_of_a_policy_reads_the_same(declared):
         (
             "-> MergePolicy",
             "-> P",
-            "14:11: operator(): cannot read the policies of a function that returns P, which is no"
-            " struct of this header",
+            "14:11: operator(): cannot read the policies of a function that returns P, which is"
+            " not a struct of this header",
         ),
         (
             "struct MergePolicy",
             "struct MergePolicy : base",
             "14:11: operator(): cannot read the policies of a function that returns MergePolicy,"
-            " which is no struct of this header",
+            " which is not a struct of this header",
         ),
         ("  int items;", "  int items, more;", "5:3: MergePolicy: cannot read this field"),
         ("  int items;", "  int (items);", "5:3: MergePolicy: cannot read this field"),
@@ -147,7 +151,7 @@ def test_a_second_name_of_a_policy_reads_the_same(declared):
         (
             "namespace detail",
             "constexpr auto other = [](int x) { return MergePolicy{x, true}; };\nnamespace detail",
-            "8:36: a return of no function that can be read",
+            "8:36: a return outside of any readable function",
         ),
     ],
 )
@@ -158,31 +162,39 @@ def test_what_cannot_be_read_is_refused_where_it_stands(old, new, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("  int items", "  in\\\nt items", "5:5: a line that goes on in the next: cannot be read"),
+        ("  int items", "  in\\\nt items", "5:5: a line continuation: cannot be read"),
         ("  int items", "  int \\u00e9;\n  int items", "5:7: a name with a universal character: "),
         ("  int items", "  int \\ items", "5:7: a stray backslash: cannot be read"),
-        ("  int items", "  int a<:2:>;\n  int items", "5:8: '<:' stands for another sign: "),
+        ("  int items", "  int a<:2:>;\n  int items", "5:8: '<:' is a digraph or trigraph "),
         (
             "#pragma once",
             "#pragma once\n#define MergePolicy Other",
-            "4:8: MergePolicy is a macro of line 2: cannot read what it expands to",
+            "4:8: MergePolicy is a macro of line 2; policygen does not expand it",
         ),
         (
             "#pragma once",
             "#pragma once\n#define items(x) x",
-            "6:7: items is a macro of line 2: cannot read what it expands to",
+            "6:7: items is a macro of line 2; policygen does not expand it",
         ),
-        ("#pragma once", "#pragma once\n#include WHICH", "2:1: cannot tell what this includes"),
-        ("#pragma once", '#pragma once\n#include_next "x"', "2:1: cannot tell what this includes"),
+        (
+            "#pragma once",
+            "#pragma once\n#include WHICH",
+            "2:1: cannot determine what this includes",
+        ),
+        (
+            "#pragma once",
+            '#pragma once\n#include_next "x"',
+            "2:1: cannot determine what this includes",
+        ),
         (
             "  int key_size;",
             '#include "fields.inl"\n',
-            "12:1: an include inside of a declaration: cannot read what it adds",
+            "12:1: an include inside a declaration; policygen does not read it",
         ),
         (
             "struct MergePolicy",
             '#include "policies.inl"\nstruct MergePolicy',
-            "3:1: an include inside of a declaration: cannot read what it adds",
+            "3:1: an include inside a declaration; policygen does not read it",
         ),
     ],
 )
@@ -219,10 +231,10 @@ def test_a_member_behind_a_macro_is_refused():
 
 def test_a_family_that_only_tree_sitter_sees_is_refused():
     text = Text("x.cuh", b"template <> struct detail :: sm90_tuning<int> { };")
-    seen = parsers.parse_with_tree_sitter(text.data)
-    check_families(text, seen, {29})
+    seen = parse_with_tree_sitter(text.data)
+    check_families(text, seen.families, {29})
     with pytest.raises(SourceError) as raised:
-        check_families(text, seen, set())
+        check_families(text, seen.families, set())
     assert str(raised.value) == (
         "x.cuh:1:30: sm90_tuning: cannot read this declaration\n"
         "  template <> struct detail :: sm90_tuning<int> { };\n" + " " * 31 + "^^^^^^^^^^^"
@@ -231,16 +243,16 @@ def test_a_family_that_only_tree_sitter_sees_is_refused():
 
 def test_names_of_no_family_and_uses_of_one_are_not_counted():
     data = b"template <class T> struct policy_hub { friend struct sm90_x<T>; sm90_x<T> y; };"
-    assert parsers.parse_with_tree_sitter(data) == Counted((), ())
+    assert parse_with_tree_sitter(data) == Counted((), ())
 
 
 def test_returns_are_counted_by_the_functions_around_them():
     text = Text("x.cuh", b"int f() { return 1; } int g() { return 2; }")
-    seen = parsers.parse_with_tree_sitter(text.data)
+    seen = parse_with_tree_sitter(text.data)
     assert seen.returns == (10, 32)
     check_returns(text, seen, [Span(9, 20), Span(31, 42)])
     for bodies in ([], [Span(9, 20)], [Span(31, 42)]):
-        with pytest.raises(SourceError, match="a return of no function"):
+        with pytest.raises(SourceError, match="a return outside of any"):
             check_returns(text, seen, bodies)
 
 
@@ -277,9 +289,10 @@ def test_an_included_file_with_tunings_is_refused_by_name(folder, include, name,
     (error,) = scan_headers([tuning]).errors
     shown = name if "../" not in include else "cub/device/dispatch/tuning/../entries.inl"
     assert str(error) == (
-        f"{tuning}:1:11: {shown} holds tunings, and is no tuning header: they are not read\n"
+        f"{tuning}:1:11: {shown} contains tunings but is not a tuning header, so they are not"
+        " read\n"
         f"  #include {include}\n  {' ' * 10}{'^' * (len(include) - 2)}\n"
-        "  Write them into a header that is called tuning_*.cuh."
+        "  Move them into a header named tuning_*.cuh."
     )
 
 
@@ -292,7 +305,7 @@ def test_tunings_that_are_included_by_what_is_included_are_refused(folder):
     assert scan_headers([tuning]).errors == ()
     (root / "cub/c.inl").write_bytes(ENTRIES)
     (error,) = scan_headers([tuning]).errors
-    assert "tuning_demo.cuh:1:11: cub/c.inl holds tunings" in str(error)
+    assert "tuning_demo.cuh:1:11: cub/c.inl contains tunings" in str(error)
 
 
 def test_an_included_file_that_leaves_the_tree_is_refused_by_name(folder, tmp_path):
@@ -303,7 +316,9 @@ def test_an_included_file_that_leaves_the_tree_is_refused_by_name(folder, tmp_pa
     assert scan_headers([tuning]).errors == ()
     (root / "cub/a.cuh").symlink_to(tmp_path / "secret")
     (error,) = scan_headers([tuning]).errors
-    assert str(error).startswith(f"{root}/cub/a.cuh:1:1: a link leads out of the tree {root}\n")
+    assert str(error).startswith(
+        f"{root}/cub/a.cuh:1:1: a link points outside of the tree {root}\n"
+    )
 
 
 def test_headers_of_tunings_that_include_each_other_are_read_for_themselves(folder):

@@ -7,12 +7,14 @@ import pytest
 
 from policygen.bindings.variants import newest_family
 from policygen.errors import InputError
+from policygen.headers.dialects import Selectors
 from policygen.headers.protocol import TuningTree, site_of
 from policygen.headers.reader import read_header
-from policygen.headers.selectors.guarded_returns import GuardedReturn, Returns
+from policygen.headers.selectors.guarded_returns import GuardedReturn
 from policygen.model.bindings import FamilyBinding
 from policygen.model.plans import Options
 from policygen.model.selection import Delta, Selected
+from policygen.model.trees import BoundVersion
 from policygen.planning.measured import measurements
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
@@ -54,7 +56,7 @@ SUM = benchmark("3.6.0", "scan.exclusive.sum")
 
 def measured():
     wanted = [scored(SUM, {"T": "I8", "OffsetT": "I32"}, LABEL, "3.6.0", "any")]
-    (found,), _ = measurements(wanted, "3.6.0", "sm100", force=True)
+    (found,), _ = measurements(wanted, BoundVersion("3.6.0"), "sm100", force=True)
     return found, wanted
 
 
@@ -64,7 +66,7 @@ def told(number):
 
 
 def returns(arch, data=b""):
-    return Returns(TuningTree(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}), arch)
+    return Selectors(TuningTree(TREE, {"tuning_scan.cuh": FAMILY}, {"tuning_scan.cuh": data}), arch)
 
 
 def test_values_have_the_names_of_what_is_called():
@@ -86,9 +88,14 @@ def test_values_have_the_names_of_what_is_called():
 @pytest.mark.parametrize(
     ("number", "arch", "message"),
     [
-        (None, "sm100", "no return with constants decides it in tuning_scan.cuh: its values are computed"),
-        (0, "sm120", "sm120 has no return of its own for it: tuning_scan.cuh:17 (get_sm100_tuning for sm100)"),
-        (1, "sm100", "tuning_scan.cuh:22 (get_sm100_tuning) returns no delay_constructor: CUB selects another"),
+        (None, "sm100", "no return with constants decides it in tuning_scan.cuh; its values are computed"),
+        (0, "sm120", "sm120 has no return of its own for it; tuning_scan.cuh:17 (get_sm100_tuning for sm100)"),
+        (
+            1,
+            "sm100",
+            "tuning_scan.cuh:22 (get_sm100_tuning) returns no delay_constructor: CUB selects a"
+            " different",
+        ),
     ],
 )  # fmt: skip
 def test_what_has_no_return_to_change_is_told(number, arch, message):
@@ -115,7 +122,7 @@ def test_a_header_that_the_compiler_refuses_is_told():
     sources = TuningTree(TREE, {}, {})
     made = Planner(sources, Options(arch="sm100", force=True), Silent(), no_common_variant)
     (action,) = made.plan(wanted).actions
-    assert (action.decision, action.reason) == ("reject", "the compiler refuses its header")
+    assert (action.decision, action.reason) == ("reject", "its header does not compile")
 
 
 def test_what_is_not_writable_is_told_with_the_edit():
@@ -126,7 +133,7 @@ def test_what_is_not_writable_is_told_with_the_edit():
     )
     (action,) = made.plan(wanted).actions
     edit = one.edit.removesuffix(".")
-    told = f"policygen writes no entries for this benchmark; what decides it is in {edit}"
+    told = f"policygen cannot write entries for this benchmark; edit {edit}"
     assert action.reason == told
 
 
@@ -141,12 +148,12 @@ FLAGGED = benchmark("3.6.0", "select.flagged")
 PREFETCHED = "trp_1.ld_0.ipt_12.tpb_256.ns_404.dcid_1.l2w_710.pf_{}"
 
 
-@pytest.mark.parametrize(("prefetch", "message"), [(0, None), (3, "no place for pf, and stands")])
+@pytest.mark.parametrize(("prefetch", "message"), [(0, None), (3, "no member for pf and implies")])
 def test_what_a_header_has_no_place_for_must_be_what_it_stands_for(prefetch, message):
     label = PREFETCHED.format(prefetch)
     wanted = [scored(FLAGGED, {"T": "I8", "InPlace": "false"}, label, "3.6.0", "any")]
-    (one,), _ = measurements(wanted, "3.6.0", "sm100", force=True)
-    algorithm, site = site_of(one.benchmark, "3.6.0", "selectors")
+    (one,), _ = measurements(wanted, BoundVersion("3.6.0"), "sm100", force=True)
+    algorithm, site = site_of(one.benchmark, BoundVersion("3.6.0"), "selectors")
     known = newest_family(algorithm, site).members
     rules = {name: rule.model_copy(update={"unit": None}) for name, rule in known.items()}
     binding = FamilyBinding(site="select", name="f", args=(), members=rules)

@@ -10,6 +10,7 @@ from policygen.headers.reader import read_header
 from policygen.headers.specializations.placement import family_spot
 from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
+from policygen.model.trees import BoundVersion
 from policygen.planning.measured import measurements
 from tests.planning.pretend import CUB, SUM_MIN, SUMS, source, summed, want
 from tests.planning.wanted import GPUS, benchmark, scored
@@ -24,11 +25,11 @@ template <class AccumT, primitive_op Op, primitive_accum A, accum_size S> struct
 def spot(header, namespace, text, found, args, arch, entry=None):
     """A place in the newest family of a small header."""
     tree = {header: read_header(header, source(namespace, text))}
-    (known,), _ = measurements([found], CUB.version, arch, force=True)
+    (known,), _ = measurements([found], BoundVersion(CUB.version), arch, force=True)
     to = family_spot(known.benchmark, Selected({}, None, {}, {}), TuningTree(CUB, tree, {}), arch)
     if entry is not None:
         entry = to.family, to.family.entries[entry]
-    return replace(to, told=Selected({}, None, {to.family.name: FamilyKey(args, entry)}, {}))
+    return replace(to, selected=Selected({}, None, {to.family.name: FamilyKey(args, entry)}, {}))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ struct sm100_tuning<pair<T, T>, OffsetT, op_type::plus, offset_size::_4, accum_s
 def test_what_is_inherited_by_more_than_the_arguments_is_written_out():
     one = reduce(SUMS + NESTED, entry=1)
     values = {"items": 7, "threads": 64, "items_per_vec_load": 1}
-    told = Selected(values, None, one.told.keys, {"AccumT": 4})
-    kept = replace(one, told=told).kept(NAME)
+    told = Selected(values, None, one.selected.keys, {"AccumT": 4})
+    kept = replace(one, selected=told).kept(NAME)
     members = {"items": "7", "threads": "64", "items_per_vec_load": "1"}
     assert kept == Content("values", members)

@@ -14,6 +14,7 @@ from policygen.headers.specializations.placement import EntryKey, Specialization
 from policygen.headers.spelling import splice
 from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
+from policygen.model.trees import BoundVersion
 from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled
 
@@ -27,7 +28,7 @@ def families(version):
     """Each family that is bound, with its header."""
     paths = {p.name: p for p in trees.tuning_headers(trees.open_tree(cub_tree(version)))}
     headers = {h.name: h for h in scan_headers(tuple(paths.values())).headers}
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         for binding in algorithm.families:
             site = algorithm.site(binding.site, "specializations")
             for family in headers[site.header].families if site else ():
@@ -60,7 +61,7 @@ def test_an_update_and_a_new_entry_beside_it_fit_together(version):
                 if key is None:
                     continue
                 lead = FamilyKey((), (to.family, entry))
-                there = replace(to, told=replace(NOTHING, keys={to.family.name: lead}))
+                there = replace(to, selected=replace(NOTHING, keys={to.family.name: lead}))
                 added = replace(there, named_key=EntryKey(key))
                 content = Content("values", values, label=LABEL)
                 writes = [

@@ -658,6 +658,7 @@ def test_every_entry_of_cub_can_be_written_and_is_read_back(version, write, endi
     assert written >= 390
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize("version", VERSIONS)
 def test_members_stand_as_in_the_entry_beside_them(version):

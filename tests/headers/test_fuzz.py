@@ -8,7 +8,6 @@ import pytest
 
 from policygen import trees
 from policygen.errors import InputError, SourceError
-from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 from policygen.headers.scan import FOLDER
 from tests.real_trees import tree as cub_tree
@@ -88,7 +87,7 @@ def test_mutations_of_real_headers_are_read_or_refused_with_a_place(version, sha
     rng = random.Random(f"policygen {version} {share}")
     paths = trees.tuning_headers(trees.open_tree(cub_tree(version)))
     originals = [(path.name, path.read_bytes()) for path in paths]
-    neighbours = NeighborHeaders({f"{FOLDER}/{name}": data for name, data in originals})
+    neighbours = {f"{FOLDER}/{name}": data for name, data in originals}
     # The large headers hold what is worth breaking, but each is read whole, every time.
     originals = [item for item in originals if b"struct sm" in item[1]]
     read = refused = 0

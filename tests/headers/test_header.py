@@ -165,7 +165,7 @@ def test_access_and_attributes_are_no_part_of_a_member(before):
 
 def test_a_member_that_is_there_twice_or_sometimes_is_refused():
     a = "static constexpr int a = 1;"
-    with pytest.raises(SourceError, match="4:70: a is a member twice"):
+    with pytest.raises(SourceError, match="4:70: a appears twice as a member"):
         read(f"template <> struct sm90_tuning<int, 1> {{ {a} {a} }};")
     with pytest.raises(
         SourceError, match=r"6:1: a depends on an #if inside its entry\n.*\n.*\n  Put"
@@ -210,7 +210,7 @@ def test_an_entry_in_a_form_that_cannot_be_read_is_refused(text):
 
 
 def test_an_entry_that_a_macro_makes_is_refused():
-    message = "5:1: ENTRY is a macro of line 4: cannot read what it expands to"
+    message = "5:1: ENTRY is a macro of line 4; policygen does not expand it"
     with pytest.raises(SourceError, match=message):
         read("#define ENTRY(T) template <> struct sm90_tuning<T, 1> { };\nENTRY(int)")
 
@@ -227,11 +227,12 @@ def test_what_only_names_an_entry_declares_none():
     "expression",
     ["1" + "+1" * 40000, "!" * 40000 + "1", "A<" * 40000 + ">" * 40000, "1?" * 3000 + ":1" * 3000],
 )
-def test_what_would_end_clang_is_refused(expression):
-    with pytest.raises(SourceError, match="too many operators"):
-        read(
-            f"template <> struct sm90_tuning<int, 1> {{ static constexpr int a = {expression}; }};"
-        )
+def test_a_long_expression_is_read_and_has_no_value(expression):
+    (entry,) = read_entries(
+        f"template <> struct sm90_tuning<int, 1> {{ static constexpr int a = {expression}; }};"
+    )
+    assert entry.members[0].value is None
+    assert entry.members[0].spelling == expression
 
 
 def test_long_nested_names_are_read():
@@ -466,20 +467,20 @@ def test_bytes_of_another_encoding_are_fine_in_comments():
             b"namespace a {\nint b;\n",
             "x.cuh:1:13: '{' is never closed\n  namespace a {\n              ^",
         ),
-        (b"int a;\n}\n", "x.cuh:2:1: '}' closes nothing\n  }\n  ^"),
+        (b"int a;\n}\n", "x.cuh:2:1: '}' has no opening bracket\n  }\n  ^"),
         (b"f(\n]", "x.cuh:2:1: ']' does not close the '(' of line 1\n  ]\n  ^"),
-        (b"int a; /* text", "x.cuh:1:8: comment without an end\n  int a; /* text\n         ^^"),
+        (b"int a; /* text", "x.cuh:1:8: unterminated comment\n  int a; /* text\n         ^^"),
         (
             b'auto a = "text;\n',
-            'x.cuh:1:10: string without an end\n  auto a = "text;\n           ^',
+            'x.cuh:1:10: unterminated string\n  auto a = "text;\n           ^',
         ),
-        (b'R"x(text)y"', 'x.cuh:1:2: raw string without an end\n  R"x(text)y"\n   ^^'),
+        (b'R"x(text)y"', 'x.cuh:1:2: unterminated raw string\n  R"x(text)y"\n   ^^'),
         (b"#if A\nint a;\n", "x.cuh:1:1: #if without #endif\n  #if A\n  ^"),
         (b"#endif\n", "x.cuh:1:1: #endif without #if\n  #endif\n  ^"),
         (b"#else\n", "x.cuh:1:1: #else without #if\n  #else\n  ^"),
         (
             b"int\0 a;",
-            "x.cuh:1:4: NUL byte: this is no text file (UTF-16 perhaps?)\n"
+            "x.cuh:1:4: NUL byte: this is not a text file (perhaps UTF-16)\n"
             "  int\N{SYMBOL FOR NULL} a;\n     ^",
         ),
         (
@@ -495,16 +496,16 @@ def test_bytes_of_another_encoding_are_fine_in_comments():
         ),
         (
             b"struct sm_90_tuning { };\n",
-            "x.cuh:1:1: no tuning family recognised, although the header says 'struct sm'\n"
+            "x.cuh:1:1: no tuning family recognized, although the header contains 'struct sm'\n"
             "  struct sm_90_tuning { };\n  ^^^^^^^^^^^^^^^^^^^\n"
-            "  A family is a class template called smNN_\N{HORIZONTAL ELLIPSIS}, "
-            "such as sm90_tuning.",
+            "  A family is a class template named smNN_\N{HORIZONTAL ELLIPSIS}, "
+            "for example sm90_tuning.",
         ),
         (
             b"#define T template\nT <class A> struct sm90_tuning;\n",
-            "x.cuh:2:1: T is a macro of line 1: cannot read what it expands to\n"
+            "x.cuh:2:1: T is a macro of line 1; policygen does not expand it\n"
             "  T <class A> struct sm90_tuning;\n  ^\n"
-            "  Write it out: policygen reads what stands in the header.",
+            "  Write it out; policygen does not expand macros.",
         ),
     ],
 )
@@ -563,19 +564,8 @@ def test_a_struct_of_a_like_name_is_not_mistaken_for_a_tuning(text):
     ],
 )
 def test_a_tuning_in_an_unknown_form_is_not_passed_over(text):
-    with pytest.raises(SourceError, match="no tuning family recognised"):
+    with pytest.raises(SourceError, match="no tuning family recognized"):
         read_header("x.cuh", text.encode())
-
-
-def test_a_crash_of_clang_is_an_input_error(monkeypatch):
-    import clang.cindex as ci
-
-    def crash(*_):
-        raise ci.TranslationUnitLoadError("crashed")
-
-    monkeypatch.setattr(ci.Index, "parse", crash)
-    with pytest.raises(SourceError, match=r"^x\.cuh:1:1: libclang cannot parse this file: crashed"):
-        read_header("x.cuh", wrap(""))
 
 
 def test_format_off_regions_are_told_even_when_they_never_end():

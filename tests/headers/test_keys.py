@@ -157,7 +157,7 @@ def test_a_type_that_no_entry_can_name_has_no_key_there():
     with pytest.raises(InputError) as caught:
         general_key(made(RFA), [COMPLEX])
     assert str(caught.value) == (
-        f"an entry cannot name the type {COMPLEX}\n  The header does not know it."
+        f"an entry cannot name the type {COMPLEX}\n  The header does not declare it."
     )
 
 

@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 from policygen.headers.scan import scan_headers
 from policygen.headers.specializations.new_arch import new_arch
@@ -338,7 +337,7 @@ def small(*lines, entry=ENTRY, head=HEAD):
 
 
 def added_to(data, arch="sm100", keep=None):
-    header = read_header("tuning_demo.cuh", data, NeighborHeaders({}))
+    header = read_header("tuning_demo.cuh", data, {})
     return header, new_arch(header, data, "cub::detail::demo", arch, keep)
 
 
@@ -426,15 +425,15 @@ DIRECT = """struct Policy900 : ChainedPolicy<900, Policy900, Policy500> {
             small(OLDEST, NEWER, TOP),
             "sm50",
             None,
-            "tuning_demo.cuh:6: Policy500 is there already; it reads no family of tunings\n"
-            "  Let it select from an sm50_… by hand; its entries can then be written.",
+            "tuning_demo.cuh:6: Policy500 already exists; it reads no family of tunings\n"
+            "  Make it select from an sm50_… by hand; policygen can then write its entries.",
         ),
         (
             small(OLDEST, NEWER.replace("900", "1000"), TOP),
             "sm100",
             None,
-            "tuning_demo.cuh:7: Policy1000 is there already; it reads sm90_tuning\n"
-            "  Let it select from an sm100_… by hand; its entries can then be written.",
+            "tuning_demo.cuh:7: Policy1000 already exists; it reads sm90_tuning\n"
+            "  Make it select from an sm100_… by hand; policygen can then write its entries.",
         ),
         (
             small(OLDEST, NEWER, TOP),
@@ -448,14 +447,14 @@ DIRECT = """struct Policy900 : ChainedPolicy<900, Policy900, Policy500> {
             "sm100",
             None,
             "tuning_demo.cuh: no chain of policies reads a family of cub::detail::demo\n"
-            "  A new architecture needs a chain to be linked into.",
+            "  A new architecture needs a chain to link into.",
         ),
         (
             small(OLDEST, TOP.replace("900", "500")),
             "sm100",
             None,
             "tuning_demo.cuh: no chain of policies reads a family of cub::detail::demo\n"
-            "  A new architecture needs a chain to be linked into.",
+            "  A new architecture needs a chain to link into.",
         ),
         (
             small(OLDEST, NEWER),
@@ -468,22 +467,23 @@ DIRECT = """struct Policy900 : ChainedPolicy<900, Policy900, Policy500> {
             small(OLDEST, DIRECT, TOP),
             "sm100",
             None,
-            "tuning_demo.cuh:7: cannot see what Policy900 selects where sm90_tuning has no entry\n"
-            "  Expected: a pair of overloads, of which the second names an earlier policy.",
+            "tuning_demo.cuh:7: cannot determine what Policy900 selects without an entry in"
+            " sm90_tuning\n"
+            "  Expected: a pair of overloads; the second names an earlier policy.",
         ),
         (
             small(OLDEST, DIRECT, TOP, entry="", head=DEFINED),
             "sm100",
             None,
             "tuning_demo.cuh: cub::detail::demo::sm90_tuning computes its values and has no"
-            " entries\n  There is nothing that entries for a new architecture can be written like.",
+            " entries\n  A new architecture needs an existing entry as its model.",
         ),
         (
             small(OLDEST, DIRECT, TOP, head=DEFINED.replace("int Size", "int")),
             "sm100",
             None,
             "tuning_demo.cuh:3: a parameter of sm90_tuning has no name\n"
-            "  sm100_tuning cannot pass it on; give it one.",
+            "  sm100_tuning cannot pass it on; give it a name.",
         ),
         (
             small(
@@ -495,7 +495,7 @@ DIRECT = """struct Policy900 : ChainedPolicy<900, Policy900, Policy500> {
             "sm100",
             None,
             "tuning_demo.cuh:8: Policy900 reads sm90_tuning and sm80_tuning\n"
-            "  policygen knows policies that read one family; write this one by hand.",
+            "  policygen supports only policies that read one family; write this one by hand.",
         ),
         (
             small(
@@ -506,7 +506,7 @@ DIRECT = """struct Policy900 : ChainedPolicy<900, Policy900, Policy500> {
             ),
             "sm100",
             None,
-            "tuning_demo.cuh:11: cannot find choose, which Policy900 selects with\n"
+            "tuning_demo.cuh:11: cannot find choose, which Policy900 uses to select\n"
             "  Expected: overloads choose(int) and choose(long)",
         ),
     ],

@@ -10,6 +10,7 @@ from policygen.headers.user.policies import (
     selector_for,
     selectors_named,
 )
+from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Whole
 from policygen.model.workload import parse_label
 from tests.emit.made import structs
@@ -33,7 +34,7 @@ SELECTED = {
 
 def values(name, label, version=VERSION, **sizes):
     """The whole policy that a variant of a benchmark is."""
-    one = selector_for(benchmark(version, name), version)
+    one = selector_for(benchmark(version, name), BoundVersion(version))
     selects = read_aggregate(structs(version), one.selects)
     base = Whole({path: SELECTED.get(of, "::cub::X") for path, of in leaves(selects)}, {}, sizes)
     fields = read_aggregate(structs(version), one.selector.policy)
@@ -108,7 +109,7 @@ def test_products_sums_and_biases():
 
 
 def test_what_a_variant_cannot_mean_is_refused():
-    with pytest.raises(InputError, match="alg = 4 has no meaning"):
+    with pytest.raises(InputError, match="alg = 4 is invalid"):
         values("transform.fib", "bif_0.alg_4.tpb_256.unrl_3.pref_2.vsp2_2")
 
 
@@ -118,17 +119,17 @@ def test_what_a_variant_cannot_mean_is_refused():
         (
             "ipt_20.tpb_1056.ipv_1",
             {"AccumT": 4},
-            "multi_tile.threads_per_block = 1056 cannot be\n  A block has 1 to 1024 threads.",
+            "multi_tile.threads_per_block = 1056 is impossible\n  A block has 1 to 1024 threads.",
         ),
         (
             "ipt_-19.tpb_256.ipv_1",
             {"AccumT": 4},
-            "ipt = -19 has no meaning\n  It counts items.",
+            "ipt = -19 is invalid\n  The value is a number of items.",
         ),
         (
             "ipt_20.tpb_256.ipv_1",
             {"AccumT": 1 << 20},
-            "multi_tile.threads_per_block = 0 cannot be\n  A block has 1 to 1024 threads.",
+            "multi_tile.threads_per_block = 0 is impossible\n  A block has 1 to 1024 threads.",
         ),
     ],
 )
@@ -152,10 +153,10 @@ def test_a_field_that_the_policy_lacks_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("version", ["3.5.0", "3.6.0"])
 def test_rules_name_fields_of_public_policies(version):
-    names = {s.name for a in bound(version) for s in a.selectors}
+    names = {s.name for a in bound(BoundVersion(version)) for s in a.selectors}
     assert names
     for name in names:
-        serves = list(selectors_named(name, version))
+        serves = list(selectors_named(name, BoundVersion(version)))
         assert (
             len({(one.default, one.selects, one.selector.policy, one.roles) for one in serves}) == 1
         )

@@ -1,9 +1,11 @@
+import os
 import shutil
 
 import pytest
 
+from policygen.errors import SourceError
 from policygen.headers import scan
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_changed, scan_headers
 from tests.headers.headers import MINI
 
 
@@ -20,13 +22,13 @@ def tuning(folder):
 def asked(monkeypatch):
     """The headers that are parsed from now on."""
     names = []
-    original = scan.read_all
+    original = scan.read_header
 
-    def noted(requests):
-        names.extend(request.name for request in requests)
-        return original(requests)
+    def noted(name, *rest):
+        names.append(name)
+        return original(name, *rest)
 
-    monkeypatch.setattr(scan, "read_all", noted)
+    monkeypatch.setattr(scan, "read_header", noted)
     return names
 
 
@@ -81,6 +83,21 @@ def test_a_broken_header_does_not_keep_the_others_from_being_read(folder):
     ]
 
 
+def test_a_header_with_other_content_is_read_or_raises():
+    path = MINI / "tuning_sift.cuh"
+    assert read_changed(path, path.read_bytes()).name == path.name
+    with pytest.raises(SourceError, match="never closed"):
+        read_changed(path, b"namespace {")
+
+
+def test_a_pipe_in_the_place_of_a_header_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "tuning_pipe.cuh")
+    scanned = scan_headers([tmp_path / "tuning_pipe.cuh"])
+    assert [str(error) for error in scanned.errors] == [
+        f"{tmp_path}/tuning_pipe.cuh:1:1: not a regular file"
+    ]
+
+
 def test_progress_counts_the_headers(folder):
     seen = []
     scan_headers(tuning(folder), progress=lambda *state: seen.append(state))
@@ -98,7 +115,7 @@ def test_files_that_cannot_be_read_are_told(folder):
     assert len(scanned.headers) == 1
     assert [str(e).rpartition("/")[2] for e in scanned.errors] == [
         "tuning_huge.cuh:1:1: 52,428,800 bytes: larger than the limit of 8 MiB\n"
-        "  It is no source file of CUB.",
+        "  It is not a CUB source file.",
         "tuning_loop.cuh:1:1: cannot be read: Too many levels of symbolic links",
         "tuning_missing.cuh:1:1: cannot be read: No such file or directory",
     ]

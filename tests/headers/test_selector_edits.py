@@ -72,5 +72,5 @@ def test_the_same_values_are_no_edit():
 
 
 def test_a_delay_that_is_computed_is_not_written():
-    with pytest.raises(InputError, match=r"lookback_delay: 'f\(size\)' is no delay"):
+    with pytest.raises(InputError, match=r"lookback_delay: 'f\(size\)' is not a delay"):
         written("{1, 2, true, LOAD_CA, f(size)}", lookback_delay=DELAY)

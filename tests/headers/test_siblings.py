@@ -87,6 +87,7 @@ def test_slots_are_none_for_the_parameters_of_an_entry():
     assert entry.slots == (None, "f::no", "s::_1", "4")
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize("version", VERSIONS)
 def test_most_entries_of_cub_would_go_back_where_they_are(version):

@@ -42,7 +42,9 @@ def test_edits_are_done_in_the_order_of_their_places(edits, after):
     ],
 )
 def test_edits_that_meet_are_refused(edits, place):
-    with pytest.raises(InputError, match=f"x.cuh: two edits meet at byte {place}\n  y at {place}"):
+    with pytest.raises(
+        InputError, match=f"x.cuh: two edits overlap at byte {place}\n  y at {place}"
+    ):
         splice("x.cuh", DATA, edits)
 
 
@@ -51,12 +53,14 @@ def test_edits_that_meet_are_refused(edits, place):
     [
         (
             [edit(20, 21, "3", "4")],
-            "x.cuh:2:9: the header is not what the plan was made for: expected '4' here\n"
+            "x.cuh:2:9: the header differs from the one that the plan was made for: expected '4'"
+            " here\n"
             "  int b = 2;\n          ^\n  Make the plan again.",
         ),
         (
             [edit(21, 30, "3", "")],
-            "x.cuh:2:10: the header is not what the plan was made for: expected '' here\n"
+            "x.cuh:2:10: the header differs from the one that the plan was made for: expected ''"
+            " here\n"
             "  int b = 2;\n           ^\n  Make the plan again.",
         ),
     ],
@@ -73,5 +77,5 @@ def test_an_edit_holds_what_stands_at_its_place():
 
 
 def test_what_no_plan_can_hold_is_refused():
-    with pytest.raises(InputError, match="byte 6 of a comment that is to be replaced is not UTF-8"):
+    with pytest.raises(InputError, match="byte 6 of a comment to be replaced is not UTF-8"):
         edit_at(b"// caf\xe9", Span(0, 7), "", "why")

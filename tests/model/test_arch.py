@@ -28,7 +28,7 @@ def test_an_arch_has_one_spelling(text, arch):
     "text", ["", "sm", "9", "sm9000", "hopper", "9.0.0", "gfx", "gfx94x", "gfx942:", "gfx942:1x"]
 )
 def test_what_is_no_arch_is_refused(text):
-    with pytest.raises(ValueError, match="is no GPU architecture"):
+    with pytest.raises(ValueError, match="is not a GPU architecture"):
         parse_arch(text)
 
 

@@ -1,7 +1,7 @@
 """For which architectures returns are."""
 
 from policygen.headers.reader import read_header
-from policygen.model.tuning import ALWAYS, ends, has_own_returns, steps
+from policygen.model.tuning import ALWAYS, ends, steps
 
 HEADER = """
 struct policy { int threads; };
@@ -30,9 +30,3 @@ def test_a_bound_ends_what_is_for_an_architecture():
     assert ends(FAMILIES) == {107: 110, 100: ALWAYS, 50: ALWAYS}
     assert steps(FAMILIES) == {"sm50", "sm100", "sm107", "sm110"}
     assert ends(()) == {}
-
-
-def test_later_architectures_have_their_own_or_get_what_comes_before():
-    later = {number: has_own_returns(number, FAMILIES, 100) for number in (103, 107, 109, 110, 120)}
-    assert later == {103: False, 107: True, 109: True, 110: False, 120: False}
-    assert has_own_returns(120, FAMILIES, 90)

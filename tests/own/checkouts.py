@@ -1,6 +1,7 @@
 """A tree with benchmarks in it, as a checkout has them: what they can be tuned by, and no more."""
 
 from policygen.bindings.load import bound
+from policygen.model.trees import BoundVersion
 from tests.probing import changed_tree
 
 REDUCE = """\
@@ -80,7 +81,7 @@ EARLIER_HELPER = _GENERATORS
 def make_benchmarks(folder, version="3.6.0"):
     """A tree whose benchmarks have the parameters of their bindings: `TUNE_IPT` for `ipt`."""
     tree = changed_tree(folder, version, {})
-    for algorithm in bound(version):
+    for algorithm in bound(BoundVersion(version)):
         for one in algorithm.benchmarks:
             lines = [
                 f"// %RANGE% TUNE_{label.upper()} {label} {values}\n"

@@ -40,4 +40,4 @@ def test_a_header_is_of_one_architecture_and_a_file(emit, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     status, _, err = emit(*arguments)
     assert status == 2
-    assert "Name both: --arch sm90 -o FILE" in err
+    assert "Give both: --arch sm90 -o FILE" in err

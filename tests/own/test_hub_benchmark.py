@@ -9,6 +9,7 @@ import pytest
 from policygen.app.benchmarks import binding_of
 from policygen.bindings import load
 from policygen.model.bindings import Binding
+from policygen.model.trees import BoundVersion
 from tests.cli.tuned import run
 from tests.own.checkouts import make_benchmarks, place_in
 from tests.own.test_new_benchmark import SIZES, SUM, made, new, unknown, written  # noqa: F401
@@ -20,7 +21,7 @@ TREES = ("2.8.2", "3.0.1", "3.1.4", "3.2.0")
 CALLS = [
     (version, call)
     for version in TREES
-    for algorithm in load.bound(version)
+    for algorithm in load.bound(BoundVersion(version))
     for call in algorithm.own
 ]
 
@@ -31,8 +32,8 @@ def called(value):
 
 
 LATER = sorted(
-    {call.algorithm for one in load.bound("3.6.0") for call in one.own}
-    - {call.algorithm for one in load.bound("3.0.1") for call in one.own}
+    {call.algorithm for one in load.bound(BoundVersion("3.6.0")) for call in one.own}
+    - {call.algorithm for one in load.bound(BoundVersion("3.0.1")) for call in one.own}
 )
 FLAGS = f'algorithm = "DeviceSelect::Flagged"\n[types]\nT = "I8"\nInPlace = "true"\n{SIZES}'
 PARTITION = 'algorithm = "DevicePartition::If"\noperator = "::cuda::std::logical_not<>"\n'
@@ -54,14 +55,19 @@ def workload_of(call, like):
 
 
 @pytest.mark.parametrize(
-    ("version", "call"), sampled(CALLS, *(one for one in CALLS if one[0] == "3.0.1")), ids=called
+    ("version", "call"),
+    sampled(CALLS, *[one for one in CALLS if one[0] == "3.0.1"][::6]),
+    ids=called,
 )
 def test_every_algorithm_is_written_with_a_binding_that_is_one(
     capsys, trees, tmp_path, version, call
 ):
     tree = trees[version]
     (like,) = (
-        one for each in load.bound(version) for one in each.benchmarks if one.name == call.like
+        one
+        for each in load.bound(BoundVersion(version))
+        for one in each.benchmarks
+        if one.name == call.like
     )
     source = place_in(tree, f"every/{re.sub(r'[^a-z]+', '_', call.algorithm.lower())}.cu")
     status, out, err = new(capsys, written(tmp_path, workload_of(call, like)), source, "--json")
@@ -140,8 +146,8 @@ def test_what_can_be_given_no_policy_is_refused(capsys, trees, tmp_path, algorit
     text = f'algorithm = "{algorithm}"\n[types]\nT = "F32"\n{SIZES}'
     status, _, err = new(capsys, written(tmp_path, text), source)
     assert status == 2
-    assert f"CUB 3.0.1 can be given no policy for {algorithm}\n  It can since CUB 3." in err
-    assert "name a tree of that version, or of a later one." in err
+    assert f"CUB 3.0.1 does not accept a policy for {algorithm}\n  CUB 3." in err
+    assert "name such a tree with --cub." in err
     assert not source.exists()
 
 
@@ -150,9 +156,9 @@ def test_a_workload_that_no_class_runs_is_refused(capsys, trees, tmp_path):
     text = f'{PARTITION}DistinctPartitions = "true"\n{SIZES}'
     status, _, err = new(capsys, written(tmp_path, text), source)
     assert status == 2
-    assert "CUB 3.0.1 can be given no policy for cub.bench.partition.if T=I8" in err
+    assert "CUB 3.0.1 does not accept a policy for cub.bench.partition.if T=I8" in err
     assert "DistinctPartitions=true" in err
-    assert "It can since CUB 3.5" in err
+    assert "CUB 3.5 and later do" in err
 
 
 def test_other_commands_need_a_public_api_that_takes_policies(capsys, trees, tmp_path):
@@ -161,7 +167,7 @@ def test_other_commands_need_a_public_api_that_takes_policies(capsys, trees, tmp
         capsys, "measure", "--workload", workload, "--cub", trees["3.0.1"], "--compile-only"
     )
     assert status == 2
-    assert "CUB 3.0.1 takes no policy selectors in its public API" in err
+    assert "CUB 3.0.1 does not accept policy selectors in its public API" in err
 
 
 @pytest.mark.slow

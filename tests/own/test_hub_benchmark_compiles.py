@@ -4,6 +4,7 @@ import pytest
 
 from policygen.app.benchmarks import new_benchmark
 from policygen.bindings import load
+from policygen.model.trees import BoundVersion
 from policygen.model.workload import parse_label
 from tests.own.checkouts import EARLIER_HELPER, make_benchmarks, place_in
 from tests.own.test_hub_benchmark import CALLS, FLAGS, TREES, called, workload_of
@@ -133,7 +134,10 @@ def test_base_has_cubs_own_hub(trees, tmp_path):
 )
 def test_every_algorithm_compiles(trees, tmp_path, version, call, base):
     (like,) = (
-        one for each in load.bound(version) for one in each.benchmarks if one.name == call.like
+        one
+        for each in load.bound(BoundVersion(version))
+        for one in each.benchmarks
+        if one.name == call.like
     )
     workload = tmp_path / "other.toml"
     workload.write_text(workload_of(call, like))

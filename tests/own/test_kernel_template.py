@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.app.own_workloads import is_kernel, taking_kernel
+from policygen.app.own_workloads import is_kernel
 from policygen.cli.main import main
 from policygen.headers.benchmark_sources import read_kernel
 
@@ -18,10 +18,10 @@ def start(tmp_path, capsys):
 
 def test_it_is_a_kernels_file_as_it_stands(start):
     assert is_kernel(start)
-    with taking_kernel(read_kernel(start)) as maker:
-        assert maker.names == ("own.mine.small", "own.mine.large")
-        assert [one.axes for one in maker.runs()] == [
-            {"Elements": ("100000",)},
-            {"Elements": ("64000000",)},
-        ]
-        assert maker.start == {"threads": 256, "items": 1}
+    maker = read_kernel(start)
+    assert maker.names == ("own.mine.small", "own.mine.large")
+    assert [one.axes for one in maker.runs()] == [
+        {"Elements": ("100000",)},
+        {"Elements": ("64000000",)},
+    ]
+    assert maker.start == {"threads": 256, "items": 1}

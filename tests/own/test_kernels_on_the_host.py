@@ -1,7 +1,6 @@
 """Units of kernels of one's own: their text, and what they launch on a runtime that is no GPU's."""
 
 import ctypes
-from contextlib import contextmanager
 
 import pytest
 
@@ -21,12 +20,11 @@ pytestmark = pytest.mark.trees
 FACTS = ctypes.c_longlong * 9
 
 
-@contextmanager
 def opened(path):
     """The classes of sizes of a kernel, as a command opens them."""
     session = open_session(str(tree("3.6.0")))
-    with with_workload(session, path, Filter((), "", (), ())) as (own, where):
-        yield list(open_workloads(own, chosen_workloads(own, where), "sm90").values())
+    own, where = with_workload(session, path, Filter((), "", (), ()))
+    return list(open_workloads(own, chosen_workloads(own, where), "sm90").values())
 
 
 def text_of(one, *labels):
@@ -38,32 +36,32 @@ def text_of(one, *labels):
 
 
 def test_a_macro_has_one_value_in_a_unit_and_constants_have_one_each(tmp_path):
-    with opened(write_small(tmp_path)) as (short, long):
-        (candidate,) = short.candidates(["ipt_1.tpb_256"]).made
-        (run,) = short.runs
-        made = short.to_compile(run, (candidate,))
-        assert made.alone
-        text = made.render([candidate])
-        assert "#define TUNE_BLOCK 256\n" in text
-        assert text.index("#define TUNE_BLOCK") < text.index('#include "add.cu"')
-        assert "constexpr auto ipt = 1;" in text
-        assert "policygen_function               = &add<ipt>;" in text
-        assert "const int one = static_cast<int>(1);" in text
-        assert "#define TUNE_BLOCK 128\n" in made.render([OWN])
-        assert str(tmp_path) in made.includes
-        assert long.candidates(["ipt_4.tpb_128"]).base == ("ipt_4.tpb_128",)
-        refused = short.candidates(["ipt_16.tpb_128", "ipt_4.tpb_200", "ipt_7.tpb_128"]).refused
-        assert refused["ipt_16.tpb_128"] == "it breaks tpb * ipt <= 1024"
-        assert refused["ipt_7.tpb_128"] == "ipt = 7 is none of its values"
-        assert refused["ipt_4.tpb_200"].startswith("tpb = 200 is outside of 128:512:128")
+    short, long = opened(write_small(tmp_path))
+    (candidate,) = short.candidates(["ipt_1.tpb_256"]).made
+    (run,) = short.runs
+    made = short.to_compile(run, (candidate,))
+    assert made.alone
+    text = made.render([candidate])
+    assert "#define TUNE_BLOCK 256\n" in text
+    assert text.index("#define TUNE_BLOCK") < text.index('#include "add.cu"')
+    assert "constexpr auto ipt = 1;" in text
+    assert "policygen_function               = &add<ipt>;" in text
+    assert "const int one = static_cast<int>(1);" in text
+    assert "#define TUNE_BLOCK 128\n" in made.render([OWN])
+    assert str(tmp_path) in made.includes
+    assert long.candidates(["ipt_4.tpb_128"]).base == ("ipt_4.tpb_128",)
+    refused = short.candidates(["ipt_16.tpb_128", "ipt_4.tpb_200", "ipt_7.tpb_128"]).refused
+    assert refused["ipt_16.tpb_128"] == "it violates tpb * ipt <= 1024"
+    assert refused["ipt_7.tpb_128"] == "ipt = 7 is not one of its values"
+    assert refused["ipt_4.tpb_200"].startswith("tpb = 200 is outside of 128:512:128")
 
 
 def test_template_arguments_share_a_unit(tmp_path):
-    with opened(write_saxpy(tmp_path)) as (small, _):
-        label = "strategy_3.threads_512.items_2"
-        (run,) = small.runs
-        assert not small.to_compile(run, small.candidates([label]).made).alone
-        text = text_of(small, label, "strategy_1.threads_128.items_1")
+    small, _ = opened(write_saxpy(tmp_path))
+    label = "strategy_3.threads_512.items_2"
+    (run,) = small.runs
+    assert not small.to_compile(run, small.candidates([label]).made).alone
+    text = text_of(small, label, "strategy_1.threads_128.items_1")
     assert "#define" not in text.partition('#include "saxpy.cu"')[0].partition("#define main")[0]
     assert "constexpr auto threads = 512;" in text
     assert text.count("policygen_function               = &strided<threads, items>;") == 2
@@ -75,22 +73,20 @@ def test_template_arguments_share_a_unit(tmp_path):
 
 
 def test_what_a_space_has_is_what_values_and_rules_leave(tmp_path):
-    with opened(write_saxpy(tmp_path)) as (small, large):
-        assert isinstance(small.meaning, KernelWorkload)
-        assert small.space.ranges["items"] == (1, 2, 4, 8)
-        classifier = Classifier(small.space, small.meaning)
-        counts = classifier.counts()
-        assert (counts.variants, counts.valid, counts.distinct) == (64, 52, 52)
-        told = classifier.classify()
-        assert [one.label for one in told.distinct if one.is_base] == [
-            "strategy_0.threads_256.items_1"
-        ]
-        assert told.dropped == {"it breaks strategy == 0 || items <= 4": 12}
-        assert {part.labels for part in small.meaning.parts()} == {
-            ("strategy", "items"),
-            ("threads",),
-        }
-        assert large.name == "own.saxpy.large"
+    small, large = opened(write_saxpy(tmp_path))
+    assert isinstance(small.meaning, KernelWorkload)
+    assert small.space.ranges["items"] == (1, 2, 4, 8)
+    classifier = Classifier(small.space, small.meaning)
+    counts = classifier.counts()
+    assert (counts.variants, counts.valid, counts.distinct) == (64, 52, 52)
+    told = classifier.classify()
+    assert [one.label for one in told.distinct if one.is_base] == ["strategy_0.threads_256.items_1"]
+    assert told.dropped == {"it violates strategy == 0 || items <= 4": 12}
+    assert {part.labels for part in small.meaning.parts()} == {
+        ("strategy", "items"),
+        ("threads",),
+    }
+    assert large.name == "own.saxpy.large"
 
 
 class Loaded:
@@ -134,10 +130,10 @@ class Loaded:
 @pytest.mark.nvcc
 def test_strategies_launch_what_they_say(tmp_path):
     labels = ("strategy_1.threads_512.items_2", "strategy_3.threads_128.items_1")
-    with opened(
+    small, _ = opened(
         write_saxpy(tmp_path, ('memory = "managed"\n\n[[size]]', 'memory = "pinned"\n\n[[size]]'))
-    ) as (small, _):
-        unit = Loaded(small, *labels, "strategy_2.threads_256.items_1", elements=1_000_000)
+    )
+    unit = Loaded(small, *labels, "strategy_2.threads_256.items_1", elements=1_000_000)
     base = unit.run(0)
     assert "blocked" in base.name
     assert (base.blocks, base.block[0], base.shared) == (3907, 256, 0)
@@ -167,13 +163,13 @@ def test_a_kernel_with_a_macro_and_its_inputs_compile(tmp_path):
         ('shared = "tpb * 4"', 'shared = "tpb * 512"'),
         ("resident * 2", "resident * 2 + best_block"),
     )
-    with opened(write_small(tmp_path, *changed)) as (short, long):
-        (run,) = long.runs
-        unit = Loaded(long, elements=70_001)
-        made = short.to_compile(run, ())
-        inputs = ctypes.CDLL(
-            str(compiled.compiler().make(ObjectSource(made.inputs, made.includes, "sm90")))
-        )
+    short, long = opened(write_small(tmp_path, *changed))
+    (run,) = long.runs
+    unit = Loaded(long, elements=70_001)
+    made = short.to_compile(run, ())
+    inputs = ctypes.CDLL(
+        str(compiled.compiler().make(ObjectSource(made.inputs, made.includes, "sm90")))
+    )
     one = unit.run(0)
     assert (one.block[0], one.shared, one.blocks) == (128, 65536, 137)
     assert unit.facts(0)[-1] == 2 * 4 * 70_001

@@ -79,6 +79,8 @@ def test_what_was_measured_is_a_matrix(measured, capsys):
     assert {one.variant for one in best} == {FAST}
     assert {one.use.registers for one in best} == {LAUNCH.registers}
     assert {one.use.achieved for one in best} == {None}
+    # Base has no check: what it uses comes with its results.
+    assert {one.use.registers for one in kernel.cells} == {LAUNCH.registers}
 
 
 @pytest.mark.nvcc
@@ -103,4 +105,4 @@ def test_what_ncu_does_not_tell_is_noted(measured, monkeypatch, tmp_path, capsys
 def test_a_call_of_cubs_has_no_occupancy_of_its_own(capsys):
     given = ("-R", "cub.bench.reduce.sum$", "--variant", "ipt_8.tpb_128.ipv_1")
     assert main(["measure", "--cub", str(tree("3.6.0")), *given, "--ncu"]) == 2
-    assert "--ncu is for kernels of your own" in capsys.readouterr().err
+    assert "--ncu works only for your own kernels" in capsys.readouterr().err

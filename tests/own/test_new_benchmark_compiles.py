@@ -5,8 +5,8 @@ import subprocess
 import pytest
 
 from policygen.app.benchmarks import new_benchmark
-from policygen.app.own_workloads import taking
-from policygen.app.reading import with_detected_bindings
+from policygen.app.own_workloads import read_workload, with_own
+from policygen.app.session import with_detected_bindings
 from policygen.bindings.load import own_binding
 from policygen.gpu.opened import ask_public
 from policygen.model.workload import parse_label
@@ -37,13 +37,10 @@ def checkout(tmp_path_factory):
 
 def measured(checkout, workload, variant):
     """Every field of the policy that `policygen measure` gives a variant."""
-    cub = with_detected_bindings(open_tree(checkout))
-    folders = (*cub.include_folders, str(workload.parent))
-    cub = cub.model_copy(update={"includes": folders})
-    with taking(workload):
-        own = own_binding(cub.bindings)
-        (one,) = ask_public(cub, [own.benchmark], "sm90", find_toolchain()).values()
-        return one.policy(variant)
+    cub = with_own(with_detected_bindings(open_tree(checkout)), read_workload(workload))
+    own = own_binding(cub.bindings)
+    (one,) = ask_public(cub, [own.benchmark], "sm90", find_toolchain()).values()
+    return one.policy(variant)
 
 
 def compiles(checkout, source, text, folder):
@@ -85,6 +82,7 @@ def test_structs_and_functors_of_ones_own(checkout, tmp_path):
     assert "DeviceReduceKernel" in ptx
 
 
+@pytest.mark.slow
 def test_base_is_what_cub_selects(checkout, tmp_path):
     workload = tmp_path / "sum.toml"
     workload.write_text(SUM)

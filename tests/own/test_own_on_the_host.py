@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from policygen.app.own_workloads import taking
+from policygen.app.own_workloads import read_workload, with_own
 from policygen.bindings import load
 from policygen.bindings.load import own_binding
 from policygen.gpu.units import runs_of
@@ -138,12 +138,10 @@ def write(folder, algorithm):
 
 @pytest.fixture(params=cases())
 def case(request, tmp_path):
-    with taking(write(tmp_path, request.param)):
-        cub = compiled.cub(VERSION)
-        cub = cub.model_copy(update={"includes": (*cub.include_folders, str(tmp_path))})
-        (workload,) = workloads(own_binding(VERSION).benchmark, VERSION)
-        (run,) = runs_of(cub, workload)
-        yield SimpleNamespace(run=run, counted=request.param in COUNTED)
+    cub = with_own(compiled.cub(VERSION), read_workload(write(tmp_path, request.param)))
+    (workload,) = workloads(own_binding(cub.bindings).benchmark, cub.bindings)
+    (run,) = runs_of(cub, workload)
+    return SimpleNamespace(run=run, counted=request.param in COUNTED)
 
 
 @pytest.mark.slow

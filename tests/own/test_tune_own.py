@@ -4,10 +4,11 @@ import subprocess
 
 import pytest
 
-from policygen.app.own_workloads import taking
+from policygen.app.own_workloads import read_workload
 from policygen.bindings.load import own_binding
 from policygen.cli.main import main
 from policygen.model.emitted import TunedProgram
+from policygen.model.trees import BoundVersion
 from policygen.proof.toolchain import find_toolchain
 from tests.app.searched import pretend, ratios
 from tests.gpu.simulated import Plan
@@ -46,7 +47,7 @@ def test_a_header_and_a_program_are_for_ones_own_types(tune, capsys, tmp_path):
     text = (tmp_path / "my_tunings.cuh").read_text()
     assert '#include "particle.cuh"' in text
     assert "is_same_v<AccumT, ::sim::Particle>" in text
-    assert "is_same_v<OpT, ::sim::heavier>" in text
+    assert "is_same_v<ReductionOpT, ::sim::heavier>" in text
     program = tmp_path / "my_tunings_example.cu"
     assert document.example == program.name
     _emitted_again(capsys, tmp_path)
@@ -80,12 +81,12 @@ def test_what_contradicts_a_workload_is_refused(tune, capsys):
     assert tune("-q", "-R", "cub.bench.reduce.sum$") == 2
     assert "-R chooses among CUB's benchmarks" in capsys.readouterr().err
     assert tune("-q", "--cub", str(tree("3.0.1"))) == 2
-    assert "takes no policy selectors" in capsys.readouterr().err
+    assert "does not accept policy selectors" in capsys.readouterr().err
 
 
 def test_a_header_that_is_missing_is_told(tune, capsys):
     assert tune("-q", changed=[('"particle.cuh"', '"other.cuh"')]) == 2
-    assert "there is no header other.cuh beside it" in capsys.readouterr().err
+    assert "there is no header other.cuh next to it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["link.cuh", "folder/secret"])
@@ -105,7 +106,8 @@ def test_what_is_tuned_has_to_be_said(capsys, tmp_path):
     assert main(["tune", "-o", str(tmp_path / "x.cuh")]) == 2
     assert "policygen tune --template reduce" in capsys.readouterr().err
     assert main(["tune", "mine.toml"]) == 2
-    assert "Missing option '-o'" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "Name what to write: a header with -o, or a folder with --overlay." in told
 
 
 @pytest.mark.parametrize("name", ["reduce", "DeviceScan::ExclusiveScan", "radix_sort", "select"])
@@ -115,7 +117,7 @@ def test_a_template_is_a_start(capsys, tmp_path, name):
     text = capsys.readouterr().out
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    with taking(path) as maker:
-        assert own_binding("3.6.0").benchmark.name == maker.name == "own.mine"
+    maker = read_workload(path)
+    assert own_binding(BoundVersion("3.6.0", maker)).benchmark.name == maker.name == "own.mine"
     assert main(["tune", "--template", "nothing"]) == 2
-    assert "There are: " in capsys.readouterr().err
+    assert "Available: " in capsys.readouterr().err

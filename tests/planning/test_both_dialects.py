@@ -112,22 +112,22 @@ def unexplained(reasons, known):
 # selector takes another algorithm than the one that was measured; the benchmark has another axis;
 # a return serves other workloads than a specialization does, and they want different values.
 FAMILIES_ALONE = (
-    "asks for what it has, but for a size or a type",
+    "has its conditions except for a size or a type",
     "returns for it before the returns of",
     "would have ",
     "would change ",
-    "CUB selects another algorithm for it than the one that was measured",
-    " of CUB 3.6.0 has the axis OffsetT, and the database has none",
-    "one variant means different values for each of them",
+    "CUB selects a different algorithm for it than the measured one",
+    " of CUB 3.6.0 has the axis OffsetT, but the database does not",
+    "the variant means different values for each of them",
 )
 # Families of sm90 leave the size of vectors to the default of an agent's policy.
 SELECTORS_ALONE = (
     "has no family of tunings for ",
-    "an entry for ",
+    "an entry with ",
     "would be unreachable: ",
     "would change ",
-    "entries of sm90_tuning cannot have vec_size: 4 is not one of the arguments",
-    "one variant means different values for each of them",
+    "entries of sm90_tuning cannot have vec_size: 4 is not an argument",
+    "the variant means different values for each of them",
 )
 # At least as many workloads of a benchmark are compared.
 COMPARED = {

@@ -33,11 +33,11 @@ I32, F32 = summed("I32"), summed("F32")
 I64, F64, C64 = summed("I64"), summed("F64"), summed("C64")
 KEPT = "no variant passes the rules"
 BEST = "best score: 1.200000"
-SAME = "the values are these already"
+SAME = "it has these values already"
 NONE = "no variant was measured for all 2"
 SHARED = "one entry decides 2 workloads, and "
-SAME_TYPES = "no type that an entry can name tells them apart"
-FLOAT_KEEPS = "an entry for float keeps what it had"
+SAME_TYPES = "nothing that an entry can name distinguishes them"
+FLOAT_KEEPS = "an entry for float has its current values"
 
 
 def decisions(made):
@@ -147,7 +147,8 @@ def test_a_conflict_names_who_wants_what_and_base_stays_a_fallback():
     wanted = {I32: ONE, F32: None, summed("I32", SQUARES): OTHER}
     made = plan(oracle, wanted)
     reason = (
-        "one entry decides 3 workloads, and no variant was measured for all 3;"
+        f"one entry decides 3 workloads, and an entry only for int does not help ({NONE}), and no"
+        " variant was measured for all 3;"
         f" cub.bench.reduce.sum T=I32 OffsetT=I32 wants {ONE}, cub.bench.reduce.sum T=F32"
         " OffsetT=I32 wants base, cub.bench.transform_reduce.sum T=I32 OffsetT=I32 wants"
         f" {OTHER}"
@@ -162,13 +163,6 @@ def test_a_conflict_names_who_wants_what_and_base_stays_a_fallback():
     assert first.target.line == 6
     assert (first.variant, first.after) == (ONE, None)
     assert {n: first.before[n] for n in VALUES[NOW]} == VALUES[NOW]
-
-
-def test_a_conflict_within_one_benchmark_does_not_repeat_its_name():
-    made = plan(sums(SUMS + SUM_INT), {I32: ONE, F32: OTHER})
-    wants = f"T=I32 OffsetT=I32 wants {ONE}, T=F32 OffsetT=I32 wants {OTHER}"
-    reason = f"{SHARED}{NONE}; {wants}"
-    assert told(made) == [("I32 I32", "reject", reason), ("F32 I32", "reject", reason)]
 
 
 def best(label, **scores):
@@ -196,7 +190,7 @@ def test_the_variant_with_the_best_worst_case_is_written_for_all_even_for_who_ke
     assert f"// {ONE} 1.010000  1.000000  1.100000  1.300000\n" in text(oracle, made)
 
 
-@pytest.mark.parametrize("options", [{"collisions": "split"}, {"narrow": True}])
+@pytest.mark.parametrize("options", [{"collisions": "split"}, {}])
 def test_types_that_want_different_variants_get_an_entry_each(options):
     oracle = sums(SUMS + SUM_INT)
     made = plan(oracle, {F32: OTHER, I32: ONE}, **options)
@@ -217,7 +211,7 @@ def test_types_with_the_same_variant_as_the_general_one_need_no_entry():
 
 def test_a_type_that_no_entry_can_name_has_the_general_one():
     oracle = sums(types=("F64", "C64"))
-    made = plan(oracle, {F64: OTHER, C64: None}, narrow=True)
+    made = plan(oracle, {F64: OTHER, C64: None})
     assert decisions(made) == {"F64 I32": "add", "C64 I32": "fallback"}
     (added,) = entries(oracle, made)
     assert added[1] == "double"
@@ -229,8 +223,8 @@ def test_two_types_that_no_entry_can_name_are_a_conflict():
     variant = "ipt_20.tpb_256.trp_1.ld_0.ns_100.dcid_1.l2w_300"
     made = plan(oracle, {keyed("I64", "C64"): variant}, arch="sm90")
     reason = (
-        "an entry for A no would take every other type of this size, too: nothing in it names"
-        " the type"
+        "an entry with A no would also match every other type of this size, because it does not"
+        " name the type"
     )
     assert [reason for _, _, reason in told(made)] == [reason]
 
@@ -243,7 +237,7 @@ def test_one_type_with_two_workloads_gets_the_best_for_both():
         types = {case.measurement.workload["T"] for case in cases}
         return best(OTHER)(cases) if types == {"F32"} else Together((), "none suits all")
 
-    made = plan(oracle, wanted, together=together, narrow=True)
+    made = plan(oracle, wanted, together=together)
     why = "its lowest score over 2 workloads is 1.01"
     assert told(made) == [
         ("I32 I32", "update", BEST),
@@ -258,13 +252,13 @@ def test_one_type_with_two_workloads_gets_the_best_for_both():
     [
         (
             {"collisions": "split"},
-            f"an entry for float alone does not help ({NONE}), and no variant was measured for"
-            " all 3",
+            f"an entry only for float does not help ({NONE}), and no variant was measured for all"
+            " 3",
         ),
         (
-            {"narrow": True},
-            f"an entry for float alone does not help ({NONE}), and no variant was measured for"
-            " all 3",
+            {},
+            f"an entry only for float does not help ({NONE}), and no variant was measured for all"
+            " 3",
         ),
     ],
 )
@@ -287,7 +281,7 @@ def test_split_takes_the_best_worst_case_where_types_tell_nothing_apart():
 
 def test_narrowing_an_entry_gives_the_rest_its_old_values_with_their_label():
     oracle = sums(SUMS + SUM_INT)
-    made = plan(oracle, {I32: ONE, F32: None}, narrow=True)
+    made = plan(oracle, {I32: ONE, F32: None})
     assert told(made) == [
         ("I32 I32", "update", BEST),
         ("F32 I32", "fallback", f"{KEPT}; {FLOAT_KEEPS}"),
@@ -301,24 +295,24 @@ def test_narrowing_an_entry_gives_the_rest_its_old_values_with_their_label():
 def test_a_named_type_that_has_its_values_gets_an_entry_when_the_general_one_changes():
     """Without it the general entry would take from it what it has."""
     oracle = sums(SUMS + SUM_INT)
-    made = plan(oracle, {I32: ONE, F32: NOW}, narrow=True)
+    made = plan(oracle, {I32: ONE, F32: NOW})
     assert told(made) == [
         ("I32 I32", "update", BEST),
-        ("F32 I32", "keep", f"{SAME}; an entry for float keeps them"),
+        ("F32 I32", "keep", f"{SAME}; an entry for float has them"),
     ]
     assert entries(oracle, made) == {GENERAL: VALUES[ONE], FLOAT: VALUES[NOW]}
 
 
 def test_named_types_need_no_entry_when_the_general_one_stays():
     oracle = sums(SUMS + SUM_INT)
-    made = plan(oracle, {I32: None, F32: NOW}, narrow=True)
+    made = plan(oracle, {I32: None, F32: NOW})
     assert told(made) == [("I32 I32", "fallback", KEPT), ("F32 I32", "keep", SAME)]
     assert made.files == ()
 
 
 def test_only_the_named_entry_is_written_when_the_general_type_keeps_base():
     oracle = sums(SUMS + SUM_INT)
-    made = plan(oracle, {I32: None, F32: ONE}, narrow=True)
+    made = plan(oracle, {I32: None, F32: ONE})
     assert told(made) == [("I32 I32", "fallback", KEPT), ("F32 I32", "add", BEST)]
     assert entries(oracle, made) == {GENERAL: VALUES[NOW], FLOAT: VALUES[ONE]}
 
@@ -326,7 +320,7 @@ def test_only_the_named_entry_is_written_when_the_general_type_keeps_base():
 def test_narrowing_without_an_entry_gives_the_rest_an_empty_one():
     """The family only declares itself: CUB falls back where an entry has no values."""
     oracle = sums()
-    made = plan(oracle, {I32: OTHER, F32: None}, narrow=True)
+    made = plan(oracle, {I32: OTHER, F32: None})
     assert entries(oracle, made) == {GENERAL: VALUES[OTHER], FLOAT: {}}
     assert decisions(made) == {"I32 I32": "add", "F32 I32": "fallback"}
     assert made.reached == ()
@@ -344,7 +338,7 @@ struct sm100_tuning : sm90_tuning<T, OffsetT, Op, O, A>
 
 def test_narrowing_inherits_where_the_primary_template_does():
     oracle = sums(INHERITING)
-    made = plan(oracle, {I32: OTHER, F32: None}, narrow=True)
+    made = plan(oracle, {I32: OTHER, F32: None})
     base = "sm90_tuning<float, OffsetT, op_type::plus, offset_size::_4, accum_size::_4>"
     assert entries(oracle, made) == {GENERAL: VALUES[OTHER], FLOAT: base}
 
@@ -363,7 +357,7 @@ def test_narrowing_inherits_what_the_entry_did_in_terms_of_the_named_type(body, 
     entry = SUM_INT.partition("\n{")[0] + f" : {body}\n{{}};\n"
     oracle = sums(SUMS.replace("sm100", "sm90") + SUMS + entry)
     oracle.value = lambda families, index, point: {"items": 1, "threads": 2, "was": "there"}
-    made = plan(oracle, {I32: OTHER, F32: None}, narrow=True, prove=False)
+    made = plan(oracle, {I32: OTHER, F32: None}, prove=False)
     assert entries(oracle, made)[FLOAT] == base
 
 
@@ -380,7 +374,7 @@ struct sm100_tuning
 
 def test_narrowing_writes_out_the_values_that_a_primary_template_has():
     oracle = sums(VALUED)
-    made = plan(oracle, {I32: OTHER, F32: None}, narrow=True)
+    made = plan(oracle, {I32: OTHER, F32: None})
     seven = {"items": 7, "threads": 64, "items_per_vec_load": 1}
     assert entries(oracle, made) == {GENERAL: VALUES[OTHER], FLOAT: seven}
 
@@ -388,9 +382,9 @@ def test_narrowing_writes_out_the_values_that_a_primary_template_has():
 def test_what_no_entry_can_keep_is_a_conflict():
     oracle = sums(VALUED)
     oracle.value = lambda families, index, point: {"items": 1}
-    made = plan(oracle, {I32: OTHER, F32: None}, narrow=True)
+    made = plan(oracle, {I32: OTHER, F32: None})
     reason = (
-        f"{SHARED}no entry can keep what cub.bench.reduce.sum T=F32 OffsetT=I32 has;"
+        f"{SHARED}no entry can keep the values of cub.bench.reduce.sum T=F32 OffsetT=I32;"
         f" T=I32 OffsetT=I32 wants {OTHER}, T=F32 OffsetT=I32 wants base"
     )
     assert told(made) == [("I32 I32", "reject", reason), ("F32 I32", "fallback", KEPT)]
@@ -400,7 +394,7 @@ def test_qualified_values_are_kept_without_saying_the_namespace_twice():
     first, second = keyed("I32", "I32"), keyed("I32", "F32")
     oracle = by_key(KEYED + KEYED_INT + KEYED_LATER)
     variant = "ipt_20.tpb_256.trp_1.ld_0.ns_100.dcid_1.l2w_300"
-    made = plan(oracle, {first: variant, second: None}, arch="sm90", narrow=True, reach="later")
+    made = plan(oracle, {first: variant, second: None}, arch="sm90", reach="later")
     assert decisions(made) == {"I32 I32 I32": "update", "I32 F32 I32": "fallback"}
     assert text(oracle, made).count("= detail::no_delay_constructor_t<580>;") == 1
     assert text(oracle, made).count("= detail::fixed_delay_constructor_t<100, 300>;") == 1
@@ -461,22 +455,21 @@ def test_nothing_of_a_database_ends_the_comment_that_it_is_in(gpu, named):
 def test_a_variant_that_one_of_them_cannot_express_names_it_and_leaves_base_a_fallback():
     oracle = sums()
     made = plan(oracle, {I32: "ipt_20.tpb_256", F32: None}, together=best("ipt_20.tpb_256"))
+    why = "ipt_20.tpb_256: the variant has no parameter 'ipv'. It has: ipt, tpb"
     reason = (
-        f"{SHARED}T=I32 OffsetT=I32: ipt_20.tpb_256: the variant has no parameter 'ipv'. It has:"
-        " ipt, tpb; T=I32 OffsetT=I32 wants ipt_20.tpb_256, T=F32 OffsetT=I32 wants base"
+        f"{SHARED}an entry only for int does not help ({why}), and T=I32 OffsetT=I32: {why};"
+        " T=I32 OffsetT=I32 wants ipt_20.tpb_256, T=F32 OffsetT=I32 wants base"
     )
     assert told(made) == [("I32 I32", "reject", reason), ("F32 I32", "fallback", KEPT)]
 
 
-@pytest.mark.parametrize("options", [{}, {"together": best(OTHER)}, {"narrow": True}])
+@pytest.mark.parametrize("options", [{}, {"together": best(OTHER)}])
 def test_one_variant_with_other_values_for_each_workload_is_a_conflict(options):
     """The sum of bytes is an int: its benchmark counts bytes, the header counts ints."""
     last = {} if "together" not in options else {I32: None}
     oracle = sums(types=("I8", "I32"))
     made = plan(oracle, {summed("I8"): OTHER, I32: OTHER, **last}, **options)
-    reason = "one variant means different values for each of them; T=I8 OffsetT=I32 wants"
-    if options.get("narrow"):
-        reason = f"{SAME_TYPES}, and {reason}"
-    reason = f"{SHARED}{reason}"
+    reason = "the variant means different values for each of them; T=I8 OffsetT=I32 wants"
+    reason = f"{SHARED}{SAME_TYPES}, and {reason}"
     assert list(decisions(made).values()) == ["reject", "fallback" if last else "reject"]
     assert made.actions[0].reason.startswith(reason)

@@ -108,9 +108,7 @@ def test_every_family_of_sm90_is_updated_and_later_archs_keep_theirs(version):
 @slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_family_of_sm100_is_written_where_floats_keep_what_they_had(version):
-    planned = Planned(
-        root(version), winners(version, floats=False), arch="sm100", force=True, narrow=True
-    )
+    planned = Planned(root(version), winners(version, floats=False), arch="sm100", force=True)
     check(planned)
     assert written_families(planned) >= families_of(planned, "sm100")
     floats = [a for a in planned.plan.actions if FLOATS & set(a.workload.values())]

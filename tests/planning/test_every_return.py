@@ -13,18 +13,18 @@ from tests.tiers import slow, without
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 # Why a workload gets nothing; all of them tell what decides it.
 REASONS = (
-    "asks for what it has, but for a size or a type",
+    "has its conditions except for a size or a type",
     " that knows ",  # an earlier selector has no member that tells the workload
-    "CUB selects another algorithm for it than the one that was measured",
+    "CUB selects a different algorithm for it than the measured one",
     "returns for it before the returns of",
-    "one variant means different values for each of them",
-    " has no place for pf, and stands for pf_0",
+    "the variant means different values for each of them",
+    " has no member for pf and implies pf_0",
     "would change ",
     "would have ",
     "Thrust",
     "lookahead is better for ",
     "encode is better for ",
-    "CUB has what it runs on sm100 and later alone",
+    "CUB has this algorithm only on sm100 and later",
     "it has no entries",
 )
 # At least so many are updated, and so many added.

@@ -32,7 +32,7 @@ CASES = {
     ),
     "narrow": (
         "sm100",
-        {"narrow": True},
+        {},
         {
             "select.if I32 I64 true": f"trp_1.ld_0.ipt_18.tpb_256.{DELAY}",
             "select.if F32 I64 true": None,

@@ -59,7 +59,7 @@ def test_what_was_written_is_selected():
 
 @pytest.mark.parametrize("decision", ["update", "add"])
 def test_what_was_written_and_is_not_selected_is_wrong(decision):
-    reason = "it gets items 16 and not 20, threads 512 and not 256: nobody reads it on sm90"
+    reason = "it gets items 16, not 20, threads 512, not 256: nobody reads it on sm90"
     found = effect(made(decision))
     assert [(one.name, one.reason) for one in found.wrong] == [(f"{NAME} on sm90", reason)]
     assert (found.wrong[0].before, found.wrong[0].after) == (WAS, WAS)
@@ -68,7 +68,7 @@ def test_what_was_written_and_is_not_selected_is_wrong(decision):
 def test_what_gets_something_else_is_wrong():
     half = {"items": 20}
     assert wrong(made(), (I32, "sm90", WAS, half)) == [
-        (f"{NAME} on sm90", "it gets threads nothing and not 256: nobody reads it on sm90")
+        (f"{NAME} on sm90", "it gets threads nothing, not 256: nobody reads it on sm90")
     ]
 
 
@@ -83,8 +83,8 @@ def test_what_has_its_values_already_is_no_change():
     ("arch", "reason"),
     [
         ("sm80", "an earlier architecture changes: items 16 → 20, threads 512 → 256"),
-        ("sm90", "it was not to change, and does: items 16 → 20, threads 512 → 256"),
-        ("sm100", "it was not to change, and does: items 16 → 20, threads 512 → 256"),
+        ("sm90", "it changes, but should not: items 16 → 20, threads 512 → 256"),
+        ("sm100", "it changes, but should not: items 16 → 20, threads 512 → 256"),
     ],
 )
 def test_an_unplanned_change_is_wrong_on_any_architecture(arch, reason):
@@ -95,12 +95,12 @@ def test_an_unplanned_change_is_wrong_on_any_architecture(arch, reason):
 
 @pytest.mark.parametrize("decision", ["fallback", "keep", "reject"])
 def test_a_workload_that_is_to_stay_must_not_change(decision):
-    reason = "it was not to change, and does: items 16 → 20, threads 512 → 256"
+    reason = "it changes, but should not: items 16 → 20, threads 512 → 256"
     assert wrong(made(decision), (I32, "sm90", WAS, NOW)) == [(f"{NAME} on sm90", reason)]
 
 
 def test_a_value_that_is_gone_is_told():
-    reason = "it was not to change, and does: threads 512 → nothing"
+    reason = "it changes, but should not: threads 512 → nothing"
     found = effect(made("keep"), (I32, "sm90", WAS, {"items": 16}))
     assert [one.reason for one in found.wrong] == [reason]
 
@@ -114,7 +114,7 @@ def test_changes_that_the_plan_tells_are_allowed():
 
 
 def test_what_a_later_architecture_keeps_must_not_change():
-    reason = "it was not to change, and does: items 16 → 20, threads 512 → 256"
+    reason = "it changes, but should not: items 16 → 20, threads 512 → 256"
     found = made(reached=[(I32, "sm100", True)])
     assert wrong(found, (I32, "sm90", WAS, NOW), (I32, "sm100", WAS, NOW)) == [
         (f"{NAME} on sm100", reason)
@@ -134,5 +134,5 @@ def test_the_effect_of_a_whole_plan_is_what_it_says():
 
 
 def test_values_that_differ_are_told_in_the_order_that_was_wanted():
-    assert differs({"b": True}, {"a": 1, "b": False}) == "a nothing and not 1, b true and not false"
+    assert differs({"b": True}, {"a": 1, "b": False}) == "a nothing, not 1, b true, not false"
     assert differs({"a": 1, "b": 2}, {"a": 1}) == ""

@@ -43,7 +43,7 @@ def test_families_that_a_chain_reads_are_beside_a_return(made):
 def test_families_that_no_policy_reads_are_told_and_not_asked_about(made):
     known = headers(SUMS + SUM_INT)
     assert legacy.unread(made, known) == [
-        f"no policy reads the struct families of {HEADER}: what they do cannot be proved, and they"
+        f"no policy reads the struct families of {HEADER}: their effect cannot be proven, so they"
         " stay"
     ]
     assert legacy.returned(made, known) == []
@@ -64,8 +64,8 @@ def test_what_families_say_is_compared_by_the_names_that_both_have(made):
     threads = action.after["threads"]
     other = Selected({**same, "threads": threads + 32}, None, {}, {})
     assert legacy.unlike(made.actions, {I32: legacy.shown(other)}) == [
-        "the policy of the struct families, which no entry decides says something else than what"
-        f" is returned for {SUM} T=I32 OffsetT=I32: threads {threads + 32}, returned {threads}"
+        "the policy of the struct families (no entry decides it) differs from what is"
+        f" returned for {SUM} T=I32 OffsetT=I32: threads {threads + 32}, returned {threads}"
     ]
     assert legacy.unlike(made.actions, {}) == []
 
@@ -80,8 +80,8 @@ def test_entries_that_say_the_same_of_several_workloads_are_told_once(made):
     (remark,) = legacy.unlike([action, other], given)
     assert remark.startswith(
         f"{HEADER}:{entry.line} sm100_tuning<T, OffsetT, op_type::min_or_max, offset_size::_4,"
-        f" accum_size::_4> says something else than what is returned for {SUM} T=I32 OffsetT=I32"
-        " and 1 more: threads 96, returned "
+        f" accum_size::_4> differs from what is returned for {SUM} T=I32 OffsetT=I32 and 1 more:"
+        " threads 96, returned "
     )
 
 

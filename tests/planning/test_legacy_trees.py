@@ -42,7 +42,7 @@ def test_returns_and_families_are_written_with_the_same_values(version, arch, re
     assert len(same) >= written
     assert {point[0] for point in same} == BENCHMARKS
     # A family serves other workloads than a return in places; what it says is named then.
-    named = [remark for remark in plan.remarks if "something else" in remark]
+    named = [remark for remark in plan.remarks if "differs from what is returned" in remark]
     assert bool(named) == bool(both - same)
     # What no return decides is not told once more for its family.
     rejected = {a.point for a in plan.actions if not a.legacy and a.decision == "reject"}
@@ -62,11 +62,11 @@ def test_what_families_of_sm90_cannot_say_is_rejected_and_named():
     families = [a for a in plan.actions if a.legacy]
     missing = re.compile(
         r"ipt_\S+: tuning_histogram.cuh:\d+: entries of sm90_tuning cannot have vec_size: 4 is not"
-        r" one of the arguments of what reads them: it has vec_size 4 and not [12]"
+        r" an argument of their readers: it has vec_size 4, not [12]"
     )
     rejected = [a for a in families if a.decision == "reject"]
     assert rejected
     assert [one.reason for one in rejected if not missing.fullmatch(one.reason)] == []
-    named = [remark for remark in plan.remarks if "something else" in remark]
+    named = [remark for remark in plan.remarks if "differs from what is returned" in remark]
     assert named
     assert any("vec_size 4, returned " in remark for remark in named), named

@@ -7,16 +7,18 @@ import pytest
 from policygen.errors import InputError
 from policygen.model.plans import NextBest
 from policygen.model.results import RejectedVariant
-from policygen.planning.measured import measurements, rejected_variants
+from policygen.model.trees import BoundVersion
+from policygen.planning.measured import check_gpus, measurements, rejected_variants
 from tests.planning.pretend import BY_KEY, SUM, summed, want
 from tests.planning.wanted import GPUS
 
 I32 = summed("I32")
 LABEL = "ipt_20.tpb_256.ipv_2"
+TREE = BoundVersion("3.0.1")
 H200, B200 = GPUS["sm90"], GPUS["sm100"]
 H100, GB200 = "NVIDIA H100 80GB HBM3 (5120, 132, eccon)", "GB200 (8192, 148, eccon)"
 ODD = "Pretend GPU 1 (5120, 80, eccon)"
-SAY = "If Pretend GPU 1 is sm100, say so: --gpu-arch 'Pretend GPU 1=sm100'"
+SAY = "If Pretend GPU 1 is sm100, add --gpu-arch 'Pretend GPU 1=sm100'"
 
 
 def result(point=I32, label=LABEL, **more):
@@ -27,7 +29,9 @@ def result(point=I32, label=LABEL, **more):
 
 def asked(results, arch="sm90", *, force=False, version="3.0.1"):
     """What is kept, by GPU and version, and the reasons of the rest in the order of the results."""
-    known, refused = measurements(results, version, arch, force=force)
+    if not force:
+        check_gpus(results, arch)
+    known, refused = measurements(results, BoundVersion(version), arch, force=force)
     order = [id(one) for one in results]
     told = {order.index(id(one)): action.reason for one, action in refused}
     return [order.index(id(one.scored)) for one in known], told
@@ -50,7 +54,7 @@ def test_a_gpu_that_fits_the_architecture_counts(gpu, arch):
 @pytest.mark.parametrize(
     ("gpus", "told", "remedy"),
     [
-        ([H200], "H200 (sm90)", "Name the architecture that was measured, or say --any-gpu."),
+        ([H200], "H200 (sm90)", "Name the architecture that was measured, or add --any-gpu."),
         ([ODD], "Pretend GPU 1 (not known)", SAY),
         ([ODD, H200], "H200 (sm90), Pretend GPU 1 (not known)", SAY),
     ],
@@ -58,14 +62,14 @@ def test_a_gpu_that_fits_the_architecture_counts(gpu, arch):
 def test_results_of_other_architectures_alone_are_an_error(gpus, told, remedy):
     with pytest.raises(InputError) as caught:
         asked([result(gpu=gpu) for gpu in gpus], "sm100")
-    assert str(caught.value) == (f"the results are from {told}, and --arch is sm100\n  {remedy}")
+    assert str(caught.value) == (f"the results are from {told}, but --arch is sm100\n  {remedy}")
 
 
 @pytest.mark.parametrize(
     ("gpu", "reason"),
     [
         (H200, "measured on H200, which is sm90"),
-        (ODD, f"measured on Pretend GPU 1, which is not known. {SAY}"),
+        (ODD, f"measured on Pretend GPU 1, an unknown GPU. {SAY}"),
     ],
 )
 def test_beside_a_gpu_that_fits_the_others_are_rejected(gpu, reason):
@@ -76,7 +80,7 @@ def test_beside_a_gpu_that_fits_the_others_are_rejected(gpu, reason):
 def test_what_is_said_of_a_gpu_counts_more_than_its_name(gpu, arch):
     told = result(gpu=gpu).model_copy(update={"arch": arch})
     assert asked([told], arch) == ([0], {})
-    with pytest.raises(InputError, match=rf"\({arch}\), and --arch is sm90"):
+    with pytest.raises(InputError, match=rf"\({arch}\), but --arch is sm90"):
         asked([told], "sm90")
 
 
@@ -86,7 +90,7 @@ def test_force_takes_any_gpu():
 
 def test_what_is_forced_does_not_count_more_than_a_gpu_that_fits():
     results = [result(gpu=H200, cccl="v3.2.0"), result(gpu=B200, cccl="v3.0.0")]
-    why = "measured again with v3.0.0, CUDA 13.0.88, B200: that counts"
+    why = "measured again with v3.0.0, CUDA 13.0.88, B200; that result counts"
     assert asked(results, "sm100", force=True) == ([1], {0: why})
 
 
@@ -113,7 +117,7 @@ def test_no_results_are_no_error():
 def test_of_two_measurements_the_newer_one_counts(older, newer, first):
     results = [result(**{"ctk": "13.0", **x}) for x in (older, newer)]
     counts = results[1]
-    why = f"measured again with {counts.cccl}, CUDA {counts.ctk}, B200: that counts"
+    why = f"measured again with {counts.cccl}, CUDA {counts.ctk}, B200; that result counts"
     order = results if first else results[::-1]
     assert asked(order, "sm100") == ([order.index(counts)], {1 - order.index(counts): why})
 
@@ -129,7 +133,7 @@ def test_of_two_versions_the_one_that_is_nearer_to_the_tree_counts(near, far):
 
 def test_of_two_like_measurements_the_first_counts_and_its_database_is_named():
     results = [result(databases=("one.db", "two.db")), result(databases=("more.db",))]
-    why = "measured again in one.db + two.db: that counts"
+    why = "measured again in one.db + two.db; that result counts"
     assert asked(results, "sm100") == ([0], {1: why})
 
 
@@ -142,17 +146,17 @@ def test_of_two_like_measurements_the_first_counts_and_its_database_is_named():
         ),
         (
             {"T{ct}": "I32"},
-            "cub.bench.reduce.sum of CUB 3.0.1 has the axis OffsetT, and the database has none."
+            "cub.bench.reduce.sum of CUB 3.0.1 has the axis OffsetT, but the database does not."
             " It is one of I32, I64.",
         ),
         (
             {},
-            "cub.bench.reduce.sum of CUB 3.0.1 has the axis T, and the database has none."
-            " It is one of I8, I16, I32, I64, I128, F32, F64, C64.",
+            "cub.bench.reduce.sum of CUB 3.0.1 has the axis T, but the database does not. It is"
+            " one of I8, I16, I32, I64, I128, F32, F64, C64.",
         ),
         (
             {"T{ct}": "Q7", "OffsetT{ct}": "I32"},
-            "no type is called 'Q7' in CUB 3.0.1",
+            "CUB 3.0.1 has no type named 'Q7'",
         ),
         (
             {"T{ct}": "U8", "OffsetT{ct}": "I32"},
@@ -173,12 +177,14 @@ def test_a_benchmark_that_is_not_bound_is_rejected():
 
 
 def test_what_is_no_version_is_rejected():
-    told = "'tip of main' is no CCCL version. It looks like v3.0.3."
+    told = "'tip of main' is not a CCCL version. Write it like v3.0.3."
     assert reason(result(cccl="tip of main")) == told
 
 
 def test_results_without_a_choice_are_rejected():
-    assert reason(result(choice=None)) == ("no variant was chosen: its samples were not looked at")
+    assert reason(result(choice=None)) == (
+        "no variant was chosen, because its samples were not examined"
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +194,7 @@ def test_results_without_a_choice_are_rejected():
 def test_a_type_has_its_name_of_the_tree(then, now, workload):
     before, after = workload
     scored = result(cccl=then, workload={"T{ct}": before, "OffsetT{ct}": "I32"})
-    (known,), refused = measurements([scored], now, "sm100", force=False)
+    (known,), refused = measurements([scored], BoundVersion(now), "sm100", force=False)
     assert (known.workload, refused) == ({"T": after, "OffsetT": "I32"}, [])
     assert known.name == f"cub.bench.reduce.sum T={after} OffsetT=I32"
     assert known.point == (SUM, (("T", after), ("OffsetT", "I32")))
@@ -203,14 +209,14 @@ def test_another_type_of_the_same_name_is_not_taken_for_it():
 def test_an_axis_with_one_value_need_not_be_in_the_database():
     workload = {"KeyT{ct}": "I8", "ValueT{ct}": "F32"}
     (known,), _ = measurements(
-        [result(algorithm=BY_KEY, workload=workload)], "3.0.1", "sm100", force=False
+        [result(algorithm=BY_KEY, workload=workload)], TREE, "sm100", force=False
     )
     assert known.workload == {"KeyT": "I8", "ValueT": "F32", "OffsetT": "I32"}
 
 
 def test_a_rejected_workload_tells_its_variant_in_plain_names():
     scored = result(gpu=H200)
-    _, refused = measurements([scored, result(gpu=B200)], "3.0.1", "sm100", force=False)
+    _, refused = measurements([scored, result(gpu=B200)], TREE, "sm100", force=False)
     ((one, action),) = refused
     assert one is scored
     assert action.model_dump(exclude_none=True) == {
@@ -230,13 +236,13 @@ def test_a_rejected_workload_tells_its_variant_in_plain_names():
 
 def test_a_rejected_workload_without_a_variant_has_no_scores():
     base = result(label=None, gpu=H200)
-    _, refused = measurements([base, result(gpu=B200)], "3.0.1", "sm100", force=False)
+    _, refused = measurements([base, result(gpu=B200)], TREE, "sm100", force=False)
     assert (refused[0][1].variant, refused[0][1].scores) == (None, None)
 
 
 def test_the_variants_that_were_not_taken_are_told_with_the_best_one_alone_first():
     ((one,), _) = measurements(
-        [want(summed("I32"), "ipt_20.tpb_256.ipv_2")], "3.0.1", "sm100", force=True
+        [want(summed("I32"), "ipt_20.tpb_256.ipv_2")], TREE, "sm100", force=True
     )
     refused = RejectedVariant(variant="ipt_9.tpb_256.ipv_2", score=1.01, reason="score is lower")
     choice = one.choice.model_copy(update={"rejected": (refused,)})
@@ -249,4 +255,4 @@ def test_the_variants_that_were_not_taken_are_told_with_the_best_one_alone_first
     )  # fmt: skip
     instead = NextBest(variant=refused.variant, scores=(1.01,), best=first.variant, best_score=1.2)
     (first,) = rejected_variants(one, refused.variant, instead)
-    assert first.reason == "the entry cannot say it"
+    assert first.reason == "the entry cannot express it"

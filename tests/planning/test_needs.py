@@ -30,7 +30,7 @@ def test_what_is_rejected_keeps_the_other_one_from_being_written():
     (point,) = unmet(CASES, [action("onesweep", "update"), action("block_sort", "reject")]).items()
     assert point == (
         ("onesweep", WORKLOAD),
-        "it is chosen with block_sort, which is rejected or has no results",
+        "it is chosen together with block_sort, which is rejected or has no results",
     )
 
 

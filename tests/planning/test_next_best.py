@@ -58,10 +58,11 @@ def plan(oracle, wanted, choose, **options):
     return made(replace(maker, next_best=choose), results)
 
 
-UNSAID = f"{ODD}: sm90_tuning cannot say what was measured: it has load_modifier LOAD_DEFAULT"
+UNSAID = f"{ODD}: sm90_tuning cannot express what was measured: it has load_modifier LOAD_DEFAULT"
 PROPOSAL = (
-    f"{UNSAID} and not LOAD_CA; next best that can be said: {EVEN},"
-    " 1.180000 instead of 1.200000, 1.7% less; --next-best takes it"
+    f"{UNSAID}, not LOAD_CA; next best that the entry can express: {EVEN}, 1.180000 instead of"
+    " 1.200000,"
+    " 1.7% less; --next-best accepts it"
 )
 KEY = keyed("I32", "I32")
 
@@ -91,8 +92,8 @@ def test_the_next_best_is_written_and_proven_where_it_is_asked_for():
     options = {"arch": "sm90", "reach": "later", "next_best": True}
     found = plan(oracle, {KEY: ODD}, down(ODD, EVEN), **options)
     reason = (
-        f"{UNSAID} and not LOAD_CA; next best that can be said,"
-        f" 1.180000 instead of 1.200000, 1.7% less; {SAYS}"
+        f"{UNSAID}, not LOAD_CA; next best that the entry can express, 1.180000 instead of"
+        f" 1.200000, 1.7% less; {SAYS}"
     )
     assert told(found) == [("I32 I32 I32", "update", reason)]
     assert (found.actions[0].variant, found.actions[0].scores[0]) == (EVEN, 1.18)
@@ -101,7 +102,7 @@ def test_the_next_best_is_written_and_proven_where_it_is_asked_for():
 
 def test_where_nothing_can_be_said_there_is_no_proposal():
     found = plan(modified(), {KEY: ODD}, down(ODD), arch="sm90", next_best=True)
-    assert told(found) == [("I32 I32 I32", "reject", f"{UNSAID} and not LOAD_CA")]
+    assert told(found) == [("I32 I32 I32", "reject", f"{UNSAID}, not LOAD_CA")]
     assert (found.actions[0].next_best, found.instead) == (None, ())
 
 
@@ -139,7 +140,7 @@ def test_a_next_best_that_has_no_effect_is_rejected_for_that(unsaid):
     assert (decision, reason) == ("reject", "would be unreachable: nobody reads it on sm100")
 
 
-@pytest.mark.parametrize("options", [{}, {"collisions": "split"}, {"narrow": True}])
+@pytest.mark.parametrize("options", [{}, {"collisions": "split"}])
 def test_workloads_of_one_entry_get_what_it_says_for_all(unsaid, options):
     oracle = sums()
     choose = down(ONE, OTHER)
@@ -165,7 +166,7 @@ def test_an_entry_for_each_type_comes_before_the_next_best_for_all(unsaid):
     ]
     assert len(entries(oracle, found)) == 2
     ints, floats = plan(sums(), wanted, down(ONE, OTHER), collisions="split").actions
-    assert ints.reason.endswith("; --next-best takes it")
+    assert ints.reason.endswith("; --next-best accepts it")
     assert floats.reason.endswith(proposed(floats.next_best))
     assert (ints.next_best, ints.decision) == (None, "reject")
 
@@ -185,7 +186,9 @@ def test_the_cost_is_told_in_words(own, cost):
         for name, score in (("ipt_1", 1.042), ("ipt_2", own))
     )
     one = in_place_of(best, other)
-    assert proposed(one) == (f"next best that can be said: ipt_2, {cost}; --next-best takes it")
+    assert proposed(one) == (
+        f"next best that the entry can express: ipt_2, {cost}; --next-best accepts it"
+    )
     assert written(one, "ipt_1: it cannot be.", "best score: 1.05") == (
-        f"ipt_1: it cannot be; next best that can be said, {cost}; score: 1.05"
+        f"ipt_1: it cannot be; next best that the entry can express, {cost}; score: 1.05"
     )

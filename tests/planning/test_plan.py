@@ -12,6 +12,7 @@ from policygen.headers.reader import read_header
 from policygen.headers.specializations.placement import family_spot
 from policygen.model.plans import Options, Plan
 from policygen.model.selection import FamilyKey, Selected
+from policygen.model.trees import BoundVersion
 from policygen.planning.measured import measurements
 from policygen.planning.memory import changed_headers, check_tree
 from policygen.planning.places import find_places
@@ -45,14 +46,14 @@ NEW = "ipt_12.tpb_320.ipv_1"
 NOW = "ipt_16.tpb_512.ipv_1"
 KEYED_ONE = "ipt_20.tpb_256.trp_1.ld_0.ns_100.dcid_1.l2w_300"
 I32, F32 = summed("I32"), summed("F32")
-INHERIT = "Let later architectures inherit: --reach later"
+INHERIT = "Let later architectures inherit: --reaches sm100"
 
 
 def test_a_plan_says_what_it_was_made_from():
     oracle = sums(SUMS + SUM_INT)
-    made = planner(oracle, force=True, narrow=True).plan([want(I32, ONE)], ["a remark"])
+    made = planner(oracle, force=True).plan([want(I32, ONE)], ["a remark"])
     assert (made.cub, made.toolchain, made.remarks) == (CUB, "pretended", ("a remark",))
-    assert made.options == Options(arch="sm100", force=True, narrow=True)
+    assert made.options == Options(arch="sm100", force=True)
     after = changed_headers(made, {oracle.header: oracle.data})[oracle.header]
     (file,) = made.files
     assert file.model_dump() == {
@@ -66,7 +67,7 @@ def test_a_plan_says_what_it_was_made_from():
 
 
 def test_a_plan_is_the_same_after_it_was_written_and_read():
-    made = plan(sums(SUMS + SUM_INT), {I32: ONE, F32: None}, narrow=True)
+    made = plan(sums(SUMS + SUM_INT), {I32: ONE, F32: None})
     assert Plan.model_validate_json(made.model_dump_json()) == made
     assert Plan.model_validate_json(made.to_json()) == portable(made)
 
@@ -84,12 +85,12 @@ def test_actions_stand_in_the_order_of_the_results():
     ]
     found = planner(oracle).plan(results).actions
     assert [(a.workload["T"], a.cccl, a.gpu, a.decision) for a in found] == [
-        ("F32", "v3.0.1", GPUS["sm100"], "reject"),
+        ("F32", "v3.0.1", GPUS["sm100"], "add"),
         ("I64", "v3.0.1", GPUS["sm90"], "reject"),
         ("F64", "v3.0.1", GPUS["sm100"], "fallback"),
         ("I32", "v3.0.0", GPUS["sm100"], "reject"),
-        ("I32", "v3.0.1", GPUS["sm100"], "reject"),
-        ("I64", "v2.8.0", GPUS["sm100"], "reject"),
+        ("I32", "v3.0.1", GPUS["sm100"], "update"),
+        ("I64", "v2.8.0", GPUS["sm100"], "add"),
     ]
 
 
@@ -97,7 +98,7 @@ def test_a_benchmark_without_entries_says_what_would_have_to_be_edited():
     point = "cub.bench.adjacent_difference.subtract_left", (("T", "I32"), ("OffsetT", "I32"))
     made = plan(sums(), {point: "ipt_10.tpb_128"})
     edit = benchmark("3.0.1", point[0][10:]).edit.removesuffix(".")
-    reason = f"policygen writes no entries for this benchmark; what decides it is in {edit}"
+    reason = f"policygen cannot write entries for this benchmark; edit {edit}"
     assert told(made) == [("I32 I32", "reject", reason)]
 
 
@@ -109,15 +110,15 @@ def test_a_benchmark_whose_header_the_tree_lacks_is_rejected():
 def test_an_architecture_before_all_families_needs_a_chain_to_be_linked_into():
     made = plan(sums(), {I32: ONE}, arch="sm90")
     reason = (
-        "tuning_reduce.cuh: no chain of policies reads a family of cub::detail::reduce."
-        " A new architecture needs a chain to be linked into."
+        "tuning_reduce.cuh: no chain of policies reads a family of cub::detail::reduce. A new"
+        " architecture needs a chain to link into."
     )
     assert told(made) == [("I32 I32", "reject", reason)]
 
 
 def test_a_workload_that_the_compiler_does_not_tell_of_is_rejected():
     made = plan(sums(types=("F32",)), {I32: ONE})
-    assert told(made) == [("I32 I32", "reject", "the compiler refuses its header")]
+    assert told(made) == [("I32 I32", "reject", "its header does not compile")]
 
 
 def test_a_workload_that_no_entry_can_name_is_rejected():
@@ -133,7 +134,7 @@ def test_a_workload_that_no_entry_can_name_is_rejected():
     oracle.tell = unknown
     (action,) = plan(oracle, {summed("C64"): ONE}).actions
     assert action.reason == (
-        "an entry cannot name the type complex<float>. The header does not know it."
+        "an entry cannot name the type complex<float>. The header does not declare it."
     )
     assert (action.decision, action.target, bool(action.before)) == ("reject", None, True)
 
@@ -146,7 +147,7 @@ def test_what_would_not_be_selected_is_rejected_with_the_reason():
     oracle = sums(SUMS + SUM_INT, types=("I32", "F64"), blind=frozenset({I32}))
     made = plan(oracle, {I32: DEFAULT, summed("F64"): ONE})
     assert told(made) == [
-        ("I32 I32", "keep", "the values are these already"),
+        ("I32 I32", "keep", "it has these values already"),
         ("F64 I32", "add", BEST),
     ]
     oracle = sums(SUMS + SUM_INT, types=("I32", "F64"), blind=frozenset({I32}))
@@ -201,7 +202,11 @@ def open_sums(**more):
 
 def test_an_open_key_is_the_same_for_all_that_it_takes():
     made = plan(open_sums(), {BOTH[0]: ONE, BOTH[1]: None})
-    assert [decision for _, decision, _ in told(made)] == ["reject", "fallback"]
+    assert [decision for _, decision, _ in told(made)] == ["add", "fallback"]
+    # The type of the offset tells both apart.
+    assert (
+        made.actions[1].reason == f"{KEPT}; an entry for unsigned long long has its current values"
+    )
 
 
 def test_an_entry_that_would_take_a_workload_that_stays_is_rejected():
@@ -211,7 +216,7 @@ def test_an_entry_that_would_take_a_workload_that_stays_is_rejected():
     rejected, stays = plan(oracle, {BOTH[0]: ONE, BOTH[1]: None}).actions
     assert (rejected.decision, stays.decision) == ("reject", "fallback")
     assert rejected.reason == (
-        "would change cub.bench.reduce.sum T=I64 OffsetT=I64, which stays: items 8 → 10"
+        "would change cub.bench.reduce.sum T=I64 OffsetT=I64, which must not change: items 8 → 10"
     )
 
 
@@ -226,7 +231,10 @@ def test_a_harmed_workload_that_no_entry_seems_to_take_stops_all_of_its_header()
 
     oracle.values = odd
     made = plan(oracle, {I32: ONE, summed("F64"): None})
-    reason = "would change cub.bench.reduce.sum T=F64 OffsetT=I32, which stays: threads 256 → 32"
+    reason = (
+        "would change cub.bench.reduce.sum T=F64 OffsetT=I32, which must not change: threads 256"
+        " → 32"
+    )
     assert told(made) == [("I32 I32", "reject", reason), ("F64 I32", "fallback", KEPT)]
 
 
@@ -236,8 +244,8 @@ def test_only_the_entry_that_has_no_place_is_rejected():
     oracle = by_key(text, pairs=(("I32", "I32"), ("I64", "I64")))
     made = plan(oracle, {keyed("I64", "I64"): KEYED_ONE}, arch="sm100")
     reason = (
-        "tuning_reduce_by_key.cuh: no entry of cub::detail::reduce_by_key has load_modifier."
-        " The type of a member is that of another entry's."
+        "tuning_reduce_by_key.cuh: no entry of cub::detail::reduce_by_key has load_modifier. The"
+        " type of a new member is taken from another entry."
     )
     assert told(made) == [("I64 I64 I32", "reject", reason)]
     oracle = by_key(text + EMPTY_LATER, pairs=(("I32", "I32"), ("I64", "I64")))
@@ -260,12 +268,12 @@ def test_entries_that_fail_only_together_are_all_rejected(monkeypatch):
 
     def touchy(self, name, writes):
         if len(writes) > 1:
-            raise InputError("two edits meet")
+            raise InputError("two edits overlap")
         return real(self, name, writes)
 
     monkeypatch.setattr(Specializations, "write", touchy)
     made = plan(sums(types=("I32", "F64")), {I32: OTHER, summed("F64"): OTHER})
-    assert [(d, r) for _, d, r in told(made)] == [("reject", "two edits meet")] * 2
+    assert [(d, r) for _, d, r in told(made)] == [("reject", "two edits overlap")] * 2
 
 
 def test_entries_are_added_in_the_order_of_their_sizes():
@@ -320,7 +328,7 @@ def test_a_later_architecture_without_a_family_cannot_keep_what_it_had():
     found = refusal(by_key(text + KEYED_INT, pairs=(("I32", "I32"),)))
     assert found == (
         "cub.bench.reduce.by_key KeyT=I32 ValueT=I32 OffsetT=I32 on sm100 would change, and no"
-        f" family of sm100 can keep it\n  {INHERIT}"
+        f" family of sm100 can keep its values\n  {INHERIT}"
     )
 
 
@@ -336,7 +344,7 @@ def test_one_entry_cannot_keep_two_different_things():
     oracle.values = differing
     wanted = {LATER: KEYED_ONE, keyed("I32", "F32"): KEYED_ONE}
     assert refusal(oracle, wanted=wanted) == (
-        "tuning_reduce_by_key.cuh: one entry cannot keep for sm100 what its workloads had\n"
+        "tuning_reduce_by_key.cuh: one entry cannot keep the values of all workloads on sm100\n"
         f"  {INHERIT}"
     )
 
@@ -345,8 +353,8 @@ def test_what_a_family_cannot_say_is_not_written_without_it():
     """Families of sm90 leave the load modifier to their policy."""
     measured = KEYED_ONE.replace("ld_0", "ld_1")
     assert refusal(by_key(KEYED + KEYED_INT), wanted={LATER: measured}) == (
-        f"{measured}: sm90_tuning cannot say what was measured: it has load_modifier LOAD_DEFAULT"
-        " and not LOAD_CA"
+        f"{measured}: sm90_tuning cannot express what was measured: it has load_modifier"
+        " LOAD_DEFAULT, not LOAD_CA"
     )
 
 
@@ -355,7 +363,7 @@ def test_what_a_policy_does_not_show_cannot_be_kept():
     values = oracle.values
     oracle.values = lambda *of: {n: v for n, v in values(*of).items() if n != "load_modifier"}
     assert refusal(oracle) == (
-        "tuning_reduce_by_key.cuh: one entry cannot keep for sm100 what its workloads had\n"
+        "tuning_reduce_by_key.cuh: one entry cannot keep the values of all workloads on sm100\n"
         f"  {INHERIT}"
     )
 
@@ -366,8 +374,8 @@ def test_an_entry_for_all_that_is_no_number_does_not_keep_anything():
     )
     oracle = by_key(KEYED + plain + KEYED_LATER, pairs=(("I32", "C64"),))
     assert refusal(oracle, wanted={keyed("I32", "C64"): KEYED_ONE}) == (
-        "tuning_reduce_by_key.cuh: an entry that keeps for sm100 what its workloads had, for A no,"
-        f" would take every other type of this size, too\n  {INHERIT}"
+        "tuning_reduce_by_key.cuh: an entry that keeps the values on sm100, with A no, would also"
+        f" match every other type of this size\n  {INHERIT}"
     )
 
 
@@ -388,8 +396,8 @@ def test_entries_that_do_not_keep_what_they_shall_are_refused():
 
     oracle.values = deaf
     assert refusal(oracle) == (
-        "cub.bench.reduce.by_key KeyT=I32 ValueT=I32 OffsetT=I32 on sm100 would change in spite of"
-        " the entries that are to keep what later architectures have: items 14 → 20,"
+        "cub.bench.reduce.by_key KeyT=I32 ValueT=I32 OffsetT=I32 on sm100 would change despite the"
+        " entries that should keep the values of later architectures: items 14 → 20,"
         " load_algorithm BLOCK_LOAD_DIRECT → BLOCK_LOAD_WARP_TRANSPOSE, delay_constructor"
         f" no_delay_constructor_t<580> → fixed_delay_constructor_t<100, 300>\n  {INHERIT}"
     )
@@ -436,7 +444,7 @@ def test_an_entry_of_another_family_takes_nothing():
     for one, point in ((oracle, I32), (other, keyed("I32", "I32"))):
         label = OTHER if one is oracle else KEYED_ONE
         made = planner(one, arch="sm100")
-        known, _ = measurements([want(point, label)], "3.0.1", "sm100", force=False)
+        known, _ = measurements([want(point, label)], BoundVersion("3.0.1"), "sm100", force=False)
         found += find_places(known, made.dialect, made.oracle, "sm100")[0]
     one, two = (case.spot for case in found)
     assert (one.takes(one), one.takes(two)) == (True, False)
@@ -445,7 +453,7 @@ def test_an_entry_of_another_family_takes_nothing():
 def test_a_benchmark_that_selectors_alone_decide_has_no_family():
     found = benchmark("3.5.0", "reduce.deterministic")
     with pytest.raises(InputError) as caught:
-        site_of(found, "3.5.0", "specializations")
+        site_of(found, BoundVersion("3.5.0"), "specializations")
     told = "cub.bench.reduce.deterministic has no family of tunings in CUB 3.5.0"
     assert str(caught.value) == told
 
@@ -471,7 +479,7 @@ def test_a_tree_that_lacks_a_header_is_refused(made):
     with pytest.raises(InputError) as caught:
         check_tree(made, {})
     assert str(caught.value) == (
-        "the plan changes tuning_reduce.cuh, which none of its results is for\n"
+        "the plan changes tuning_reduce.cuh, but has no results for it\n"
         "  The plan was changed; make it again."
     )
 
@@ -481,7 +489,7 @@ def test_a_tree_that_changed_is_refused(made):
     with pytest.raises(InputError) as caught:
         check_tree(made, {"tuning_reduce.cuh": data})
     assert str(caught.value) == (
-        "tuning_reduce.cuh is not what the plan was made for\n"
+        "tuning_reduce.cuh is not the file that the plan was made for\n"
         "  Make the plan again, or name its tree with --cub."
     )
 
@@ -492,9 +500,9 @@ def test_all_headers_that_do_not_fit_are_told_together(made):
     with pytest.raises(Problems) as caught:
         check_tree(two, {"tuning_reduce.cuh": b""})
     assert str(caught.value) == (
-        "tuning_reduce.cuh is not what the plan was made for\n"
+        "tuning_reduce.cuh is not the file that the plan was made for\n"
         "  Make the plan again, or name its tree with --cub.\n"
-        "the plan changes tuning_scan.cuh, which none of its results is for\n"
+        "the plan changes tuning_scan.cuh, but has no results for it\n"
         "  The plan was changed; make it again."
     )
 
@@ -510,7 +518,7 @@ def test_a_new_architecture_gets_a_family_with_its_links(reach, policies):
     results = [want(I32, NEW, gpu=B300), want(F32, None, gpu=B300)]
     results += [want(summed("F64"), OTHER, gpu=B300)]
     oracle.points = (I32, F32, summed("F64"))
-    made = planner(oracle, arch="sm103", narrow=True, prove=False, reach=reach).plan(results)
+    made = planner(oracle, arch="sm103", prove=False, reach=reach).plan(results)
     assert [a.decision for a in made.actions] == ["add", "fallback", "add"]
     assert [a.target.family for a in made.actions] == ["sm103_tuning"] * 3
     assert len(made.policies) == policies

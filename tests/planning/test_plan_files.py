@@ -120,11 +120,12 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("share", sampled(range(4), 0))
 @settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(document=JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60))
-def test_what_is_no_plan_at_all_is_refused(place, capsys, document):
+def test_what_is_no_plan_at_all_is_refused(place, capsys, share, document):
     assert attempt(place, capsys, document) == 2
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from policygen import trees
-from policygen.app.reading import compiler_for, read_tree
 from policygen.headers.reader import read_header
 from policygen.headers.text import read_bytes
+from policygen.proof.reading import compiler_for, read_tree
 from tests.planning.pretend import (
     KEYED,
     KEYED_INT,

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from policygen import trees
-from policygen.app.reading import open_tree
 from policygen.bindings.variants import member_values
 from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_changed
@@ -24,6 +23,7 @@ from policygen.model.selection import FamilyKey, Selected
 from policygen.model.workload import parse_label
 from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
+from policygen.proof.reading import open_tree
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
@@ -161,7 +161,6 @@ def situations(draw):
     options = Options(
         arch=arch,
         collisions=draw(st.sampled_from(["best-worst", "split"])),
-        narrow=draw(st.booleans()),
     )
     return name, draw(dresses(header(VERSION, name))), draw(wanted(name, arch)), options
 

@@ -14,7 +14,7 @@ from tests.planning.test_every_family import same_for_all, winners
 from tests.planning.test_goldens import GOLDENS, results, shown
 from tests.planning.wanted import Planned, assert_taken_back
 from tests.probing import changed_tree, root
-from tests.tiers import slow
+from tests.tiers import sampled, slow
 
 CASES = [("3.6.0", "sm90", "only"), ("3.5.0", "sm100", "later")]
 SHARED = "ipt_18.tpb_256.ipv_1"
@@ -26,7 +26,7 @@ KEYED = {"I32": f"ipt_14.tpb_512.{DELAY}.trp_1.ld_1", "F32": f"ipt_15.tpb_384.{D
 BY_TYPE = {
     "split": (
         "sm100",
-        {"collisions": "split"},
+        {"collisions": "split", "reach": "later"},
         {
             # Beside a return that is there, in a `case`, new ones, and in a block of their own.
             "select.if I32 false": FIRST,
@@ -38,12 +38,27 @@ BY_TYPE = {
     ),
     "narrow": (
         "sm100",
-        {"narrow": True},
+        {},
         {
             "select.if I32 false": FIRST,
             "select.if F32 false": None,
             "select.if I64 false": FIRST,
             "select.if F64 false": None,
+        },
+    ),
+    "apart": (
+        "sm107",
+        {},
+        {
+            # By what the selector knows of them: a type, and a size that a function is given.
+            "reduce.arg_extrema I8 arg_min": "ipt_18.tpb_256.ipv_1",
+            "reduce.arg_extrema I16 arg_min": "ipt_17.tpb_288.ipv_1",
+            "reduce.arg_extrema F32 arg_max": "ipt_16.tpb_320.ipv_1",
+            "reduce.min I64 I32": "ipt_18.tpb_256.ipv_1",
+            "reduce.min I64 I64": "ipt_16.tpb_320.ipv_1",
+            # Minima and maxima of one type: nothing tells them apart.
+            "reduce.arg_extrema F64 arg_min": "ipt_18.tpb_256.ipv_1",
+            "reduce.arg_extrema F64 arg_max": "ipt_16.tpb_320.ipv_1",
         },
     ),
     "prefetch": (
@@ -94,6 +109,7 @@ BY_TYPE = {
             "reduce.deterministic F64 I32": "ipt_12.tpb_256",
             "reduce.arg_extrema I64 arg_max": "ipt_18.tpb_256.ipv_1",
             "run_length_encode.encode.lookahead I32 I32 I32": LOOKAHEAD,
+            "run_length_encode.encode.lookahead I32 I32 I64": LOOKAHEAD.replace("16", "24", 1),
             # Large keys have a formula unless the caller says otherwise, as sm107's does.
             "radix_sort.keys F32 I32": "ipt_16.tpb_480",
             # Behind the block of a later architecture, as there is none of an earlier one.
@@ -147,7 +163,7 @@ def test_returns_are_written_as_reviewed_once_and_taken_back(tmp_path, version, 
 @pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
-@pytest.mark.parametrize("name", BY_TYPE)
+@pytest.mark.parametrize("name", sampled(BY_TYPE, "raw", "nested", "bounded"))
 def test_returns_for_types_are_written_as_reviewed(name):
     arch, options, wanted = BY_TYPE[name]
     found = list(results(wanted, "3.6.0"))
@@ -199,5 +215,6 @@ def test_each_workload_that_later_architectures_share_is_told_by_its_own_name():
     for name, reason in reasons.items():
         assert reason.startswith(f"{name} on sm10"), reason
         assert reason.endswith(
-            "falls through to the same return. Let later architectures inherit: --reach later"
+            "falls through to the same return. Let later architectures inherit:"
+            " --reaches sm103,sm107,sm110,sm120,sm121"
         )

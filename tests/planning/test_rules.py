@@ -7,9 +7,10 @@ import pytest
 
 from policygen.errors import EffectError, InputError
 from policygen.headers.protocol import NotKeptError
+from policygen.model.plans import Options
 from policygen.model.selection import Delta, DeltaRow
 from policygen.planning import plan
-from policygen.planning.places import FixedValues
+from policygen.planning.places import FixedValues, bounded
 from policygen.planning.plan import Attempt, Draft, NotWritableError
 
 A, B = ("cub.bench.a", (("T{ct}", "I8"),)), ("cub.bench.b", (("T{ct}", "I8"),))
@@ -79,7 +80,7 @@ def test_an_added_entry_with_which_the_header_does_not_compile_is_rejected(attem
     outcome = SimpleNamespace(actions=[], writes=[write(A, unsure=True), write(B)])
     values = {"compiled": EffectError(["it does not compile"]), "outcome": outcome}
     revised = plan.refuse_uncompiled(trial(attempt, **values))
-    assert revised.rejected == {A: "with a family for it the header does not compile"}
+    assert revised.rejected == {A: "the header does not compile with a family for it"}
     assert plan.refuse_uncompiled(trial(attempt, compiled=NOTHING)) is None
 
 
@@ -101,7 +102,7 @@ def test_an_entry_is_extended_by_what_it_does_not_express(attempt, monkeypatch):
 
 
 def test_another_variant_is_looked_for_where_no_entry_can_express_it(attempt, monkeypatch):
-    left = {A: FixedValues({"load": "ldg"}, "the family cannot say it")}
+    left = {A: FixedValues({"load": "ldg"}, "the family cannot express it")}
     tried = trial(attempt, unsaid={})
     monkeypatch.setattr(plan, "unsayable", lambda *_: left)
     monkeypatch.setattr(plan, "leaving", lambda cases, values: [*cases, *values])
@@ -139,9 +140,38 @@ def test_what_changes_later_architectures_is_bounded_or_rejected(attempt, monkey
     values = {"kept": error, "outcome": outcome, "planner": planner}
     revised = plan.bound_to_arch(trial(attempt, **values))
     assert (revised.cases, revised.bounded) == (["moved"], {A})
-    assert revised.rejected == {B: f"no entry. {plan.INHERIT}"}
+    assert revised.rejected == {B: "no entry. Let later architectures inherit: --reaches sm100"}
     assert plan.bound_to_arch(trial(attempt, kept=(outcome, Draft({}, {}), []))) is None
+    # One that is bounded already is not rejected before the others are.
+    again = Attempt(attempt.cases, {}, bounded=frozenset({B}))
+    revised = plan.bound_to_arch(trial(again, **values))
+    assert (revised.rejected, revised.bounded) == ({}, {A, B})
+    monkeypatch.setattr(plan, "bounded", lambda cases, reasons, dialect: (cases, set()))
+    assert revised.rejected.keys() < plan.bound_to_arch(trial(again, **values)).rejected.keys()
 
 
 def test_an_attempt_that_is_rejected_from_keeps_what_was_rejected_before(attempt):
     assert attempt.reject({A: "one"}).reject({B: "two"}).rejected == {A: "one", B: "two"}
+
+
+def test_workloads_of_one_entry_are_bounded_together():
+    """Also those that keep what they have: the new entry would take them."""
+    spots = [SimpleNamespace(place=place) for place in ("one", "one", "another")]
+    points = [A, B, ("cub.bench.c", ())]
+    cases = [
+        Placed(SimpleNamespace(point=point, benchmark=None), spot)
+        for point, spot in zip(points, spots, strict=True)
+    ]
+    dialect = SimpleNamespace(bounded=lambda _, spot: f"before sm100: {spot.place}")
+    moved, bounded_points = bounded(cases, {B}, dialect)
+    assert bounded_points == {A, B}
+    assert [case.spot for case in moved] == ["before sm100: one", "before sm100: one", spots[2]]
+    unmoved, none = bounded(cases, {B}, SimpleNamespace(bounded=lambda _, spot: None))
+    assert (unmoved, none) == (cases, set())
+
+
+def test_later_architectures_inherit_only_where_that_is_allowed():
+    assert Options(arch="sm90").keeps("sm100")
+    allowed = Options(arch="sm90", reaches=("sm100",))
+    assert [allowed.keeps(arch) for arch in ("sm100", "sm103")] == [False, True]
+    assert not Options(arch="sm90", reach="later").keeps("sm103")

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policygen import trees
-from policygen.app.reading import compiler_for, read_tree
 from policygen.bindings.load import bound
 from policygen.headers.protocol import TuningTree
 from policygen.headers.text import read_bytes
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Options, Plan
 from policygen.model.results import Choice, ScoredVariant, ScoredWorkload
+from policygen.model.trees import BoundVersion
 from policygen.planning.judge import judge
 from policygen.planning.memory import changed_headers, remembered
 from policygen.planning.places import PlacedResult
@@ -22,6 +22,7 @@ from policygen.planning.plan import Planner
 from policygen.planning.saved import check_decisions, check_same, remake_plan
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import workloads
+from policygen.proof.reading import compiler_for, read_tree
 from policygen.results.together import Together
 from policygen.store.applies import apply
 from policygen.store.replacement import Change
@@ -76,7 +77,7 @@ def every_benchmark(version: str, *, writable: bool = True) -> list[BenchmarkBin
     """The benchmarks of a version whose results have a place in the headers."""
     return [
         benchmark
-        for algorithm in bound(version)
+        for algorithm in bound(BoundVersion(version))
         for benchmark in algorithm.benchmarks
         if benchmark.writable == writable
     ]
@@ -84,20 +85,25 @@ def every_benchmark(version: str, *, writable: bool = True) -> list[BenchmarkBin
 
 def benchmark(version: str, name: str) -> BenchmarkBinding:
     """One benchmark."""
-    (found,) = [b for a in bound(version) for b in a.benchmarks if b.name == f"cub.bench.{name}"]
+    (found,) = [
+        b
+        for a in bound(BoundVersion(version))
+        for b in a.benchmarks
+        if b.name == f"cub.bench.{name}"
+    ]
     return found
 
 
 def points(of: BenchmarkBinding, version: str) -> list[dict[str, str]]:
     """All workloads of a benchmark."""
-    return [dict(workload.values) for workload in workloads(of, version)]
+    return [dict(workload.values) for workload in workloads(of, BoundVersion(version))]
 
 
 def workload_count(version: str, header: str | None = None) -> int:
     """How many workloads the benchmarks of a version have, or those that one header tunes."""
     return sum(
-        len(workloads(one, version))
-        for algorithm in bound(version)
+        len(workloads(one, BoundVersion(version)))
+        for algorithm in bound(BoundVersion(version))
         for one in algorithm.benchmarks
         if header is None
         or any(site.name == one.site and site.header == header for site in algorithm.sites)
@@ -144,7 +150,7 @@ class Planned:
     ) -> None:
         names = {
             site.header
-            for a in bound(trees.open_tree(root).version)
+            for a in bound(BoundVersion(trees.open_tree(root).version))
             for b in a.benchmarks
             for site in a.sites
             if site.name == b.site and b.name in {one.algorithm for one in wanted}

@@ -10,8 +10,8 @@ from policygen.proof.answers import Key, key, pack, plain, read_answers, unpack,
 
 CUB = "cub::CUB_300001_SM_900"
 PROBE = f"{CUB}::policygen_probe"
-NOTHING = "the probe's PTX holds no answers\n  Please report this."
-UNREADABLE = "the probe's PTX holds an answer that cannot be read: "
+NOTHING = "the probe's PTX contains no answers\n  Please report this."
+UNREADABLE = "the probe's PTX contains an unreadable answer: "
 
 
 def row(*facts: str) -> str:
@@ -76,7 +76,7 @@ def test_rows_that_repeat_others_are_told_once() -> None:
 )
 def test_rows_that_repeat_what_is_not_told_are_refused(numbers: tuple[int, ...]) -> None:
     told = (row("value<4>", "value<128>"), row("value<6>", "value<64>"))
-    with pytest.raises(InputError, match="an answer that cannot be read"):
+    with pytest.raises(InputError, match="an unreadable answer"):
         read_answers(ptx(*told, shared(*numbers)))
 
 
@@ -93,7 +93,7 @@ def test_a_header_that_holds_an_answer_is_found_out(more: str) -> None:
     told = (row("value<4>", "value<128>"), row("value<5>", "value<9>"), row("value<6>", "value<6>"))
     genuine = (told[0], told[2], shared(4, 3, 0, 0, 2))
     assert len(read_answers(ptx(*genuine))) == 3
-    with pytest.raises(InputError, match=r"two answers to question [456]|cannot be read"):
+    with pytest.raises(InputError, match=r"two answers to question [456]|unreadable answer"):
         read_answers(ptx(*genuine, more))
 
 
@@ -103,7 +103,7 @@ def test_the_same_answer_twice_is_one() -> None:
 
 def test_what_rows_share_is_numbers() -> None:
     text = shared(4, 1, 0).replace("Count = 1", "Count = x")
-    with pytest.raises(InputError, match="an answer that cannot be read"):
+    with pytest.raises(InputError, match="an unreadable answer"):
         read_answers(ptx(row("value<4>", "value<1>"), text))
 
 
@@ -223,7 +223,8 @@ def test_a_type(inside: str, expected: str) -> None:
         ("family<value<-1>>", Key(-1, ())),
         ("family<{0}::value<12>, {0}::type<int>>", Key(12, ("int",))),
         (
-            "{0}::family<{0}::value<7>, {0}::type<cub::a<int, cub::b<2UL>>>, {0}::value<cub::offset_size::_4>,"
+            "{0}::family<{0}::value<7>, {0}::type<cub::a<int, cub::b<2UL>>>,"
+            " {0}::value<cub::offset_size::_4>,"
             " {0}::value<4UL>, {0}::value<true>>",
             Key(7, ("a<int, b<2>>", "_4", "4", "true")),
         ),

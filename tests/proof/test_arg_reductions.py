@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from policygen.app.filters import Filter
-from policygen.app.reading import read_tree
 from policygen.app.resolve import ask_values
+from policygen.proof.reading import read_tree
 from policygen.trees import open_tree
 from tests.probing import root
 from tests.tiers import sampled

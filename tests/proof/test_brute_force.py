@@ -51,7 +51,7 @@ def asked_of(version, name):
     found = read(root(version), name)
     everything = re.compile("")
     known = places(found.cub, found.headers, everything, {}, frozenset({name}))
-    return found.cub.version, [place for place in known if place.site.is_selector]
+    return found.cub.bindings, [place for place in known if place.site.is_selector]
 
 
 def printed(folder, text, points, include):

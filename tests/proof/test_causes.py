@@ -78,7 +78,7 @@ BYTE, SHORT, INT = (
             [(1, *BYTE), (2, *SHORT), (OWN, *INT)],
             {BYTE, SHORT},
             "gate",
-            "the policy asks the family only where KeySize is 1 or 2",
+            "the policy reads the family only where KeySize is 1 or 2",
             "T=int on sm100",
             id="a gate",
         ),
@@ -87,7 +87,7 @@ BYTE, SHORT, INT = (
             [(OWN, *INT)],
             set(),
             "gate",
-            "its key leads to it, and the policy does not take its values",
+            "its key selects it, but the policy does not use its values",
             "T=int on sm100",
             id="a family of which nothing is selected",
         ),
@@ -96,7 +96,7 @@ BYTE, SHORT, INT = (
             [(OWN, *INT), (1, "float", "int", "no", "4")],
             {("float", "int", "no", "4")},
             "gate",
-            "its key leads to it, and the policy does not take its values",
+            "its key selects it, but the policy does not use its values",
             "T=int on sm100",
             id="a gate on something that no argument tells",
         ),
@@ -133,7 +133,7 @@ BYTE, SHORT, INT = (
             [(OWN, *INT)],
             set(),
             "empty",
-            "has no members: whatever has this key gets the fallback",
+            "has no members: workloads with this key get the fallback",
             "T=int on sm100",
             id="an empty entry",
         ),
@@ -142,7 +142,7 @@ BYTE, SHORT, INT = (
             [(1, *INT), (2, *SHORT)],
             {INT, SHORT},
             "shadowed",
-            "another entry of the family is taken for each of its keys",
+            "another entry of the family is selected for each of its keys",
             None,
             id="a more special entry",
         ),
@@ -160,8 +160,8 @@ BYTE, SHORT, INT = (
             [(1, *BYTE), (2, *SHORT), (-1, *INT)],
             {BYTE},
             "argument",
-            "several facts exclude it: the nearest workload has flagged no for yes"
-            " and KeySize 1 for 8",
+            "several conditions exclude it: the nearest workload has flagged no for yes and"
+            " KeySize 1 for 8",
             None,
             id="two values that no workload has",
         ),
@@ -170,8 +170,8 @@ BYTE, SHORT, INT = (
             [(-1, "int", "char", "no", "4"), (-1, "char", "int", "yes", "1")],
             set(),
             "key",
-            "several facts exclude it: the nearest workload has AccumT char for int"
-            " and flagged no for yes",
+            "several conditions exclude it: the nearest workload has AccumT char for int and"
+            " flagged no for yes",
             None,
             id="values that workloads have, and none has most of them",
         ),
@@ -180,7 +180,7 @@ BYTE, SHORT, INT = (
             [(1, *BYTE), (OWN, *INT)],
             {BYTE},
             "gate",
-            "the policy asks the family only where KeyT is char and KeySize is 1",
+            "the policy reads the family only where KeyT is char and KeySize is 1",
             "T=int on sm100",
             id="a gate that may be on either of two",
         ),
@@ -208,7 +208,7 @@ BYTE, SHORT, INT = (
             [(1, *BYTE), (2, *SHORT), (-1, *INT)],
             {BYTE},
             "key",
-            "KeyT short never comes with KeySize 4; it comes with 2",
+            "KeyT short never occurs with KeySize 4; it occurs with 2",
             None,
             id="two arguments that never come together",
         ),
@@ -217,7 +217,7 @@ BYTE, SHORT, INT = (
             [(-1, *INT)],
             set(),
             "key",
-            "no workload gives its arguments together",
+            "no workload combines its arguments",
             None,
             id="the key is there, and no entry of the family",
         ),
@@ -230,7 +230,7 @@ BYTE, SHORT, INT = (
             ],
             {("int", "int", "yes", "2")},
             "key",
-            "no workload gives its arguments together",
+            "no workload combines its arguments",
             None,
             id="any two arguments come together, all three do not",
         ),
@@ -268,7 +268,7 @@ def test_the_entry_that_shadows_is_named_by_its_line():
     seen.note(family.name, FamilyKey(INT, number=1), 1, "a workload")
     found = explain(header, family, family.specializations[0], OWN, seen)
     assert found.reason == (
-        "another entry of the family, that in line 47, is taken for each of its keys"
+        "another entry of the family, that in line 47, is selected for each of its keys"
     )
 
 

@@ -212,8 +212,9 @@ def test_a_header_that_never_begins_is_told_and_nothing_stays(
     assert isinstance(error, ProcessError)
     assert not isinstance(error, RefusedError)
     assert str(error).endswith(
-        "main.cu\n  it did not end within 1 seconds\n"
-        "  Does a header include a pipe, or itself, or compute for ever?"
+        "main.cu\n  it did not finish within 1 seconds\n"
+        "  Check whether a header includes a pipe or itself, or evaluates an endless constant"
+        " expression."
     )
     assert list((cache / "units").iterdir()) == []
 

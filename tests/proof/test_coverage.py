@@ -67,7 +67,7 @@ def test_shares_are_of_all_benchmarks_and_of_each():
         (BENCH, "sm100", 2),
     ]
     assert told[1].counts == {
-        "tuned": 1, "inherited": 1, "default": 0, "disabled": 0, "unreachable": 0,
+        "tuned": 1, "inherited": 1, "default": 0, "disabled": 0, "unreachable": 0, "unknown": 0,
     }  # fmt: skip
     assert told[1].percent(("tuned",)) == 50
     assert told[1].percent(("tuned", "inherited")) == 100

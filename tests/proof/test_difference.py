@@ -2,7 +2,7 @@
 
 from policygen.model.selection import EntryPlace, Resolution, ResolvedRow, Unresolved
 from policygen.model.trees import Cub
-from policygen.proof.changes import compare_resolutions
+from policygen.proof.values import compare_resolutions
 
 
 def cub(version):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from policygen.app.reading import open_compiler
 from policygen.model.selection import WHOLE, PolicyFields, Selected, differs, in_full
+from policygen.proof.reading import open_compiler
 from tests.probing import header, read, root
 
 THREE = "tuning_three_way_partition.cuh"

@@ -29,4 +29,4 @@ def test_it_is_no_answer(tmp_path, capsys, text):
     root = changed_tree(tmp_path, "3.6.0", {HEADER: forged.encode()})
     asked = ("-R", "cub.bench.reduce.sum$", "-a", "T=I8", "--arch", "sm90")
     assert main(["resolve", "-q", "--cub", str(root), *asked]) == 2
-    assert "the probe's PTX holds two answers to question 0" in capsys.readouterr().err
+    assert "the probe's PTX contains two answers to question 0" in capsys.readouterr().err

@@ -10,9 +10,9 @@ def test_what_is_made_shows_the_unit(tmp_path):
     assert marked("int a;", "mark") == "int a;\n__device__ int mark;\n"
     made = tmp_path / "made"
     for data, message in (
-        (None, "nvcc made nothing of a unit, and says that it did"),
-        (b"", "nvcc made nothing of a unit, and says that it did"),
-        (b"another", "what nvcc made is not of the unit that it was given"),
+        (None, "nvcc reported success but wrote nothing"),
+        (b"", "nvcc reported success but wrote nothing"),
+        (b"another", "the output of nvcc does not belong to the given unit"),
     ):
         if data is not None:
             made.write_bytes(data)
@@ -36,7 +36,7 @@ def test_a_question_for_the_units_name_is_named_with_its_place(tmp_path, text, p
     source = tmp_path / "tmp8x2k" / "main.cu"
     with pytest.raises(UnprovableError) as error:
         check_unnamed(text.format(source.parent).encode(), source)
-    what = "it asks for the name of the file that is compiled"
+    what = "it depends on the name of the compiled file"
     assert str(error.value) == f"{HEAD}  {place}: {what}"
     assert error.value.exit_code == 1
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from policygen.app.reading import open_compiler
 from policygen.model.selection import DeltaRow, Resolution, ResolvedRow
+from policygen.proof.reading import open_compiler
 from tests.probing import header, read, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from policygen.model.trees import BoundVersion
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
 from policygen.proof.probe import QueriedTree, probe
@@ -38,7 +39,7 @@ def asked(path, pattern, axes=None, archs=ARCHS, *headers):
     known = places(found.cub, found.headers, re.compile(f"cub.bench.{pattern}$"), wanted)
     questions = [replace(place, archs=archs) for place in known]
     marked = found.marked("specializations")
-    return questions, QueriedTree(found.cub.version, (str(path),), marked)
+    return questions, QueriedTree(BoundVersion(found.cub.version), (str(path),), marked)
 
 
 def rows(told, questions):
@@ -72,6 +73,7 @@ def test_a_compile_for_each_architecture_answers_the_same():
     assert len({str(found[0, 0, arch, False]) for arch in ARCHS}) > 1
 
 
+@pytest.mark.slow
 def test_a_tree_whose_chains_work_in_another_way_is_refused(tmp_path):
     """At sm90, which it is compiled for, the policy of sm80 is active."""
     data = replaced(header("3.0.1", THREE), (HUB, LATE + HUB))
@@ -87,6 +89,7 @@ def test_a_tree_whose_chains_work_in_another_way_is_refused(tmp_path):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "axes", "sizes"),
     [

@@ -224,12 +224,13 @@ def test_a_gate_is_found_with_the_keys_that_pass_it(misled, clean):
     assert {(each.family, each.cause) for each in found} == {("sm100_tuning", "gate")}
     assert {each.args[4] for each in found} == {"key_size::_4", "key_size::_8"}
     assert {each.reason for each in found} == {
-        "the policy asks the family only where KeySize is _1 or _2"
+        "the policy reads the family only where KeySize is _1 or _2"
     }
     selected = {each.args for each in misled.call_only if each.header == found[0].header}
     assert not selected & {each.args for each in found}
 
 
+@pytest.mark.slow
 def test_an_entry_that_a_more_special_one_hides_is_found(misled, clean):
     (found,) = new(misled, clean, "tuning_three_way_partition.cuh")
     assert found.args == ("Input", "OffsetT", "input_size::_4", "offset_size::_4")
@@ -238,7 +239,7 @@ def test_an_entry_that_a_more_special_one_hides_is_found(misled, clean):
     hub = text.rindex("template", 0, text.index("struct policy_hub"))
     line = text.count("\n", 0, hub) + 2  # the line of the name, below that of the template
     assert found.reason == (
-        f"another entry of the family, that in line {line}, is taken for each of its keys"
+        f"another entry of the family, that in line {line}, is selected for each of its keys"
     )
 
 
@@ -270,12 +271,12 @@ EXCLUDED = {
     ),
     "0, SampleT, 2, 2, counter_size::_4, primitive_sample::yes, sample_size::_2": (
         "argument",
-        "several facts exclude it: the nearest workload has"
-        " NumChannels 1 for 2 and NumActiveChannels 1 for 2",
+        "several conditions exclude it: the nearest workload has NumChannels 1 for 2 and"
+        " NumActiveChannels 1 for 2",
     ),
     "1, SampleT, 1, 3, counter_size::_4, primitive_sample::yes, sample_size::_1": (
         "key",
-        "NumChannels 1 never comes with NumActiveChannels 3; it comes with 1",
+        "NumChannels 1 never occurs with NumActiveChannels 3; it occurs with 1",
     ),
 }
 
@@ -306,7 +307,7 @@ def test_the_dead_radix_sort_tunings_are_found_in_each_version(version):
     assert len(gated) == 26
     assert {int(each.args[1]) for each in gated} == {4, 8, 16}
     assert {each.reason for each in gated} == {
-        "the policy asks the family only where KeySize is 1 or 2"
+        "the policy reads the family only where KeySize is 1 or 2"
     }
     assert all(each.example for each in gated)
     # Keys alone are sorted without a value type; these four say that there is one.

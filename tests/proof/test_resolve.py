@@ -388,7 +388,7 @@ def test_the_examples_of_the_map_have_their_entries(resolved, name, workload, ar
 def test_an_entry_that_has_the_key_and_is_not_selected_is_named(resolved, name, workload, note):
     row = one(resolved("3.0.1"), name, workload, "sm100")
     assert re.match(note, row.note)
-    assert row.note.endswith(" has this key, and is not selected")
+    assert row.note.endswith(" has this key but is not selected")
     assert row.status in {"default", "inherited"}
     assert one(resolved("3.0.1"), name, workload, "sm90").note is None
 
@@ -506,6 +506,7 @@ def test_a_named_type_comes_before_its_size(resolved):
         assert named.values != other.values
 
 
+@pytest.mark.slow
 def test_delays_are_spelled_in_one_way(resolved, version):
     """Trap 33: headers write detail:: before some of them, and selectors have enumerators."""
     delays = {row.values.get("delay_constructor") for row in resolved(version)} - {None}

@@ -1,6 +1,9 @@
 """Which entries of a change a reviewer is told, on text; tests of the command have real trees."""
 
+import pytest
+
 from policygen.headers.reader import read_header
+from policygen.model.reviews import Leak
 from policygen.model.selection import Differing, EntryPlace
 from policygen.proof.changes import ReviewContext, inherited, reviewed, touched
 from tests.headers.headers import wrap
@@ -162,3 +165,107 @@ def test_an_entry_that_took_workloads_from_others_without_being_selected_is_what
         (family.entries[-1].args, (row,))
     ]
     assert others == ()
+
+
+def block(conditions, value):
+    """A header whose selector has a return for an architecture; no value makes no block."""
+    text = f"if ({conditions}) {{ if (key_size == 4) return {value}; }}"
+    return header(call=text if value else "")
+
+
+def differing_on(archs, before=None, after=None):
+    """A workload changed on architectures."""
+    return [
+        Differing(
+            benchmark="cub.bench.blur",
+            workload={"T": name},
+            arch=arch,
+            before={"items": 7},
+            after={"items": 8},
+            changed=("items",),
+            entry_before=before,
+            entry_after=after,
+        )
+        for arch in archs
+        for name in ("I32", "F32")
+    ]
+
+
+def place_of(read):
+    """The return for keys of four bytes."""
+    return next(
+        EntryPlace.of(family, entry)
+        for family in read.selectors
+        for entry in family.entries
+        if "key_size == 4" in entry.args
+    )
+
+
+SINCE = "cc >= ::cuda::compute_capability{10, 7}"
+BOUND = "cc < ::cuda::compute_capability{11, 0}"
+ARCHS = ("sm107", "sm108", "sm110", "sm121")
+LATER = [("sm110", BOUND), ("sm121", "cc < ::cuda::compute_capability{12, 1}")]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "tuned", "leaks"),
+    [
+        (SINCE, None, LATER),
+        (
+            "cc >= compute_capability{10, 7}",
+            None,
+            [(a, b.replace("::cuda::", "")) for a, b in LATER],
+        ),
+        # Of a plan for sm121 that changes a return of sm107.
+        (
+            SINCE,
+            "sm121",
+            [("sm107", "an entry for sm121 alone"), ("sm110", "an entry for sm121 alone")],
+        ),
+        # A plan for an architecture on which this return changes nothing.
+        (SINCE, "sm90", LATER),
+        # It does not name an architecture, so that it is for all.
+        ("key_size < 9", None, []),
+    ],
+)
+def test_a_return_leaks_to_each_known_architecture_that_is_not_its_own(conditions, tuned, leaks):
+    before, after = block(conditions, ""), block(conditions, "values{7, 64}")
+    rows = differing_on(ARCHS, after=place_of(after))
+    context = ReviewContext((), (), (), tuned=tuned)
+    (entry,), _ = reviewed(touched([before], [after]), rows, context)
+    assert [(leak.arch, leak.bound) for leak in entry.leaks] == leaks
+    assert {leak.workloads for leak in entry.leaks} <= {2}
+
+
+def test_an_entry_that_stops_deciding_leaks_nowhere():
+    before, after = (block(f"{SINCE}{end}", "values{7, 64}") for end in ("", f" && {BOUND}"))
+    rows = differing_on(["sm110"], before=place_of(before))
+    (entry,), _ = reviewed(touched([before], [after]), rows, ReviewContext((), (), ()))
+    assert (entry.change, len(entry.reached), entry.leaks) == ("changed", 2, ())
+
+
+@pytest.mark.parametrize(("end", "leaks"), [("", LATER), (f" && {BOUND}", [])])
+def test_what_returns_compute_leaks_by_the_first_of_them(end, leaks):
+    text = "const values same{{7, 64}}; if (key_size == {}) return values{{same}};"
+    text = f"{text.format(4)} {text.format(2).partition(';')[2]}"
+    before, after = header(), header(call=f"if ({SINCE}{end}) {{ {text} }}")
+    headers = {"cub.bench.blur": ["tuning_blur.cuh"]}
+    entries, others = reviewed(
+        touched([before], [after]), differing_on(ARCHS), ReviewContext((), (), (), headers=headers)
+    )
+    assert len(others) == 8
+    first, second = (entry.leaks for entry in entries)
+    assert first == tuple(Leak(arch=a, workloads=2, bound=b, among=2) for a, b in leaks)
+    assert second == ()
+
+
+def test_an_entry_of_a_family_leaks_to_what_inherits_it():
+    base = "template <> struct sm90_tuning<int, 1> { static constexpr int items = %d; };\n"
+    heir = "template <> struct sm90_tuning<int, 2> : sm90_tuning<int, 1> {};\n"
+    before, after = (read_header("tuning_demo.cuh", wrap(base % n + heir)) for n in (7, 8))
+    (family,) = after.families
+    place, bases = EntryPlace.of(family, family.entries[-1]), inherited([after])
+    rows = differing_on(["sm90", "sm100"], place, place)
+    (entry,), _ = reviewed(touched([before], [after]), rows, ReviewContext((), (), (), bases))
+    bound = "an entry of sm100_tuning with the values before"
+    assert entry.leaks == (Leak(arch="sm100", workloads=2, bound=bound),)

@@ -7,8 +7,8 @@ import pytest
 from policygen.app.filters import parse_axes
 from policygen.bindings.load import bound
 from policygen.errors import InputError
-from policygen.model.trees import Cub
-from policygen.proof.sites import marked_members, places, remarks
+from policygen.model.trees import BoundVersion, Cub
+from policygen.proof.sites import ignored_axes, marked_members, places, remarks
 
 
 def cub(version="3.0.1", dialect="specializations"):
@@ -46,6 +46,24 @@ def test_filters_have_the_meaning_that_they_have_in_cccl(regex, axes, count):
     assert len(ask(regex, *axes)) == count
 
 
+def test_with_a_pattern_an_axis_that_a_benchmark_lacks_is_ignored_and_noted():
+    regex, axes = r".*(select.if|radix_sort.pairs)$", ("T=I32", "KeyT=I8", "ValueT=I8")
+    assert [(name, point.get("T") or point["KeyT"]) for name, point in ask(regex, *axes)] == [
+        *[("radix_sort.pairs", "I8")] * 2,
+        *[("select.if", "I32")] * 2,
+    ]
+    version = cub().bindings
+    notes = ignored_axes(version, re.compile(regex), parse_axes(axes))
+    assert notes == [
+        "-a T=… is ignored for cub.bench.radix_sort.pairs, which have no such axis",
+        "-a KeyT=… is ignored for cub.bench.select.if, which have no such axis",
+        "-a ValueT=… is ignored for cub.bench.select.if, which have no such axis",
+    ]
+    assert ignored_axes(version, re.compile(""), parse_axes(axes)) == []
+    with pytest.raises(InputError, match="no benchmark has an axis Foo"):
+        ask(regex, "Foo=1")
+
+
 def test_an_older_name_of_an_axis_finds_the_same_workloads():
     assert ask("cub.bench.select", "MayAlias=false") == ask("cub.bench.select", "InPlace=false")
 
@@ -76,16 +94,16 @@ def test_an_algorithm_that_is_not_of_the_trees_dialect_is_asked_in_the_other():
             "cub.bench.scan.exclusive.sum",
             ["U=I8"],
             [],
-            "nothing is bound that matches -R 'cub.bench.scan.exclusive.sum' -a 'U=[I8]';"
+            "no workload matches -R 'cub.bench.scan.exclusive.sum' -a 'U=[I8]';"
             " no benchmark has an axis U\n"
             "  Benchmarks: cub.bench.scan.exclusive.sum\n"
             "  their axes: OffsetT, T",
         ),
         (
             "cub.bench.scan.exclusive",
-            ["T{ct}=[I9,I8]", "KeyT=I8"],
+            ["T{ct}=[I9]", "KeyT=I8"],
             ["tuning_scan.cuh"],
-            "nothing is bound that matches -R 'cub.bench.scan.exclusive' -a 'T{ct}=[I8,I9]'"
+            "no workload matches -R 'cub.bench.scan.exclusive' -a 'T{ct}=[I9]'"
             " -a 'KeyT=[I8]' tuning_scan.cuh\n"
             "  Benchmarks: cub.bench.scan.exclusive.sum, cub.bench.scan.exclusive.custom,"
             " cub.bench.scan.exclusive.by_key\n"
@@ -105,15 +123,15 @@ def test_a_regex_that_matches_no_benchmark_is_told_what_it_may_mean():
     with pytest.raises(InputError) as caught:
         ask("bench.scan", "Nope=1")
     assert str(caught.value) == (
-        "nothing is bound that matches -R 'bench.scan' -a 'Nope=[1]'\n"
-        "  -R matches from the beginning of a name: -R '.*bench.scan' matches"
+        "no workload matches -R 'bench.scan' -a 'Nope=[1]'\n"
+        "  -R matches from the start of a name: -R '.*bench.scan' matches"
         " cub.bench.scan.exclusive.sum, cub.bench.scan.exclusive.custom,"
         " cub.bench.scan.exclusive.by_key"
     )
     with pytest.raises(InputError) as caught:
         ask("nothing")
     first, second = str(caught.value).splitlines()
-    assert first == "nothing is bound that matches -R 'nothing'"
+    assert first == "no workload matches -R 'nothing'"
     assert second.startswith("  Benchmarks: cub.bench.adjacent_difference.subtract_left, ")
     assert second.count(",") == 11
     assert second.endswith(" more")
@@ -123,14 +141,14 @@ def test_a_version_that_the_bindings_were_not_tried_with_is_remarked():
     assert remarks(cub("3.0.1")) == ()
     for version in ("2.7.0", "3.7.0", "3.9.0", "3.20.0"):
         assert remarks(cub(version)) == (
-            f"CUB {version} is none of the versions that the bindings were compiled with"
-            " (2.8, 3.0, 3.1, 3.2, 3.3, 3.4, 3.5, 3.6); those of the nearest version are used",
+            f"CUB {version} is not one of the versions that the bindings were compiled with (2.8,"
+            " 3.0, 3.1, 3.2, 3.3, 3.4, 3.5, 3.6); the nearest version's are used",
         )
     assert ask("cub.bench.reduce.max", "T=I8", version="2.7.0")
 
 
 def test_the_member_that_carries_a_mark_is_known_for_each_family():
-    members = marked_members(bound("3.0.1"), "specializations")
+    members = marked_members(bound(BoundVersion("3.0.1")), "specializations")
     assert members["cub::detail::select", "sm100_tuning"] == "nominal_4b_items"
     assert members["cub::detail::radix", "sm90_small_key_tuning"] == "items"
-    assert marked_members(bound("3.0.1"), "selectors") == {}
+    assert marked_members(bound(BoundVersion("3.0.1")), "selectors") == {}

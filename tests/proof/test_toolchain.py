@@ -121,7 +121,7 @@ def test_an_nvcc_that_does_not_tell_is_refused(
     with pytest.raises(MissingToolError) as raised:
         find_toolchain({"CUDA_HOME": str(tmp_path / "cuda")})
     assert str(raised.value) == (
-        f"a working nvcc ({nvcc} does not tell its release) is missing\n  {to_install()}"
+        f"a working nvcc ({nvcc} does not report its release) is missing\n  {to_install()}"
     )
 
 

@@ -8,7 +8,8 @@ from policygen.model.audits import Cell, Compared, Coverage, Fillable, Turned
 from policygen.model.selection import EntryPlace
 from policygen.model.trees import Cub
 from policygen.proof.coverage import shares
-from policygen.report.coverage_views import ROWS, render
+from policygen.report.coverage_views import ROWS
+from policygen.report.pages import render_page as render
 from tests.browser import faults, opened, overflow
 from tests.report.structure import Structure, check_links
 from tests.tiers import sampled
@@ -120,6 +121,25 @@ def six_page(tmp_path):
     path = tmp_path / "six.html"
     path.write_text(render(six(), "html"))
     return path
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [400, 1200])
+def test_counts_follow_the_filter(six_page, width):
+    """All counts that the filter is above: of all benchmarks, of each, and of their workloads."""
+    cells = ".lists details.a-sm90 li" if width == 400 else "tr[data-row]"
+    with opened(six_page, width=width) as (shown, said):
+        shown.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+        before = shown.inner_text("main")
+        shown.fill("#find", "reduce I8")
+        assert shown.inner_text("#count") == "1 workload"
+        words = shown.locator(f"{cells}:visible").all_inner_texts()
+        assert len(words) == 2, "all benchmarks, and the one that is left"
+        assert all("/1" in text and "/2" not in text and "/6" not in text for text in words)
+        assert "1 of 2 workloads" in shown.inner_text(".benchmark:visible summary")
+        shown.fill("#find", "")
+        assert shown.inner_text("main") == before
+        assert said == []
 
 
 def test_the_matrix_has_a_cell_for_each_benchmark_on_each_architecture():
@@ -289,11 +309,11 @@ def test_the_keyboard_reaches_the_filters_and_the_rows(page):
     with opened(page) as (shown, _):
         shown.get_by_label("Find").focus()
         names = []
-        for _ in range(9):
+        for _ in range(10):
             shown.keyboard.press("Tab")
             names.append(shown.evaluate("document.activeElement.tagName"))
         # The matrix is a region that can be scrolled; its first row has but the link to itself.
-        assert names == ["SELECT", *["INPUT"] * 5, "DIV", "A", "A"]
+        assert names == ["SELECT", *["INPUT"] * 6, "DIV", "A", "A"]
         assert shown.evaluate("document.activeElement.textContent") == "reduce.sum0"
         shown.keyboard.press("Enter")
         assert shown.locator("details.benchmark[open]").count() == 1
@@ -321,8 +341,8 @@ def test_markdown_escapes_and_cuts_long_lists():
     assert "\nand 5 more\n" in text
     assert f"\nand {2 * more - ROWS} more\n" in text
     assert all(
-        line.count("|") - line.count("\\|") in {0, 4, 5, 6, 7, 8} for line in text.split("\n")
+        line.count("|") - line.count("\\|") in {0, 4, 5, 6, 7, 9} for line in text.split("\n")
     )
     empty = render(document(fillable=()), "md")
-    assert "No cell that is not tuned." in empty
+    assert "They cover no untuned cell." in empty
     assert "Since" not in empty

@@ -12,18 +12,18 @@ from policygen.model.results import (
     ScoredWorkload,
     Verdict,
 )
+from policygen.report import ranking_views
 from policygen.report.blocks import Note, Words, pieces
+from policygen.report.console import duration, fitted, show
 from policygen.report.ranking_views import (
-    duration,
     long_point,
     percent,
-    print_choices,
-    print_top,
     ranking,
     short_point,
     workload_name,
 )
 from tests.report.shown import lines as shown
+from tests.tiers import sampled
 
 ANSI = re.compile(r"\x1b\[")
 LONG = "ipt_24.tpb_768.rle_0.ws_0.mem_1.ld_1.laid_0.vec_2"
@@ -175,15 +175,15 @@ def test_what_is_missing_is_told(incomplete: int, words: str) -> None:
     assert rows[3:] == [
         words,
         "",
-        "approximate: the declared values of the {io} axes are not known, weights come from the"
-        " values present; give the benchmark's source with --bench",
+        "approximate: the declared values of the {io} axes are unknown, so the weights come from"
+        " the values present; name the benchmark's source with --bench",
     ]
 
 
 def test_notes_explain_columns_and_alpha() -> None:
     assert lines(top(FULL, alpha=0.05))[-4:] == [
         "",
-        "worst: the runtime workload with the least ratio, by Elements{io}[pow2]/Entropy",
+        "worst: the runtime workload with the lowest ratio, by Elements{io}[pow2]/Entropy",
         "interval: 95 % confidence; slower: runtime workloads slower by more than 4 %,"
         " beyond noise",
         "alpha 0.05: only runtime workloads whose samples differ from base's",
@@ -216,14 +216,14 @@ def test_several_databases_are_named() -> None:
 
 
 def test_nothing_to_compare_is_told() -> None:
-    assert lines(top()) == ["no workload has a base to compare with"]
+    assert lines(top()) == ["no workload has a baseline"]
 
 
 @pytest.mark.parametrize(
     ("verdict", "style"),
     [("better", "green"), ("worse", "red"), ("mixed", "yellow"), ("too close to call", "dim")],
 )
-@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("width", sampled([80, 160], 80))
 def test_verdicts_have_colours(verdict: Verdict, style: str, width: int) -> None:
     found = ranking(top(workload(variant("ipt_1", 1.1, verdict))), width, verbose=False, quiet=True)
     styles: dict[str, str] = {}
@@ -242,7 +242,7 @@ def test_colours_are_those_that_rich_knows(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    print_top(top(FULL), verbose=True, quiet=False)
+    show(fitted(ranking_views.ranking)(top(FULL), verbose=True, quiet=False))
     assert "\x1b[32m" in capsys.readouterr().out
 
 
@@ -257,7 +257,7 @@ def test_colours_are_those_that_rich_knows(
 def test_runtime_workloads_have_short_and_long_names(
     given: PointRatio, short: str, long: str
 ) -> None:
-    assert (short_point(given), long_point(given)) == (short, long)
+    assert (short_point(given), long_point(given.subbench, given.point)) == (short, long)
 
 
 def test_a_benchmark_without_compile_time_axes_has_no_brackets() -> None:
@@ -284,10 +284,10 @@ def test_shares_are_percent(share: float, words: str) -> None:
 
 
 @pytest.mark.parametrize("columns", ["80", "160"])
-@pytest.mark.parametrize("show", [print_top, print_choices])
+@pytest.mark.parametrize("view", [ranking_views.ranking, ranking_views.choices])
 def test_printing_follows_the_width_and_writes_no_colour_into_a_pipe(
     columns: str,
-    show: object,
+    view: object,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -295,8 +295,8 @@ def test_printing_follows_the_width_and_writes_no_colour_into_a_pipe(
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     choice = Choice(decision="use", variant="ipt_19.tpb_384", reason="best score")
     document = top(FULL.model_copy(update={"choice": choice}))
-    assert callable(show)
-    show(document, verbose=False, quiet=False)
+    assert callable(view)
+    show(fitted(view)(document, verbose=False, quiet=False))
     out, err = capsys.readouterr()
     assert not ANSI.search(out)
     assert err == ""

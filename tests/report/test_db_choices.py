@@ -116,10 +116,8 @@ def test_notes_do_without_approximate_weights() -> None:
 
 
 def test_preferring_simple_is_a_rule() -> None:
-    assert rules_in_words(Rules(prefer_simple=True)).endswith(
-        "the one closest to the current values"
-    )
+    assert rules_in_words(Rules(prefer_simple=True)).endswith("the closest to the current values")
 
 
 def test_nothing_to_choose_from_is_told() -> None:
-    assert lines(top()) == ["no workload has a base to compare with"]
+    assert lines(top()) == ["no workload has a baseline"]

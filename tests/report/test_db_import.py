@@ -10,7 +10,7 @@ FILE = ImportedFile(
     device="NVIDIA H200",
     size="10",
     configurations=20,
-    notes=("it was not closed",),
+    notes=("it is not closed",),
 )
 
 
@@ -48,7 +48,7 @@ def test_what_was_imported_is_told():
         "own.add  H200 · sm90 · ctk 13.0",
         "  base is tile_1",
         "  6 rows, 3 variants, 2 sizes",
-        "  a.json: it was not closed",
+        "  a.json: it is not closed",
         "written to run.db",
     ]
     assert told(quiet=True) == ["own.add  H200 · sm90 · ctk 13.0", "  base is tile_1"]
@@ -56,22 +56,26 @@ def test_what_was_imported_is_told():
         "  Elements=10",
         "  Elements=20",
         "  a.json: 20 configurations",
-        "  a.json: it was not closed",
+        "  a.json: it is not closed",
     ]
 
 
 def test_what_is_not_known_is_said():
     lines = told(without_samples=2, joined=1, copies=4)
     assert lines[2] == (
-        "  6 rows, 3 variants, 2 sizes, 1 measurement joined to earlier ones, 4 copies of"
-        " measurements left out"
+        "  6 rows, 3 variants, 2 sizes, 1 measurement combined with earlier ones, 4 copies of"
+        " measurements ignored"
     )
-    assert lines[4].startswith("  2 rows without samples: how sure their scores are is not known")
+    assert lines[4].startswith("  2 rows without samples: their uncertainty is unknown")
 
 
 def test_launches_that_warm_up_are_told():
-    assert told(warmup=1)[4].strip().startswith("the first launch warms up and counts for nothing")
-    assert told(warmup=3)[4].strip().startswith("the first 3 launches warm up and count for noth")
+    assert (
+        told(warmup=1)[4].strip().startswith("the first launch is treated as warm-up and ignored")
+    )
+    assert (
+        told(warmup=3)[4].strip().startswith("the first 3 launches are treated as warm-up and ign")
+    )
     assert told(warmup=3, without_samples=6)[4].strip().startswith("6 rows without samples")
 
 
@@ -80,7 +84,7 @@ def test_numbers_stand_for_values():
     lines = told(parameters=(ImportedParameter(name="tile", numbered=True, values=values),))
     assert lines[1] == "  base is tile_1 (tile=1)"
     assert "".join(lines[4:-1]).startswith('  tile: 0 is "0", 1 is "1"')
-    assert "… 2 more, see them with -v" in "".join(lines)
+    assert "… 2 more (-v lists them)" in "".join(lines)
 
 
 def test_reasons_that_are_not_listed_are_counted():

@@ -10,7 +10,8 @@ from policygen.model.results import (
     TableInfo,
 )
 from policygen.report import ranking_views
-from policygen.report.ranking_views import UNKNOWN_SPACE, print_coverage, print_info
+from policygen.report.console import fitted, show
+from policygen.report.ranking_views import UNKNOWN_SPACE
 from tests.report.shown import lines as shown
 
 H200 = RunKey(gpu="H200 (6144, 132, eccon)", ctk="13.0.88", cccl="v3.0.3")
@@ -105,7 +106,7 @@ def test_values_of_axes_that_nobody_declared_are_marked() -> None:
 def test_a_list_that_is_cut_says_how_much_and_verbose_cuts_nothing() -> None:
     cut = info(database(table(values=11)))
     assert cut[4] == (
-        "    Elements{io}[pow2] (declared): 16 17 18 19 20 21 22 23 … 3 more, see them with -v"
+        "    Elements{io}[pow2] (declared): 16 17 18 19 20 21 22 23 … 3 more (-v lists them)"
     )
     whole = info(database(table(values=11)), verbose=True)
     assert whole[2] == f"  sha256 {SHA}"
@@ -168,7 +169,7 @@ def test_long_workloads_take_more_lines() -> None:
 
 
 def test_coverage_of_nothing_is_told() -> None:
-    assert coverage() == ["no workload has a base to compare with"]
+    assert coverage() == ["no workload has a baseline"]
 
 
 @pytest.mark.parametrize("columns", ["80", "160"])
@@ -176,8 +177,12 @@ def test_printing_follows_the_width(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    print_info(DbInfo(databases=(database(table()),)), verbose=True, quiet=False)
-    print_coverage(DbCoverage(workloads=(covered(3, 12),)), verbose=True, quiet=False)
+    show(ranking_views.info(DbInfo(databases=(database(table()),)), verbose=True, quiet=False))
+    show(
+        fitted(ranking_views.coverage)(
+            DbCoverage(workloads=(covered(3, 12),)), verbose=True, quiet=False
+        )
+    )
     out = capsys.readouterr().out
     assert SHA in out
     assert "25.0000 %" in out

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policygen.cli.apply import coloured, print_diff, unified
+from policygen.cli.apply import coloured, print_diff
+from policygen.textdiff import unified
 
 MANY = b"".join(b"line %d\n" % n for n in range(60))
 PAIRS = {

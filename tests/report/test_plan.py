@@ -5,7 +5,8 @@ import pytest
 from policygen.model.edits import changes
 from policygen.model.plans import Action, Named, Options, Plan, PlannedFile, Reached, Target, Way
 from policygen.model.selection import Changed, Effect, Wrong
-from policygen.report.plan_views import SHOWN, print_apply, print_effect, print_plan
+from policygen.report import console, plan_views
+from policygen.report.plan_views import SHOWN, STYLES
 from tests.planning.pretend import CUB, SUM
 
 RUN = {"gpu": "B200 (8192, 148, eccon)", "ctk": "13.0.88", "cccl": "v3.0.1"}
@@ -58,14 +59,14 @@ def plan(*actions, **more):
 ALL = plan(
     action("update", after=NOW),
     action("add", "F32", after=NOW, target=target(None)),
-    action("keep", "I64", "the values are these already", after=WAS),
-    action("keep", "U64", "the values are these already", after=WAS, target=target(None)),
+    action("keep", "I64", "it has these values already", after=WAS),
+    action("keep", "U64", "it has these values already", after=WAS, target=target(None)),
     action("fallback", "F64", "no variant passes the rules", variant=None, after=WAS),
     action("reject", "I8", "would be unreachable: it has a very long reason", target=target(None)),
     action("reject", "I16", "measured on H200, which is sm90", target=None, before=None,
            benchmark="cub.bench.transform_reduce.sum"),
     policies=("Policy1030", "Policy1200"),
-    remarks=("measured on CCCL 3.0.0, and the tree is CUB 3.0.1",),
+    remarks=("measured on CCCL 3.0.0, but the tree is CUB 3.0.1",),
     reached=(
         *(reached(f"A{i}") for i in range(SHOWN + 3)),
         reached("I32", "sm120"),
@@ -84,9 +85,9 @@ def printed(capsys, monkeypatch, width, show, *, head=True, verbose=False):
 @pytest.fixture
 def show(capsys, monkeypatch):
     def run(document, width=80, **options):
-        printer = print_plan if isinstance(document, Plan) else print_effect
+        view = plan_views.planned if isinstance(document, Plan) else plan_views.effected
         return printed(
-            capsys, monkeypatch, width, lambda **how: printer(document, **how), **options
+            capsys, monkeypatch, width, lambda **how: console.show(view(document, **how)), **options
         )
 
     return run
@@ -107,11 +108,11 @@ cub.bench.reduce.sum
              accum_size::_4>, new in tuning_reduce.cuh
            items 16 → 20  threads 512 → 256
   keep     T=I64 OffsetT=I32  ipt_20.tpb_256.ipv_2
-           the values are these already
+           it has these values already
            sm100_tuning<T, OffsetT, op_type::plus, offset_size::_4,
              accum_size::_4>, tuning_reduce.cuh:6
   keep     T=U64 OffsetT=I32  ipt_20.tpb_256.ipv_2
-           the values are these already
+           it has these values already
            sm100_tuning<T, OffsetT, op_type::plus, offset_size::_4,
              accum_size::_4>, no entry in tuning_reduce.cuh
   fallback T=F64 OffsetT=I32
@@ -125,7 +126,7 @@ cub.bench.transform_reduce.sum
   reject   T=I16 OffsetT=I32  ipt_20.tpb_256.ipv_2
            measured on H200, which is sm90
 
-the same entries decide, and were not measured, on sm100:
+the same entries also decide, unmeasured, on sm100:
   cub.bench.reduce.sum T=A0 OffsetT=I32
   cub.bench.reduce.sum T=A1 OffsetT=I32
   cub.bench.reduce.sum T=A2 OffsetT=I32
@@ -140,16 +141,16 @@ the same entries decide, and were not measured, on sm100:
   cub.bench.reduce.sum T=A11 OffsetT=I32
   and 3 more (-v lists them)
 
-later architectures keep what they had, by entries of their own:
+later architectures keep their values through entries of their own:
   cub.bench.reduce.sum T=F32 OffsetT=I32 on sm120
 
 later architectures inherit:
   cub.bench.reduce.sum T=I32 OffsetT=I32 on sm120
 
 new in the chain: Policy1030, Policy1200
-note: measured on CCCL 3.0.0, and the tree is CUB 3.0.1
-7 workloads: 1 updated, 1 added, 2 kept, 1 left to the fallback, 2 rejected; 4
-  edits in 1 header
+note: measured on CCCL 3.0.0, but the tree is CUB 3.0.1
+7 workloads: 1 updated, 1 added, 2 have these values already, 1 left to the
+  fallback, 2 rejected; 4 edits in 1 header
 """
 
 
@@ -196,14 +197,14 @@ def test_ways_stand_below_their_workloads_and_their_commands_are_not_folded(show
     named = tuple(Named(benchmark=SUM, workload={"T": t}) for t in names)
     command = f"policygen emit --db {'a' * 90}.db"
     ways = (
-        Way(kind="split", workloads=named[:1], what="an entry of its own", command=command),
+        Way(workloads=named[:1], what="a selector for many", command=command),
         Way(kind="emit", workloads=named[:1], what="a selector", command="policygen emit"),
         Way(kind="emit", workloads=named, what="a selector", command="policygen emit -v"),
     )
     found = plan(action("reject", "I8", "it has no place"), ways=ways)
-    _, _, shown = show(found).partition("what would take what is rejected:\n")
+    _, _, shown = show(found).partition("options that would accept rejected results:\n")
     assert shown.startswith(
-        f"  {SUM} T=T0\n    an entry of its own:\n      {command}\n    a selector:\n"
+        f"  {SUM} T=T0\n    a selector for many:\n      {command}\n    a selector:\n"
         f"      policygen emit\n  {SUM} T=T0 | T=T1 | "
     )
     assert "and 2 more\n    a selector:\n      policygen emit -v\n" in shown
@@ -213,12 +214,34 @@ def test_an_apply_says_where_to_look_for_what_is_rejected(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
 
     def shown(document):
-        print_apply(document, head=True)
+        console.show(plan_views.applied(document, head=True))
         return capsys.readouterr().out
 
-    told = "policygen plan says what would take what is rejected\n"
+    told = "policygen plan lists options that would accept rejected results\n"
     assert shown(ALL).endswith(told)
     assert told not in shown(plan(action("update", after=NOW)))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_plan_and_an_apply_have_the_same_words_for_an_action(capsys, monkeypatch, show, count):
+    """`kept` was an action's word, and that of another one."""
+    chosen = [action(decision, f"T{n}") for decision in STYLES for n in range(count)]
+    verb = "has" if count == 1 else "have"
+    untouched = [f"{verb} these values already", "left to the fallback"]
+    _, _, counted = show(plan(*chosen), 160).rpartition(": ")
+    assert counted.partition(";")[0].split(", ") == [
+        *(f"{count} {words}" for words in ("updated", "added", *untouched, "rejected"))
+    ]
+    shown = printed(
+        capsys,
+        monkeypatch,
+        160,
+        lambda **how: console.show(plan_views.applied(plan(*chosen), head=True)),
+    )
+    noun = "workload" if count == 1 else "workloads"
+    assert [row for row in shown.splitlines() if row.startswith(f"{count} {noun}")] == [
+        f"{count} {noun} {words}" for words in untouched
+    ]
 
 
 def effect(**more):

@@ -10,15 +10,16 @@ from matplotlib.figure import Figure
 
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
+from policygen.model.databases import RatioPanel
 from policygen.report import plots
 from policygen.report.plots import (
-    RatioPanel,
     draw_ratios,
     draw_scores,
     quantile_ratios,
     ratio_plot,
     score_map,
 )
+from tests.tiers import sampled, slow
 
 TITLE = "cub.bench.reduce.sum[T{ct}=I32, OffsetT{ct}=I32]  H200 (6144, 132, eccon)"
 BASE = np.linspace(1.0, 1.1, 200)
@@ -61,7 +62,8 @@ def kind(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("a.svg", "svg"), ("a.png", "png"), ("A.PNG", "png")]
+    ("name", "expected"),
+    [("a.svg", "svg"), pytest.param("a.png", "png", marks=slow), ("A.PNG", "png")],
 )
 def test_the_suffix_says_what_is_written(name: str, expected: str, tmp_path: Path) -> None:
     ratio_plot(TITLE, panels(2, 2, 2), tmp_path / "ratio" / name)
@@ -90,7 +92,7 @@ def test_other_suffixes_are_refused_with_those_allowed(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png"])
+@pytest.mark.parametrize("suffix", sampled(["svg", "png"], "svg"))
 def test_the_same_numbers_give_the_same_bytes(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,7 +229,9 @@ def test_panels_are_large_enough_to_read(rows: int, columns: int) -> None:
     assert height / rows >= 1.5
 
 
-@pytest.mark.parametrize("title", ["short", TITLE, TITLE.replace(", ", "_and_another_one, ")])
+@pytest.mark.parametrize(
+    "title", sampled(["short", TITLE, TITLE.replace(", ", "_and_another_one, ")], TITLE)
+)
 def test_a_title_is_broken_where_it_does_not_fit(title: str, tmp_path: Path) -> None:
     path = tmp_path / "a.svg"
     score_map(title, "tpb", "ipt", square(2), path)

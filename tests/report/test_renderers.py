@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from policygen.report import markdown, pages
+from policygen.report import pages
 from policygen.report.blocks import (
     BLANK,
     Beside,
@@ -88,7 +88,7 @@ def test_a_terminal_shows_what_a_block_holds(block, width):
 
 @pytest.mark.parametrize("block", COMMON, ids=repr)
 def test_no_block_breaks_out_of_its_markdown(block):
-    text = markdown.render(Page("title", {EVIL: EVIL}, [block]))
+    text = pages.render_markdown(Page("title", {EVIL: EVIL}, [block]))
     assert all(row.isprintable() for row in text.split("\n"))
     assert "\\x1b" in text
     outside = re.sub(r"(?s)~~~+\w+\n.*?\n~~~+", "", text)
@@ -111,10 +111,10 @@ def test_a_renderer_refuses_what_its_medium_does_not_have():
     with pytest.raises(TypeError, match="a terminal has no Heading"):
         lines([Heading("a")], 80)
     with pytest.raises(TypeError, match="Markdown has no Filters"):
-        markdown.render(Page("a", {}, [PAGE[0]]))
+        pages.render_markdown(Page("a", {}, [PAGE[0]]))
     drawn = Table(["a"], [[Styled(FIGURE)]])
     with pytest.raises(TypeError, match="Markdown has no figures"):
-        markdown.render(Page("a", {}, [drawn]))
+        pages.render_markdown(Page("a", {}, [drawn]))
     with pytest.raises(TypeError, match="a terminal has no figures"):
         lines([drawn], 80)
 
@@ -126,7 +126,7 @@ def test_markdown_tells_how_much_it_cuts():
         Listing(["d", "e", "f"], shown=2, loose=True),
         Diff("p", ["g", "h", "i"], shown=1),
     ]
-    assert markdown.render(Page("title", {"tree": "here", "by": "nvcc"}, cut)) == (
+    assert pages.render_markdown(Page("title", {"tree": "here", "by": "nvcc"}, cut)) == (
         "# title\n\ntree: here; by: nvcc\n\n- a\n\nand 2 more\n\n| t |\n| --- |\n| x |\n\n"
         "and 1 more\n\n- d\n\n- e\n\n<details><summary>p</summary>\n\n~~~diff\ng\n~~~\n\n"
         "and 2 more lines\n\n</details>\n"

@@ -8,11 +8,20 @@ import pytest
 from policygen.model.audits import Finding, Unreachable
 from policygen.model.plans import Action
 from policygen.model.results import Interval, PointRatio, RejectedVariant, ScoredVariant
-from policygen.model.reviews import Evidence, HeaderDiff, Review, ReviewedEntry
+from policygen.model.reviews import (
+    UNBOUND,
+    Evidence,
+    HeaderDiff,
+    Leak,
+    Review,
+    ReviewedEntry,
+    Uncovered,
+)
 from policygen.model.selection import Differing, Effect, EntryPlace, Wrong
 from policygen.model.trees import Cub
-from policygen.report.pages import side_by_side
-from policygen.report.review_views import COMMENT, annotations, render
+from policygen.report.pages import COMMENT, side_by_side
+from policygen.report.pages import render_page as render
+from policygen.report.review_facts import annotations
 from policygen.textdiff import unified
 from tests.browser import faults, opened, overflow
 from tests.report.structure import Structure, check_links
@@ -201,7 +210,7 @@ def test_what_could_keep_it_from_being_merged_stands_out_first():
     assert len(items) == 10
     assert items[:4] == [
         "1 entry is never selected",
-        "1 workload does not get what was planned: scan.exclusive.sum on sm90",
+        "1 workload does not get the planned values: scan.exclusive.sum on sm90",
         "1 kernel differs where none should: reduce.sum on sm90",
         f"0.930 of base's speed for Elements=2 x={HOSTILE} of scan.exclusive.sum T={HOSTILE}",
     ]
@@ -251,7 +260,7 @@ def test_rows_of_a_diff_keep_their_numbers():
 def test_a_comment_fits_and_says_how_much_was_cut():
     text = render(whole(), "md")
     assert "<script>" not in text.replace(DIFF, "")
-    assert "\n- not taken: " in text
+    assert "\n- rejected: " in text
     many = [entry(evidence=(evidence(400),)) for _ in range(300)]
     text = render(review(*many), "md")
     assert 5_000 < len(text) <= COMMENT
@@ -266,18 +275,37 @@ def test_annotations_name_file_and_line():
     assert annotations(whole()).splitlines() == [
         f"::error file={PATH},line=9,title=policygen threads-over-limit::{HOSTILE}",
         f"::error file={PATH},line=9,title=policygen never selected::100%25 of, that: is%0Alost",
-        f"::notice file={PATH},line=9,title=policygen not measured::no database is at hand (--db"
-        " names one)",
+        f"::notice file={PATH},line=9,title=policygen not measured::no database given (--db)",
         "::error title=policygen effect::cub.bench.scan.exclusive.sum"
         f" T={HOSTILE} on sm90: it gets items 24",
         "::error title=policygen SASS::cub.bench.reduce.sum T=I8 on sm90: registers 8 → 9",
     ]
 
 
+def test_a_leak_fails_a_review_unless_it_is_allowed():
+    leaks = [
+        Leak(arch=arch, workloads=count, bound=f"cc < {arch}", among=2)
+        for arch, count in (("sm110", 1), ("sm120", 2))
+    ]
+    document = review(entry(leaks=tuple(leaks[:1])), entry(leaks=tuple(leaks)))
+    this = "this or another of 2 returns that compute their values leaks to"
+    leak = f"{this} sm110 (1 workload): cc < sm110 stops it, and --reaches sm110 allows it"
+    both = f"{this} sm110 (1 workload), sm120 (2 workloads): cc < sm110 stops it, and --reaches"
+    where = "tuning_scan.cuh:7"
+    assert document.failures == (f"{where}: {leak}", f"{where}: {both} sm110,sm120 allows it")
+    assert f"::error file={PATH},line=7,title=policygen leak::{leak}" in annotations(document)
+    text = render(document, "html")
+    assert text.count("--reaches sm110 allows it") == 2
+    allowed = document.model_copy(update={"reaches": ("sm110",)})
+    words = leak.replace("(1 workload)", "(2 workloads)").replace("sm110", "sm120")
+    assert allowed.failures == (f"{where}: {words}",)
+    assert document.model_copy(update={"reaches": ("sm110", "sm120")}).failures == ()
+
+
 def test_a_review_of_nothing_is_short():
     text = render(review(compared=0, diffs=(), commands=(), remarks=("none",)), "md")
     assert text.startswith("# 0 tuning entries in 0 headers\n")
-    assert "| **What changed** | **nothing**<br>no workload gets other values |" in text
+    assert "| **What changed** | **nothing**<br>no workload changes |" in text
     assert "database" not in text
     page = render(review(diffs=(), archs=()), "html")
     assert 'id="filters"' not in page
@@ -292,9 +320,72 @@ def test_what_a_return_computes_is_not_inherited():
         text = render(review(computed, inherited), form)
         plain = re.sub(r"<[^>]*>", "", text).replace("\\", "")
         assert "returns {rp, rp}" in plain
-        assert "by it alone: it computes them from other returns." in plain
+        assert "by itself: it computes its values from other returns." in plain
         assert "inherits nothing → base" in plain
-        assert plain.count("those that it decides keep theirs") == 1
+        assert plain.count("those that it decides keep their values") == 1
+
+
+@pytest.mark.browser
+def test_both_sides_of_a_diff_are_readable_on_a_phone(tmp_path):
+    path = tmp_path / "review.html"
+    path.write_text(render(review(entry()), "html"))
+    with opened(path, width=400) as (shown, said):
+        assert overflow(shown) <= 0
+        boxes = [shown.locator(f".diff .{side}").last.bounding_box() for side in ("out", "in")]
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= 400 for box in boxes)
+        assert boxes[0]["y"] < boxes[1]["y"]
+        assert shown.locator(".diff td:visible", has_text="line 17").count() == 1
+        assert said == []
+    with opened(path, width=1200) as (shown, _):
+        assert shown.locator(".diff td:visible", has_text="line 17").count() == 2
+
+
+def plain(document):
+    return re.sub(r"<[^>]*>", " ", render(document, "md")).replace("\\", "")
+
+
+def test_an_entry_that_keeps_the_values_of_a_later_architecture_says_so():
+    """`inherits base → nothing` would leave the reader with a puzzle."""
+    given = {"arch": "sm100", "inherits": ("sm90_tuning<T>", None), "evidence": ()}
+    text = plain(review(entry(**given, reached=())))
+    assert "and now has values of its own: sm100 keeps its values through this entry" in text
+    assert "→ nothing" not in text
+    text = plain(review(entry(**given)))
+    assert "and now has values of its own" in text
+    assert "keeps its values" not in text
+
+
+BROKEN = Uncovered(
+    header="tuning_merge.cuh",
+    line=52,
+    what="no answer: cub.bench.merge.keys: after the change it does not compile:"
+    ' tuning_merge.cuh:54: expected a ";"',
+)
+
+
+def test_a_header_that_does_not_compile_is_no_header_without_a_binding():
+    text = plain(review(compared=0, uncovered=(BROKEN,)))
+    card = text[text.index("Is it proven") : text.index("What could get worse")]
+    assert 'does not compile: tuning_merge.cuh:54: expected a ";"' in card
+    assert "no binding" not in text
+    unbound = BROKEN.model_copy(update={"what": UNBOUND})
+    text = plain(review(compared=0, uncovered=(unbound,)))
+    assert "no binding covers what changed" in text
+    assert "no values were compared" in plain(review(entry(), compared=0))
+
+
+@pytest.mark.parametrize(
+    "given", [{"compared": 0, "uncovered": (BROKEN,)}, {}, {"others": (differing(),)}]
+)
+def test_machine_code_that_was_compared_is_on_the_page(given):
+    """Whatever else was compared, and whether or not values differ."""
+    verified = sass(row("sm90", kernels=2, equal=2))
+    text = plain(review(**given, sass=verified))
+    assert "machine code: 2 of 2 kernels equal on sm90" in text
+    assert "not compared" not in text
+    nothing = verified.model_copy(update={"kernels": 0, "equal": 0, "identical": 4, "rows": ()})
+    text = plain(review(**given, sass=nothing))
+    assert "machine code: 4 workloads with the same source; nothing was compiled (sm90)" in text
 
 
 ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r"
@@ -364,11 +455,11 @@ def test_two_counts_are_explained():
         changed=(), wrong=(),
     )  # fmt: skip
     text = render(review(entry(), effect=effect, changed=3), "md")
-    assert "477 of 480 as before (workloads times architectures)" in text
-    assert "2 more change on what may come between known architectures" in text
+    assert "477 of 480 unchanged (workloads times architectures)" in text
+    assert "2 more change on future architectures between known ones" in text
     assert "effect: 0 of 80 as planned, all others as before" in text
     assert "\n80 compared (workloads times architectures), 0 changed (none), 0 wrong" in text
-    assert "\n480 are counted above: this page asks about all that the changed headers" in text
+    assert "\n480 are counted above: this page covers everything that the changed headers" in text
     same = effect.model_copy(update={"compared": 480})
     assert "are counted above" not in render(review(entry(), effect=same), "md")
     assert "between known" not in render(review(entry(), effect=same, changed=1), "md")
@@ -377,7 +468,7 @@ def test_two_counts_are_explained():
 @pytest.mark.parametrize(
     ("databases", "told"),
     [
-        ((), "Not measured: no database is at hand (--db names one)."),
+        ((), "Not measured: no database given (--db)."),
         (("run.db",), "Not measured: no row of run.db has these values."),
     ],
 )

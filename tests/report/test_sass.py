@@ -5,7 +5,9 @@ import pytest
 from policygen.errors import InputError
 from policygen.model.machine_code import Different, KernelPlace, SassRow, VerifySass
 from policygen.model.trees import Cub
-from policygen.report.value_views import SHOWN, print_sass, write_diffs
+from policygen.report import value_views
+from policygen.report.console import show
+from policygen.report.value_views import SHOWN, write_diffs
 
 NONE = dict.fromkeys(
     ("identical", "renamed", "moved", "different", "only_before", "only_after", "refused"), 0
@@ -41,7 +43,7 @@ def different(arch="sm90", **fields):
 
 
 def printed(capsys, one, *, head=False, verbose=False):
-    print_sass(one, head=head, verbose=verbose)
+    show(value_views.sass(one, head=head, verbose=verbose))
     return capsys.readouterr().out
 
 

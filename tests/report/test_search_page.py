@@ -6,22 +6,26 @@ from xml.etree import ElementTree
 
 import pytest
 
+from policygen.app.databases import report_search
 from policygen.app.inputs import ResultFiles
-from policygen.app.search_report import report_search
 from policygen.model.results import Choice, DataWarning
-from policygen.model.searches import ReportedSession, SearchRun, TriedVariant
-from policygen.report import charts, parameter_charts, search_page, search_words
-from policygen.report.parameter_charts import (
+from policygen.model.searches import Memcheck, ReportedSession, SearchRun, TriedVariant
+from policygen.report import charts, search_charts, search_page, search_views
+from policygen.report.charts import PANELS, shown_points
+from policygen.report.pages import render_page as render
+from policygen.report.search_charts import (
     Bin,
     Colours,
     MarkedVariants,
     bins_of,
     by_pair,
     by_parameter,
+    by_rank,
+    convergence,
+    intervals,
     space_of,
 )
-from policygen.report.search_charts import PANELS, by_rank, convergence, intervals, shown_points
-from policygen.report.search_views import render, reported
+from policygen.report.search_views import reported
 from tests.browser import faults, opened, overflow
 from tests.report.shown import lines
 from tests.report.structure import Structure, check_links
@@ -126,10 +130,11 @@ def test_the_page_has_every_figure_with_its_title_and_words(document):
         assert {one.attributes["aria-labelledby"], one.attributes["aria-describedby"]} <= ids
     assert all(one.find("desc").text for one in parsed(page))
     heads = [one.words.removesuffix(" #") for one in structure.all("h3")]
-    assert heads[:7] == [
+    assert heads[:8] == [
+        "Findings",
         "Finalists",
-        "Base over variant at quantiles",
-        "How it got there",
+        "Base time divided by variant time, by quantile",
+        "Progress of the search",
         "Parameters",
         "Pairs of parameters",
         "What failed, and why",
@@ -151,7 +156,7 @@ def test_every_coordinate_lies_in_its_drawing(document):
 def test_the_cards_answer_first(document):
     structure = Structure(render(document))
     cards = [one.words for one in structure.elements if one.tag == "h2" and one.within()]
-    wanted = ["Winner", "CUB selects today", "What else was close", "Had it converged", "Failed"]
+    wanted = ["Winner", "CUB selects today", "What else was close", "Has it converged?", "Failed"]
     start = cards.index("Winner")
     assert cards[start : start + 5] == wanted
     strong = [one.words for one in structure.all("strong")][:5]
@@ -210,8 +215,8 @@ def test_measurements_without_a_search_say_what_is_left_out(tmp_path):
     assert "All scores, the best first" in names
     assert "Score against ipt" in names
     words = Structure(page).all("body")[0].words
-    assert "rows of results do not tell in which order they were measured" in words
-    assert "policygen did not measure it" in words
+    assert "rows of results do not record the order of measurement" in words
+    assert "policygen did not make these measurements" in words
     assert "CUB selects today" not in words
 
 
@@ -222,8 +227,8 @@ def test_many_workloads_are_a_table_with_figures_for_the_first(document, workloa
     page = render(with_workloads(document, *lots))
     assert titles(page).count("Score against ipt") == 2
     words = Structure(page).all("body")[0].words
-    assert "and 2 more workloads: -R and -a choose." in words
-    assert "4 more workloads without figures here" in words
+    assert "and 2 more workloads; choose with -R and -a." in words
+    assert "4 more workloads without figures on this page" in words
 
 
 def test_a_report_of_nothing_says_so(document):
@@ -235,7 +240,7 @@ def test_a_report_of_nothing_says_so(document):
 
 def test_a_finalist_of_no_last_rung_wins_nothing(document, workload):
     sharper = workload.model_copy(update={"rung": "sharper", "best": None})
-    assert "has not come to its last rung" in search_words.result(sharper)
+    assert "has not reached its last rung" in search_views.result(sharper)
     page = render(with_workloads(document, sharper, sharper))
     assert "last rung not reached" in page
     assert "for now" in page
@@ -244,25 +249,25 @@ def test_a_finalist_of_no_last_rung_wins_nothing(document, workload):
 def test_what_is_not_beaten_says_so(document, workload):
     best = workload.finalists[0].model_copy(update={"score": 1.001, "verdict": "equal"})
     one = workload.model_copy(update={"best": None, "finalists": (best,)})
-    assert search_words.result(one).startswith("Nothing is faster than base beyond noise: the best")
-    assert search_words.close(one) == "no other was measured as well"
+    assert search_views.result(one).startswith("No variant beats base by more than noise: the best")
+    assert search_views.close(one) == "no other was measured as precisely"
     page = render(with_workloads(document, one, one))
-    assert "is not beaten beyond noise" in page
-    assert "<b>base</b>; the best: " in page
+    assert "is not beaten by more than noise" in page
+    assert "<b>base</b>; best: " in page
 
 
 @pytest.mark.parametrize(
     ("screened", "words"),
     [
         (None, ""),
-        (1.045, "the screening had said 1.045: 0.025 of it was luck"),
-        (1.0203, "the screening had said 1.020, too"),
-        (1.01, "the screening had said 1.010, 0.010 less"),
+        (1.045, "the screening score was 1.045: 0.025 of it was selection bias"),
+        (1.0203, "the screening score was 1.020, too"),
+        (1.01, "the screening score was 1.010, 0.010 less"),
     ],
 )
 def test_luck_is_told(workload, screened, words):
     one = workload.finalists[0].model_copy(update={"score": 1.02, "screened": screened})
-    assert search_words.luck(one) == words
+    assert search_views.luck(one) == words
 
 
 @pytest.mark.parametrize(
@@ -277,25 +282,73 @@ def test_luck_is_told(workload, screened, words):
 def test_what_limits_a_result_is_told(workload, update, words):
     choice = Choice(decision="use", variant=workload.best, reason="best score")
     one = workload.model_copy(update={"choice": choice, **update})
-    assert any(text.startswith(words) for text in search_words.remarks(one))
+    assert any(text.startswith(words) for text in search_views.remarks(one))
 
 
 def test_the_extent_of_a_search_is_told(workload):
     run = SearchRun(strategy="hill", distinct="9" * 40, ended=None)
     one = workload.model_copy(update={"searches": (run,)})
-    assert list(search_words.extent(one)) == [
+    assert list(search_views.extent(one)) == [
         "176 of 1.00e+40 distinct variants were tried, less than 0.1 %.",
-        "Strategy hill; it goes on, or was killed.",
+        "Strategy hill; it is still running, or was killed.",
     ]
     run = run.model_copy(update={"distinct": "many", "ended": "exhausted", "spent": 90.0})
     one = workload.model_copy(update={"searches": (run,)})
-    assert list(search_words.extent(one)) == [
+    assert list(search_views.extent(one)) == [
         "Strategy hill; all distinct variants were tried after 1 min 30 s."
     ]
     last = workload.curve.best[-1].model_copy(update={"evaluation": workload.curve.evaluations})
     curve = workload.curve.model_copy(update={"best": (last,)})
-    still = " ".join(search_words.convergence(workload.model_copy(update={"curve": curve})))
-    assert "still rose with the last variant" in still
+    still = " ".join(search_views.convergence(workload.model_copy(update={"curve": curve})))
+    assert "was still rising at the last variant" in still
+
+
+def memchecked(workload, **memcheck):
+    wrong = next(one for one in workload.findings if one.kind == "wrong")
+    given = {"variant": "ipt_7", "outcome": "error", "words": "Invalid read", **memcheck}
+    update = {"count": 7, "variants": ("ipt_7", "ipt_8"), "memcheck": Memcheck(**given)}
+    finding = wrong.model_copy(update=update)
+    return workload.model_copy(update={"findings": (finding,)})
+
+
+@pytest.mark.parametrize(
+    ("memcheck", "words"),
+    [
+        ({}, "base passes memcheck, VARIANT does not: Invalid read"),
+        (
+            {"in_cub": True},
+            "CUB itself fails here: base passes memcheck, VARIANT does not: Invalid",
+        ),
+        (
+            {"outcome": "base"},
+            "memcheck also fails for base, so it says nothing about these variants",
+        ),
+        ({"outcome": "clean", "words": ""}, "memcheck finds no error in VARIANT or in base"),
+        (
+            {"outcome": "clean", "words": "it hangs"},
+            "or in base, although it fails again: it hangs",
+        ),
+        ({"outcome": "not run", "words": "no GPU."}, "was not run: no GPU. To run it: policygen"),
+    ],
+)
+def test_a_finding_says_what_memcheck_says(document, workload, memcheck, words):
+    """The page, Markdown and the terminal say the same."""
+    one = memchecked(workload, **memcheck)
+    words = words.replace("VARIANT", "ipt_7")
+    report = with_workloads(document, one)
+    shown = " ".join(lines(reported(report, verbose=False, quiet=False), 80))
+    for text in (render(report), render(report, "md"), shown):
+        plain = " ".join(re.sub(r"<[^>]*>", " ", text).replace("\\", "").split())
+        assert words in plain
+        assert "7 variants: WRONG RESULTS: ipt_7, ipt_8 and 5 more: " in plain
+        assert ("CUB itself" in plain) == bool(memcheck.get("in_cub"))
+
+
+def test_a_database_without_a_memcheck_says_how_to_run_it(document, workload):
+    assert {one.kind for one in workload.findings} == {"wrong", "hang"}
+    assert all(one.memcheck is None for one in workload.findings)
+    text = render(with_workloads(document, workload), "md").replace("\\", "")
+    assert "memcheck was not run. To run it: policygen measure -R" in text
 
 
 def test_a_search_of_several_sessions_lists_them(document, workload):
@@ -303,7 +356,7 @@ def test_a_search_of_several_sessions_lists_them(document, workload):
     open_end = run.model_copy(update={"ended": None, "budget": None, "seed": None})
     one = workload.model_copy(update={"searches": (run, open_end), "other_failures": 3})
     page = render(with_workloads(document, one, other_sessions=2))
-    assert "it goes on, or was killed" in page
+    assert "it is still running, or was killed" in page
     assert "and 3 other reasons" in page
     assert "and 2 earlier sessions" in page
 
@@ -311,12 +364,12 @@ def test_a_search_of_several_sessions_lists_them(document, workload):
 def test_values_stand_by_themselves_or_in_ranges():
     assert bins_of("a", {3, 1, 2}).bins == (Bin(1, 1), Bin(2, 2), Bin(3, 3))
     found = bins_of("ns", set(range(0, 2049, 4)))
-    assert len(found.bins) <= parameter_charts.MOST_BINS
+    assert len(found.bins) <= search_charts.MOST_BINS
     assert found.bins[0] == Bin(0, 124)
     assert found.bins[0].text == "0 to 124"
     assert [found.place(value) for value in (0, 124, 128, 2048)] == [0, 0, 1, 16]
     wide = bins_of("x", {-(2**31), 2**31 - 1, *range(30)})
-    assert len(wide.bins) <= parameter_charts.MOST_BINS
+    assert len(wide.bins) <= search_charts.MOST_BINS
     assert all(wide.bins[wide.place(v)].low <= v for v in (-(2**31), 0, 29, 2**31 - 1))
     assert found.found({"ns": 4000}) is None
     assert found.found({"other": 4}) is None

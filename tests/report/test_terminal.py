@@ -12,7 +12,7 @@ from policygen.cli.apply import print_diff
 from policygen.cli.main import main
 from policygen.report import console
 from policygen.report.blocks import Note
-from policygen.report.sink import ShownStream, raw, shown
+from policygen.report.console import ShownStream, raw, shown
 from policygen.report.terminal import Terminal
 
 HOSTILE = "a\x1b[8mb\x07\x9b2J\u202ec\u2028[red]d[/red]"

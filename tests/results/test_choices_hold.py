@@ -126,7 +126,7 @@ def test_what_is_told_is_without_luck_and_says_so(tmp_path):
     assert found.origin == "shrunken"
     assert 1 < found.score < found.raw_score
     assert found.unconfirmed
-    assert f"{found.score:.6f} without luck, unconfirmed" in found.reason
+    assert f"{found.score:.6f} bias-corrected, unconfirmed" in found.reason
 
 
 def test_use_is_never_said_of_what_is_not_better(tmp_path):
@@ -253,7 +253,7 @@ def test_rows_that_stand_there_twice_and_differ_do_not_count(tmp_path):
     document = rank([path])
     assert [v.variant for v in document.workloads[0].variants] == ["ipt_2", "base"]
     (warning,) = document.warnings
-    assert str(warning).endswith("twice with different centers are left out (row 2)")
+    assert str(warning).endswith("twice with different centers are ignored (row 2)")
 
 
 # Confirmation
@@ -270,7 +270,7 @@ def test_a_confirming_run_decides(tmp_path):
         1.03,
         1.04,
     )
-    assert "in a run that the choice did not see" in found.reason
+    assert "in a run that the choice has not seen" in found.reason
     found = choice(search, confirm_with=[bad])
     assert found.decision == "keep base"
     assert "not confirmed: 0.99" in found.reason
@@ -294,7 +294,7 @@ def test_only_finalists_of_the_search_are_confirmed(tmp_path):
     found = choice(search, confirm_with=[again], rules=Rules(candidates=17))
     assert (found.decision, found.variant == "ipt_17") == ("use", False)
     (reason,) = (one.reason for one in found.rejected if one.variant == "ipt_17")
-    assert reason == "no finalist, or not measured in the confirming run"
+    assert reason == "not a finalist, or not measured in the confirming run"
 
 
 def test_a_finalist_need_not_have_convinced_in_the_search(tmp_path):
@@ -337,7 +337,7 @@ def test_a_run_does_not_confirm_itself(tmp_path):
     search = run(tmp_path / "a", ipt_1=1.03)
     with pytest.raises(InputError) as caught:
         choice(search, confirm_with=[search])
-    assert "these rows are those that the choice is made from" in str(caught.value)
+    assert "these rows belong to the search that they should confirm" in str(caught.value)
 
 
 def test_a_run_of_something_else_confirms_nothing(tmp_path):
@@ -353,8 +353,8 @@ def test_a_claim_that_may_be_luck_waits(tmp_path):
     (large,) = rank([run(tmp_path / "b", ipt_1=1.1)]).workloads
     held = held_back(small, Rules())
     assert (held.choice.decision, held.choice.variant) == ("keep base", None)
-    assert held.choice.reason.startswith("unconfirmed: only the search that found ipt_1 says 1.0")
-    assert "; measure it again and give that with --confirm" in held.choice.reason
+    assert held.choice.reason.startswith("unconfirmed: 1.0")
+    assert "; measure it again and add that run with --confirm" in held.choice.reason
     assert held.choice.rejected[0].reason == "unconfirmed"
     assert held_back(small, Rules(accept_unconfirmed=True)) == small
     assert held_back(large, Rules()) == large

@@ -265,7 +265,7 @@ def test_without_samples_nothing_is_confirmed_unless_that_is_allowed(tmp_path):
         database(tmp_path / name, {**speeds, "ipt_1": 1.3}, built=built)
     database(tmp_path / "c", {**speeds, "ipt_1": 1.3})
     found = only(tmp_path / "c", tmp_path / "b")
-    assert found.a.winner.reason == "no samples tell how sure its score is"
+    assert found.a.winner.reason == "without samples, its uncertainty is unknown"
     allowed = SURE.model_copy(update={"without_samples": True})
     assert only(tmp_path / "a", tmp_path / "b", allowed).agreement == "same variant"
 

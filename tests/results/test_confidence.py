@@ -87,7 +87,7 @@ def test_without_samples_nothing_is_said_about_confidence(tmp_path):
     (workload,) = rank([path]).workloads
     assert (workload.variants[0].verdict, workload.variants[0].interval) == (None, None)
     assert workload.choice.decision == "keep base"
-    assert workload.choice.reason.endswith("no samples tell how sure its score is")
+    assert workload.choice.reason.endswith("without samples, its uncertainty is unknown")
     allowed = rank([path], rules=Rules(without_samples=True)).workloads[0]
     assert allowed.choice.variant == "ipt_1"
     plain = rank([path], samples=False).workloads[0]
@@ -98,8 +98,8 @@ def test_without_samples_nothing_is_said_about_confidence(tmp_path):
     ("blob", "reason"),
     [
         (b"", "no samples"),
-        (b"junk", "no fpzip blob"),
-        (encode(np.array([7.0, 8.0])), "their median is not the center of the row"),
+        (b"junk", "not an fpzip blob"),
+        (encode(np.array([7.0, 8.0])), "their median differs from the row's center"),
         (encode(np.array([1.0, np.inf])), "they are not positive and finite"),
         (encode(np.array([0.0, 1.0])), "they are not positive and finite"),
     ],
@@ -130,7 +130,7 @@ def test_a_blob_that_crashes_fpzip_is_a_bad_one_and_no_crash(tmp_path, monkeypat
     assert [str(a) if isinstance(a, BadSamplesError) else list(a) for a in answers] == [
         [1.0, 2.0],
         "fpzip crashes on them",
-        "they are no blob",
+        "they are not a blob",
         [1.0, 2.0],
         "fpzip crashes on them",
         [1.0, 2.0],
@@ -201,7 +201,7 @@ def test_rows_that_fail_in_the_same_way_are_counted(tmp_path):
         "UPDATE \"cub.bench.demo.base\" SET samples = x'00' WHERE variant != 'base'"
     )
     (warning,) = rank([path]).warnings
-    assert str(warning).endswith("samples cannot be used: no fpzip blob (2, row 3)")
+    assert str(warning).endswith("samples cannot be used: not an fpzip blob (2, row 3)")
 
 
 def choice(tmp_path, rules=None, current=None, **variants):
@@ -346,7 +346,7 @@ def test_a_sub_benchmark_without_base_keeps_a_workload_from_being_chosen(tmp_pat
     document = rank([path])
     (workload,) = document.workloads
     assert workload.choice.reason == "base was not measured in cub.bench.demo.other"
-    assert "base was not measured, nothing can be compared" in str(document.warnings[0])
+    assert "base was not measured, so nothing can be compared" in str(document.warnings[0])
 
 
 def test_an_incomplete_variant_does_not_decide_what_alpha_counts(tmp_path):

@@ -4,7 +4,7 @@ import sqlite3
 import pytest
 
 from policygen.errors import InputError
-from policygen.results.database import open_database
+from policygen.results.database import expand, open_database
 from policygen.results.ranking import rank
 from tests.results.build import ALGORITHM, IO, Builder, simple
 
@@ -104,7 +104,7 @@ def test_a_locked_database_is_told(tmp_path, monkeypatch):
     holder.execute("BEGIN EXCLUSIVE")
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.01}))
-    with pytest.raises(InputError, match="another process holds the database"):
+    with pytest.raises(InputError, match="another process has locked the database"):
         looked(path)
     holder.rollback()
     holder.close()
@@ -151,7 +151,7 @@ def test_a_database_cut_short_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("create", "message"),
     [
-        ("CREATE TABLE music (title TEXT)", "a database of something else.*'subbenches'\n.*music"),
+        ("CREATE TABLE music (title TEXT)", "not a tuning database.*'subbenches'\n.*music"),
         ("CREATE TABLE subbenches (algorithm TEXT, bench TEXT)", None),
     ],
 )
@@ -198,5 +198,14 @@ def test_an_interrupted_search_is_told(tmp_path):
     path = simple(tmp_path / "db", base={"16": 2.0})
     path.with_name("db-journal").write_bytes(b"x")
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(InputError, match=r"a search was interrupted while it wrote.*\n  Copy it"):
+    with pytest.raises(InputError, match=r"an interrupted search left it incomplete.*\n  Copy it"):
         rank([path])
+
+
+def test_a_link_to_itself_is_refused(tmp_path):
+    """A fuzzer found it: resolving the path ended the command with exit status 70."""
+    loop = tmp_path / "run.db"
+    loop.symlink_to(loop.name)
+    (path,) = expand([str(loop)])
+    with pytest.raises(InputError, match=r"run\.db: cannot be read"), open_database(path):
+        pass

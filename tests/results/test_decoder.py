@@ -19,7 +19,7 @@ def test_samples_come_back_sorted_and_as_they_were():
     [
         (b"", "no samples"),
         (None, "no samples"),
-        (b"junk that is long enough to be a header", "no fpzip blob"),
+        (b"junk that is long enough to be a header", "not an fpzip blob"),
         (encode(np.array([1.0, np.inf])), "they are not positive and finite"),
         (encode(np.array([0.0, 1.0])), "they are not positive and finite"),
     ],
@@ -42,7 +42,7 @@ def test_the_worker_answers_each_blob():
     answered.seek(0)
     first, second = read_part(answered), read_part(answered)
     assert list(np.frombuffer(first, np.float64, offset=1)) == [1.0, 2.0]
-    assert second == b"-no fpzip blob"
+    assert second == b"-not an fpzip blob"
     assert read_part(answered) is None
 
 

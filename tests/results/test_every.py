@@ -9,8 +9,9 @@ from fixtures.databases.every import GPUS, benchmark_database, benchmark_of, lab
 from policygen.bindings.load import bound
 from policygen.bindings.words import gpu_arch
 from policygen.cli.main import main
+from policygen.model.trees import BoundVersion
 
-NAMES = [b.name for a in bound("3.0.1") for b in a.benchmarks if b.writable]
+NAMES = [b.name for a in bound(BoundVersion("3.0.1")) for b in a.benchmarks if b.writable]
 
 
 def chosen(capsys, path):

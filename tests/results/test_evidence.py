@@ -2,9 +2,9 @@
 
 import pytest
 
-from policygen.app.evidence import evidence
 from policygen.model.results import Rules
 from policygen.results.ranking import rank
+from policygen.results.together import evidence
 from tests.results.test_together import database
 
 RULES = Rules()

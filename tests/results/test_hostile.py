@@ -19,8 +19,8 @@ from tests.tiers import sampled
 
 EVIL = "ipt_19.tpb_384.a\n#define private public\ninline int evil(){return 1;}\n//_1"
 TABLE = f"{ALGORITHM}.base"
-NO_LABEL = "rows whose variant is no label such as ipt_19.tpb_512 are left out"
-NO_TEXT = "rows with bytes where text should be are left out"
+NO_LABEL = "rows with a variant that is not a label, like ipt_19.tpb_512, are ignored"
+NO_TEXT = "rows with bytes instead of text are ignored"
 
 
 def built(path, *variants):
@@ -78,7 +78,7 @@ def test_reasons_are_told_apart_and_counted_over_all_batches(tmp_path, monkeypat
         rows = read_rows(database, database.tables[0], {}, warnings.append)
     assert rows.unusable == 5
     assert [(one.message.partition(":")[0], one.count, one.row) for one in warnings] == [
-        ("rows whose center is no time that a kernel takes are left out", 1, 2),
+        ("rows with an impossible kernel time as their center are ignored", 1, 2),
         (NO_LABEL, 3, 3),
         (NO_TEXT, 1, 5),
     ]
@@ -109,7 +109,7 @@ def test_names_of_benchmarks_that_are_bytes_are_refused(capsys, tmp_path):
     for command in ("info", "top", "coverage"):
         assert main(["db", command, str(path)]) == 2
         assert capsys.readouterr().err == (
-            f"policygen: error: {path}: table 'subbenches' holds bytes where text should be\n"
+            f"policygen: error: {path}: table 'subbenches' contains bytes instead of text\n"
         )
 
 
@@ -173,7 +173,6 @@ def test_numbers_of_400_000_digits_are_sorted_and_told(capsys, tmp_path):
             ["db", "export", "PIPE", "-o", "OUT.csv"],
             ["plan", "--db", "PIPE", "--arch", "sm90"],
         ],
-        ["db", "top", "PIPE"],
         ["db", "top", "DB", "--base", "PIPE"],
     ),
     ids=" ".join,
@@ -198,7 +197,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, command):
     assert (told.returncode, told.stderr) == (
         2,
         f"policygen: error: {pipe}: not a regular file\n"
-        "  Name a file: pipes and devices are none.\n",
+        "  Name a file: pipes and devices are not accepted.\n",
     )
 
 
@@ -214,7 +213,10 @@ def _may_mount():
 
 
 @pytest.mark.skipif(not _may_mount(), reason="this system lets nobody mount a folder")
-@pytest.mark.parametrize("command", [["merge", "-o", "out.db"], ["export", "-o", "out.csv"]])
+@pytest.mark.parametrize(
+    "command",
+    sampled([["merge", "-o", "out.db"], ["export", "-o", "out.csv"]], ["merge", "-o", "out.db"]),
+)
 def test_a_read_only_disk_is_told(tmp_path, command):
     path = simple(tmp_path / "a.db", base={"16": 2.0}, ipt_1={"16": 1.0})
     (tmp_path / "disk").mkdir()

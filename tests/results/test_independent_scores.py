@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from policygen.model.results import DbTop
 from policygen.results.ranking import rank
 from tests.results.independent import Declared, Four, Key, cases, scores
+from tests.tiers import sampled
 
 MEASURED = Path(__file__).parents[2] / "fixtures/measured"
 TOLERANCE = 1e-9
@@ -194,9 +195,12 @@ def test_scores_of_random_databases_agree(made: Made) -> None:
         assert order == sorted(order, reverse=True)
 
 
-@settings(max_examples=50, deadline=None)
-@given(databases())
-def test_declared_axes_given_by_the_caller_count_as_those_of_the_database(made: Made) -> None:
+@pytest.mark.parametrize("share", sampled(range(4), 0))
+@settings(max_examples=13, deadline=None)
+@given(made=databases())
+def test_declared_axes_given_by_the_caller_count_as_those_of_the_database(
+    share: int, made: Made
+) -> None:
     bare = Made(made.tables, {}, made.version)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "cccl_meta_bench.db"
@@ -206,9 +210,12 @@ def test_declared_axes_given_by_the_caller_count_as_those_of_the_database(made: 
         assert_same(by_key(document), scores(path, made.declared))
 
 
-@settings(max_examples=50, deadline=None)
-@given(databases(), databases())
-def test_databases_of_different_gpus_do_not_touch_each_other(one: Made, other: Made) -> None:
+@pytest.mark.parametrize("share", sampled(range(4), 0))
+@settings(max_examples=13, deadline=None)
+@given(one=databases(), other=databases())
+def test_databases_of_different_gpus_do_not_touch_each_other(
+    share: int, one: Made, other: Made
+) -> None:
     far = tuple(
         Table(
             t.algorithm,

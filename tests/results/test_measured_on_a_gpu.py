@@ -32,7 +32,7 @@ def test_no_variant_of_either_is_chosen():
     for path in RUNS:
         workload, _ = ranked(path)
         assert workload.choice.decision == "keep base"
-        assert workload.choice.noise_origin == "measured: 5 processes of base beside 5 variants"
+        assert workload.choice.noise_origin == "measured: 5 processes of base next to 5 variants"
 
 
 def test_the_noise_is_less_than_that_of_separate_runs():

@@ -228,7 +228,7 @@ def test_other_axes_are_refused_with_both_files(tmp_path, pair):
         f"{pair[1]}: table '{NAME}' has the axes T{{ct}}, OffsetT{{ct}},"
         " Elements{io}[pow2], Bits,"
         f" but T{{ct}}, OffsetT{{ct}}, Elements{{io}}[pow2], Entropy in {pair[0]}\n"
-        "  Different versions of a benchmark cannot be merged; merge them apart."
+        "  Different versions of a benchmark cannot be merged; merge each version separately."
     )
     assert not (tmp_path / "m.db").exists()
     assert names_in(tmp_path) == ["a.db", "b.db"]
@@ -263,7 +263,7 @@ def test_the_output_must_be_new_and_no_input(tmp_path, pair):
     with pytest.raises(InputError, match="exists already"):
         merge(pair, tmp_path / "m.db")
     assert (tmp_path / "m.db").read_bytes() == b"mine"
-    with pytest.raises(InputError, match="a folder stands there"):
+    with pytest.raises(InputError, match="this is a folder"):
         merge(pair, tmp_path, force=True)
 
 
@@ -279,7 +279,7 @@ def test_force_replaces_the_file_and_keeps_its_mode(tmp_path, pair):
 def test_a_file_that_is_being_written_is_not_replaced(tmp_path, pair):
     (tmp_path / "m.db").write_bytes(b"")
     (tmp_path / "m.db-wal").write_bytes(b"")
-    with pytest.raises(InputError, match=r"another process is writing it: there is m\.db-wal"):
+    with pytest.raises(InputError, match=r"another process is writing to it: m\.db-wal"):
         merge(pair, tmp_path / "m.db", force=True)
 
 

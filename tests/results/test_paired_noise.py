@@ -80,7 +80,7 @@ def test_a_score_s_spread_is_that_of_its_weighted_ratios():
 
 def test_what_is_measured_side_by_side_is_the_noise(made):
     noise, _ = noise_in(made)
-    assert noise.origin == f"measured: 5 processes of base beside {len(LABELS)} variants"
+    assert noise.origin == f"measured: 5 processes of base next to {len(LABELS)} variants"
     # The processes differ by 10 %, and their ratios do not.
     assert noise.score < 0.01
     assert noise.points[0].max() < 0.02

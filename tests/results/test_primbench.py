@@ -19,7 +19,7 @@ from policygen.results.tuners.suites import (
     suite_gpu,
     suite_sizes,
 )
-from policygen.rocprim import primbench
+from policygen.rocprim import result_names
 from tests.results import rocprim_files
 from tests.results.primbench_files import (
     CALLS,
@@ -114,34 +114,36 @@ def test_batches_that_contradict_the_rate_are_no_measurement(tmp_path):
     made["items_per_second"] *= 2
     found = outcome(tmp_path, made)
     assert isinstance(found, TunedFailure)
-    assert found.reason.startswith("its batches say 0.000998 to 0.001 seconds a call, and its rate")
+    assert found.reason.startswith(
+        "its batches imply 0.000998 to 0.001 seconds per call, but its rate"
+    )
 
 
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"items_per_second": 0}, "its items_per_second, 0, is no rate"),
-        ({"items_per_second": -1e9}, "its items_per_second, -1000000000.0, is no rate"),
-        ({"items_per_second": math.nan}, "its items_per_second, NaN, is no rate"),
-        ({"items_per_second": math.inf}, "its items_per_second, Infinity, is no rate"),
+        ({"items_per_second": 0}, "its items_per_second, 0, is not a rate"),
+        ({"items_per_second": -1e9}, "its items_per_second, -1000000000.0, is not a rate"),
+        ({"items_per_second": math.nan}, "its items_per_second, NaN, is not a rate"),
+        ({"items_per_second": math.inf}, "its items_per_second, Infinity, is not a rate"),
         ({"items_per_second": 10**400}, "its items_per_second, a number of more than 63 bits"),
-        ({"items_per_second": None}, "its items_per_second, null, is no rate"),
-        ({"items_per_second": "1e9"}, "its items_per_second, '1e9', is no rate"),
-        ({"items_per_second": True}, "its items_per_second, true, is no rate"),
-        ({"bytes_per_second": 0}, "its bytes_per_second, 0, is no rate"),
-        ({"items": 0}, "its items, 0, are no number of them"),
-        ({"items": -1}, "its items, -1, are no number of them"),
-        ({"items": 1.5}, "its items, 1.5, are no number of them"),
-        ({"items": True}, "its items, true, are no number of them"),
-        ({"items": 1 << 63}, "its items, a number of more than 63 bits, are no number of them"),
-        ({"items": 1, "items_per_second": 1e29}, "its time, 1e-29 seconds, is no time that a ker"),
+        ({"items_per_second": None}, "its items_per_second, null, is not a rate"),
+        ({"items_per_second": "1e9"}, "its items_per_second, '1e9', is not a rate"),
+        ({"items_per_second": True}, "its items_per_second, true, is not a rate"),
+        ({"bytes_per_second": 0}, "its bytes_per_second, 0, is not a rate"),
+        ({"items": 0}, "its items, 0, are not a count"),
+        ({"items": -1}, "its items, -1, are not a count"),
+        ({"items": 1.5}, "its items, 1.5, are not a count"),
+        ({"items": True}, "its items, true, are not a count"),
+        ({"items": 1 << 63}, "its items, a number of more than 63 bits, are not a count"),
+        ({"items": 1, "items_per_second": 1e29}, "its time, 1e-29 seconds, is not a plausible ker"),
         (
             {"batches": [{"iterations_ms": [1.0, 0.0]}]},
-            "0.0 among its times is no time that a kernel takes",
+            "0.0 among its times is not a plausible kernel time",
         ),
         (
             {"batches": [{"iterations_ms": [1.0]}, {"iterations_ms": ["x"]}]},
-            "'x' among its times is no time that a kernel takes",
+            "'x' among its times is not a plausible kernel time",
         ),
     ],
 )
@@ -178,60 +180,61 @@ RUN = ("specializations", 3)
 @pytest.mark.parametrize(
     ("path", "value", "told"),
     [
-        (("context",), ["results_version"], "0.json: context is a list, and not an object"),
-        (GENERAL, ..., "0.json: context general is nothing, and not an object"),
-        (SETTINGS, 3, "0.json: context settings is a number, and not an object"),
-        ((*GENERAL, "gpu"), ..., "0.json: context general gpu is nothing, and not an object"),
-        (("specializations",), {}, "0.json: specializations is an object, and not a list"),
+        (("context",), ["results_version"], "0.json: context is a list, not an object"),
+        (GENERAL, ..., "0.json: context general is nothing, not an object"),
+        (SETTINGS, 3, "0.json: context settings is a number, not an object"),
+        ((*GENERAL, "gpu"), ..., "0.json: context general gpu is nothing, not an object"),
+        (("specializations",), {}, "0.json: specializations is an object, not a list"),
         (("specializations",), [], "0.json: there is no specialization\n  Nothing was measured"),
-        (RUN, 7, "0.json: specializations[3] is a number, and not an object"),
-        ((*RUN, "meta"), ..., "0.json: specializations[3] meta is nothing, and not an object"),
+        (RUN, 7, "0.json: specializations[3] is a number, not an object"),
+        ((*RUN, "meta"), ..., "0.json: specializations[3] meta is nothing, not an object"),
         (
             (*RUN, "meta", "cfg"),
             ...,
-            "0.json: specializations[3] meta: it has no cfg\n  rocPRIM's benchmarks say lvl, algo",
+            "0.json: specializations[3] meta: it has no cfg\n  rocPRIM's benchmarks write lvl,"
+            " algo",
         ),
         ((*RUN, "meta", "key_type"), "\x1b", "0.json: specializations[3] meta: key_type, '\\x1b'"),
-        ((*RUN, "elapsed_secs"), 1, "0.json: specializations[3] elapsed_secs is a number, and not"),
-        ((*RUN, "noise_timeout"), 1, "0.json: specializations[3] noise_timeout is a number, and n"),
-        ((*RUN, "batches"), 1, "0.json: specializations[3] batches is a number, and not a list"),
-        ((*RUN, "batches"), [1], "0.json: specializations[3] batches[0] is a number, and not an o"),
+        ((*RUN, "elapsed_secs"), 1, "0.json: specializations[3] elapsed_secs is a number, not"),
+        ((*RUN, "noise_timeout"), 1, "0.json: specializations[3] noise_timeout is a number, not"),
+        ((*RUN, "batches"), 1, "0.json: specializations[3] batches is a number, not a list"),
+        ((*RUN, "batches"), [1], "0.json: specializations[3] batches[0] is a number, not an"),
         (
             (*RUN, "batches"),
             [{"batch_ms": 1}],
-            "0.json: specializations[3] batches[0] iterations_ms is nothing, and not a list",
+            "0.json: specializations[3] batches[0] iterations_ms is nothing, not a list",
         ),
         (
             ("context", "results_version"),
             "2.0.0",
-            "0.json: primbench's results of version 2.0.0; policygen knows 4.x\n  Measure with",
+            "0.json: primbench's results of version 2.0.0; policygen supports 4.x\n  Measure with",
         ),
         (("context", "results_version"), "40", "0.json: primbench's results of version 40; policy"),
-        (("context", "results_version"), 4, "0.json: context results_version, a number, is no v"),
+        (("context", "results_version"), 4, "0.json: context results_version, a number, is not"),
         (("context", "results_version"), "4.\x07", "0.json: context results_version, '4.\\x07'"),
         (("context", "results_version"), ..., None),
         (
             (*SETTINGS, "dry"),
             True,
-            "0.json: is of a dry run, in which nothing was measured\n  Run it without --dry.",
+            "0.json: is a dry run without measurements\n  Run it without --dry.",
         ),
-        ((*SETTINGS, "dry"), "no", "0.json: context settings dry is a text, and neither true nor"),
-        ((*SETTINGS, "hot"), [], "0.json: context settings hot is a list, and neither true nor f"),
-        (("context", "flags"), [], "0.json: context flags is a list, and not an object"),
+        ((*SETTINGS, "dry"), "no", "0.json: context settings dry is a text, not true or"),
+        ((*SETTINGS, "hot"), [], "0.json: context settings hot is a list, not true or f"),
+        (("context", "flags"), [], "0.json: context flags is a list, not an object"),
         (
             (*GENERAL, "backend", "name"),
             "cuda",
-            "0.json: was measured with the backend 'cuda', and rocPRIM runs with hip alone\n",
+            "0.json: was measured with the backend 'cuda', but rocPRIM runs only with hip\n",
         ),
-        ((*GENERAL, "gpu", "arch"), "9.0", "0.json: context general gpu arch, '9.0', is no archit"),
-        ((*GENERAL, "gpu", "name"), "\x1b", "0.json: context general gpu name is no name of at mo"),
-        ((*GENERAL, "date"), 3, "0.json: context general date is a number, and not a text"),
+        ((*GENERAL, "gpu", "arch"), "9.0", "0.json: context general gpu arch, '9.0', is not an A"),
+        ((*GENERAL, "gpu", "name"), "\x1b", "0.json: context general gpu name is not a name"),
+        ((*GENERAL, "date"), 3, "0.json: context general date is a number, not a string"),
         ((*GENERAL, "library_build_type"), 3, "0.json: context general library_build_type is a"),
     ],
 )  # fmt: skip
 def test_what_is_no_result_is_refused_with_its_place(tmp_path, path, value, told):
     found = refused(tmp_path, changed(path, value))
-    assert found.startswith(told or "0.json: no results of a tuner that policygen can import")
+    assert found.startswith(told or "0.json: not results of a tuner that policygen can import")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +268,7 @@ def test_what_need_not_be_there_may_be_missing(tmp_path, path, value):
         (
             {"general": {"library_build_type": "debug"}, "settings": {"hot": True}},
             "primbench, hot, debug",
-            ("a debug build: others may take other times",),
+            ("a debug build: times of other builds may differ",),
         ),
     ],
 )
@@ -276,7 +279,7 @@ def test_how_it_was_measured_is_told(tmp_path, more, program, notes):
     if more:
         told = unsaid(tmp_path, results(types=KEYS[:1]), made)
         assert told.startswith(
-            f"1.json: device_merge was measured by {program}, and in 0.json by primbench: neither"
+            f"1.json: device_merge was measured by {program}, but in 0.json by primbench: their"
         )
 
 
@@ -291,14 +294,14 @@ def test_runs_that_stayed_noisy_are_told_and_count(tmp_path):
     made["specializations"][:2] = noisy
     (found,) = read(tmp_path, made)
     assert found.notes == (
-        f"2 of 5 runs were still noisy when the time was up, by {most:.3g} % at most"
+        f"2 of 5 runs were still noisy at the time limit, by {most:.3g} % at most"
         f" (specializations[{place}])",
     )
     assert all(isinstance(one.outcome, TunedTimes) for one in found.entries)
     made["specializations"][1]["noise_timeout"] = False
     del made["specializations"][0]["noise_percent"]
     (found,) = read(tmp_path, made)
-    told = "1 of 5 runs was still noisy when the time was up (specializations[0])"
+    told = "1 of 5 runs was still noisy at the time limit (specializations[0])"
     assert found.notes == (told,)
 
 
@@ -310,16 +313,16 @@ def test_a_file_of_a_run_that_went_on_is_read_as_far_as_it_goes(tmp_path):
         (found,) = read(tmp_path, whole + end)
         assert len(found.entries) == 3
         assert found.notes == (
-            "it was not closed: its run went on, or was cut off",
+            "it is not closed: its run was still going, or it was truncated",
             "3 of 5 specializations are there",
         )
     cut = text[: text.index('{"index": 0')]
     assert refused(tmp_path, cut).startswith("0.json: there is no specialization")
-    assert refused(tmp_path, whole[:-20]).startswith("0.json: no JSON that can be read: ")
+    assert refused(tmp_path, whole[:-20]).startswith("0.json: unreadable JSON: ")
 
 
 def test_files_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(primbench, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(result_names, "MOST_ENTRIES", 2)
     assert refused(tmp_path, results()) == "0.json: more than 2 specializations"
 
 
@@ -328,7 +331,7 @@ def test_names_that_stand_there_twice_are_told(tmp_path):
     twice = text.replace('"items": ', '"items": 1, "items": ', 1)
     assert refused(tmp_path, twice).startswith("0.json: specializations[0] has 'items' twice")
     twice = text.replace('"bs": 128', '"bs": 128, "bs": 128', 1)
-    assert "meta: 'cfg' says something twice" in refused(tmp_path, twice)
+    assert "meta: 'cfg' names something twice" in refused(tmp_path, twice)
 
 
 def test_types_are_called_as_bindings_call_them(tmp_path):
@@ -381,7 +384,7 @@ def test_one_run_has_a_deviation_and_several_are_samples(tmp_path):
 
 def test_base_is_by_default_of_a_tree_or_asked_for(tmp_path):
     tuned = results(types=KEYS[:1], space=ONE, default=False)
-    assert "nothing says which configuration is in use now" in unsaid(tmp_path, tuned)
+    assert "the current configuration is unknown" in unsaid(tmp_path, tuned)
     (kernel,) = gathered(tmp_path, tuned, base="bs=128").kernels
     assert (kernel.base, kernel.base_from) == ("bs_128.ipt_8", "option")
 
@@ -410,14 +413,14 @@ def test_zero_never_wins(tmp_path):
     for one in made["specializations"]:
         one["items_per_second"] = 0
     told = unsaid(tmp_path, made)
-    assert told == "0.json: no configuration has a time: its items_per_second, 0, is no rate"
+    assert told == "0.json: no configuration has a time: its items_per_second, 0, is not a rate"
 
 
 def test_older_benchmarks_are_another_way_to_measure(tmp_path):
     google = rocprim_files.benchmarks({("merge", "key_type:int"): ONE})
     told = unsaid(tmp_path, results(types=[{"key_type": "i32"}], space=ONE), google)
     assert told.startswith(
-        "1.json: device_merge was measured by Google Benchmark, and in 0.json by primbench:"
+        "1.json: device_merge was measured by Google Benchmark, but in 0.json by primbench:"
     )
 
 
@@ -425,7 +428,7 @@ def test_base_of_other_input_is_none(tmp_path):
     made = results(types=KEYS[:1], space=ONE)
     for key in ("items", "items_per_second"):
         made["specializations"][2][key] //= 2
-    assert "base went through 8,388,608 items in a time, and conf" in unsaid(tmp_path, made)
+    assert "base processed 8,388,608 items per run, but conf" in unsaid(tmp_path, made)
 
 
 def test_all_is_of_one_gpu_and_size(tmp_path):
@@ -443,16 +446,16 @@ def test_all_is_of_one_gpu_and_size(tmp_path):
         told = str(error.value).replace(f"{tmp_path}/", "")
         first, second = ("1", "0") if made[0] is old else ("0", "1")
         assert told == (
-            f"{first}.json: was measured on 'AMD Instinct MI300X', and {second}.json names 'AMD"
-            " Instinct MI300X (8192, 304, eccon)'\n  If it was the same one, say so: --gpu 'AMD"
+            f"{first}.json: was measured on 'AMD Instinct MI300X', but {second}.json names 'AMD"
+            " Instinct MI300X (8192, 304, eccon)'\n  If it was the same GPU, add --gpu 'AMD"
             " Instinct MI300X (8192, 304, eccon)'"
         )
         assert suite_gpu(files, "MI300X", "gfx942") == "MI300X"
     other = changed((*GENERAL, "gpu", "name"), "AMD Instinct MI300A")
-    with pytest.raises(PolicygenError, match=r"on 'AMD Instinct MI300A', and .* on 'AMD Inst"):
+    with pytest.raises(PolicygenError, match=r"on 'AMD Instinct MI300A', but .* on 'AMD Inst"):
         suite_gpu(read(tmp_path, old, other), "MI300X", "gfx942")
     sizeless = changed((*SETTINGS, "size"), ...)
-    with pytest.raises(PolicygenError, match="does not say how large the problem was"):
+    with pytest.raises(PolicygenError, match="does not state the problem size"):
         suite_sizes(read(tmp_path, sizeless), "")
 
 

@@ -17,7 +17,7 @@ from policygen.results.tuners.suites import (
     suite_gpu,
     suite_sizes,
 )
-from policygen.rocprim import google_benchmark
+from policygen.rocprim import result_names
 from tests.results import tuner_files
 from tests.results.rocprim_files import (
     ALGORITHMS,
@@ -108,20 +108,20 @@ def test_all_spellings_and_units_say_the_same(tmp_path, spelling, unit):
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"real_time": 0}, "its time, 0, is no time that a kernel takes"),
-        ({"real_time": -2.0}, "its time, -2.0, is no time that a kernel takes"),
-        ({"real_time": math.nan}, "its time, NaN, is no time that a kernel takes"),
-        ({"real_time": math.inf}, "its time, Infinity, is no time that a kernel takes"),
-        ({"real_time": 10**400}, "its time, a number of more than 63 bits, is no time that"),
-        ({"real_time": "2"}, "its time, '2', is no time that a kernel takes"),
-        ({"real_time": None}, "its time, null, is no time that a kernel takes"),
-        ({"time_unit": "weeks"}, "its time_unit, 'weeks', is none"),
-        ({"time_unit": []}, "its time_unit, a list, is none"),
-        ({"items_per_second": 0.0}, "its items_per_second, 0.0, is no rate"),
-        ({"bytes_per_second": 0}, "its bytes_per_second, 0, is no rate"),
-        ({"bytes_per_second": math.inf}, "its bytes_per_second, Infinity, is no rate"),
+        ({"real_time": 0}, "its time, 0, is not a plausible kernel time"),
+        ({"real_time": -2.0}, "its time, -2.0, is not a plausible kernel time"),
+        ({"real_time": math.nan}, "its time, NaN, is not a plausible kernel time"),
+        ({"real_time": math.inf}, "its time, Infinity, is not a plausible kernel time"),
+        ({"real_time": 10**400}, "its time, a number of more than 63 bits, is not a plausible"),
+        ({"real_time": "2"}, "its time, '2', is not a plausible kernel time"),
+        ({"real_time": None}, "its time, null, is not a plausible kernel time"),
+        ({"time_unit": "weeks"}, "its time_unit, 'weeks', is not a unit"),
+        ({"time_unit": []}, "its time_unit, a list, is not a unit"),
+        ({"items_per_second": 0.0}, "its items_per_second, 0.0, is not a rate"),
+        ({"bytes_per_second": 0}, "its bytes_per_second, 0, is not a rate"),
+        ({"bytes_per_second": math.inf}, "its bytes_per_second, Infinity, is not a rate"),
         ({"bytes_per_second": 10**400}, "its bytes_per_second, a number of more than 63 bits"),
-        ({"items_per_second": True}, "its items_per_second, true, is no rate"),
+        ({"items_per_second": True}, "its items_per_second, true, is not a rate"),
         ({"error_occurred": True, "error_message": "out\x1b[2J"}, "Google Benchmark: out\\x1b[2J"),
         ({"error_occurred": True}, "Google Benchmark: it failed"),
         ({"skipped": True, "skip_message": "too large"}, "Google Benchmark: too large"),
@@ -156,7 +156,7 @@ def test_aggregates_count_where_there_is_nothing_else(tmp_path):
     (found,) = entry(tmp_path, aggregate(NAME, "median", 7.0))
     assert found.outcome == TunedFailure("untimed", "it has no time")
     (found,) = entry(tmp_path, {**aggregate(NAME, "mean", 7.0), "real_time": 0.0})
-    assert found.outcome.reason.startswith("its time, 0.0, is no time")
+    assert found.outcome.reason.startswith("its time, 0.0, is not a plausible")
     (found,) = entry(tmp_path, both[0])
     assert found.outcome.deviation is None
 
@@ -168,14 +168,14 @@ def test_a_mean_does_not_heal_repetitions_that_failed(tmp_path):
 
 
 CHANGES = [
-    ({"context": []}, "0.json: context is a list, and not an object"),
-    ({"benchmarks": {}}, "0.json: benchmarks is an object, and not a list"),
+    ({"context": []}, "0.json: context is a list, not an object"),
+    ({"benchmarks": {}}, "0.json: benchmarks is an object, not a list"),
     ({"benchmarks": []}, "0.json: there is no benchmark\n"),
-    ({"benchmarks": [7]}, "0.json: benchmarks[0] is a number, and not an object"),
-    ({"benchmarks": [{}]}, "0.json: benchmarks[0] name is nothing, and not a text"),
+    ({"benchmarks": [7]}, "0.json: benchmarks[0] is a number, not an object"),
+    ({"benchmarks": [{}]}, "0.json: benchmarks[0] name is nothing, not a string"),
     (
         {"benchmarks": [row("device,reduce,int,<256>/manual_time", 1.0)]},
-        "0.json: benchmarks[0] is called 'device,reduce,int,<256>/manual_time': it does not say"
+        "0.json: benchmarks[0] is called 'device,reduce,int,<256>/manual_time': it does not name"
         " what ran\n  Names that say it are written with: --name_format json",
     ),
     (
@@ -193,10 +193,13 @@ def test_what_is_no_result_is_refused_with_its_place(tmp_path, change, told):
 @pytest.mark.parametrize(
     ("context", "told"),
     [
-        ({"hdp_gcn_arch_name": "sm_90"}, "context hdp_gcn_arch_name, 'sm_90', is no architecture"),
-        ({"hdp_gcn_arch_name": 942}, "context hdp_gcn_arch_name is a number, and not a text"),
-        ({"hdp_name": "x\x1b[2J"}, "context hdp_name is no name of at most 200 characters that"),
-        ({"date": ["x"]}, "context date is a list, and not a text"),
+        (
+            {"hdp_gcn_arch_name": "sm_90"},
+            "context hdp_gcn_arch_name, 'sm_90', is not an AMD architecture",
+        ),
+        ({"hdp_gcn_arch_name": 942}, "context hdp_gcn_arch_name is a number, not a string"),
+        ({"hdp_name": "x\x1b[2J"}, "context hdp_name is not a name of at most 200 visible"),
+        ({"date": ["x"]}, "context date is a list, not a string"),
     ],
 )
 def test_a_context_is_checked(tmp_path, context, told):
@@ -227,21 +230,21 @@ def test_clocks_that_no_gpu_has_are_left_out(tmp_path):
 
 
 def test_files_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(google_benchmark, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(result_names, "MOST_ENTRIES", 2)
     assert refused(tmp_path, rows()) == "0.json: more than 2 benchmarks"
     monkeypatch.undo()
     monkeypatch.setattr(suites, "MOST_WORKLOADS", 5)
     told = unsaid(tmp_path, benchmarks())
-    assert told.startswith("0.json: 6 workloads, and at most 5 are read\n  Import some of them")
+    assert told.startswith("0.json: 6 workloads, but at most 5 are read\n  Import some of them")
     monkeypatch.setattr(suites, "MOST_ALGORITHMS", 4)
-    assert unsaid(tmp_path, benchmarks()).startswith("0.json: 5 algorithms, and at most 4 are re")
+    assert unsaid(tmp_path, benchmarks()).startswith("0.json: 5 algorithms, but at most 4 are re")
 
 
 def test_axes_of_an_algorithm_are_bounded(tmp_path):
     several = {
         ("reduce", ",".join(f"a{start}{n}:1" for n in range(9))): {"bs": [1, 2]} for start in "xy"
     }
-    told = "0.json: device_reduce has 18 axes in all files, and at most 16 are possible"
+    told = "0.json: device_reduce has 18 axes in all files, but at most 16 are possible"
     assert unsaid(tmp_path, benchmarks(several)) == told
 
 
@@ -274,11 +277,14 @@ def test_a_cache_without_its_keys_is_one_of_an_own_kernel(tmp_path):
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"algo_name": "A B"}, "0.json: 'A B' is no name of an algorithm\n  Its tuner writes such"),
-        ({"algo_name": None}, "0.json: '' is no name of an algorithm"),
-        ({"arch_name": "sm90"}, "0.json: arch_name, 'sm90', is no architecture of AMD's"),
-        ({"key_type": "in;t"}, "0.json: key_type, 'in;t', is no type or number"),
-        ({"gpu": 3}, "0.json: gpu is a number, and not a text"),
+        (
+            {"algo_name": "A B"},
+            "0.json: 'A B' is not the name of an algorithm\n  Its tuner writes names",
+        ),
+        ({"algo_name": None}, "0.json: '' is not the name of an algorithm"),
+        ({"arch_name": "sm90"}, "0.json: arch_name, 'sm90', is not an AMD architecture"),
+        ({"key_type": "in;t"}, "0.json: key_type, 'in;t', is not a type or number"),
+        ({"gpu": 3}, "0.json: gpu is a number, not a string"),
     ],
 )
 def test_a_cache_is_checked(tmp_path, more, told):
@@ -359,15 +365,23 @@ def test_a_tree_says_what_is_in_use(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "base", "told"),
     [
-        ({"bs": "64"}, "", "what is in use now was not measured: bs=64"),
+        ({"bs": "64"}, "", "the current configuration was not measured: bs=64"),
         ({"bs": "128", "x": "1"}, "", None),
-        ({}, "", "what is in use now was not measured: "),
-        (None, "", "nothing says which configuration is in use now\n  Give what the benchmarks"),
+        ({}, "", "the current configuration was not measured: "),
+        (
+            None,
+            "",
+            "the current configuration is unknown\n  Also give the results of the benchmarks'",
+        ),
         (None, "bs=128", None),
         (None, "bs_128.ipt_8", None),
         (None, "bs=64", "--base: bs has no value '64' in what was tuned"),
         ({"bs": "64"}, "bs=128", None),
-        ({"bs": "64"}, "x=1", "what is in use now was not measured: bs=64; --base 'x=1' names no"),
+        (
+            {"bs": "64"},
+            "x=1",
+            "the current configuration was not measured: bs=64; --base 'x=1' does not",
+        ),
     ],
 )
 def test_base_is_what_is_in_use_or_what_is_said(tmp_path, entry, base, told):
@@ -401,7 +415,7 @@ def test_a_word_that_may_be_two_is_none(tmp_path):
     space = {"bs": [128], "method": ["a::x", "b::x"]}
     made = benchmarks({("reduce", "key_type:int"): space}, default=False)
     told = unsaid(tmp_path, made, current=lambda *_: {"bs": "128", "method": "x"})
-    assert "what is in use now was not measured: bs=128, method=x" in told
+    assert "the current configuration was not measured: bs=128, method=x" in told
 
 
 def test_a_workload_without_base_is_left_out_with_its_reason(tmp_path):
@@ -413,12 +427,12 @@ def test_a_workload_without_base_is_left_out_with_its_reason(tmp_path):
         ("rocprim.device_reduce", {"key_type{ct}": "int"})
     ]
     assert {(one.algorithm, one.reason) for one in found.left_out} == {
-        ("rocprim.device_merge", "nothing but default_config ran"),
+        ("rocprim.device_merge", "only default_config ran"),
         *(
-            (f"rocprim.device_{name}", "nothing says which configuration is in use now")
+            (f"rocprim.device_{name}", "the current configuration is unknown")
             for name in ("reduce", "scan", "histogram", "merge_sort_block_sort")
         ),
-        ("rocprim.device_radix_sort_onesweep", "nothing says which configuration is in use now"),
+        ("rocprim.device_radix_sort_onesweep", "the current configuration is unknown"),
     }
 
 
@@ -427,7 +441,7 @@ def test_a_base_that_failed_is_none(tmp_path):
     for one in made["benchmarks"][:5]:
         one["real_time"] = 0.0
     told = unsaid(tmp_path, made)
-    assert "default_config has no time: its time, 0.0, is no time that a kernel takes" in told
+    assert "default_config has no time: its time, 0.0, is not a plausible kernel time" in told
     (kernel,) = gathered(tmp_path, made, base="bs=128").kernels
     assert (kernel.base, kernel.base_from) == ("bs_128.ipt_8", "option")
     assert {one.label for one in kernel.points} == {"base", "bs_256.ipt_8"}
@@ -457,12 +471,12 @@ def test_a_file_of_nothing_but_zeros_is_refused(tmp_path):
         one["real_time"] = 0.0
     told = unsaid(tmp_path, benchmarks(ONE), made)
     assert told == (
-        "1.json: no configuration has a time: its time, 0.0, is no time that a kernel takes"
+        "1.json: no configuration has a time: its time, 0.0, is not a plausible kernel time"
     )
     broken = cache()
     for cells in broken["cache"].values():
         cells |= {"time": math.inf, "times": [math.inf]}
-    assert "Infinity among its times is no time" in unsaid(tmp_path, broken, base=MERGE)
+    assert "Infinity among its times is not a plausible" in unsaid(tmp_path, broken, base=MERGE)
 
 
 def test_a_base_without_a_time_is_none(tmp_path):
@@ -471,14 +485,14 @@ def test_a_base_without_a_time_is_none(tmp_path):
         one["real_time"] = 0.0
     assert "--base bs=128 was not measured" in unsaid(tmp_path, made, base="bs=128")
     told = unsaid(tmp_path, made, current=lambda *_: {"bs": "128"})
-    assert "what is in use now was not measured: bs=128" in told
+    assert "the current configuration was not measured: bs=128" in told
 
 
 def test_variants_that_failed_leave_nothing_to_compare(tmp_path):
     made = benchmarks(ONE)
     for one in made["benchmarks"][8:]:
         one["real_time"] = 0.0
-    assert "nothing but base has a time" in unsaid(tmp_path, made)
+    assert "only base has a time" in unsaid(tmp_path, made)
 
 
 def test_base_of_other_input_is_none(tmp_path):
@@ -486,7 +500,7 @@ def test_base_of_other_input_is_none(tmp_path):
     for one in made["benchmarks"][:8]:
         one["items_per_second"] /= 2
     told = unsaid(tmp_path, made)
-    assert "base went through 167,772,160 items in a time, and configurations through" in told
+    assert "base processed 167,772,160 items per run, but configurations" in told
     for one in made["benchmarks"][:8]:
         del one["items_per_second"]
     assert len(gathered(tmp_path, made).kernels) == 1
@@ -506,7 +520,7 @@ def test_two_ways_to_measure_are_not_mixed(tmp_path):
     google = benchmarks({("merge", "key_type:int"): {"block_size_x": [128], "ipt": [4]}})
     told = unsaid(tmp_path, google, cache())
     assert told.startswith(
-        "1.json: device_merge was measured by Kernel Tuner, and in 0.json by Google Benchmark:"
+        "1.json: device_merge was measured by Kernel Tuner, but in 0.json by Google Benchmark:"
     )
     found = gathered(tmp_path, benchmarks(ONE), cache(), base=MERGE)
     assert [one.algorithm for one in found.kernels] == [
@@ -518,7 +532,7 @@ def test_two_ways_to_measure_are_not_mixed(tmp_path):
 def test_other_parameters_are_another_database(tmp_path):
     other = benchmarks({("reduce", "key_type:int"): {"bs": [128], "vec": [1]}})
     told = unsaid(tmp_path, benchmarks(ONE), other)
-    assert told.startswith("1.json: has the parameters 'bs', 'vec', and not 'bs', 'ipt', for dev")
+    assert told.startswith("1.json: has the parameters 'bs', 'vec', not 'bs', 'ipt', for dev")
 
 
 def test_axes_that_a_file_leaves_out_are_filled(tmp_path):
@@ -538,23 +552,23 @@ def test_axes_that_a_file_leaves_out_are_filled(tmp_path):
 def test_all_is_of_one_gpu_and_architecture(tmp_path):
     same = read(tmp_path, rows(), cache())
     assert suite_arch(same, "") == suite_arch(same, "gfx942") == "gfx942"
-    with pytest.raises(PolicygenError, match="was measured on gfx942, and --arch says gfx90a"):
+    with pytest.raises(PolicygenError, match="was measured on gfx942, but --arch is gfx90a"):
         suite_arch(same, "gfx90a")
-    with pytest.raises(PolicygenError, match="does not say on which GPU it was measured, and"):
+    with pytest.raises(PolicygenError, match="does not state the GPU, but"):
         suite_gpu(same, "", "gfx942")
     assert suite_gpu(same, "MI300X", "gfx942") == "MI300X"
-    with pytest.raises(PolicygenError, match="is no name of a GPU"):
+    with pytest.raises(PolicygenError, match="is not a GPU's name"):
         suite_gpu(same, "x\n", "gfx942")
     assert suite_gpu(same[:1], "", "gfx942") == "Instinct MI300X (8192, 304, eccon)"
     assert suite_gpu(same[1:], "", "gfx942") == "gfx942"
     mixed = read(tmp_path, rows(), rows(hdp_gcn_arch_name="gfx90a", hdp_name="AMD MI210"))
-    with pytest.raises(PolicygenError, match=r"was measured on gfx90a, and .* on gfx942"):
+    with pytest.raises(PolicygenError, match=r"was measured on gfx90a, but .* on gfx942"):
         suite_arch(mixed, "")
-    with pytest.raises(PolicygenError, match=r"was measured on 'AMD MI210.* and .* on 'AMD Inst"):
+    with pytest.raises(PolicygenError, match=r"was measured on 'AMD MI210.* but .* on 'AMD Inst"):
         suite_gpu(mixed, "", "gfx942")
     none = read(tmp_path, rows(hdp_gcn_arch_name=None))
     assert suite_arch(none, "gfx942") == "gfx942"
-    with pytest.raises(PolicygenError, match="does not say of which architecture the GPU is"):
+    with pytest.raises(PolicygenError, match="does not state the GPU's architecture"):
         suite_arch(none, "")
 
 
@@ -562,9 +576,9 @@ def test_a_size_is_asked_for_where_files_have_none(tmp_path):
     made = read(tmp_path, rows(size=None), rows(size="x"), rows())
     with pytest.raises(PolicygenError) as error:
         suite_sizes(made, "")
-    assert str(error.value).count("does not say how large the problem was") == 2
+    assert str(error.value).count("does not state the problem size") == 2
     suite_sizes(made, "1000")
-    with pytest.raises(PolicygenError, match="is no size"):
+    with pytest.raises(PolicygenError, match="is not a size"):
         suite_sizes(made, "many")
 
 

@@ -77,8 +77,8 @@ def test_only_variants_measured_everywhere_count(tmp_path):
     assert {v.variant for v in workload.variants} == {"base", "ipt_6", "ipt_7"}
     assert (workload.incomplete, workload.runtime_workloads) == (6, 2)
     assert [str(w) for w in document.warnings if "center" in w.message] == [
-        f"{path}: {ALGORITHM}.base: rows whose center is no time that a kernel takes are left out"
-        " (5, row 5)"
+        f"{path}: {ALGORITHM}.base: rows with an impossible kernel time as their center are"
+        " ignored (5, row 5)"
     ]
 
 
@@ -100,8 +100,8 @@ def test_base_and_variant_of_different_gpus_and_versions_are_never_compared(tmp_
         ("G (1, 2, eccon)", "v3.1", pytest.approx(3.0)),
     ]
     assert [w.message for w in document.warnings] == [
-        f"{ALGORITHM}[T{{ct}}=I32] on Other (1, 2, eccon), ctk 13.0, cccl v3.0:"
-        " base was not measured, nothing can be compared"
+        f"{ALGORITHM}[T{{ct}}=I32] on Other (1, 2, eccon), ctk 13.0, cccl v3.0: base was not"
+        " measured, so nothing can be compared"
     ]
 
 
@@ -144,8 +144,8 @@ def test_no_run_borrows_the_base_of_another_one(tmp_path):
     assert [(w.database, w.message) for w in document.warnings] == [
         (
             str(two),
-            f"{ALGORITHM}[T{{ct}}=I32] on G (1, 2, eccon), ctk 13.0, cccl v3.0:"
-            " base was not measured, nothing can be compared",
+            f"{ALGORITHM}[T{{ct}}=I32] on G (1, 2, eccon), ctk 13.0, cccl v3.0: base was not"
+            " measured, so nothing can be compared",
         )
     ]
 
@@ -153,7 +153,7 @@ def test_no_run_borrows_the_base_of_another_one(tmp_path):
 def test_an_axis_can_be_narrowed_and_an_unknown_one_is_told(tmp_path):
     path = simple(tmp_path / "db", base={"16": 2.0, "20": 4.0}, ipt_1={"16": 1.0, "20": 4.0})
     assert variants(path, axes={IO: frozenset(["16"])})["ipt_1"].score == pytest.approx(2.0)
-    with pytest.raises(InputError, match=r"-a Size: there is no such axis\n  There are: Elements"):
+    with pytest.raises(InputError, match=r"-a Size: there is no such axis\n  Available: Elements"):
         rank([path], axes={"Size": frozenset(["1"])})
 
 
@@ -197,7 +197,7 @@ def test_coverage_counts_complete_variants_and_base_is_none(tmp_path):
     document = cover([path], {ALGORITHM: space(ipt=(8, 24, 8))})
     (found,) = document.workloads
     assert (found.covered, found.variants, found.share) == (1, 3, pytest.approx(1 / 3))
-    assert "variants such as ipt_99 do not fit the search space" in str(document.warnings[0])
+    assert "variants like ipt_99 do not fit the search space" in str(document.warnings[0])
     (unknown,) = cover([path], {}).workloads
     assert (unknown.covered, unknown.variants, unknown.share) == (2, None, None)
 

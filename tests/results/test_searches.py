@@ -67,7 +67,7 @@ def test_another_version_is_told_and_not_read(path):
     changed(path, f"UPDATE {FORMAT} SET version = 7")
     found, told = read(path)
     assert found == NOTHING
-    assert told == [f"{FORMAT}: version 7 of these tables is not known: not read"]
+    assert told == [f"{FORMAT}: version 7 of these tables is unknown; they are not read"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_row_that_says_no_time_of_a_variant_is_left_out_and_counted(path, colu
     if column == "bench":  # a column of text keeps no number
         changed(path, f"UPDATE {RUNGS} SET bench = x'07' WHERE rowid = 2")
     found, told = read(path)
-    assert told == [f"{RUNGS}: rows that say nothing that can be used are left out"]
+    assert told == [f"{RUNGS}: rows without usable content are ignored"]
     assert sum(len(rows) for rows in found.rungs[I8].values()) == 35 * 4 - 1
 
 
@@ -117,7 +117,7 @@ def test_a_table_without_a_column_is_told_and_not_read(path):
     changed(path, f"ALTER TABLE {RUNGS} RENAME COLUMN center TO middle")
     found, told = read(path)
     assert not found.rungs
-    assert told == [f"{RUNGS}: has no column 'center': it is not read"]
+    assert told == [f"{RUNGS}: has no column 'center'; it is not read"]
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_a_table_without_a_column_is_told_and_not_read(path):
 def test_rows_of_other_tables_are_left_out_as_well(path, table, change):
     changed(path, f"UPDATE {table} SET {change}")
     _, told = read(path)
-    assert f"{table}: rows that say nothing that can be used are left out" in told
+    assert f"{table}: rows without usable content are ignored" in told
 
 
 def test_rows_behind_the_first_million_are_counted(path, monkeypatch):
     monkeypatch.setattr(sessions_module, "MOST", 20)
     found, told = read(path)
     assert sum(len(rows) for points in found.rungs.values() for rows in points.values()) == 20
-    assert f"{RUNGS}: rows behind the first 20 are left out" in told
+    assert f"{RUNGS}: rows after the first 20 are ignored" in told
 
 
 @pytest.mark.parametrize(

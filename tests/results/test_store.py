@@ -84,7 +84,7 @@ def test_an_outcome_of_an_unknown_choice_changes_nothing(path):
         with pytest.raises(InputError, match="has no choice 7, 9"):
             store.outcome([1, 9, 7], "planned", LATER)
         assert [outcome.state for outcome in store.history()[0].outcomes] == ["chosen"]
-        with pytest.raises(InputError, match="'lost' is no state: chosen, planned"):
+        with pytest.raises(InputError, match="'lost' is not a state: chosen, planned"):
             store.outcome([1], "lost", LATER)
 
 
@@ -127,8 +127,8 @@ def test_a_newer_store_is_refused(path):
     with pytest.raises(InputError) as failure:
         Store.open(path)
     assert str(failure.value) == (
-        f"{path}: the store is of version 7, this policygen knows {NEWEST}\n"
-        "  Use the policygen that wrote it, or a newer one."
+        f"{path}: the store has version 7, but this policygen supports {NEWEST}\n"
+        "  Use the version of policygen that wrote it, or a newer one."
     )
 
 
@@ -137,7 +137,7 @@ def test_a_database_of_something_else_is_refused_and_untouched(tmp_path, version
     other = tmp_path / "other.db"
     change(other, "CREATE TABLE runs (id)", f"PRAGMA user_version = {version}")
     before = other.read_bytes()
-    with pytest.raises(InputError, match="a database of something else, no policygen store"):
+    with pytest.raises(InputError, match="not a policygen store"):
         Store.open(other)
     assert other.read_bytes() == before
 
@@ -181,6 +181,7 @@ def write_many(path, start):
             store.outcome(ids, "planned", LATER)
 
 
+@pytest.mark.slow
 def test_several_processes_write_at_once_and_nothing_is_lost(path):
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=write_many, args=(path, n)) for n in range(3)]
@@ -197,7 +198,7 @@ def test_several_processes_write_at_once_and_nothing_is_lost(path):
 
 def test_a_writer_that_waits_too_long_says_so(path, monkeypatch):
     Store.open(path).close()
-    monkeypatch.setattr("policygen.results.decisions.PATIENCE", 0.05)
+    monkeypatch.setattr("policygen.store_schema.PATIENCE", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InputError, match="the store cannot be used: database is locked"):

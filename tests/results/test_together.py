@@ -109,14 +109,14 @@ def test_what_is_better_for_none_is_not_chosen(tmp_path):
     path = database(
         tmp_path / "a.db", {"I32": {"ipt_1": (1.01, 1.01)}, "F32": {"ipt_1": (1.0, 1.0)}}
     )
-    told = "the rules allow no variant that was measured for all of them"
+    told = "the rules reject every variant that was measured for all of them"
     assert chosen([path]) == ([], told)
 
 
 def test_without_samples_nothing_is_chosen_unless_that_is_allowed(tmp_path):
     both = {"ipt_1": (1.5, 1.5)}
     path = database(tmp_path / "a.db", {"I32": both, "F32": both}, samples=False)
-    told = "the rules allow no variant that was measured for all of them"
+    told = "the rules reject every variant that was measured for all of them"
     assert chosen([path]) == ([], told)
     assert chosen([path], UNSURE)[0] == ["ipt_1", "ipt_1"]
 
@@ -168,8 +168,8 @@ def test_a_database_that_changed_since_it_was_ranked_is_told(tmp_path):
     with pytest.raises(InputError) as caught:
         choose_together([path], wanted, RULES)
     assert str(caught.value) == (
-        f"{path}: {ALGORITHM} does not have what was ranked a moment ago\n"
-        "  Plan when nothing writes to the database."
+        f"{path}: {ALGORITHM} changed while being read\n"
+        "  Run again when no program writes to the database."
     )
 
 
@@ -218,7 +218,7 @@ def test_half_a_confirming_run_confirms_nothing(tmp_path):
     later = {"I32": {"ipt_1": (1.25,), "ipt_2": (1.17,)}}
     assert confirmed(tmp_path, {"I32": BOTH}, later) == (
         {},
-        "the rules allow no variant that was measured for all of them",
+        "the rules reject every variant that was measured for all of them",
     )
     later = {"I32": {"ipt_1": (1.25,), "ipt_3": (1.17, 1.17)}}
     (tmp_path / "other").mkdir()

@@ -107,18 +107,18 @@ def test_a_size_is_told_where_it_is_one(found, size):
     ("spoil", "told"),
     [
         (lambda text: text, ()),
-        (lambda text: text.removesuffix("}\n}"), "it was not closed"),
-        (lambda text: text.removesuffix("}\n}") + ",", "it was not closed"),
-        (lambda text: text.removesuffix("}\n}") + ",\n", "it was not closed"),
-        (lambda text: text.removesuffix("\n}"), "it was not closed"),
-        (lambda text: text[:-20], "its last entry was cut off"),
+        (lambda text: text.removesuffix("}\n}"), "it is not closed"),
+        (lambda text: text.removesuffix("}\n}") + ",", "it is not closed"),
+        (lambda text: text.removesuffix("}\n}") + ",\n", "it is not closed"),
+        (lambda text: text.removesuffix("\n}"), "it is not closed"),
+        (lambda text: text[:-20], "its last entry is truncated"),
         (lambda text: "\ufeff" + text, ()),
     ],
     ids=["closed", "no comma", "comma", "a line", "half closed", "cut", "bom"],
 )
 def test_a_run_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path, spoil, told):
     found = read(tmp_path / "a.json", spoil(text_of(document())))
-    cut = told == "its last entry was cut off"
+    cut = told == "its last entry is truncated"
     assert len(found.entries) == (8 if cut else 9)
     assert "".join(found.notes).startswith(told or "")
     assert bool(found.notes) == bool(told)
@@ -129,7 +129,7 @@ def test_a_cache_of_which_nothing_is_there_says_so(tmp_path):
     told = "the cache has no configuration\n  Nothing was measured yet."
     assert refused(tmp_path / "a.json", text_of(made, closed=False)) == told
     assert refused(tmp_path / "a.json", text_of(made)) == told
-    assert refused(tmp_path / "a.json", text_of(document())[:200]).startswith("no JSON")
+    assert refused(tmp_path / "a.json", text_of(document())[:200]).startswith("unreadable JSON")
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -153,18 +153,18 @@ def test_a_failure_has_its_reason(tmp_path, error, kind, old):
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"time": 0}, "its time, 0, is no time that a kernel takes"),
-        ({"time": -1.5}, "its time, -1.5, is no time that a kernel takes"),
-        ({"time": math.nan}, "its time, NaN, is no time that a kernel takes"),
-        ({"time": math.inf}, "its time, Infinity, is no time that a kernel takes"),
-        ({"time": 1e20}, "its time, 1e+20, is no time that a kernel takes"),
-        ({"time": 1 << 70}, "its time, a number of more than 63 bits, is no time that a kernel"),
-        ({"time": True}, "its time, true, is no time that a kernel takes"),
-        ({"time": "fast"}, "its time, 'fast', is no time that a kernel takes"),
-        ({"time": {}}, "its time, an object, is no time that a kernel takes"),
+        ({"time": 0}, "its time, 0, is not a plausible kernel time"),
+        ({"time": -1.5}, "its time, -1.5, is not a plausible kernel time"),
+        ({"time": math.nan}, "its time, NaN, is not a plausible kernel time"),
+        ({"time": math.inf}, "its time, Infinity, is not a plausible kernel time"),
+        ({"time": 1e20}, "its time, 1e+20, is not a plausible kernel time"),
+        ({"time": 1 << 70}, "its time, a number of more than 63 bits, is not a plausible kernel"),
+        ({"time": True}, "its time, true, is not a plausible kernel time"),
+        ({"time": "fast"}, "its time, 'fast', is not a plausible kernel time"),
+        ({"time": {}}, "its time, an object, is not a plausible kernel time"),
         ({}, "it has no time"),
-        ({"time": 1.0, "times": [1.0, 0.0]}, "0.0 among its times is no time that a kernel takes"),
-        ({"time": 1.0, "times": [1.0, None]}, "null among its times is no time that a kernel"),
+        ({"time": 1.0, "times": [1.0, 0.0]}, "0.0 among its times is not a plausible kernel time"),
+        ({"time": 1.0, "times": [1.0, None]}, "null among its times is not a plausible kernel"),
         ({"__error__": "Odd\x1b[2J"}, "Kernel Tuner: Odd\\x1b[2J"),
         ({"__error__": ["x"]}, "Kernel Tuner: ['x']"),
     ],
@@ -191,44 +191,44 @@ def changed(**more):
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        (changed(kernel_name=7), "kernel_name is a number, and not a text"),
-        (changed(kernel_name="a\x1bb"), "kernel_name is no name of at most 200 characters that"),
-        (changed(device_name="x" * 201), "device_name is no name of at most 200 characters that"),
-        (changed(device_name="\ud800"), "device_name is no name of at most 200 characters that"),
-        (changed(tune_params_keys=None), "tune_params_keys is nothing, and not a list"),
-        (changed(tune_params_keys=[]), "0 parameters, and 1 to 64 are possible"),
-        (changed(tune_params_keys=["a", "a"]), "tune_params_keys has 'a' twice, or as no name"),
-        (changed(tune_params_keys=[[]]), "tune_params_keys has a list twice, or as no name"),
+        (changed(kernel_name=7), "kernel_name is a number, not a string"),
+        (changed(kernel_name="a\x1bb"), "kernel_name is not a name of at most 200 visible"),
+        (changed(device_name="x" * 201), "device_name is not a name of at most 200 visible"),
+        (changed(device_name="\ud800"), "device_name is not a name of at most 200 visible"),
+        (changed(tune_params_keys=None), "tune_params_keys is nothing, not a list"),
+        (changed(tune_params_keys=[]), "0 parameters, but only 1 to 64 are possible"),
+        (changed(tune_params_keys=["a", "a"]), "tune_params_keys has 'a' twice, or without a name"),
+        (changed(tune_params_keys=[[]]), "tune_params_keys has a list twice, or without a name"),
         (
             changed(tune_params_keys=[f"p{n}" for n in range(65)]),
-            "65 parameters, and 1 to 64 are possible",
+            "65 parameters, but only 1 to 64 are possible",
         ),
-        (changed(tune_params=[]), "tune_params is a list, and not an object"),
+        (changed(tune_params=[]), "tune_params is a list, not an object"),
         (
             changed(tune_params={"block_size_x": 3}),
-            "tune_params of 'block_size_x' is a number, and not a list",
+            "tune_params of 'block_size_x' is a number, not a list",
         ),
         (
             changed(tune_params={"block_size_x": [{}]}),
-            "tune_params of 'block_size_x': an object is no value that a parameter can have",
+            "tune_params of 'block_size_x': an object cannot be a parameter's value",
         ),
         (
             changed(tune_params={"block_size_x": ["x" * 201]}),
-            "tune_params of 'block_size_x': a text of more than 200 letters",
+            "tune_params of 'block_size_x': a string of more than 200 characters",
         ),
-        (changed(cache=[]), "cache is a list, and not an object"),
-        (changed(cache={"64": 3}), "cache '64' is a number, and not an object"),
+        (changed(cache=[]), "cache is a list, not an object"),
+        (changed(cache={"64": 3}), "cache '64' is a number, not an object"),
         (changed(cache={"64": {"time": 1}}), "cache '64' has no value of 'block_size_x'"),
         (
             changed(cache={"64": {"block_size_x": None}}),
-            "cache '64': 'block_size_x': nothing is no value that a parameter can have",
+            "cache '64': 'block_size_x': nothing cannot be a parameter's value",
         ),
         (
             changed(cache={"64": {"block_size_x": 64, "times": 3}}),
-            "cache '64' times is a number, and not a list",
+            "cache '64' times is a number, not a list",
         ),
-        (changed(schema_version="2.0.0"), "a cache of schema '2.0.0'; policygen knows 1.x"),
-        (changed(schema_version=3), "a cache of schema '3'; policygen knows 1.x"),
+        (changed(schema_version="2.0.0"), "a cache of schema '2.0.0'; policygen supports 1.x"),
+        (changed(schema_version=3), "a cache of schema '3'; policygen supports 1.x"),
     ],
 )
 def test_what_is_no_cache_is_refused_with_its_place(tmp_path, made, told):
@@ -241,19 +241,19 @@ TEXT = json.dumps(document(space=SMALL))
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no results of a tuner that policygen can import\n"),
-        ("[]", "no results of a tuner that policygen can import\n"),
-        ('{"kernel_name": 1, "tune_params_keys"', "no JSON that can be read: "),
+        ("", "not results of a tuner that policygen can import\n"),
+        ("[]", "not results of a tuner that policygen can import\n"),
+        ('{"kernel_name": 1, "tune_params_keys"', "unreadable JSON: "),
         (TEXT.replace('"objective"', '"kernel_name": "x", "objective"'), "the document has 'ke"),
         (
             TEXT.replace('"compile_time"', '"time": 3, "compile_time"'),
             "cache '64' has 'time' twice",
         ),
-        (TEXT.replace("1000000", "9" * 5000), "no JSON that can be read: Exceeds the limit"),
+        (TEXT.replace("1000000", "9" * 5000), "unreadable JSON: Exceeds the limit"),
         (TEXT.replace("1000000", "[" * 200_000), "nested more deeply than the limit of 64 levels"),
-        (TEXT.replace("NVIDIA", "\udcff"), "no JSON: byte "),
-        ('{"ConfigurationSpace": {}, "KernelSpecification": {}}', "describes a kernel (T1), and"),
-        ('{"tune_params_keys": [], "kernel_name": 1} x', "no JSON that can be read: Extra data"),
+        (TEXT.replace("NVIDIA", "\udcff"), "not JSON: byte "),
+        ('{"ConfigurationSpace": {}, "KernelSpecification": {}}', "describes a kernel (T1) and"),
+        ('{"tune_params_keys": [], "kernel_name": 1} x', "unreadable JSON: Extra data"),
     ],
     ids=range(10),
 )
@@ -286,14 +286,14 @@ def test_a_file_is_bounded(tmp_path, monkeypatch):
     assert refused(path, document()) == "more than 8 configurations"
     assert refused(path, json.dumps(t4_document())) == "more than 8 configurations"
     monkeypatch.setattr(documents, "MOST_SAMPLES", 3)
-    assert refused(path, document()) == "cache '64,1': 32 times, at most 3 are read"
+    assert refused(path, document()) == "cache '64,1': 32 times, but at most 3 are read"
 
 
 def test_all_files_that_are_wrong_are_told(tmp_path):
     paths = [written(tmp_path / name, "{}") for name in ("a.json", "b.json")]
     with pytest.raises(PolicygenError) as error:
         read_tuned(paths)
-    assert str(error.value).count("no results of a tuner") == 2
+    assert str(error.value).count("not results of a tuner") == 2
 
 
 def space_of(tmp_path, *values, more=()):
@@ -325,7 +325,7 @@ def test_a_value_that_is_no_int_has_a_number(tmp_path, values, more, numbers, pl
 
 @pytest.mark.parametrize("name", ["a b", "1a", "", "a-b", "x" * 64, "é"])
 def test_a_name_that_no_label_can_hold_is_refused(tmp_path, name):
-    with pytest.raises(InputError, match="is no name that a parameter can have in a label"):
+    with pytest.raises(InputError, match="cannot be a parameter's name in a label"):
         number_space([read(tmp_path / "a.json", document(space={name: [1]}))])
 
 
@@ -350,10 +350,14 @@ def test_base_is_said_as_a_person_would(tmp_path, text, label):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("tile=1", "--base 'tile=1' does not say how, fast\n  What there is: how=a|b,tile=9|c, "),
-        ("128", "--base '128' names no configuration\n  Name values by parameter, as in tile=VAL"),
-        ("x=1,tile=1", "--base 'x=1,tile=1' names no configuration"),
-        ("tile=1,tile=2", "--base says tile twice"),
+        ("tile=1", "--base 'tile=1' does not set how, fast\n  Available: how=a|b,tile=9|c, "),
+        (
+            "128",
+            "--base '128' does not name a configuration\n  Name values by parameter, for example"
+            " tile=VAL",
+        ),
+        ("x=1,tile=1", "--base 'x=1,tile=1' does not name a configuration"),
+        ("tile=1,tile=2", "--base gives tile twice"),
         ("tile=3,how=a,fast=true", "--base: tile has no value '3' in what was tuned\n  It has: 1"),
         ("tile_1.how_7.fast_0.one_0", "--base: how has no value '7' in what was tuned"),
         ("tile=1\x1b", "--base: tile has no value '1\\x1b' in what was tuned"),
@@ -401,28 +405,31 @@ def test_a_measurement_outweighs_a_failure_and_samples_a_mean(tmp_path):
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path):
     told = unsaid(tmp_path, document(), document(kernel="other"))
-    assert told.startswith("1.json: is of the kernel 'other', and 0.json of 'vector_add'\n  Import")
+    assert told.startswith("1.json: is of the kernel 'other', but 0.json of 'vector_add'\n  Import")
     told = unsaid(tmp_path, document(), document(device="NVIDIA A100"))
-    assert told.startswith("1.json: was measured on 'NVIDIA A100', and 0.json on 'NVIDIA H200'\n")
+    assert told.startswith("1.json: was measured on 'NVIDIA A100', but 0.json on 'NVIDIA H200'\n")
     told = unsaid(tmp_path, document(), document(space=SMALL))
-    assert told.startswith("1.json: has the parameters 'block_size_x', and not 'block_size_x', 'ti")
+    assert told.startswith("1.json: has the parameters 'block_size_x', not 'block_size_x', 'ti")
     made = t4_document()
     made["results"][2]["configuration"] = {"other": 1}
     told = unsaid(tmp_path, json.dumps(made), name="k", size="1")
-    assert told.startswith("0.json: has the parameters 'other', and not")
+    assert told.startswith("0.json: has the parameters 'other', not")
 
 
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ({"name": "a b"}, "--name 'a b' is no name for results\n  Letters, digits and underscores"),
-        ({"name": "../x"}, "--name '../x' is no name for results"),
-        ({"name": "copy_2"}, "--name 'copy_2' is no name for results"),
-        ({"name": "mine.base"}, "--name 'mine.base' is no name for results"),
-        ({"name": "cub.bench.scan"}, "--name 'cub.bench.scan' is no name for results"),
-        ({"gpu": "a\nb"}, "--gpu 'a\\x0ab' is no name of a GPU"),
-        ({"size": "many"}, "--size 'many' is no size\n  Such as 1000000, or 4096x4096"),
-        ({"size": "1x2x3x4"}, "--size '1x2x3x4' is no size"),
+        (
+            {"name": "a b"},
+            "--name 'a b' is not a valid name for results\n  Use letters, digits and underscores",
+        ),
+        ({"name": "../x"}, "--name '../x' is not a valid name for results"),
+        ({"name": "copy_2"}, "--name 'copy_2' is not a valid name for results"),
+        ({"name": "mine.base"}, "--name 'mine.base' is not a valid name for results"),
+        ({"name": "cub.bench.scan"}, "--name 'cub.bench.scan' is not a valid name for results"),
+        ({"gpu": "a\nb"}, "--gpu 'a\\x0ab' is not a GPU's name"),
+        ({"size": "many"}, "--size 'many' is not a size\n  For example 1000000, or 4096x4096"),
+        ({"size": "1x2x3x4"}, "--size '1x2x3x4' is not a size"),
     ],
 )
 def test_what_the_user_says_is_checked(tmp_path, facts, told):
@@ -440,18 +447,18 @@ def test_a_kernel_that_bindings_know_has_its_name_and_its_workload(tmp_path):
     kernel = gathered(tmp_path, document(), name="mine.blend", types=("T=F32", "O=ns::V<int, 3>"))
     assert kernel.algorithm == "mine.blend"
     assert kernel.workload == {"T{ct}": "F32", "O{ct}": "ns::V<int, 3>"}
-    assert "is no name for results" in unsaid(tmp_path, document(kernel="stage_2"))
-    assert "is no name for results" in unsaid(tmp_path, document(kernel="mine.blend"))
+    assert "is not a valid name for results" in unsaid(tmp_path, document(kernel="stage_2"))
+    assert "is not a valid name for results" in unsaid(tmp_path, document(kernel="mine.blend"))
 
 
 def test_t4_results_name_no_kernel(tmp_path):
     told = unsaid(tmp_path, json.dumps(t4_document()), size="9")
-    assert told.startswith("0.json: no kernel is named\n  Name it")
+    assert told.startswith("0.json: the kernel has no name\n  Name it")
     assert (
         gathered(tmp_path, json.dumps(t4_document()), size="9", name="own.x").algorithm == "own.x"
     )
     mixed = (document(), json.dumps(t4_document()))
-    assert unsaid(tmp_path, *mixed).startswith("1.json: is of the kernel no name, and 0.json of 'v")
+    assert unsaid(tmp_path, *mixed).startswith("1.json: is of the kernel no name, but 0.json of 'v")
 
 
 def test_base_is_measured_on_every_size(tmp_path):
@@ -460,15 +467,15 @@ def test_base_is_measured_on_every_size(tmp_path):
     told = unsaid(tmp_path, first, second)
     assert told.splitlines() == [
         "base, block_size_x=256,tile=1, was not measured on the size 2000",
-        "  Tune with its values, too, or name another one: --base. Measured are, for example,"
-        " block_size_x=64,tile=1 and block_size_x=64,tile=2 and block_size_x=64,tile=4.",
+        "  Include its values in the tuning run, or name another base: --base. Measured were, for"
+        " example, block_size_x=64,tile=1 and block_size_x=64,tile=2 and block_size_x=64,tile=4.",
     ]
     second["cache"] = {"256,1": failed({"block_size_x": 256, "tile": 1}, "InvalidConfig")}
     told = unsaid(tmp_path, first, second)
     assert told.splitlines() == [
         "base, block_size_x=256,tile=1, was not measured on the size 2000: Kernel Tuner: the"
         " configuration is not valid",
-        "  Tune with its values, too, or name another one: --base.",
+        "  Include its values in the tuning run, or name another base: --base.",
     ]
 
 
@@ -488,6 +495,13 @@ def test_t4_times_have_the_unit_that_the_file_says(tmp_path, unit):
         assert dict(one.values) == dict(other.values)
         assert one.outcome.samples == pytest.approx(other.outcome.samples)
         assert one.compiling == pytest.approx(0.4)
+
+
+def test_t4_files_of_the_benchmark_hub_misspell_milliseconds(tmp_path):
+    text = json.dumps(t4_document(unit="milliseconds"))
+    expected = read(tmp_path / "a.json", text)
+    found = read(tmp_path / "b.json", text.replace('"milliseconds"', '"miliseconds"'))
+    assert [one.outcome for one in found.entries] == [one.outcome for one in expected.entries]
 
 
 def t4_result(**more):
@@ -517,7 +531,7 @@ def t4_result(**more):
         ),
         (
             {"times": {}, "measurements": [{"name": "time", "value": 5, "unit": "weeks"}]},
-            TunedFailure("untimed", "its time, \"5 'weeks'\", is no time that a kernel takes"),
+            TunedFailure("untimed", "its time, \"5 'weeks'\", is not a plausible kernel time"),
         ),
     ],
 )
@@ -537,17 +551,20 @@ def test_t4_outcomes(tmp_path, more, outcome):
     ("made", "told"),
     [
         ({**t4_document(), "schema_version": "2.0.0"}, "T4 results of version '2.0.0'; policygen"),
-        ({**t4_document(), "metadata": {}}, "metadata has no timeunit, so that its times may be"),
+        (
+            {**t4_document(), "metadata": {}},
+            "metadata has no timeunit, so the unit of its times is",
+        ),
         ({**t4_document(), "metadata": {"timeunit": []}}, "metadata has no timeunit"),
         ({**t4_document(), "results": {"configuration": 1, "invalidity": 2}}, "results is an obj"),
         (
             {**t4_document(), "results": [], "x": {"configuration": 0, "invalidity": 0}},
             "there is no configuration\n",
         ),
-        (t4_result(configuration={}), "results[0]: 0 parameters, and 1 to 64 are possible"),
-        (t4_result(configuration={"a": []}), "results[0] configuration 'a': a list is no value"),
-        (t4_result(configuration={"a": "x" * 201}), "results[0] configuration 'a': a text of mo"),
-        (t4_result(times=3), "results[0] times is a number, and not an object"),
+        (t4_result(configuration={}), "results[0]: 0 parameters, but only 1 to 64 are possible"),
+        (t4_result(configuration={"a": []}), "results[0] configuration 'a': a list cannot be a"),
+        (t4_result(configuration={"a": "x" * 201}), "results[0] configuration 'a': a string of mo"),
+        (t4_result(times=3), "results[0] times is a number, not an object"),
     ],
 )
 def test_what_are_no_t4_results_is_refused_with_its_place(tmp_path, made, told):

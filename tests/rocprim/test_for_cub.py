@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.app.session import FOR_CUB, check_serves, serves
+from policygen.app.session import FOR_CUB, check_serves
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.model.trees import Cub
@@ -10,8 +10,8 @@ from tests.results.build import Builder
 from tests.rocprim.toy import make_toy
 
 MEASURED = (
-    "  Measure with rocPRIM's own benchmarks: policygen db import reads what they write, and"
-    " policygen plan says what it would change.\n"
+    "  Measure with rocPRIM's own benchmarks: policygen db import reads their results, and"
+    " policygen plan shows what would change.\n"
 )
 ARGUMENTS = {
     "emit": ["--db", "results.db", "--arch", "sm90"],
@@ -39,7 +39,7 @@ def test_each_says_in_one_message_what_it_is_for(capsys, toy, command):
     assert main([*command.split(), "--cub", str(toy), *ARGUMENTS[command]]) == 2
     named = command.split()[0]
     error = capsys.readouterr().err.partition("policygen: error: ")[2]
-    assert error.startswith(f"policygen {named} is for CUB, and {toy} holds rocPRIM 4.2.0\n")
+    assert error.startswith(f"policygen {named} is for CUB, but {toy} contains rocPRIM 4.2.0\n")
     if FOR_CUB[named].startswith("Measure"):
         assert error.endswith(MEASURED)
 
@@ -57,7 +57,7 @@ def test_status_and_review_name_no_command_that_is_for_cub(capsys, toy):
 def test_all_else_is_for_any_tree(toy):
     cub = Cub(root=str(toy), version="4.2.0", dialect="configs", found="--cub")
     other = cub.model_copy(update={"dialect": "selectors"})
-    assert serves("plan", cub)
-    assert all(serves(command, other) and not serves(command, cub) for command in FOR_CUB)
-    with pytest.raises(InputError, match="is for CUB"):
-        check_serves("tune", cub)
+    for command in FOR_CUB:
+        check_serves(command, other)
+        with pytest.raises(InputError, match="is for CUB"):
+            check_serves(command, cub)

@@ -101,7 +101,7 @@ def test_what_a_change_cannot_touch_is_not_compiled_and_the_rest_is(capsys, tmp_
     assert [(one["arch"], one["workload"]) for one in found["different"]] == [
         ("gfx90a", {"key_type": "int"})
     ]
-    assert any("the compiler says which entry decides" in one for one in found["remarks"])
+    assert any("the compiler reports which entry decides" in one for one in found["remarks"])
     # The targets that it should not change.
     found = document(capsys, tree)
     assert found["archs"][0] == "gfx803"
@@ -144,7 +144,7 @@ def test_what_does_not_compile_is_told_with_its_place_and_is_not_equal(capsys, t
     assert f"{REDUCE}:{line}:" in out
     assert "use of undeclared identifier 'nonsense'" in out
     assert "ISA: nothing was compared; 1 compile failed (gfx90a)" in out
-    assert "1 workload did not compile: nothing is known of what is in them" in err
+    assert "1 workload did not compile, so their contents are unknown" in err
 
 
 @pytest.mark.hipcc
@@ -239,7 +239,9 @@ def test_values_that_what_is_called_does_not_take_are_told(capsys, tmp_path, mon
     found = document(capsys, trees[1], "--arch", "gfx90a", against=str(trees[0]))
     assert (found["kernels"], found["equal"]) == (1, 1)
     assert any(
-        one.startswith("rocprim.device_reduce key_type=int on gfx90a: other values, and the same")
+        one.startswith(
+            "rocprim.device_reduce key_type=int on gfx90a: different values, but the same"
+        )
         for one in found["remarks"]
     )
 
@@ -248,9 +250,9 @@ def test_values_that_what_is_called_does_not_take_are_told(capsys, tmp_path, mon
     ("given", "status", "message"),
     [
         (("--hipcc", "absent"), 3, "absent (from --hipcc) is missing"),
-        with_hipcc(("--arch", "unknown"), 2, "this hipcc does not compile for unknown"),
-        with_hipcc(("--arch", "sm90"), 2, "this hipcc does not compile for sm90"),
-        with_hipcc(("-R", "nothing"), 2, "nothing is bound that matches -R 'nothing'"),
+        with_hipcc(("--arch", "unknown"), 2, "this hipcc does not support unknown"),
+        with_hipcc(("--arch", "sm90"), 2, "this hipcc does not support sm90"),
+        with_hipcc(("-R", "nothing"), 2, "no workload matches -R 'nothing'"),
     ],
 )
 def test_what_cannot_be_compiled_is_told(capsys, tmp_path, given, status, message):
@@ -280,5 +282,5 @@ def test_pickers_are_not_compiled_and_it_is_said_why(capsys, tmp_path):
     tree = make_toy(tmp_path / "toy")
     status, _, err = verify(capsys, tree, "-R", "rocprim.device_reduce$", against=str(tree))
     assert status == 2
-    assert "nothing that is asked for can be compiled" in err
+    assert "none of the chosen workloads can be compiled" in err
     assert "has configs for targets" in err

@@ -28,7 +28,7 @@ def test_a_sound_tree_has_no_findings_and_says_which_rules_were_asked(capsys, tm
     assert (status, told["findings"], list(told["counts"])) == (0, [], ASKED)
     assert main(["audit", "lint", "--cub", str(root)]) == 0
     first, last = capsys.readouterr().out.splitlines()
-    assert first == f"asked of rocPRIM's configs: {', '.join(ASKED)}"
+    assert first == f"rules that apply to rocPRIM's configs: {', '.join(ASKED)}"
     assert last == "0 findings in 5 entries of 1 family; 6 rules off"
 
 
@@ -38,17 +38,17 @@ def test_a_sound_tree_has_no_findings_and_says_which_rules_were_asked(capsys, tm
         (
             config("gfx942", "sizeof(key_type) > 8", "100, 4"),
             "threads-not-warp-multiple",
-            "100 threads are no multiple of a warp's 32",
+            "100 threads are not a multiple of the warp size 32",
         ),
         (
             config("gfx942", "sizeof(key_type) > 8", "2048, 4"),
             "threads-over-limit",
-            "2048 threads: a block can have 1024 at most",
+            "2048 threads: a block has at most 1024",
         ),
         (
             config("gfx942", " && ".join(reversed(WORDS.split(" && "))), "64, 4"),
             "duplicate-key",
-            "line 12 is a specialization for the same arguments",
+            "line 12 specializes the same arguments",
         ),
     ],
 )
@@ -69,8 +69,8 @@ def test_a_rule_for_cub_alone_is_refused(capsys, tmp_path):
     root = make_toy(tmp_path / "toy")
     assert main(["audit", "lint", "--cub", str(root), "--only", "same-as-inherited"]) == 2
     assert capsys.readouterr().err == (
-        "policygen: error: no rule that is asked for judges rocPRIM's headers\n"
-        f"  Those that do: {', '.join(ASKED)}\n"
+        "policygen: error: none of the chosen rules applies to rocPRIM's headers\n"
+        f"  Rules that apply: {', '.join(ASKED)}\n"
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 from policygen.bindings.load import bound
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.protocol import EntryWrite, TuningTree
 from policygen.headers.reader import read_header
 from policygen.headers.spelling import splice
@@ -16,8 +15,8 @@ from policygen.headers.text import Text
 from policygen.model.edits import Content
 from policygen.model.selection import Selected
 from policygen.model.trees import Cub
-from policygen.rocprim.config_edits import write_pickers
-from policygen.rocprim.dialect import config_spot
+from policygen.rocprim.config_edits import write_configs
+from policygen.rocprim.dialect import Configs
 from policygen.rocprim.pickers import laid_out, with_values
 from tests.results.rocprim_files import text_of
 from tests.rocprim.places import resolved
@@ -93,6 +92,7 @@ def changed(before, after):
     return {key: after[key] for key in before if before[key] != after[key]}
 
 
+@pytest.mark.slow
 def test_other_values_are_written_with_their_comment(capsys, toy):
     before, text = everything(capsys, toy), (toy / REDUCE).read_text()
     told, gone, new = written(capsys, toy, "gfx942:mi300x", {"int": {"bs": 256, "ipt": 2}})
@@ -104,13 +104,14 @@ def test_other_values_are_written_with_their_comment(capsys, toy):
     assert "    // CONFIG: {'key_type': 'int', 'block_size_x': 256, 'ipt': 2}\n" in new
     after = everything(capsys, toy)
     assert changed(before, after).keys() == {("gfx942:mi300x", "int"), ("gfx942", "int")}
-    assert "devices that have no target of their own get it, too:" in told
+    assert "devices without a target of their own also get it:" in told
     assert "rocprim.device_reduce key_type=int on gfx942\n" in told
     assert main(["verify-effect", "--cub", str(toy), "--store", "store.db"]) == 0
     assert main(["undo", "--cub", str(toy), "--store", "store.db"]) == 0
     assert (toy / REDUCE).read_text() == text
 
 
+@pytest.mark.slow
 def test_a_comment_that_calls_values_otherwise_is_right_afterwards(capsys, toy):
     """Its number tells which value is meant, where its name says another one."""
     _, gone, new = written(capsys, toy, "gfx908:mi100", {"int": {"bs": 512, "ipt": 8}})
@@ -153,6 +154,7 @@ def test_a_return_is_added_for_a_type_before_what_is_for_all_others(capsys, toy)
     assert values(capsys, toy, "gfx942:mi300x", "short")[:2] == (128, 32)
 
 
+@pytest.mark.slow
 def test_a_target_is_added_with_its_comments_and_its_place_in_the_list(capsys, toy):
     before = everything(capsys, toy)
     everything_there = everything_on(capsys, toy, "gfx942:mi308x")
@@ -228,7 +230,7 @@ NOTHING = OTHER.replace("    return", "    if constexpr(true)\n        return")
 
 REJECTED = [
     ("float", PICKERS[0], "no architecture has a config for float"),
-    ("short", NAMED, "calls its types otherwise"),
+    ("short", NAMED, "uses other names for its types"),
     ("short", PICKERS[0].replace(OTHER, NOTHING), "has no place for kernel_config.block_size"),
 ]
 
@@ -244,14 +246,17 @@ def test_what_cannot_be_added_is_rejected_with_its_reason(capsys, tmp_path, name
 
 def test_what_no_target_is_for_gets_nothing_of_its_own():
     spot, _ = spot_of(header(), "gfx908:mi100", arch="unknown")
-    assert spot.too_broad == "what no target is for has what another target has: tune that one"
+    assert (
+        spot.too_broad
+        == "devices without a target use the config of another target; tune that target"
+    )
 
 
 @pytest.mark.slow
 def test_an_architecture_whose_targets_are_of_gpus_is_not_one_of_them(capsys, toy):
     told, gone, _ = written(capsys, toy, "gfx942", {"int": {"bs": 64}})
     assert gone == []
-    assert "its targets are of GPUs: say which was measured, --arch gfx942:mi300x" in told
+    assert "its targets are GPUs; name the measured one: --arch gfx942:mi300x" in told
 
 
 def refused(text, target, arch):
@@ -260,7 +265,7 @@ def refused(text, target, arch):
     spot, _ = spot_of(text, target, arch=arch, found=found)
     writes = [EntryWrite((spot,), Content("values", {}), "why")]
     with pytest.raises(InputError) as raised:
-        write_pickers(found, text.encode(), writes, arch)
+        write_configs(found, text.encode(), writes, arch)
     return raised.value.message
 
 
@@ -273,12 +278,12 @@ def test_a_header_without_a_list_of_targets_gets_none():
 def test_a_picker_that_returns_nothing_for_other_types_gets_no_more():
     text = header(PICKERS[0].replace(OTHER, ""), *PICKERS[1:])
     found = refused(text, "gfx908:mi100", "gfx942:mi300x")
-    assert found == "device_reduce.hpp:9 returns nothing for other types"
+    assert found == "device_reduce.hpp:9 has no return for other types"
 
 
 def test_an_architecture_of_no_known_generation_gets_no_target():
     found = refused(header(), "gfx942:mi300x", "gfx1036")
-    assert found == "policygen does not know of which generation gfx1036 is"
+    assert found == "the generation of gfx1036 is unknown"
 
 
 def test_a_condition_keeps_within_the_columns_however_long_its_names_are():
@@ -302,7 +307,7 @@ def test_lines_end_as_those_of_the_header(capsys, tmp_path):
 
 def read_toy_header(text):
     beside = {"config_types.hpp": TYPES.encode(), "device_config_helper.hpp": HELPER.encode()}
-    return read_header("device_reduce.hpp", text.encode(), NeighborHeaders(beside))
+    return read_header("device_reduce.hpp", text.encode(), beside)
 
 
 def spot_of(text, target, told=None, arch=None, found=None):
@@ -315,7 +320,7 @@ def spot_of(text, target, told=None, arch=None, found=None):
     family = next(one for one in found.families if one.arch == target)
     entry = family.entries[0]
     selected = Selected(told or {}, (family, entry))
-    return config_spot(benchmark, selected, tree, arch or target), entry
+    return Configs(tree, arch or target).place(benchmark, selected), entry
 
 
 def test_values_of_a_part_are_said_behind_the_last_of_that_part():

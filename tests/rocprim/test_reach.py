@@ -50,8 +50,8 @@ def test_what_no_type_gets_is_told_with_its_reason(capsys, tmp_path, entry, args
     (lost,) = told["unreachable"]
     assert (lost["args"], lost["cause"]) == (args, "condition")
     assert lost["reason"] == (
-        "no types that were tried get its values: none have all that it asks for, or another entry"
-        " takes them"
+        "none of the types tried gets its values: none meets all of its conditions, or another"
+        " entry decides them"
     )
     assert main(["audit", "reach", "--cub", "toy"]) == 1
     assert "1 never selected" in capsys.readouterr().out

@@ -7,11 +7,11 @@ import pytest
 
 from policygen.app.change import Base, read_before
 from policygen.app.filters import Filter
-from policygen.app.reading import read_tree
 from policygen.app.resolve import ask_values
 from policygen.app.session import open_session
 from policygen.cli.main import main
-from policygen.report.review_facts import measured_with
+from policygen.proof.reading import read_tree
+from policygen.report.plan_views import measured_with
 from tests.rocprim.toy import ENTRIES, SMALL, WORDS, config, header, make_toy, write
 
 
@@ -51,7 +51,7 @@ def test_other_values_are_told_with_the_workloads_that_get_them(capsys, toy):
     assert "compared with: rocPRIM 4.2.0, HEAD" in shown
     assert "1 of 2 proofs hold" in shown
     assert "inherits reduce_config" in shown
-    assert "CUB" not in shown.partition("To see it again")[0].replace("--cub", "")
+    assert "CUB" not in shown.partition("To reproduce")[0].replace("--cub", "")
 
 
 def test_an_entry_that_takes_other_types_besides_is_told(capsys, toy):
@@ -89,10 +89,10 @@ def test_a_config_that_decides_nothing_that_is_asked_is_told(capsys, toy):
     status, told, _ = review(capsys, toy)
     assert status == 1
     assert [one["what"].partition(" decides ")[2][:20] for one in told["uncovered"]] == [
-        "no workload that is "
+        "no bound workload, s"
     ]
     assert main(["review", "--cub", str(toy), "--base", "HEAD", "--format", "html"]) == 1
-    assert "computes them from other returns" not in capsys.readouterr().out
+    assert "computes its values from other returns" not in capsys.readouterr().out
 
 
 def test_what_an_apply_replaced_is_asked_in_the_place_of_its_files(toy):
@@ -115,7 +115,7 @@ def test_what_an_apply_replaced_and_cannot_be_read_is_told(toy):
     base = Base("an apply", cub, {"device_reduce.hpp": broken.encode()})
     before = read_before(base, ["device_reduce.hpp"])
     assert before.headers == ()
-    assert "cannot tell for which architecture" in str(before.errors[0])
+    assert "cannot determine its architecture" in str(before.errors[0])
 
 
 @pytest.mark.parametrize(

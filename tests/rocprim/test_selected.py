@@ -114,6 +114,7 @@ def test_libclang_and_python_agree_on_every_workload_and_architecture(capsys, sc
 DEFAULTED = {"Algo", "OddEvenBlockSize", "OddEvenItemsPerThread"}
 
 
+@pytest.mark.slow
 def test_every_workload_of_the_bindings_is_answered_on_every_architecture(capsys):
     document, _ = resolved(capsys, rocprim_tree(RELEASE), *GENERATED)
     archs = {row["arch"] for row in document["rows"]}

@@ -9,14 +9,13 @@ from policygen.bindings.load import bound
 from policygen.bindings.words import table_number
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.protocol import EntryWrite, TuningTree
 from policygen.headers.reader import read_header
 from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import Cub
 from policygen.rocprim.config_edits import write_tables
-from policygen.rocprim.dialect import config_spot, copied
+from policygen.rocprim.dialect import Configs
 from tests.rocprim.places import resolved, rows_of
 from tests.rocprim.toy_tables import (
     ALONE,
@@ -32,6 +31,7 @@ from tests.rocprim.toy_tables import (
 from tests.rocprim.tuned import against, applied, as_json, imported, on, row_for
 
 NONE = "rocprim::empty_type"
+CONFIG = "device_merge_config.hpp"
 
 
 pytestmark = pytest.mark.usefixtures("wide")
@@ -206,7 +206,7 @@ def test_what_is_called_as_a_copy_would_be_is_in_its_way(capsys, tmp_path):
     root = make_toy(tmp_path / "toy", PAIRS, KEYS, OTHER, there, ALONE)
     told, new = written(capsys, root, "gfx942", [("int", "int", 5)])
     assert new == []
-    assert "device_merge_config.hpp: there is a merge_config_gfx942 already" in told
+    assert "device_merge_config.hpp: merge_config_gfx942 already exists" in told
 
 
 @pytest.mark.slow
@@ -228,27 +228,34 @@ def test_the_comments_of_a_config_are_copied_with_it(capsys, tmp_path):
     assert (root / MERGE).read_text().count("// Tuned by hand.\n") == 2
 
 
-def spot_of(text, arch, found=None, workload=("int", "int")):
-    """Where values of a pair of types go, and the tree."""
-    data = text.encode()
-    read = read_header(
-        "device_merge_config.hpp", data, NeighborHeaders({"config_types.hpp": TYPES.encode()})
-    )
+def dialect_of(texts, arch):
+    """The dialect of a tree of some headers, and the benchmark of merging."""
+    beside = {"config_types.hpp": TYPES.encode()}
+    read = {name: read_header(name, text.encode(), beside) for name, text in texts.items()}
     cub = Cub(root=".", version="2.10.9", dialect="configs", found="--cub")
-    tree = TuningTree(cub, {read.name: read}, {read.name: data})
+    tree = TuningTree(cub, read, {name: text.encode() for name, text in texts.items()})
     every = (one for algorithm in bound(cub.bindings) for one in algorithm.benchmarks)
-    benchmark = next(one for one in every if one.name == "rocprim.device_merge")
-    told = Selected({})
+    return Configs(tree, arch), next(one for one in every if one.name == "rocprim.device_merge")
+
+
+def spot_of(text, arch, found=None, workload=("int", "int")):
+    """Where values of a pair of types go, and the header."""
+    dialect, benchmark = dialect_of({CONFIG: text}, arch)
+    read, told = dialect.sources.headers[CONFIG], Selected({})
     if found is not None:
         family = next(f for f in read.families if f.arch == arch)
         key = FamilyKey(workload, (family, family.entries[found]))
         told = Selected({"BlockSize": 1}, key.entry, {family.name: key})
-    return config_spot(benchmark, told, tree, arch), read
+    return dialect.place(benchmark, told), read
+
+
+def copied(spot):
+    return Configs(None, spot.arch).bounded(None, spot)
 
 
 def test_what_decides_must_be_known():
     spot, _ = spot_of(header(), "gfx900")
-    assert spot.too_broad == "no case of device_merge_config.hpp is known to decide it"
+    assert spot.too_broad == "no known case of device_merge_config.hpp decides it"
     assert (spot.entry, spot.types, spot.narrower, copied(spot)) == (None, {}, None, None)
     assert spot.target.family == "merge_config_gfx900 gfx900"
     assert spot.place == ("device_merge_config.hpp", "merge_config", (), ())
@@ -256,28 +263,23 @@ def test_what_decides_must_be_known():
 
 def test_the_last_row_is_for_nobody_in_particular():
     spot, _ = spot_of(header(PAIRS, KEYS, OTHER, TABLE), "unknown", 2)
-    why = "the last row is for all architectures without one: say which was measured"
+    why = "the last row is for all architectures without their own; name the measured one"
     assert spot.too_broad == why
     assert copied(spot_of(header(), "gfx900", 0)[0]).copied
     assert copied(copied(spot_of(header(), "gfx900", 0)[0])) is None
 
 
+def checked(texts):
+    dialect, benchmark = dialect_of(texts, "gfx900")
+    dialect.check(benchmark)
+
+
 def test_what_is_no_config_of_the_table_is_refused():
     other = header(OTHER, TABLE.replace("merge_config_900", "merge_config_90a"))
     with pytest.raises(InputError, match=r"the tree has no device_merge_config\.hpp"):
-        _bare({})
+        checked({})
     with pytest.raises(InputError, match=r"device_merge_config\.hpp has no merge_config"):
-        _bare({"device_merge_config.hpp": other.replace("default_merge_config", "merge_default")})
-
-
-def _bare(texts):
-    cub = Cub(root=".", version="2.10.9", dialect="configs", found="--cub")
-    beside = NeighborHeaders({"config_types.hpp": TYPES.encode()})
-    read = {name: read_header(name, text.encode(), beside) for name, text in texts.items()}
-    tree = TuningTree(cub, read, {name: text.encode() for name, text in texts.items()})
-    every = (one for algorithm in bound(cub.bindings) for one in algorithm.benchmarks)
-    benchmark = next(one for one in every if one.name == "rocprim.device_merge")
-    return config_spot(benchmark, Selected({}), tree, "gfx900")
+        checked({CONFIG: other.replace("default_merge_config", "merge_default")})
 
 
 def test_a_config_that_is_no_template_is_left_as_it_is_on_its_line():

@@ -1,6 +1,5 @@
 """Headers of a few lines, in each form in which rocPRIM writes its configs."""
 
-from policygen.headers.parsers import NeighborHeaders
 from policygen.headers.reader import read_header
 
 TYPES = b"""namespace rocprim {
@@ -146,7 +145,7 @@ FORMS = {"generated": GENERATED, "by hand": BY_HAND, "pickers": PICKERS}
 def read_toy(text):
     """A header beside what declares its configs."""
     data = text if isinstance(text, bytes) else text.encode()
-    return read_header("device_blend.hpp", data, NeighborHeaders({"config_types.hpp": TYPES}))
+    return read_header("device_blend.hpp", data, {"config_types.hpp": TYPES})
 
 
 def families(header):

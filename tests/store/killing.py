@@ -5,10 +5,11 @@ import os
 import traceback
 from contextlib import contextmanager
 
-from policygen.store import files, journal
+from policygen import store_schema
+from policygen.store import replacement
 
 KILLED = 99
-OPERATIONS = ("write", "fsync", "exchange", "link", "rename", "unlink", "fsync_folder")
+OPERATIONS = ("write_file", "rename", "unlink", "sync_folder")
 
 
 def killed_at(number, action, torn=False):
@@ -60,7 +61,7 @@ def _arm(number, torn):
     def counted(name, original):
         def operation(*args):
             def half():
-                if torn and name == "write":
+                if torn and name == "write_file":
                     path, data, *rest = args
                     original(path, data[: len(data) // 2], *rest)
 
@@ -70,8 +71,8 @@ def _arm(number, torn):
         return operation
 
     for name in OPERATIONS:
-        setattr(files, name, counted(name, getattr(files, name)))
-    journal.transaction = _counted_transaction(journal.transaction, step)
+        setattr(replacement, name, counted(name, getattr(replacement, name)))
+    store_schema.transaction = _counted_transaction(store_schema.transaction, step)
 
 
 def _counted_transaction(original, step):

@@ -1,7 +1,4 @@
-import errno
-import fcntl
 import os
-import stat
 import time
 
 import pytest
@@ -17,7 +14,7 @@ def test_a_tree_is_locked_by_one_and_nothing_is_left_behind(tmp_path, monkeypatc
         with pytest.raises(InputError) as failure, tree_lock(tmp_path):
             pytest.fail("two hold the lock")
         assert str(failure.value) == (
-            f"another policygen is writing to {tmp_path}\n  Wait until it is done."
+            f"another policygen is writing to {tmp_path}\n  Wait until it has finished."
         )
     with tree_lock(tmp_path):
         assert list(tmp_path.iterdir()) == []
@@ -46,29 +43,31 @@ def test_a_tree_that_is_gone_is_told(tmp_path):
         with pytest.raises(InputError) as failure, tree_lock(tmp_path / name):
             pytest.fail("there is nothing to lock")
         assert str(failure.value) == (
-            f"cannot lock {tmp_path / name}: {words}\n  Name a tree that is there."
+            f"cannot lock {tmp_path / name}: {words}\n  Name a tree that exists."
         )
 
 
-def test_a_file_stands_in_for_a_folder_that_cannot_be_locked(tmp_path, monkeypatch):
-    """NFS answers so."""
-    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
+def test_a_tree_has_one_lock_however_it_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(targets, "PATIENCE", 0.05)
-    flock = fcntl.flock
     (tmp_path / "tree").mkdir()
     (tmp_path / "other").mkdir()
-
-    def refuse(descriptor, operation):
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EBADF, "Bad file descriptor")
-        flock(descriptor, operation)
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    (tmp_path / "link").symlink_to("tree")
     with tree_lock(tmp_path / "tree"):
-        with (
-            pytest.raises(InputError, match="another policygen is writing to"),
-            tree_lock(tmp_path / "tree/../tree"),
-        ):
-            pytest.fail("two hold the lock")
+        for name in ("tree/../tree", "link"):
+            with (
+                pytest.raises(InputError, match="another policygen is writing to"),
+                tree_lock(tmp_path / name),
+            ):
+                pytest.fail("two hold the lock")
         with tree_lock(tmp_path / "other"):
             assert list((tmp_path / "tree").iterdir()) == []
+
+
+def test_a_cache_that_cannot_hold_a_lock_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file/cache"))
+    with (
+        pytest.raises(InputError, match="Set POLICYGEN_CACHE to a folder that can be written"),
+        tree_lock(tmp_path),
+    ):
+        pytest.fail("nothing is locked")

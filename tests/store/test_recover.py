@@ -8,17 +8,16 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.store import files
-from policygen.store.applies import recover
+from policygen.store import replacement
 from policygen.store.journal import history
 from policygen.store.undo import planned, undo
 from tests.store.killing import killed_at
-from tests.store.trees import WHEN, Tree
+from tests.store.trees import WHEN, Tree, recover
 
-# Of an apply of three files: begin 2, for each unlink, write, fsync and rename, mark 2, exchange 3,
-# sync 2, for each unlink 2, sync 2, mark 2.
+# Of an apply of three files: make the store 2, begin 2, for each unlink and write, mark 2,
+# rename 3, sync 2, mark 2.
 PREPARED = 7
-FIRST_EXCHANGE = 17
+FIRST_RENAME = 13
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def tree(tmp_path):
 
 
 def renamed(tree, count):
-    assert killed_at(FIRST_EXCHANGE + count, tree.apply)
+    assert killed_at(FIRST_RENAME + count, tree.apply)
     by_path = dict(zip(tree.paths, tree.changes, strict=True))
     for n, path in enumerate(tree.order):
         change = by_path[path]
@@ -83,9 +82,9 @@ def test_who_goes_on_is_told_of_the_edit_once(tree):
     with pytest.raises(InputError) as failure:
         tree.apply()
     assert str(failure.value) == (
-        f"{tree.order[1]}: edited after an interrupted apply, and left as it is;"
-        " the apply is put back in all other files\n"
-        "  Look whether the edit still fits, then run the command again."
+        f"{tree.order[1]}: edited after an interrupted apply and left unchanged; the apply is put"
+        " back in all other files\n"
+        "  Check whether the edit still fits, then run the command again."
     )
     with pytest.raises(InputError, match="was changed since it was read"):
         tree.apply()
@@ -102,35 +101,48 @@ def test_a_file_that_is_gone_counts_as_edited(tree):
 @pytest.mark.parametrize("lost", [False, True])
 def test_what_was_staged_serves_where_it_is_whole(tree, lost, monkeypatch):
     renamed(tree, 1)
-    (_, second, _) = tree.others()
+    (second, _) = tree.others()
     assert second.name.startswith(f".{tree.order[1].name}.")
     if lost:
         second.unlink()
     written = []
-    original = files.write
+    original = replacement.write_file
 
     def write(path, *rest):
         written.append(path)
         original(path, *rest)
 
-    monkeypatch.setattr(files, "write", write)
+    monkeypatch.setattr(replacement, "write_file", write)
     (one,) = recover(tree.store, tree.root)
     assert one.outcome == "finished"
-    half = second.with_name(second.name.replace(".policygen", ".half.policygen"))
-    assert written == ([half] if lost else [])
+    assert written == ([second] if lost else [])
     assert tree.now == tree.new
+
+
+def test_what_an_older_policygen_left_is_ended(tree):
+    """It let files change places: the old contents waited beside the new ones."""
+    renamed(tree, 1)
+    (second, _) = tree.others()
+    token = second.name.removeprefix(f".{tree.order[1].name}.")
+    first = tree.order[0]
+    (change,) = (change for change in tree.changes if change.path == first)
+    first.with_name(f".{first.name}.{token}").write_bytes(change.before)
+    (one,) = recover(tree.store, tree.root)
+    assert (one.outcome, one.edited) == ("finished", ())
+    assert tree.now == tree.new
+    assert tree.others() == []
 
 
 def test_what_cannot_be_finished_is_put_back(tree, monkeypatch):
     renamed(tree, 1)
-    original = files.exchange
+    original = replacement.rename
 
-    def exchange(source, target):
+    def rename(source, target):
         if target == tree.order[2]:
             raise PermissionError(13, "Permission denied")
         original(source, target)
 
-    monkeypatch.setattr(files, "exchange", exchange)
+    monkeypatch.setattr(replacement, "rename", rename)
     (one,) = recover(tree.store, tree.root)
     assert one.outcome == "put back"
     assert tree.now == tree.old
@@ -141,10 +153,10 @@ def test_what_cannot_be_finished_is_put_back(tree, monkeypatch):
 def test_what_can_be_neither_waits_for_the_next_time(tree, monkeypatch):
     renamed(tree, 1)
 
-    def exchange(source, target):
+    def rename(source, target):
         raise OSError(30, os.strerror(30))
 
-    monkeypatch.setattr(files, "exchange", exchange)
+    monkeypatch.setattr(replacement, "rename", rename)
     with pytest.raises(InputError, match="Read-only file system"):
         recover(tree.store, tree.root)
     assert states(tree) == ["committing"]
@@ -160,13 +172,13 @@ def test_an_apply_that_never_came_to_be_is_told_before_another_one_is_undone(tre
     with pytest.raises(InputError) as failure:
         planned(tree.store, None, 1)
     assert str(failure.value) == (
-        "an apply or an undo was interrupted\n  Run policygen undo: it ends it."
+        "an apply or an undo was interrupted\n  Run policygen undo to complete it."
     )
     with pytest.raises(InputError) as failure:
         undo(tree.store, None, 1, WHEN)
     assert str(failure.value) == (
-        "apply 2 (second) was interrupted; no file of it is changed now\n"
-        "  To take back the apply before it, undo again."
+        "apply 2 (second) was interrupted; all of its files are restored\n"
+        "  To undo the previous apply as well, undo again."
     )
     assert tree.now == tree.new
     undo(tree.store, None, 1, WHEN)

@@ -30,8 +30,8 @@ def test_undo_takes_back_one_apply_after_the_other(tree):
     with pytest.raises(InputError) as failure:
         undo(tree.store, None, 1, WHEN)
     assert str(failure.value) == (
-        f"nothing to undo: {tree.store} knows of no apply that is not undone\n"
-        "  Name the store that was written then: --store FILE."
+        f"nothing to undo: {tree.store} records no apply that can be undone\n"
+        "  If another store recorded it, name that store: --store FILE"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_file_that_was_edited_since_is_shown_and_nothing_is_undone(tree):
         "  \\ No newline at end of file\n"
         "  +5\n"
         "  \\ No newline at end of file\n"
-        "  Nothing was undone. Keep the edit elsewhere and take it out, then undo again."
+        "  Nothing was undone. Save the edit elsewhere, revert it, then undo again."
     )
     assert tree.now == edited
     assert [record.state for record in history(tree.store)] == ["applied"]
@@ -141,7 +141,7 @@ def test_trees_of_one_store_are_undone_each_by_itself(tmp_path):
     (undone,) = undo(tmp_path / "p.db", one.root, 1, WHEN)
     assert undone.applied.root == one.root
     assert (one.now, two.now) == (one.old, two.new)
-    with pytest.raises(InputError, match=f"knows of no apply to {one.root} that is not undone"):
+    with pytest.raises(InputError, match=f"records no apply to {one.root} that can be undone"):
         undo(tmp_path / "p.db", one.root, 1, WHEN)
     undo(tmp_path / "p.db", None, 1, WHEN)
     assert two.now == two.old
@@ -188,8 +188,8 @@ def test_contents_that_were_damaged_in_the_store_are_never_written(tree):
     with pytest.raises(InputError) as failure:
         undo(tree.store, None, 1, WHEN)
     assert str(failure.value) == (
-        f"{tree.store}: the store is damaged: the contents of cub/f1/tuning_1.cuh are not those"
-        " that were stored\n  Move it away; policygen makes a new one."
+        f"{tree.store}: the store is damaged: the stored contents of cub/f1/tuning_1.cuh are"
+        " damaged\n  Move it away; policygen will create a new one."
     )
     assert tree.now == tree.new
 

@@ -2,11 +2,21 @@
 
 from datetime import UTC, datetime
 
-from policygen.store.applies import apply
+from policygen.store.applies import apply, end_interrupted
+from policygen.store.journal import Journal
 from policygen.store.replacement import Change
+from policygen.store.targets import real, tree_lock
 
 WHEN = datetime(2026, 9, 1, 12, 0, tzinfo=UTC)
 CONTENTS = (b"one\r\ntwo\r\n", b"\xef\xbb\xbfthree\nfour", b"", b"\xff\x00\n")
+
+
+def recover(store, root):
+    """What an apply or an undo does first: it ends the interrupted writes to a tree."""
+    if not store.exists():
+        return ()
+    with tree_lock(root), Journal.open(store) as journal:
+        return end_interrupted(journal, real(root))
 
 
 class Tree:

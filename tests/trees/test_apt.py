@@ -12,7 +12,9 @@ from tests.trees.debs import GOOD_DEBS, FakeApt, toy_part, toy_release
 from tests.trees.places import Places, use_manifest
 
 FIRST, SECOND = GOOD_DEBS
-NO_APT = "\n  rocPRIM's headers come from Debian packages; elsewhere give a checkout: --cub PATH"
+NO_APT = (
+    "\n  rocPRIM's headers come from Debian packages; on other systems, name a checkout: --cub PATH"
+)
 
 
 def ignore(_line: str) -> None:
@@ -98,7 +100,7 @@ def test_other_bytes_than_the_known_ones_are_refused(places: Places, apt_get: Fa
     apt_get.files = {FIRST: b"other"}
     with pytest.raises(InputError) as raised:
         downloads.obtain_packages(parts(), ignore)
-    assert str(raised.value).startswith(f"{FIRST} is not the file that it should be\n")
+    assert str(raised.value).startswith(f"{FIRST} does not have the expected digest\n")
     assert str(raised.value).endswith("nothing was unpacked; check which mirror apt uses")
     assert not [path for path in places.cache.rglob("*") if path.is_file()]
 
@@ -107,7 +109,7 @@ def test_nothing_that_is_brought_is_an_error(apt_get: FakeApt) -> None:
     apt_get.files = {}
     with pytest.raises(InputError) as raised:
         downloads.obtain_packages(parts(), ignore)
-    assert str(raised.value) == f"apt-get was asked for {FIRST} and brought nothing"
+    assert str(raised.value) == f"apt-get should have downloaded {FIRST}, but downloaded nothing"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_version_that_debian_has_no_more_is_told(apt_get: FakeApt, words: str)
         downloads.obtain_packages(parts(), ignore)
     assert str(raised.value) == (
         "Debian sid has no librocprim-dev 9.8.7-1 any more\n"
-        "  take another release (policygen headers list), or give a checkout: --cub PATH"
+        "  choose another release (policygen headers list), or name a checkout: --cub PATH"
     )
 
 
@@ -143,7 +145,7 @@ def test_a_machine_of_another_distribution_is_told_of_checkouts(apt_get: FakeApt
     apt_get.uris = "'https://mirror.invalid/ubuntu/dists/noble/InRelease' a_InRelease 0\n"
     with pytest.raises(InputError) as raised:
         downloads.obtain_packages(parts(), ignore)
-    assert str(raised.value) == "apt has no mirror of Debian among its sources" + NO_APT
+    assert str(raised.value) == "apt's sources have no Debian mirror" + NO_APT
 
 
 @pytest.mark.parametrize("place", ["cache", "cache/packages"])
@@ -203,7 +205,7 @@ def test_what_stands_in_a_releases_place_is_not_deleted(places: Places, apt_get:
     with pytest.raises(InputError) as raised:
         fetch("rocprim@9.9.9", places.headers, ignore)
     assert str(raised.value) == (
-        f"{places.headers}/rocprim-9.9.9 is there, but holds no rocPRIM\n"
+        f"{places.headers}/rocprim-9.9.9 exists, but contains no rocPRIM\n"
         "  delete it and fetch again"
     )
     assert apt_get.commands == []
@@ -214,6 +216,6 @@ def test_a_release_that_is_not_known_is_an_error(places: Places, text: str) -> N
     with pytest.raises(InputError) as raised:
         fetch(text, places.headers, ignore)
     assert str(raised.value) == (
-        f"no package is known that holds {text}\n"
-        "  known are: rocprim@5.3.3, rocprim@5.7.1, rocprim@6.4.3, rocprim@7.2.4"
+        f"no known package contains {text}\n"
+        "  known: rocprim@5.3.3, rocprim@5.7.1, rocprim@6.4.3, rocprim@7.2.4"
     )

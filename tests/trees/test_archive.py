@@ -80,36 +80,36 @@ def _bomb(file: zipfile.ZipFile, info: zipfile.ZipInfo, data: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (_twice, f"'{VERSION}' is there twice"),
-        (_mode(stat.S_IFLNK | 0o777), f"'{VERSION}' is no file"),
-        (_mode(stat.S_IFIFO | 0o644), f"'{VERSION}' is no file"),
-        (_packed(zipfile.ZIP_LZMA), f"'{VERSION}' is not packed as in wheels"),
-        (_packed(zipfile.ZIP_BZIP2), f"'{VERSION}' is not packed as in wheels"),
-        (_bomb, f"'{VERSION}' grows too much when it is unpacked"),
-        (_content, f"'{VERSION}' is not what RECORD says"),
-        (_left_out, f"'{VERSION}' is not what RECORD says"),
+        (_twice, f"'{VERSION}' appears twice"),
+        (_mode(stat.S_IFLNK | 0o777), f"'{VERSION}' is not a file"),
+        (_mode(stat.S_IFIFO | 0o644), f"'{VERSION}' is not a file"),
+        (_packed(zipfile.ZIP_LZMA), f"'{VERSION}' is not compressed as in wheels"),
+        (_packed(zipfile.ZIP_BZIP2), f"'{VERSION}' is not compressed as in wheels"),
+        (_bomb, f"'{VERSION}' expands too much when unpacked"),
+        (_content, f"'{VERSION}' does not match RECORD"),
+        (_left_out, f"'{VERSION}' does not match RECORD"),
     ],
 )
 def test_a_member_that_no_wheel_has_is_refused(tmp_path: Path, change: Change, reason: str) -> None:
-    assert refused(tmp_path, rebuilt(change)) == f"WHEEL is no wheel: {reason}"
+    assert refused(tmp_path, rebuilt(change)) == f"WHEEL is not a wheel: {reason}"
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("inc//etc/canary", "is no plain name"),
-        ("inc/./x", "is no plain name"),
-        ("inc/x\n", "is no plain name"),
-        ("inc/\u202egpj.x", "is no plain name"),
-        ("/etc/canary", "leaves its folder"),
-        ("/inc/", "leaves its folder"),
-        ("../../canary", "leaves its folder"),
+        ("inc//etc/canary", "is not a plain name"),
+        ("inc/./x", "is not a plain name"),
+        ("inc/x\n", "is not a plain name"),
+        ("inc/\u202egpj.x", "is not a plain name"),
+        ("/etc/canary", "points outside of its folder"),
+        ("/inc/", "points outside of its folder"),
+        ("../../canary", "points outside of its folder"),
     ],
 )
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str, reason: str) -> None:
     """`inc//etc/x` is `/etc/x` below a folder."""
     data = wheel_bytes({**MEMBERS, name: ""})
-    assert refused(tmp_path, data) == f"WHEEL is no wheel: {name!r} {reason}"
+    assert refused(tmp_path, data) == f"WHEEL is not a wheel: {name!r} {reason}"
 
 
 @pytest.mark.parametrize("flag", [0x1, 0x40, 0x2000])
@@ -120,23 +120,23 @@ def test_an_encrypted_member_is_refused(tmp_path: Path, flag: int) -> None:
     central = data.rindex(VERSION.encode()) - 46
     for place in (local + 6, central + 8):
         data[place : place + 2] = flag.to_bytes(2, "little")
-    assert refused(tmp_path, bytes(data)) == f"WHEEL is no wheel: '{VERSION}' is encrypted"
+    assert refused(tmp_path, bytes(data)) == f"WHEEL is not a wheel: '{VERSION}' is encrypted"
 
 
 def test_a_wheel_of_too_many_members_or_bytes_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 100)
-    assert refused(tmp_path, GOOD) == "WHEEL is no wheel: it holds over 100 bytes"
+    assert refused(tmp_path, GOOD) == "WHEEL is not a wheel: it holds over 100 bytes"
     monkeypatch.setattr(module, "MOST_MEMBERS", 3)
-    assert refused(tmp_path, GOOD) == "WHEEL is no wheel: it has over 3 members"
+    assert refused(tmp_path, GOOD) == "WHEEL is not a wheel: it has over 3 members"
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", f"'{VERSION}' is not what RECORD says"),
-        (record(MEMBERS).replace("sha256=", "md5="), f"'{VERSION}' is not what RECORD says"),
+        ("", f"'{VERSION}' does not match RECORD"),
+        (record(MEMBERS).replace("sha256=", "md5="), f"'{VERSION}' does not match RECORD"),
         (
             f"{VERSION}\n",
             f"{RECORD} cannot be read: not enough values to unpack (expected 3, got 1)",
@@ -153,7 +153,7 @@ def test_a_record_that_does_not_tell_is_refused(tmp_path: Path, text: str, reaso
     def change(file: zipfile.ZipFile, info: zipfile.ZipInfo, _data: bytes) -> None:
         file.writestr(info, text)
 
-    assert refused(tmp_path, rebuilt(change, RECORD)) == f"WHEEL is no wheel: {reason}"
+    assert refused(tmp_path, rebuilt(change, RECORD)) == f"WHEEL is not a wheel: {reason}"
 
 
 @pytest.mark.parametrize(("others", "count"), [(["other-1.dist-info/RECORD"], 2), (None, 0)])
@@ -161,7 +161,7 @@ def test_a_wheel_has_one_record(tmp_path: Path, others: list[str] | None, count:
     data = wheel_bytes({**MEMBERS, **dict.fromkeys(others, "")}) if others else rebuilt(
         _left_out, RECORD
     )  # fmt: skip
-    assert refused(tmp_path, data) == f"WHEEL is no wheel: it has {count} files RECORD"
+    assert refused(tmp_path, data) == f"WHEEL is not a wheel: it has {count} files RECORD"
 
 
 def test_damaged_wheels_are_refused_and_never_wait(tmp_path: Path) -> None:

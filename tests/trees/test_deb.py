@@ -34,7 +34,7 @@ def refused(tmp_path: Path, data: bytes) -> str:
     path.write_bytes(data)
     with pytest.raises(InputError) as raised:
         list(read_package(path, FOLDER))
-    return str(raised.value).replace(str(path), "DEB").removeprefix("DEB is no package: ")
+    return str(raised.value).replace(str(path), "DEB").removeprefix("DEB is not a package: ")
 
 
 def test_the_files_below_one_folder_are_read(tmp_path: Path) -> None:
@@ -57,24 +57,24 @@ def test_old_names_of_what_is_there_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("member", "reason"),
     [
-        (plain("./usr/include/hip/../../../x"), "leaves its folder"),
-        (plain("../x"), "leaves its folder"),
-        (plain("/etc/x"), "leaves its folder"),
-        (plain("./usr/include/hip/a\\b"), "leaves its folder"),
-        (plain("./usr/include/hip/a:b"), "is no plain name"),
-        (plain("./usr/include/hip//a"), "is no plain name"),
-        (plain("./usr/include/hip/a\n"), "is no plain name"),
+        (plain("./usr/include/hip/../../../x"), "points outside of its folder"),
+        (plain("../x"), "points outside of its folder"),
+        (plain("/etc/x"), "points outside of its folder"),
+        (plain("./usr/include/hip/a\\b"), "points outside of its folder"),
+        (plain("./usr/include/hip/a:b"), "is not a plain name"),
+        (plain("./usr/include/hip//a"), "is not a plain name"),
+        (plain("./usr/include/hip/a\n"), "is not a plain name"),
         (
             plain("./usr/include/hip/a", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
-            "is a link that leaves its folder",
+            "is a link that points outside of its folder",
         ),
         (
             plain("./usr/include/hip/a", type=tarfile.SYMTYPE, linkname="../other/a.h"),
-            "is a link that leaves its folder",
+            "is a link that points outside of its folder",
         ),
-        (plain("./usr/include/hip/a", type=tarfile.LNKTYPE, linkname="b"), "is no file"),
-        (plain("./usr/include/hip/a", type=tarfile.FIFOTYPE), "is no file"),
-        (plain("./usr/include/hip/a", type=tarfile.CHRTYPE), "is no file"),
+        (plain("./usr/include/hip/a", type=tarfile.LNKTYPE, linkname="b"), "is not a file"),
+        (plain("./usr/include/hip/a", type=tarfile.FIFOTYPE), "is not a file"),
+        (plain("./usr/include/hip/a", type=tarfile.CHRTYPE), "is not a file"),
     ],
 )
 def test_an_odd_member_is_refused(tmp_path: Path, member: Member, reason: str) -> None:
@@ -84,7 +84,7 @@ def test_an_odd_member_is_refused(tmp_path: Path, member: Member, reason: str) -
 
 def test_a_member_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     twice = [plain("./usr/include/hip/a"), plain("usr/include/hip/a")]
-    assert refused(tmp_path, deb_bytes(twice)) == "'usr/include/hip/a' is there twice"
+    assert refused(tmp_path, deb_bytes(twice)) == "'usr/include/hip/a' appears twice"
 
 
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_a_member_that_says_to_be_too_large_is_refused(tmp_path: Path) -> None:
     info.size = 1 << 40
     packed = lzma.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
     data = ar_bytes({"debian-binary": b"2.0\n", "data.tar.xz": packed})
-    assert refused(tmp_path, data) == "'./usr/include/hip/a' is larger than what there is"
+    assert refused(tmp_path, data) == "'./usr/include/hip/a' is larger than the remaining data"
 
 
 def test_a_file_with_holes_is_refused(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_file_with_holes_is_refused(tmp_path: Path) -> None:
         file.addfile(info)
     packed = lzma.compress(buffer.getvalue())
     data = ar_bytes({"debian-binary": b"2.0\n", "data.tar.xz": packed})
-    assert refused(tmp_path, data) == "'./usr/include/hip/a' is no file"
+    assert refused(tmp_path, data) == "'./usr/include/hip/a' is not a file"
 
 
 @pytest.mark.parametrize("kept", [512, 600, 1024])
@@ -138,10 +138,10 @@ def test_what_needs_too_much_memory_is_refused(
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "it is no ar file"),
-        (b"PK\x03\x04", "it is no ar file"),
+        (b"", "it is not an ar archive"),
+        (b"PK\x03\x04", "it is not an ar archive"),
         (b"!<arch>\n", "it has no data.tar.xz, but nothing"),
-        (ar_bytes({"control.tar.xz": b""}), "it does not begin with debian-binary"),
+        (ar_bytes({"control.tar.xz": b""}), "it does not start with debian-binary"),
         (
             ar_bytes({"debian-binary": b"2.0\n", "data.tar.zst": b"odd"}),
             "it has no data.tar.xz, but 'debian-binary', 'data.tar.zst'",
@@ -149,15 +149,15 @@ def test_what_needs_too_much_memory_is_refused(
         (ar_bytes({"debian-binary": b"2.0\n"}) + b"data.tar.xz", "it is damaged"),
         (ar_bytes({"debian-binary": b"2.0\n"}).replace(b"`\n", b"``"), "it is damaged"),
         (ar_bytes({"debian-binary": b"2.0\n"}).replace(b"4     ", b"-4    "), "it is damaged"),
-        (package(HIP)[:-1], "it is cut off"),
-        (ar_bytes({"debian-binary": b"2.0\n", "data.tar.xz": b""}), "it is cut off"),
+        (package(HIP)[:-1], "it is truncated"),
+        (ar_bytes({"debian-binary": b"2.0\n", "data.tar.xz": b""}), "it is truncated"),
         (
             ar_bytes({"debian-binary": b"2.0\n", "data.tar.xz": lzma.compress(b"a" * 99)[:40]}),
-            "it is cut off",
+            "it is truncated",
         ),
         (
             ar_bytes({"debian-binary": b"2.0\n", "data.tar.xz": b"no"}),
-            "it is cut off",
+            "it is truncated",
         ),
         (
             ar_bytes({"debian-binary": b"2.0\n", "data.tar.xz": b"nothing of xz"}),
@@ -202,11 +202,11 @@ def test_headers_of_both_packages_stand_side_by_side(
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"version": "9.8.6"}, "holds rocPRIM 9.8.7, not rocPRIM 9.8.6"),
-        ({"files": "0" * 64}, "hold other files than rocPRIM 9.8.7 has"),
+        ({"version": "9.8.6"}, "contains rocPRIM 9.8.7, not rocPRIM 9.8.6"),
+        ({"files": "0" * 64}, "differ in files from rocPRIM 9.8.7"),
         (
             {"parts": (toy_part(SECOND, "usr/include/hip"),) * 2},
-            "holds no rocPRIM, not rocPRIM 9.8.7",
+            "contains no rocPRIM, not rocPRIM 9.8.7",
         ),
     ],
 )

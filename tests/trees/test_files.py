@@ -63,7 +63,7 @@ def test_what_is_absent_is_neither_file_nor_folder(tmp_path: Path) -> None:
 
 
 def test_a_nul_in_a_path_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"is no path: .*null"):
+    with pytest.raises(InputError, match=r"is not a path: .*null"):
         is_file(Path("a\0b"))
 
 

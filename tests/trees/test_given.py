@@ -59,17 +59,17 @@ def test_several_trees_below_a_path_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         open_tree(tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path} holds 2 CUB trees:\n"
+        f"{tmp_path} contains 2 CUB trees:\n"
         f"    {tmp_path}/a/cub (CUB 3.0.1)\n"
         f"    {tmp_path}/b (CUB 3.1.4)\n"
-        "  name one of them"
+        "  choose one of them"
     )
 
 
 def test_two_wheels_in_one_folder_are_named(tmp_path: Path) -> None:
     make_root(tmp_path / "nvidia/cu13/include/cccl", "3.2.0")
     make_root(tmp_path / "cuda/cccl/headers/include", "3.6.0")
-    with pytest.raises(InputError, match=r"holds 2 CUB trees:\n.*3\.2\.0\)\n.*3\.6\.0\)"):
+    with pytest.raises(InputError, match=r"contains 2 CUB trees:\n.*3\.2\.0\)\n.*3\.6\.0\)"):
         open_tree(tmp_path)
 
 
@@ -118,7 +118,7 @@ def test_a_version_that_is_not_fetched_names_the_command_that_does(places: Place
     with pytest.raises(InputError) as raised:
         find("3.0.1", places.work)
     assert str(raised.value) == (
-        f"CUB 3.0.1 is not in {places.headers}\n  obtain it: policygen headers fetch 3.0.1"
+        f"CUB 3.0.1 is not in {places.headers}\n  fetch it: policygen headers fetch 3.0.1"
     )
 
 
@@ -127,6 +127,6 @@ def test_an_unknown_version_names_the_known_ones(places: Places, version: str) -
     with pytest.raises(InputError) as raised:
         find(version, places.work)
     assert str(raised.value) == (
-        f"no wheel is known that holds CUB {version}\n"
+        f"no known wheel contains CUB {version}\n"
         "  known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0"
     )

@@ -67,7 +67,7 @@ def test_an_empty_tuning_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         tuning_headers(open_root(tmp_path, "--cub"))
     assert str(raised.value) == (
-        f"CUB 3.0.1 in {tmp_path} has no tuning headers: {folder} holds no tuning_*.cuh\n"
+        f"CUB 3.0.1 in {tmp_path} has no tuning headers: {folder} contains no tuning_*.cuh\n"
         "  name another tree with --cub"
     )
 

@@ -61,7 +61,7 @@ def test_what_stands_in_a_trees_place_is_not_deleted(places: Places, pip: FakePi
     with pytest.raises(InputError) as raised:
         fetch("9.8.7", places.headers, ignore)
     assert str(raised.value) == (
-        f"{notes.parent} is there, but holds no CUB\n  delete it and fetch again"
+        f"{notes.parent} exists, but contains no CUB\n  delete it and fetch again"
     )
     assert notes.exists()
 
@@ -78,7 +78,7 @@ def test_an_unknown_version_is_an_error_that_lists_the_known_ones(
     with pytest.raises(InputError) as raised:
         fetch(version, places.headers, ignore)
     assert str(raised.value) == (
-        f"no wheel is known that holds CUB {version}\n"
+        f"no known wheel contains CUB {version}\n"
         "  known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0"
     )
 
@@ -87,8 +87,8 @@ def test_what_fails_is_reported_when_all_have_been_tried(places: Places, pip: Fa
     with pytest.raises(Problems) as raised:
         fetch_all(["1.0.0", "9.8.7", "2.0.0"], places.headers, ignore)
     assert [str(error).splitlines()[0] for error in raised.value.errors] == [
-        "no wheel is known that holds CUB 1.0.0",
-        "no wheel is known that holds CUB 2.0.0",
+        "no known wheel contains CUB 1.0.0",
+        "no known wheel contains CUB 2.0.0",
     ]
     assert current(places.headers) == "9.8.7"
 

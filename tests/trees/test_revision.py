@@ -190,7 +190,7 @@ def test_what_is_no_revision_is_refused(checkout: Path, revision: str) -> None:
         open_revision(open_tree(checkout), revision)
     first, *_ = str(raised.value).split("\n")
     assert first == (
-        f"{revision!r} is no folder, no fetched version of CUB, and no revision of a git"
+        f"{revision!r} is neither a folder, a fetched version of CUB, nor a revision of a git"
         f" repository around {checkout}/cub"
     )
 
@@ -201,16 +201,16 @@ def test_a_folder_outside_of_a_repository_is_refused(tmp_path: Path) -> None:
         open_revision(open_tree(root), "HEAD")
     first, second = str(raised.value).split("\n", 1)
     assert first == (
-        "'HEAD' is no folder, no fetched version of CUB, and no revision of a git"
-        f" repository around {root}"
+        "'HEAD' is neither a folder, a fetched version of CUB, nor a revision of a git repository"
+        f" around {root}"
     )
-    assert "not a git repository" in second
+    assert "not in a git repository" in second
 
 
 def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
     root = make_root(tmp_path / "inc")
     git(root, "init", "--quiet")
-    with pytest.raises(InputError, match="'HEAD' is no folder"):
+    with pytest.raises(InputError, match="'HEAD' is neither a folder"):
         open_revision(open_tree(root), "HEAD")
 
 
@@ -224,7 +224,7 @@ def test_a_part_that_lies_outside_of_the_repository_is_refused(tmp_path: Path) -
     with pytest.raises(InputError) as raised:
         open_revision(open_tree(checkout), "HEAD")
     assert str(raised.value) == (
-        f"{checkout}/thrust lies outside of the git repository {checkout}: no revision holds it"
+        f"{checkout}/thrust is outside of the git repository {checkout}, so no revision contains it"
     )
 
 

@@ -49,7 +49,7 @@ def test_a_version_that_cannot_be_read_is_an_error(tmp_path: Path, text: str) ->
     with pytest.raises(InputError) as raised:
         open_tree(tmp_path)
     assert str(raised.value) == (
-        f"{path} does not define ROCPRIM_VERSION\n  it is not rocPRIM's, or damaged"
+        f"{path} does not define ROCPRIM_VERSION\n  it does not belong to rocPRIM, or is damaged"
     )
 
 
@@ -108,8 +108,8 @@ def test_several_trees_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         open_tree(tmp_path)
     assert str(raised.value) == (
-        f"{tmp_path} holds 2 rocPRIM trees:\n    {tmp_path}/a (rocPRIM 4.2.0)\n"
-        f"    {tmp_path}/b (rocPRIM 4.2.0)\n  name one of them"
+        f"{tmp_path} contains 2 rocPRIM trees:\n    {tmp_path}/a (rocPRIM 4.2.0)\n"
+        f"    {tmp_path}/b (rocPRIM 4.2.0)\n  choose one of them"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_tree_of_another_library_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         open_tree(tmp_path, library="rocprim")
     assert str(raised.value) == (
-        f"{tmp_path}/cub holds CUB 3.0.1, not rocPRIM\n"
+        f"{tmp_path}/cub contains CUB 3.0.1, not rocPRIM\n"
         "  name a tree of rocPRIM, or give --library cub"
     )
 
@@ -202,7 +202,8 @@ def test_a_tree_without_tunings_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         tuning_headers(cub)
     assert str(raised.value) == (
-        f"rocPRIM 4.2.0 in {tmp_path} has no tuning headers: {tmp_path / CONFIGS} holds no *.hpp\n"
+        f"rocPRIM 4.2.0 in {tmp_path} has no tuning headers:"
+        f" {tmp_path / CONFIGS} contains no *.hpp\n"
         "  name another tree with --cub"
     )
 
@@ -244,13 +245,13 @@ def test_a_fetched_release_is_opened_by_its_name_and_by_its_place(places: Places
         cub = find(given, places.work)
         assert (cub.root, cub.version, cub.found) == (str(root), "4.2.0", "--cub")
         assert cub.changed
-    with pytest.raises(InputError, match=r"holds rocPRIM 4\.2\.0, not CUB"):
+    with pytest.raises(InputError, match=r"contains rocPRIM 4\.2\.0, not CUB"):
         find("rocprim@7.2.4", places.work, "cub")
     with pytest.raises(InputError) as raised:
         find("rocprim@5.7.1", places.work)
     assert str(raised.value) == (
         f"rocPRIM 5.7.1 is not in {places.headers}\n"
-        "  obtain it: policygen headers fetch rocprim@5.7.1"
+        "  fetch it: policygen headers fetch rocprim@5.7.1"
     )
 
 
@@ -272,13 +273,14 @@ def test_nothing_found_says_where_rocprim_was_looked_for(places: Places) -> None
     with pytest.raises(InputError) as raised:
         find(None, places.work, "rocprim")
     assert str(raised.value) == (
-        "no rocPRIM tree found; looked at, in this order:\n"
+        "no rocPRIM tree found; searched, in this order:\n"
         "    --cub: not given\n"
-        "    policygen.toml: none is named by --config or POLICYGEN_CONFIG, or it names no tree\n"
+        "    policygen.toml: no settings file given by --config or POLICYGEN_CONFIG, or it names no"
+        " tree\n"
         f"    checkout: none around {places.work}\n"
         f"    cub_headers: no version in {places.headers}\n"
         f"    toolkit: none in {places.rocm}\n"
-        "  obtain one: policygen headers fetch rocprim@5.7.1"
+        "  fetch one: policygen headers fetch rocprim@5.7.1"
     )
 
 

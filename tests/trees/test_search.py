@@ -143,14 +143,15 @@ def test_a_search_that_finds_nothing_names_every_place_in_order(places: Places) 
     with pytest.raises(InputError) as raised:
         find(None, places.work)
     assert str(raised.value) == (
-        "no CUB tree found; looked at, in this order:\n"
+        "no CUB tree found; searched, in this order:\n"
         "    --cub: not given\n"
-        "    policygen.toml: none is named by --config or POLICYGEN_CONFIG, or it names no tree\n"
+        "    policygen.toml: no settings file given by --config or POLICYGEN_CONFIG, or it names no"
+        " tree\n"
         f"    checkout: none around {places.work}\n"
         f"    cub_headers: no version in {places.headers}\n"
         f"    wheel: none installed for {sys.executable}\n"
         f"    toolkit: none in {places.toolkit}\n"
-        "  obtain one: policygen headers fetch 3.0.1"
+        "  fetch one: policygen headers fetch 3.0.1"
     )
 
 

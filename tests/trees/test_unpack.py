@@ -44,7 +44,7 @@ def test_a_member_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -
     path = archive(tmp_path, wheel_bytes(members))
     with pytest.raises(InputError) as raised:
         unpack(path, toy_wheel(), tmp_path / "trees/9.8.7")
-    assert str(raised.value) == f"{path} is no wheel: {name!r} leaves its folder"
+    assert str(raised.value) == f"{path} is not a wheel: {name!r} points outside of its folder"
     assert names(tmp_path / "trees") == []
 
 
@@ -58,12 +58,12 @@ def test_a_wheel_with_another_content_is_refused(
     path = archive(tmp_path, wheel_bytes(members))
     with pytest.raises(InputError) as raised:
         unpack(path, toy_wheel(), tmp_path / "trees/9.8.7")
-    assert str(raised.value) == f"{path} holds {holds}, not CUB 9.8.7"
+    assert str(raised.value) == f"{path} contains {holds}, not CUB 9.8.7"
     assert names(tmp_path / "trees") == []
 
 
 def test_a_file_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"toy\.whl is no wheel: File is not a zip file"):
+    with pytest.raises(InputError, match=r"toy\.whl is not a wheel: File is not a zip file"):
         unpack(archive(tmp_path, b"no"), toy_wheel(), tmp_path / "9.8.7")
 
 
@@ -108,6 +108,6 @@ def test_other_files_than_those_of_the_manifest_are_refused(tmp_path: Path) -> N
     path = archive(tmp_path, wheel_bytes(members))
     with pytest.raises(InputError) as raised:
         unpack(path, toy_wheel(), tmp_path / "trees/9.8.7")
-    assert str(raised.value) == f"{path} holds other files than CUB 9.8.7 has"
+    assert str(raised.value) == f"{path} differs in files from CUB 9.8.7"
     assert names(tmp_path / "trees") == []
     unpack(path, toy_wheel(files=files_of(members)), tmp_path / "trees/9.8.7")

@@ -62,7 +62,7 @@ def test_other_bytes_than_the_known_ones_are_refused(places: Places, pip: FakePi
     with pytest.raises(InputError) as raised:
         obtain(toy_wheel(), ignore)
     assert str(raised.value) == (
-        "toy-1.0-py3-none-any.whl is not the file that it should be\n"
+        "toy-1.0-py3-none-any.whl does not have the expected digest\n"
         f"    sha256 expected: {hashlib.sha256(GOOD).hexdigest()}\n"
         f"    sha256 actual:   {hashlib.sha256(b'other').hexdigest()}\n"
         "  nothing was unpacked; check which package index pip uses"
@@ -77,7 +77,7 @@ def test_another_wheel_than_the_known_one_is_refused(
     pip.files = {name: b""} if name else {}
     with pytest.raises(InputError) as raised:
         obtain(toy_wheel(), ignore)
-    expected = f"pip was asked for toy-1.0-py3-none-any.whl and brought {brought}"
+    expected = f"pip should have downloaded toy-1.0-py3-none-any.whl, but downloaded {brought}"
     assert str(raised.value) == expected
 
 

@@ -20,7 +20,8 @@
     std::exit(EXIT_FAILURE);                                                     \
   }
 
-using selector = my_tunings::scan<std::int8_t, std::int8_t, std::int32_t, unsigned int, cuda::std::plus<>>;
+using selector =
+  my_tunings::scan<const std::int8_t*, std::int8_t*, std::int32_t, unsigned int, cuda::std::plus<>, false>;
 
 template <class Env>
 void sums(const std::int8_t* in, std::int8_t* out, unsigned int count, Env env)

@@ -23,7 +23,7 @@ from policygen.headers.spelling import (
 )
 from policygen.headers.syntax import split_list
 from policygen.headers.text import Text
-from policygen.model.edits import Edit
+from policygen.model.edits import Content, Edit
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Member, conjunction
 
@@ -38,14 +38,6 @@ _GUARD = re.compile(rb"[ \t]*#[ \t]*(if|endif)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
-    """The values of a new return, and the label that states their origin."""
-
-    values: Mapping[str, str]
-    label: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Addition:
     """Whole lines to insert, or to replace a statement with."""
 
@@ -53,38 +45,36 @@ class Addition:
     text: str
 
 
-def add_beside(text: Text, place: BesideReturn, returned_values: Returned) -> Addition:
+def add_beside(text: Text, place: BesideReturn, content: Content) -> Addition:
     """Adds a return to the block of its nearest one: another `case` or another `if`."""
     clause = place.clause
     if clause.kind == "case":
         if place.beside.clauses[-1] is clause and len(place.conditions) == 1:
-            return _add_case(text, place, returned_values)
-        return _before_switch(text, place, returned_values)
-    return _add_if(text, place, returned_values)
+            return _add_case(text, place, content)
+        return _before_switch(text, place, content)
+    return _add_if(text, place, content)
 
 
-def add_inside(text: Text, place: BeforeReturn, returned_values: Returned) -> Addition:
+def add_inside(text: Text, place: BeforeReturn, content: Content) -> Addition:
     """Adds a return for one type in front of the one for all other types."""
     model = place.beside
     entry = model.entry
     innermost = model.clauses[-1] if model.clauses else None
     if innermost and _is_line(text, innermost, entry):
         conditions = (*facts_of((innermost,)), place.condition)
-        rows = _block(
-            text, model, conditions, returned_values, indent_of(text.data, innermost.start)
-        )
+        rows = _block(text, model, conditions, content, indent_of(text.data, innermost.start))
         gap = [""] if spaced(text, innermost) else []
         return insert(text, above(text, innermost.start), [*rows, *gap])
     indent = indent_of(text.data, model.start)
-    rows = statement(text, entry, returned_values, indent + UNIT)
+    rows = statement(text, entry, content, indent + UNIT)
     return insert(text, above(text, model.start), guarded((place.condition,), rows, indent))
 
 
-def take_over(text: Text, empty: EmptyCase, returned_values: Returned) -> Addition:
+def take_over(text: Text, empty: EmptyCase, content: Content) -> Addition:
     """Replaces the statement that ends a `case` without values, and the comment above it."""
     data, line_ending = text.data, newline(text.data)
     indent = indent_of(data, empty.span.start)
-    rows = statement(text, empty.beside.entry, returned_values, indent)
+    rows = statement(text, empty.beside.entry, content, indent)
     comments = Comments(text).above(empty.span.start)
     start = comments[0].start if comments else empty.span.start
     return Addition(Span(start, empty.span.end), line_ending.join(rows).removeprefix(indent))
@@ -93,34 +83,29 @@ def take_over(text: Text, empty: EmptyCase, returned_values: Returned) -> Additi
 def statement(
     text: Text,
     entry: Entry,
-    returned_values: Returned,
+    content: Content,
     indent: str,
     wrapper: tuple[str, str] = ("", ""),
 ) -> list[str]:
     """Writes a `return` like that of an entry, with a comment on the origin of its values."""
     return [
-        *labelled_lines(returned_values.label, indent),
-        *returned(text, entry, returned_values, indent, wrapper),
+        *labelled_lines(content.label, indent),
+        *returned(text, entry, content, indent, wrapper),
     ]
 
 
 def returned(
     text: Text,
     entry: Entry,
-    returned_values: Returned,
+    content: Content,
     indent: str,
     wrapper: tuple[str, str] = ("", ""),
 ) -> list[str]:
-    """Writes the lines of a `return` like that of an entry, with other values."""
+    """Writes the lines of a `return` like that of an entry, with new values."""
     span = entry.body_span
     assert span is not None, "it has values"
-    edits = list(branch_edits(text.data, entry, returned_values.values, ""))
-    relative_edits = [
-        edit.model_copy(update={"span": _shifted(edit.span, span.start)}) for edit in edits
-    ]
-    value = splice(text.path, text.data[span.start : span.end], relative_edits).decode(
-        errors="replace"
-    )
+    edits = list(branch_edits(text.data, entry, content.values, ""))
+    value = _spliced(text, span, edits).decode(errors="replace")
     margin = len(_leading_space(text.data, span.start))
     first_row, *other_rows = value.splitlines()
     other_rows = [indent + row[min(margin, len(row) - len(row.lstrip())) :] for row in other_rows]
@@ -142,7 +127,7 @@ def wrapped(row: str, indent: str) -> list[str]:
         continuation = indent + UNIT if head[1] else " " * start
     end = len(row) if head is None else row.rindex(head[2].translate(_CLOSING), start)
     spans = split_list(code, start, end)
-    parts = [row[span.start : span.end].strip() for span in spans if span.start < span.end]
+    parts = [row[slice(*span)].strip() for span in spans if span.start < span.end]
     rows = [continuation + part + "," for part in parts]
     rows[-1] = rows[-1][:-1] + row[end:]
     if head is None:
@@ -160,22 +145,22 @@ def updated(text: Text, entry: Entry, values: Mapping[str, str], reason: str) ->
     edits = list(branch_edits(text.data, entry, values, reason))
     start, end = line_start(text.data, span.start), line_end(text.data, span.end)
     starts_statement = text.data[start : span.start].strip() == b"return"
-    longest = max(_lengths(text.data, Span(start, end), edits), default=0)
+    longest = max(map(len, _spliced(text, Span(start, end), edits).splitlines()), default=0)
     if not edits or not starts_statement or longest <= COLUMNS:
         return edits
     indent = _leading_space(text.data, span.start)
-    rows = returned(text, entry, Returned(values, None), indent)
+    rows = returned(text, entry, Content("values", dict(values)), indent)
     value = newline(text.data).join(rows).removeprefix(f"{indent}return ").removesuffix(";")
     return [edit_at(text.data, span, value, reason)]
 
 
-def _lengths(data: bytes, span: Span, edits: Sequence[Edit]) -> Iterator[int]:
-    """Returns the lengths of the lines after the edits."""
-    updated_code = bytearray(data[span.start : span.end])
-    for edit in sorted(edits, key=lambda edit: edit.span, reverse=True):
-        span_in_code = _shifted(edit.span, span.start)
-        updated_code[span_in_code.start : span_in_code.end] = edit.new.encode()
-    return (len(row) for row in updated_code.splitlines())
+def _spliced(text: Text, span: Span, edits: Sequence[Edit]) -> bytes:
+    """Returns the text of a span after the edits."""
+    relative_edits = [
+        edit.model_copy(update={"span": Span(*(offset - span.start for offset in edit.span))})
+        for edit in edits
+    ]
+    return splice(text.path, text.data[slice(*span)], relative_edits)
 
 
 def guarded(
@@ -207,25 +192,23 @@ def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> l
     return rows
 
 
-def _add_if(text: Text, place: BesideReturn, returned_values: Returned) -> Addition:
+def _add_if(text: Text, place: BesideReturn, content: Content) -> Addition:
     clause = place.clause
     indent = indent_of(text.data, clause.start)
     if _has_else(text, clause):
-        rows = statement(text, place.beside.entry, returned_values, indent + UNIT)
+        rows = statement(text, place.beside.entry, content, indent + UNIT)
         offset = line_end(text.data, clause.end)
         gap = newline(text.data)
         return Addition(
             Span(offset, offset), gap + gap.join(guarded(place.conditions, rows, indent, "else "))
         )
     if place.instead:
-        rows = _block(text, place.beside, place.conditions, returned_values, indent)
+        rows = _block(text, place.beside, place.conditions, content, indent)
         return _replacing(text, place.instead, rows)
     offset, is_behind = _insertion_point(text, place)
     # A one-line `if` may be an effect of clang-format being off.
     formatted = place.beside.entry.format_off and not _is_format_off(text, offset)
-    rows = _block(
-        text, place.beside, place.conditions, returned_values, indent, formatted=formatted
-    )
+    rows = _block(text, place.beside, place.conditions, content, indent, formatted=formatted)
     gap_rows = [""] if spaced(text, place.clause) else []
     return insert(text, offset, [*gap_rows, *rows] if is_behind else [*rows, *gap_rows])
 
@@ -240,7 +223,7 @@ def _block(
     text: Text,
     model: HeaderReturn,
     conditions: Sequence[str],
-    returned_values: Returned,
+    content: Content,
     indent: str,
     *,
     formatted: bool = False,
@@ -249,10 +232,10 @@ def _block(
     entry = model.entry
     if not formatted and _is_line(text, model.clauses[-1], entry):
         row = condition_lines(conditions, indent)
-        value = returned(text, entry, returned_values, "")
+        value = returned(text, entry, content, "")
         if len(row) == 1 and len(value) == 1:
-            return [*labelled_lines(returned_values.label, indent), f"{row[0]} {value[0]}"]
-    return guarded(conditions, statement(text, entry, returned_values, indent + UNIT), indent)
+            return [*labelled_lines(content.label, indent), f"{row[0]} {value[0]}"]
+    return guarded(conditions, statement(text, entry, content, indent + UNIT), indent)
 
 
 def _is_line(text: Text, innermost: Clause, entry: Entry) -> bool:
@@ -318,52 +301,43 @@ def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
 
 def _block_of(place: BesideReturn) -> list[Clause]:
     """Returns the clauses beside a return's; in a `switch`, only those of its `case`."""
-    siblings = [
-        clause for clause in place.beside.body.clauses if clause.scope == place.clause.scope
-    ]
-    cases = [clause.start for clause in siblings if clause.kind == "case"]
-    start = max(
-        (case_start for case_start in cases if case_start <= place.clause.start),
-        default=place.clause.scope.start,
-    )
-    end = min(
-        (case_start for case_start in cases if case_start > place.clause.start),
-        default=place.clause.scope.end,
-    )
-    return [clause for clause in siblings if start <= clause.start < end]
+    body, scope, offset = place.beside.body, place.clause.scope, place.clause.start
+    starts = [case.start for case in body.cases(place.clause)]
+    start = max((start for start in starts if start <= offset), default=scope.start)
+    end = min((start for start in starts if start > offset), default=scope.end)
+    return [clause for clause in body.siblings(place.clause) if start <= clause.start < end]
 
 
-def _add_case(text: Text, place: BesideReturn, returned_values: Returned) -> Addition:
+def is_default(case: Clause) -> bool:
+    """Tells whether a case is the `default`."""
+    return case.text.endswith(": default")
+
+
+def _add_case(text: Text, place: BesideReturn, content: Content) -> Addition:
     data, clause = text.data, place.clause
     (condition,) = place.conditions
     label = condition.partition(" == ")[2]
-    cases = [
-        other
-        for other in place.beside.body.clauses
-        if other.scope == clause.scope and other.kind == "case"
-    ]
-    later_cases = [
-        case_clause
-        for case_clause in cases
-        if case_clause.text.endswith(": default")
-        or sizes_of([case_clause.text]) > sizes_of([condition])
-    ]
     indent = indent_of(data, clause.start)
     entry = place.beside.entry
-    assert entry.span is not None
     body_indent = indent_of(data, entry.span.start)
-    rows = [f"{indent}case {label}:", *statement(text, entry, returned_values, body_indent)]
-    offset = (
-        above(text, later_cases[0].start) if later_cases else line_start(data, clause.scope.end)
-    )
-    return insert(text, offset, rows)
+    rows = [f"{indent}case {label}:", *statement(text, entry, content, body_indent)]
+    return insert(text, case_offset(text, place), rows)
 
 
-def _before_switch(text: Text, place: BesideReturn, returned_values: Returned) -> Addition:
+def case_offset(text: Text, place: BesideReturn) -> int:
+    """Returns where a new case goes in its `switch`, by the sizes of the others."""
+    size = sizes_of([place.conditions[0]])
+    for case in place.beside.body.cases(place.clause):
+        if is_default(case) or sizes_of([case.text]) > size:
+            return above(text, case.start)
+    return line_start(text.data, place.clause.scope.end)
+
+
+def _before_switch(text: Text, place: BesideReturn, content: Content) -> Addition:
     """Puts an `if` above the `switch`, for a value without a `case`."""
     start = text.code.rindex(b"switch", 0, place.clause.scope.start)
     indent = indent_of(text.data, start)
-    rows = statement(text, place.beside.entry, returned_values, indent + UNIT)
+    rows = statement(text, place.beside.entry, content, indent + UNIT)
     return insert(text, above(text, start), [*guarded(place.conditions, rows, indent), ""])
 
 
@@ -445,10 +419,6 @@ def sizes_of(facts: Iterable[str]) -> Sizes:
     return tuple(int(match[1]) for match in matches if match)
 
 
-def _shifted(span: Span, offset: int) -> Span:
-    return Span(span.start - offset, span.end - offset)
-
-
 # "fixed_delay_constructor_t<350, 450>"
 _DELAY = re.compile(r"(?:\w+::)*(\w+)_constructor_t<(\d+)(?:, (\d+))?>")
 # "LookbackDelayPolicy{LookbackDelayAlgorithm::fixed_delay, 350, 450}"; "…_from_type<X<350, 450>>"
@@ -524,5 +494,5 @@ def _respelled_delay(member: Member, old: str, delay: re.Match[str]) -> str:
     elif match := _TYPE.fullmatch(old):
         replacement = f"{match[1]}{delay[0]}{match[2]}"
     else:
-        raise InputError(f"{member.name}: {old!r} is no delay that can be written")
+        raise InputError(f"{member.name}: {old!r} is not a delay that can be written")
     return replacement

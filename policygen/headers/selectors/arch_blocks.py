@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from policygen.headers.selectors.additions import (
     UNIT,
     Addition,
-    Returned,
     Sizes,
     above,
     below_line,
@@ -39,6 +38,7 @@ from policygen.headers.selectors.statements import Body, Clause, Clauses
 from policygen.headers.spelling import indent_of
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
+from policygen.model.edits import Content
 
 # "cc >= ::cuda::compute_capability{10, 0}"
 _SINCE = re.compile(r"cc >=? ((?:::)?(?:\w+::)*compute_capability)\{(\d+), ?(\d+)\}")
@@ -71,7 +71,7 @@ class ArchBlock:
     beside: HeaderReturn
     """The model return."""
     block: Clause
-    """The architecture block in front of which the new one goes."""
+    """The architecture block that the new one goes before."""
     steps: tuple[Step, ...]
     """The nesting levels and conditions of the model return."""
     conditions: tuple[str, ...]
@@ -96,14 +96,12 @@ def in_front(
     All conditions of `decides`, the return that currently serves the workload, are taken to hold,
     even those that cannot be evaluated.
     """
-    flags = {fact for known_return in returns for fact in known_return.entry.args}
+    flags = {fact for model in returns for fact in model.entry.args}
     candidates = [
         (cost, arch_block)
-        for known_return in returns
-        for call_path in _call_paths(text, known_return, bodies)
-        for cost, arch_block in _candidates(
-            text, known_return, call_path, truth, flags, below, decides
-        )
+        for model in returns
+        for call_path in _call_paths(text, model, bodies)
+        for cost, arch_block in _candidates(text, model, call_path, truth, flags, below, decides)
     ]
     best = min(candidates, key=lambda candidate: candidate[0], default=None)
     return best[1] if best else None
@@ -120,51 +118,45 @@ class _CallPath:
     around: tuple[str, str]
 
 
-def _call_paths(text: Text, known_return: HeaderReturn, bodies: Bodies) -> Iterator[_CallPath]:
+def _call_paths(text: Text, model: HeaderReturn, bodies: Bodies) -> Iterator[_CallPath]:
     """Yields direct paths, or paths by a call from the function that tests the architecture."""
-    index = _capability(known_return.clauses)
+    index = _capability(model.clauses)
     if index is not None:
-        block, inner = known_return.clauses[index], known_return.clauses[index + 1 :]
-        yield _CallPath(known_return.function, known_return.body, block, inner, ("", ""))
+        block, inner = model.clauses[index], model.clauses[index + 1 :]
+        yield _CallPath(model.function, model.body, block, inner, ("", ""))
         return
-    call = re.compile(rf"\b{known_return.function.name}\([^()]*\)")
+    call = re.compile(rf"\b{model.function.name}\([^()]*\)")
     for function, body in bodies:
         for caller_return in body.returns:
             index = _capability(caller_return.clauses)
             if index is None:
                 continue
-            value = text.uncommented[caller_return.value.start : caller_return.value.end].decode()
+            value = text.uncommented[slice(*caller_return.value)].decode()
             tests = [
                 clause for clause in caller_return.clauses[index + 1 :] if call.search(clause.text)
             ]
             other_clauses = [
                 clause for clause in caller_return.clauses[index + 1 :] if clause not in tests
             ]
-            with_comments = text.data[caller_return.value.start : caller_return.value.end].decode(
-                errors="replace"
-            )
-            wrapper = _caller_wrapper(
-                text, known_return, call, (value, with_comments), tested=bool(tests)
-            )
+            with_comments = text.data[slice(*caller_return.value)].decode(errors="replace")
+            wrapper = _caller_wrapper(text, model, call, (value, with_comments), tested=bool(tests))
             if wrapper is not None:
-                inner = (*other_clauses, *known_return.clauses)
+                inner = (*other_clauses, *model.clauses)
                 yield _CallPath(function, body, caller_return.clauses[index], inner, wrapper)
 
 
 def _caller_wrapper(
     text: Text,
-    known_return: HeaderReturn,
+    model: HeaderReturn,
     call: re.Pattern[str],
     caller_value: tuple[str, str],
     *,
     tested: bool,
 ) -> tuple[str, str] | None:
     """Returns the text that a caller puts before and after the returned value."""
-    body = known_return.entry.body_span
+    body = model.entry.body_span
     assert body is not None, "it has values"
-    type_name = (
-        known_return.function.returns if text.data[body.start : body.start + 1] == b"{" else ""
-    )
+    type_name = model.function.returns if text.data[body.start : body.start + 1] == b"{" else ""
     # "make_policy(*sm107_tuning, /*large keys=*/true)": the caller wraps the result
     value, with_comments = caller_value
     match = _DEREFERENCED.search(value) if tested else call.search(value)
@@ -227,15 +219,13 @@ def _candidates(
     )
 
 
-def _locals(text: Text, known_return: HeaderReturn) -> set[str]:
+def _locals(text: Text, model: HeaderReturn) -> set[str]:
     """Returns the local constants and parameters that a return's value uses."""
-    span = known_return.entry.body_span
+    span = model.entry.body_span
     assert span is not None, "it has values"
-    words = set(_WORD.findall(text.uncommented[span.start : span.end].decode(errors="replace")))
-    computed = {
-        word for word in words if defined(text.code, known_return.function.body, word) is not None
-    }
-    return computed | (words & set(known_return.function.parameters))
+    words = set(_WORD.findall(text.uncommented[slice(*span)].decode(errors="replace")))
+    computed = {word for word in words if defined(text.code, model.function.body, word) is not None}
+    return computed | (words & set(model.function.parameters))
 
 
 def _first_block(call_path: _CallPath, number: int) -> Clause | None:
@@ -262,16 +252,11 @@ def _is_visible(text: Text, call_path: _CallPath, word: str, block: Clause, trut
     definition = defined(text.code, call_path.function.body, word)
     if definition is None or definition > block.start:
         return False
-    enclosing = [
-        scope.span
-        for scope in call_path.body.scopes
-        if scope.span.start <= definition < scope.span.end
-    ]
-    inner = max(enclosing, key=lambda span: span.start)
-    return inner.start <= block.start < inner.end
+    scope = call_path.body.scope_at(definition).span
+    return scope.start <= block.start < scope.end
 
 
-def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Returned]]) -> Addition:
+def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Content]]) -> Addition:
     """Writes one block with all returns that go in front of the same block."""
     first = blocks[0][0]
     indent = indent_of(text.data, first.block.start)
@@ -301,9 +286,9 @@ class Nested:
         return (*(fact for step in self.steps for fact in step.facts), *self.more)
 
 
-def _nested(text: Text, arch_block: ArchBlock, returned: Returned) -> Nested:
+def _nested(text: Text, arch_block: ArchBlock, content: Content) -> Nested:
     def rows(indent: str) -> list[str]:
-        lines = statement(text, arch_block.beside.entry, returned, indent, arch_block.around)
+        lines = statement(text, arch_block.beside.entry, content, indent, arch_block.around)
         is_unformatted = arch_block.beside.entry.format_off
         return [_SQUEEZED.sub(", ", row) for row in lines] if is_unformatted else lines
 

@@ -12,7 +12,6 @@ from policygen.errors import InputError
 from policygen.headers.selectors.additions import (
     UNIT,
     Addition,
-    Returned,
     above,
     below_line,
     condition_lines,
@@ -47,7 +46,7 @@ from policygen.headers.spelling import (
 from policygen.headers.syntax import closing_bracket, opening_bracket, split_list
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
-from policygen.model.edits import AddedMember
+from policygen.model.edits import AddedMember, Content
 from policygen.model.records import Span
 from policygen.model.tuning import Entry
 
@@ -147,7 +146,7 @@ class AddedFields:
             if len(matching) != 1:
                 raise InputError(
                     f"{text.path}:{text.line(scope.start)}: {self.struct.name} cannot have {name}:"
-                    f" {member.default} is not one of the values that are made of it"
+                    f" {member.default} is not one of the values computed from it"
                 )
             changes += [(span, f"{variable}->{name}") for span in matching]
         return changes
@@ -155,14 +154,14 @@ class AddedFields:
 
 def add_function(
     text: Text,
-    functions: Sequence[tuple[ArchFunction, Returned]],
+    functions: Sequence[tuple[ArchFunction, Content]],
     fields: AddedFields | None = None,
 ) -> tuple[Addition, Addition]:
     """Returns the function with all returns for the architecture, and the block that calls it."""
     return _function(text, functions), _block(text, functions[0][0], fields)
 
 
-def _function(text: Text, functions: Sequence[tuple[ArchFunction, Returned]]) -> Addition:
+def _function(text: Text, functions: Sequence[tuple[ArchFunction, Content]]) -> Addition:
     first = functions[0][0]
     model = first.function
     start = line_start(text.data, model.span.start)
@@ -176,9 +175,9 @@ def _function(text: Text, functions: Sequence[tuple[ArchFunction, Returned]]) ->
     return insert(text, above(text, start), rows)
 
 
-def _nested(text: Text, place: ArchFunction, returned: Returned) -> Nested:
+def _nested(text: Text, place: ArchFunction, content: Content) -> Nested:
     def rows(indent: str) -> list[str]:
-        return statement(text, place.beside.entry, returned, indent)
+        return statement(text, place.beside.entry, content, indent)
 
     return nested(place.steps, place.conditions, rows)
 
@@ -257,17 +256,13 @@ def _type(text: Text, structs: Mapping[str, Struct], name: str) -> str:
     """Returns the field's type, taken from the policy field of the same name."""
     types = _types(structs, name)
     if len(types) != 1:
-        raise InputError(f"{text.path}: no policy tells the type of {name}")
+        raise InputError(f"{text.path}: no policy has the type of {name}")
     return types.pop()
 
 
 def _types(structs: Mapping[str, Struct], name: str) -> set[str]:
-    pairs = (
-        field_type
-        for struct in structs.values()
-        for field_type in zip(struct.fields, struct.types, strict=True)
-    )
-    return {type_name for field, type_name in pairs if field == name}
+    typed_fields = (pair for struct in structs.values() for pair in struct.typed_fields)
+    return {type_name for field, type_name in typed_fields if field == name}
 
 
 def _list_around(code: bytes, scope: Span, offset: int) -> Span | None:
@@ -320,7 +315,7 @@ class AddedParameters:
     def edits(self, text: Text) -> Iterator[tuple[Span, str]]:
         """Yields the edits of the parameter list and of the policy that the function returns."""
         function, code = self.function, text.code
-        types = dict(zip(self.struct.fields, self.struct.types, strict=True))
+        types = dict(self.struct.typed_fields)
         opening = code.index(b"(", code.index(function.name.encode(), function.span.start))
         close = closing_bracket(code, opening)
         assert close is not None, "it was read"
@@ -342,8 +337,8 @@ class AddedParameters:
         if call is None or len(call[1]) != self.struct.fields.index(name):
             line = text.line(self.function.span.start)
             raise InputError(
-                f"{text.path}:{line}: {self.function.name} has no place for {name}: what it returns"
-                " is no list of the values before it"
+                f"{text.path}:{line}: {self.function.name} has no place for {name}: it does not"
+                " return a list of the values before it"
             )
         end = call[1][-1].end
         return rewrapped(text, Span(end, end), f", {_parameter(name)}")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from policygen.bindings.words import ladder
 from policygen.headers.comments import Comments, Line, SourceFile, comment_lines, read_notes
 from policygen.headers.expressions import evaluate
-from policygen.headers.parsers import check_returns, parse_with_tree_sitter
 from policygen.headers.selectors.functions import (
     NAMED,
     Function,
@@ -15,6 +14,7 @@ from policygen.headers.selectors.functions import (
     arguments,
     find_namespaces,
     functions_of,
+    namespace_at,
     result_of,
     structs_of,
 )
@@ -28,7 +28,12 @@ from policygen.headers.selectors.statements import (
     find_blocks,
     read_body,
 )
-from policygen.headers.syntax import literal, member_values
+from policygen.headers.syntax import (
+    check_returns,
+    literal,
+    member_values,
+    parse_with_tree_sitter,
+)
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import arch_number
 from policygen.model.records import Span
@@ -87,8 +92,7 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
             continue  # it decides nothing
         if (unread := structs[function.returns].unread) is not None:
             raise source.text.error(unread, f"{function.returns}: cannot read this field")
-        start = function.span.start
-        namespace = "::".join(name for span, name in namespaces if span.start <= start < span.end)
+        namespace = namespace_at(namespaces, function.span.start)
         families += [
             Family(
                 name=function.label,
@@ -116,7 +120,7 @@ def _check_results(
         result = result_of(text.code, block)
         tests_arch = _SELECTS.search(text.code, *block.parameters) or NAMED.search(block.name)
         if tests_arch and not _SCALAR.fullmatch(result):
-            not_a_struct = f"{result}, which is no struct of this header"
+            not_a_struct = f"{result}, which is not a struct of this header"
             description = not_a_struct if result else "what it deduces"
             raise text.error(
                 block.start,
@@ -219,7 +223,7 @@ def _members(
     """Reads the values by name, and the function that the rest is inherited from."""
     code = branches.text.code
     call = arguments(code, value)
-    spelling = squeeze(branches.text.uncommented[value.start : value.end])
+    spelling = squeeze(branches.text.uncommented, value)
     if call is None:
         return (), None if spelling.endswith("nullopt") else spelling
     name, parts = call
@@ -253,7 +257,7 @@ def _flattened_members(
 
 
 def _member(text: Text, name: str, part: Span) -> Member:
-    spelling = squeeze(text.uncommented[part.start : part.end])
+    spelling = squeeze(text.uncommented, part)
     return Member(
         name=name,
         kind="value",
@@ -294,13 +298,7 @@ def _commented_entries(
                 if line.text:
                     remarks.append(line.text)
                 continue
-            enclosing = [
-                scope
-                for scope in body.scopes
-                if scope.span.start <= line.span.start < scope.span.end
-            ]
-            inner = max(enclosing, key=lambda scope: scope.span.start)
-            conditions = (*inner.conditions, match[1].strip())
+            conditions = (*body.scope_at(line.span.start).conditions, match[1].strip())
             trailing = (match[3] or "").lstrip("/ ").strip()
             yield (
                 arch_of(function, conditions),
@@ -330,7 +328,7 @@ def _commented_values(
     if call is None:
         return {}
     struct = branches.structs.get(call[0].rpartition("::")[2] or function.returns)
-    parts = [data[part.start : part.end].decode() for part in call[1]]
+    parts = [data[slice(*part)].decode() for part in call[1]]
     pairs = zip(struct.fields if struct else (), parts, strict=False)
     return {name: text if (parsed := _value(text)) is None else parsed for name, text in pairs}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.headers.selectors.statements import Block, find_blocks
-from policygen.headers.syntax import closing_brace, flattened, split_list, trim
+from policygen.headers.syntax import closing_brace, flattened, split_list, statements, trim
 from policygen.headers.text import Text, read_bytes, squeeze
 from policygen.model.records import Span
 
@@ -21,13 +21,8 @@ _PARENTHESIZED_FIELD = re.compile(rb"[\w:]+\s*\(\s*\w+\s*\)\s*(?:=|\{|\Z)")
 _NO_FIELD = re.compile(
     rb"(?:static|using|friend|return|typedef|static_assert|template|enum|struct|class|union)\b|\Z"
 )
-# "public:", "[[maybe_unused]]", "alignas(8)" before a field
-_BEFORE = re.compile(
-    rb"(?:(?:(?:public|protected|private)\s*:(?!:)|\[\[[^\]]*\]\]|alignas\s*\([^()]*\)|mutable\b)\s*)+"
-)
 _NAMESPACE = re.compile(rb"\bnamespace\s+([\w:]+)\s*\{")
 _PARAMETER = re.compile(rb"(\w+)\s*(?:=.*)?\Z", re.DOTALL)
-_STATEMENT = re.compile(rb"[;{}]")
 # "using policy = MergePolicy;", "typedef MergePolicy policy;"
 _ALIAS = re.compile(
     rb"\busing\s+(\w+)\s*=\s*((?:::)?(?:\w+::)*\w+)\s*;|\btypedef\s+((?:::)?(?:\w+::)*\w+)\s+(\w+)\s*;"
@@ -52,6 +47,11 @@ class Struct:
     unread: int | None = None
     """The offset of something that may be a field but cannot be read."""
 
+    @property
+    def typed_fields(self) -> tuple[tuple[str, str], ...]:
+        """Each field with its type."""
+        return tuple(zip(self.fields, self.types, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Function:
@@ -67,7 +67,7 @@ class Function:
     span: Span
     body: Span
     helps: bool = False
-    """Whether it only makes a part of another function's result, so its returns are no entries."""
+    """Whether it only makes a part of another function's result, so its returns are not entries."""
 
     @property
     def label(self) -> str:
@@ -92,8 +92,8 @@ def structs_of(code: bytes, blocks: Iterable[Block]) -> dict[str, Struct]:
 def _struct(code: bytes, block: Block) -> Struct:
     fields: list[tuple[str, str]] = []
     unread = None
-    for statement in _statements(code, block.body):
-        text = code[statement.start : statement.end]
+    for statement in statements(code, block.body):
+        text = code[slice(*statement)]
         if _NO_FIELD.match(text):
             continue
         if field := _FIELD.match(text):
@@ -116,25 +116,6 @@ def _declares_function(text: bytes) -> bool:
     return b"(" in flat and not _PARENTHESIZED_FIELD.match(text)
 
 
-def _statements(code: bytes, body: Span) -> Iterator[Span]:
-    """Yields the text before each `;` of a body, skipping nested braces."""
-    start = at = body.start
-    while match := _STATEMENT.search(code, at, body.end):
-        at = match.end()
-        if match[0] == b";":
-            statement = trim(code, start, match.start())
-            prefix = _BEFORE.match(code, *statement)
-            yield Span(prefix.end(), statement.end) if prefix else statement
-            start = at
-        elif match[0] == b"{":
-            leading = code[start : match.start()].strip()
-            close = closing_brace(code, match.start())
-            at = body.end if close is None else close + 1
-            # A function body, not the `{}` of a member's initializer.
-            if not leading.endswith(b"=") and code[at : at + 1] != b";":
-                start = at
-
-
 def find_namespaces(code: bytes) -> list[tuple[Span, str]]:
     """Returns the namespaces of a header, outermost first; a macro opens `cub`."""
     macro_start = code.find(b"CUB_NAMESPACE_BEGIN")
@@ -143,6 +124,11 @@ def find_namespaces(code: bytes) -> list[tuple[Span, str]]:
         close = closing_brace(code, match.end() - 1)
         namespaces.append((Span(match.start(), close or len(code)), match[1].decode()))
     return namespaces
+
+
+def namespace_at(namespaces: Iterable[tuple[Span, str]], offset: int) -> str:
+    """Returns the namespaces around an offset, such as `cub::detail::scan`."""
+    return "::".join(name for span, name in namespaces if span.start <= offset < span.end)
 
 
 def find_functions(code: bytes, structs: Mapping[str, Struct]) -> Iterator[Function]:
@@ -176,8 +162,7 @@ def functions_of(
         ]
         assert block.parameters is not None, "it is a function"
         parameters = [
-            _PARAMETER.search(code[span.start : span.end])
-            for span in split_list(code, *block.parameters)
+            _PARAMETER.search(code[slice(*span)]) for span in split_list(code, *block.parameters)
         ]
         scope = max(enclosing, key=lambda struct: struct.span.start).name if enclosing else ""
         yield Function(
@@ -195,7 +180,7 @@ def functions_of(
 def _makes_part(block: Block, returns: str, parts: Collection[str]) -> bool:
     """Tells whether a free function with a deduced type only makes a part of another result.
 
-    `tuned_vectorized_policy` of CUB 3.5 and 3.6 is one: its returns are no entries.
+    `tuned_vectorized_policy` of CUB 3.5 and 3.6 is one: its returns are not entries.
     """
     deduced = block.result in _DEDUCED_TYPES
     return deduced and returns in parts and not NAMED.search(block.name)
@@ -211,7 +196,7 @@ def result_of(code: bytes, block: Block) -> str:
 
 def arguments(code: bytes, value: Span) -> tuple[str, list[Span]] | None:
     """Parses `Name{a, b}`, `{a, b}` or `name(a, b)` into the name and the arguments."""
-    text = code[value.start : value.end]
+    text = code[slice(*value)]
     match = re.match(rb"([\w:]*)\s*([{(])", text)
     if match is None or text[-1:] != {b"{": b"}", b"(": b")"}[match[2]]:
         return None
@@ -257,7 +242,7 @@ def read_aggregate(structs: Mapping[str, Struct], name: str) -> tuple[Field, ...
 def _fields(structs: Mapping[str, Struct], struct: Struct) -> Iterator[Field]:
     """Skips fields that are declared twice: a user's macro selects their values."""
     duplicates = {name for name in struct.fields if struct.fields.count(name) > 1}
-    for name, type_name in zip(struct.fields, struct.types, strict=True):
+    for name, type_name in struct.typed_fields:
         if name in duplicates:
             continue
         inner = structs.get(type_name)
@@ -273,3 +258,67 @@ def leaves(fields: tuple[Field, ...], parent: str = "") -> Iterator[tuple[str, s
             yield from leaves(field.fields, f"{path}.")
         else:
             yield path, field.type
+
+
+# Template arguments of policy selectors
+
+# "typename AccumT", "__determinism_t Determinism = __determinism_t::__run_to_run"
+_DECLARED = re.compile(r"(.*?)\s*\b(\w+)\s*(?:=\s*(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A template argument of CUB's own selector, as a benchmark's workloads give it."""
+
+    parameter: str
+    """What CUB's header calls it."""
+    kind: str
+    """`typename`, or the type of the value as the header has it."""
+    text: str
+    """In terms of roles; CUB's default where the binding gives none."""
+
+    @property
+    def is_type(self) -> bool:
+        """Whether it is a type rather than a value."""
+        return self.kind in {"typename", "class"}
+
+
+def template_arguments(code: bytes, header: str, selector: str) -> tuple[Argument, ...]:
+    """Returns the arguments of `policy_selector_from_types<T*, OpT>`, if a header declares it."""
+    name, _, given = selector.partition("<")
+    name, listed = name.rpartition("::")[2], given.rpartition(">")[0].encode()
+    texts = [listed[slice(*span)].decode() for span in split_list(listed, 0, len(listed))]
+    heads = [block.head for block in find_blocks(code) if block.name == name and block.plain]
+    declared = [
+        span
+        for head in heads[: len(texts)]
+        for span in split_list(code, code.index(b"<", *head) + 1, code.rindex(b">", *head))
+    ]
+    arguments = []
+    for number, span in enumerate(declared):
+        match = _DECLARED.fullmatch(code[slice(*span)].decode())
+        text = texts[number] if number < len(texts) else match and match[3]
+        if match and text:
+            arguments.append(Argument(match[2], match[1], " ".join(text.split())))
+    if len(arguments) != len(declared) or (declared and len(texts) > len(declared)):
+        raise InputError(
+            f"{header}: {name} takes other template arguments than its binding gives",
+            "Correct the selector in schemas/bindings.",
+        )
+    return tuple(arguments)
+
+
+# "#  if _CCCL_CUDACC_BELOW(13, 4)"
+_CONDITION = re.compile(rb"\s*#\s*(?:if|elif|ifdef|ifndef)\b(.*)", re.DOTALL)
+
+
+def compiler_conditions(header: str, data: bytes) -> tuple[str, ...]:
+    """Returns the preprocessor's conditions in functions: what these return depends on them."""
+    text = Text(header, data)
+    bodies = [block.body for block in find_blocks(text.code) if block.kind == "function"]
+    return tuple(
+        f"{header}:{text.line(span.start + 1)}: {squeeze(match[1])}"
+        for span in text.directives
+        if (match := _CONDITION.match(text.uncommented[slice(*span)].replace(b"\\\n", b" ")))
+        and any(body.start < span.start < body.end for body in bodies)
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from policygen.bindings.variants import optional_rules, rules_of, says_algorithm
 from policygen.bindings.words import next_arch, words
 from policygen.errors import InputError
-from policygen.headers.protocol import FamilySpot, Spot, TuningTree, TypeName, site_of
+from policygen.headers.protocol import Dialect, FamilySpot, Spot, TypeName, site_of
 from policygen.headers.provenance import EXPLICIT, known_label
 from policygen.headers.selectors.arch_blocks import ArchBlock, in_front
 from policygen.headers.selectors.arch_functions import ArchFunction, arch_function
@@ -44,11 +44,29 @@ class FirstReturn(FamilySpot):
     conditions: tuple[str, ...]
     since: str
     below: str | None
+    tests: Mapping[str, str]
+    """The other members of the policy selector → their types."""
 
     @property
     def entry(self) -> Entry | None:
         """None: the return is new."""
         return None
+
+    @property
+    def types(self) -> Mapping[TypeName, str]:
+        """What else the selector knows of the workload."""
+        return {name: spell(self.selected.traits[name]) for name in self.tests}
+
+    def naming(self, name: TypeName) -> Spot:
+        """Restricts the return to one value of a member."""
+        member = str(name)
+        condition = _condition(member, self.tests[member], self.selected.traits[member])
+        return replace(self, conditions=(*self.conditions, condition))
+
+    @property
+    def named(self) -> str:
+        """The condition that was added last."""
+        return self.conditions[-1]
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -83,7 +101,7 @@ class NewReturn:
         if isinstance(self.at, EmptyCase):
             raise InputError("there is no place for a return for one type alone")
         if isinstance(self.at, BeforeReturn):
-            raise InputError("it is for one type already")
+            raise InputError("it already is for one type")
         position = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
         return replace(self, at=position, facts=(*self.facts, condition))
 
@@ -110,13 +128,15 @@ class GuardedReturn(FamilySpot):
     """The return that currently serves the workload, if it changes."""
     truth: Truth | None = None
     """The known facts of the workload."""
-    enumerations: Mapping[str, str] = field(default_factory=dict)
-    """Members that name a type → the enumeration of the names."""
+    tests: Mapping[str, str] = field(default_factory=dict)
+    """Members of the selector that a condition can test where the return is → their types."""
+    passable: Mapping[str, str] = field(default_factory=dict)
+    """Members that the function of the return would have to be given."""
 
     @property
     def entry(self) -> Entry | None:
         """The entry that serves the workload, or None if one is added."""
-        family_entry = None if self.new else self.told.keys[self.family.name].entry
+        family_entry = None if self.new else self.selected.keys[self.family.name].entry
         return family_entry and family_entry[1]
 
     @property
@@ -126,18 +146,29 @@ class GuardedReturn(FamilySpot):
 
     @property
     def types(self) -> Mapping[TypeName, str]:
-        """The workload's types that the header can test."""
-        return {name: str(self.told.traits[name]) for name in self.enumerations}
+        """What the selector knows of the workload: types first, then kinds, sizes and flags."""
+        kinds = words().selectors.types
+        names = [
+            name
+            for members in (self.tests, self.passable)
+            for name in sorted(members, key=lambda member: members[member] != kinds)
+        ]
+        return {name: spell(self.selected.traits[name]) for name in names}
 
     def naming(self, name: TypeName) -> Spot:
-        """Adds a return for one type before the general one."""
+        """Adds a return for one type, or another member's value, before the general one."""
         assert self.truth is not None, "its header was read"
-        condition = f"{name} == {self.enumerations[str(name)]}::{self.truth.traits[str(name)]}"
+        member = str(name)
+        passed = (member, self.passable[member]) if member in self.passable else None
+        kind = {**self.tests, **self.passable}[member]
+        condition = _condition(member, kind, self.truth.traits[member])
         if self.new:
             return replace(self, new=self.new.naming(condition))
         assert self.now is not None, "a return that changes is there"
         facts = (*self.now.entry.args, condition)
-        return replace(self, new=NewReturn(BeforeReturn(self.now, condition), facts, self.truth))
+        return replace(
+            self, new=NewReturn(BeforeReturn(self.now, condition, passed), facts, self.truth)
+        )
 
     @property
     def named(self) -> str:
@@ -182,24 +213,23 @@ class GuardedReturn(FamilySpot):
     def kept(self, name: str) -> Content:
         """Keeps the values of the general return, before a return for one type is added."""
         if self.now is None:
-            raise InputError(f"no return can keep what {name} has")
+            raise InputError(f"no return can keep the values of {name}")
         return Content("values", {}, label=known_label(self.now.entry.labels) or EXPLICIT)
 
     def takes(self, other: Spot) -> bool:
         """Tells whether the return serves, or may serve, another workload."""
         if self.new and other.header == self.header:
-            return self.new.takes(other.told)
+            return self.new.takes(other.selected)
         return Spot.takes(self, other)
 
 
 @dataclass(frozen=True, slots=True)
-class Returns:
-    """Finds returns, and places for new ones, in the headers of a tree."""
+class Returns(Dialect):
+    """Finds returns, and places for new ones, in the headers of a tree.
 
-    sources: TuningTree
-    arch: str
-    below: str | None = None
-    """The upper bound of a new block; None if later architectures may use it."""
+    A new block ends at `below`; without it, later architectures may use the block.
+    """
+
     headers_read: dict[str, HeaderReturns] = field(default_factory=dict)
 
     def place(self, benchmark: BenchmarkBinding, selected: Selected) -> Spot:
@@ -224,19 +254,15 @@ class Returns:
         assert isinstance(spot, GuardedReturn), "it was found here"
         if self.below is None or (spot.new and spot.new.bounded):
             return None
-        selected = spot.told
+        selected = spot.selected
         try:
             header_returns, truth, returns = self._usable_returns(benchmark, selected)
             deciding = selected.entry[1] if selected.entry else None
             entry = spot.new.at.beside.entry if spot.new else deciding
-            candidates = [
-                known_return
-                for known_return in returns
-                if entry and known_return.entry.body_span == entry.body_span
+            models = [
+                model for model in returns if entry and model.entry.body_span == entry.body_span
             ]
-            return self._in_own_block(
-                benchmark, selected, header_returns, candidates or returns, truth
-            )
+            return self._in_own_block(benchmark, selected, header_returns, models or returns, truth)
         except InputError:
             return None
 
@@ -245,12 +271,12 @@ class Returns:
         algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         if selected.entry is None:
             raise InputError(
-                f"no return with constants decides it in {site.header}: its values are computed"
+                f"no return with constants decides it in {site.header}; its values are computed"
             )
         family, entry = selected.entry
         if family.arch != self.arch:
             raise InputError(
-                f"{self.arch} has no return of its own for it: {family.header}:{entry.line}"
+                f"{self.arch} has no return of its own for it; {family.header}:{entry.line}"
                 f" ({family.name} for {family.arch}) decides it"
             )
         rules, fields = rules_of(algorithm, site, benchmark, family, entry)
@@ -263,9 +289,7 @@ class Returns:
     def beside(self, benchmark: BenchmarkBinding, selected: Selected) -> GuardedReturn:
         """Places a new return among those of its architecture, or in a block in front."""
         header_returns, truth, returns = self._usable_returns(benchmark, selected)
-        arch_returns = [
-            known_return for known_return in returns if known_return.family.arch == self.arch
-        ]
+        arch_returns = [model for model in returns if model.family.arch == self.arch]
         nearest_place = nearest(arch_returns, truth)
         earlier = gone_before(nearest_place, truth) if nearest_place else None
         if nearest_place and not earlier:
@@ -300,21 +324,18 @@ class Returns:
         header_returns = self._read(site.header)
         truth = Truth(selected.traits, self.arch, header_returns.constants)
         returns, other_algorithm = [], False
-        for known_return in header_returns.returns:
-            if known_return.family.namespace != site.scope or not header_returns.asks(
-                known_return, truth, selected
-            ):
+        for model in header_returns.returns:
+            family, entry = model.family, model.entry
+            if family.namespace != site.scope or not header_returns.asks(model, truth, selected):
                 continue
             with contextlib.suppress(InputError):
-                rules, _ = rules_of(
-                    algorithm, site, benchmark, known_return.family, known_return.entry
-                )
-                if rules.keys() <= selected.values.keys() or says_algorithm(known_return.entry):
-                    returns.append(known_return)
+                rules, _ = rules_of(algorithm, site, benchmark, family, entry)
+                if rules.keys() <= selected.values.keys() or says_algorithm(entry):
+                    returns.append(model)
                 else:
                     other_algorithm = True
         if other_algorithm and not returns:
-            raise InputError("CUB selects another algorithm for it than the one that was measured")
+            raise InputError("CUB selects a different algorithm for it than the measured one")
         return header_returns, truth, returns
 
     def _read(self, name: str) -> HeaderReturns:
@@ -331,34 +352,19 @@ class Returns:
         returns: Sequence[HeaderReturn],
         truth: Truth,
     ) -> GuardedReturn:
-        deciding_span = selected.entry[1].body_span if selected.entry else None
-        decides = next(
-            (
-                known_return
-                for known_return in returns
-                if known_return.entry.body_span == deciding_span
-            ),
-            None,
-        )
+        text, bodies = header_returns.text, header_returns.bodies
+        decides = header_returns.return_of(selected)
         number = arch_number(self.arch)
-        earlier = [
-            known_return
-            for known_return in returns
-            if arch_number(known_return.family.arch) <= number
-        ]
-        arch_block = in_front(
-            header_returns.text, earlier, header_returns.bodies, truth, self.below, decides
-        ) or in_front(
-            header_returns.text, returns, header_returns.bodies, truth, self.below, decides
-        )
-        place = arch_block or arch_function(
-            header_returns.text, returns, header_returns.bodies, truth, self.below
+        earlier = [model for model in returns if arch_number(model.family.arch) <= number]
+        place = (
+            in_front(text, earlier, bodies, truth, self.below, decides)
+            or in_front(text, returns, bodies, truth, self.below, decides)
+            or arch_function(text, returns, bodies, truth, self.below)
         )
         if place is None:
             raise InputError(
-                f"no return of {header_returns.text.path} asks for what it has, but for a size or"
-                " a type",
-                "Add a guarded return for it by hand; policygen updates it from then on.",
+                f"no return of {text.path} has its conditions except for a size or a type",
+                "Add a guarded return for it by hand; policygen can then update it.",
             )
         facts = (*([f"before {self.below}"] if self.below else []), *place.conditions)
         return self._spot(benchmark, selected, place.beside, NewReturn(place, facts, truth))
@@ -383,32 +389,35 @@ class Returns:
             fields,
             new_return,
             truth=new_return.truth,
-            enumerations=self._read(site.header).enumerations,
+            tests=self._read(site.header).tests_at(_test_offset(new_return)),
             unsaid_members=optional_rules(algorithm, site, rules),
         )
 
     def _known_types(self, spot: GuardedReturn) -> GuardedReturn:
         """Adds the facts that distinguish the types a return serves."""
-        selected = spot.told
+        selected = spot.selected
         header_returns = self._read(spot.site.header)
-        span = selected.entry[1].body_span if selected.entry else None
-        deciding = next(
-            (
-                known_return
-                for known_return in header_returns.returns
-                if known_return.entry.body_span == span
-            ),
-            None,
-        )
+        deciding = header_returns.return_of(selected)
         truth = Truth(selected.traits, self.arch, header_returns.constants)
-        return replace(spot, now=deciding, truth=truth, enumerations=header_returns.enumerations)
+        spot = replace(spot, now=deciding, truth=truth)
+        if deciding is None:
+            return spot
+        offset = deciding.start
+        members, passable = header_returns.tests_at(offset), header_returns.passable_at(offset)
+        return replace(spot, tests=members, passable=passable)
+
+
+def _test_offset(new_return: NewReturn) -> int:
+    """Returns where the header would test a condition of a new return."""
+    at = new_return.at
+    return at.block.start if isinstance(at, ArchBlock) else at.beside.start
 
 
 def _combined_reason(not_changed: InputError, not_added: InputError) -> str:
     """Explains why no return can be changed and none added, without repeating a reason."""
     if not_added.message in not_changed.message:
         return not_changed.in_line
-    return f"{not_changed.in_line}; and none can be added: {not_added.in_line}"
+    return f"{not_changed.in_line}, and none can be added: {not_added.in_line}"
 
 
 # First returns, where CUB computes the value
@@ -424,7 +433,7 @@ def first_return(
     """Determines place and conditions of a first return; raises an error without a binding."""
     first_binding = benchmark.first
     if first_binding is None or not benchmark.returns:
-        raise InputError(f"{site.header} computes it in a way that has no place for a return")
+        raise InputError(f"{site.header} computes it in a way that leaves no place for a return")
     selector = words().selectors.name
     functions = [
         candidate
@@ -434,35 +443,28 @@ def first_return(
     if len(functions) != 1 or not {*first_binding.asks} <= selected.traits.keys():
         required = ", ".join(first_binding.asks)
         raise InputError(
-            f"{site.header} has no {selector}::{first_binding.function} that knows {required}"
+            f"{site.header} has no {selector}::{first_binding.function} with {required}"
         )
     (function,) = functions
     constants = {
         name: MemberRule(constant=spell(value)) for name, value in benchmark.always.items()
     }
-    selector_struct = header_returns.structs[selector]
-    types = dict(zip(selector_struct.fields, selector_struct.types, strict=True))
+    members = {**constants, **benchmark.returns}
+    label, header, scope = function.label, site.header, site.scope
+    types = dict(header_returns.structs[selector].typed_fields)
     return FirstReturn(
         selected,
         site,
-        FamilyBinding(
-            site=site.name, name=function.label, args=(), members={**constants, **benchmark.returns}
-        ),
-        Family(
-            name=function.label,
-            arch=arch,
-            header=site.header,
-            namespace=site.scope,
-            parameters=(),
-            entries=(),
-        ),
-        function.label,
+        FamilyBinding(site=site.name, name=label, args=(), members=members),
+        Family(name=label, arch=arch, header=header, namespace=scope, parameters=(), entries=()),
+        label,
         function,
         read_aggregate(header_returns.structs, function.returns),
         f"{first_binding.part}." if first_binding.part else "",
         tuple(_condition(name, types[name], selected.traits[name]) for name in first_binding.asks),
         arch,
         next_arch(arch),
+        {name: kind for name, kind in types.items() if name not in first_binding.asks},
     )
 
 

@@ -5,11 +5,16 @@ including values that other code computes from the policy. A struct that is only
 from which a policy is made elsewhere, carries the mark as its item count, as in a family's entry.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from policygen.bindings.words import words
 from policygen.headers.selectors.branches import COMMENTED
-from policygen.headers.selectors.functions import find_functions, find_structs
+from policygen.headers.selectors.functions import (
+    Function,
+    Struct,
+    find_functions,
+    find_structs,
+)
 from policygen.headers.spelling import replaced
 from policygen.headers.text import Text
 from policygen.model.edits import Marked, mark
@@ -39,21 +44,30 @@ def _marks(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
     code = Text("", data).code
     structs = find_structs(code)
     functions = list(find_functions(code, structs))
-    for name in sorted({function.returns for function in functions}):
-        struct = structs[name]
-        if words().selectors.counts not in struct.fields:
-            yield Span(struct.body.end, struct.body.end), "int policygen_entry = -1;"
+    yield from _members(structs, {function.returns for function in functions})
     for number, entry in enumerate(entries):
         value = entry.body_span
         assert value is not None, "it has members"
-        enclosing = next(
-            function
-            for function in functions
-            if function.body.start <= value.start < function.body.end
-        )
-        type_name = enclosing.returns if code[value.start : value.start + 1] == b"{" else ""
+        returned = _returned_at(functions, value.start)
+        type_name = returned if code[value.start : value.start + 1] == b"{" else ""
         yield Span(value.start, value.start), f"::policygen_marks::marked({type_name}"
         yield Span(value.end, value.end), f", {mark(number)})"
+
+
+def _members(structs: Mapping[str, Struct], names: Iterable[str]) -> Iterator[Replacement]:
+    """Adds the member that carries the mark to the structs that are not pairs of counts."""
+    for name in sorted(names):
+        end = structs[name].body.end
+        if words().selectors.counts not in structs[name].fields:
+            yield Span(end, end), "int policygen_entry = -1;"
+
+
+def _returned_at(functions: Sequence[Function], offset: int) -> str:
+    """Returns the struct that the function around an offset returns."""
+    around = (
+        function for function in functions if function.body.start <= offset < function.body.end
+    )
+    return next(around).returns
 
 
 def expose_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
@@ -73,7 +87,7 @@ def expose_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
     if selector is None or not selector.fields or len(calls) != 1:
         return [], ()
     (call,) = calls
-    body = data[call.body.start : call.body.end].decode(errors="surrogateescape")
+    body = data[slice(*call.body)].decode(errors="surrogateescape")
     (name,) = call.parameters
     operator = "operator()(::policygen_marks::asked"
     end = selector.body.end
@@ -111,18 +125,11 @@ def _enabled(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
     returned_structs = set()
     for number, entry in enumerate(entries):
         span = entry.span
-        match = COMMENTED.match(data[span.start : span.end].decode())
+        match = COMMENTED.match(data[slice(*span)].decode())
         assert match is not None, "it was read by this"
-        enclosing = next(
-            function
-            for function in functions
-            if function.body.start <= span.start < function.body.end
-        )
-        returned_structs.add(enclosing.returns)
-        value = f"::policygen_marks::marked({enclosing.returns}{{}}, {mark(number)})"
+        returned = _returned_at(functions, span.start)
+        returned_structs.add(returned)
+        value = f"::policygen_marks::marked({returned}{{}}, {mark(number)})"
         # The line break ends the comment.
         yield span, f"\nif ({match[1]}) return {value};"
-    for name in sorted(returned_structs):
-        if words().selectors.counts not in structs[name].fields:
-            end = structs[name].body.end
-            yield Span(end, end), "int policygen_entry = -1;"
+    yield from _members(structs, returned_structs)

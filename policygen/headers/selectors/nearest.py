@@ -33,6 +33,7 @@ from policygen.headers.selectors.statements import (
     conditions_of,
     read_body,
 )
+from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.records import Span
 from policygen.model.selection import Selected
@@ -61,6 +62,8 @@ class BeforeReturn:
 
     beside: HeaderReturn
     condition: str
+    passed: tuple[str, str] | None = None
+    """Name and type of a member of the selector that the function must be given to test it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +106,8 @@ def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[Header
 
 def nearest(returns: Sequence[HeaderReturn], truth: Truth) -> BesideReturn | None:
     """Picks the best return to stand beside, or None if no return is close enough."""
-    flags = {fact for known_return in returns for fact in known_return.entry.args}
-    candidates = [
-        candidate for known_return in returns if (candidate := _beside(known_return, truth, flags))
-    ]
+    flags = {fact for model in returns for fact in model.entry.args}
+    candidates = [candidate for model in returns if (candidate := _beside(model, truth, flags))]
     if not candidates:
         return None
     candidates.sort(key=lambda candidate: _cost(candidate, truth))
@@ -153,24 +154,18 @@ def _beside(model: HeaderReturn, truth: Truth, flags: set[str]) -> BesideReturn 
 def _has_same_if(place: BesideReturn) -> bool:
     """Checks for a sibling `if` with the same conditions, which does not serve the workload."""
     conditions = {*simplest(place.conditions)}
-    siblings = (
-        clause for clause in place.beside.body.clauses if clause.scope == place.clause.scope
-    )
+    siblings = place.beside.body.siblings(place.clause)
     return any({*simplest(facts_of((clause,)))} == conditions for clause in siblings)
 
 
 def _has_case(body: Body, clause: Clause, conditions: Sequence[str]) -> bool:
     """Checks whether the `switch` already has the new `case`."""
-    cases = [
-        other for other in body.clauses if other.scope == clause.scope and other.kind == "case"
-    ]
-    return clause.kind == "case" and any(
-        condition in case.text.split(" || ") for condition in conditions for case in cases
-    )
+    labels = [label for case in body.cases(clause) for label in case.text.split(" || ")]
+    return clause.kind == "case" and any(condition in labels for condition in conditions)
 
 
 def conditions_like(
-    known_return: HeaderReturn,
+    model: HeaderReturn,
     facts: Sequence[str],
     truth: Truth,
     flags: set[str],
@@ -182,7 +177,7 @@ def conditions_like(
     conditions = [fact for fact in own_conditions if fact]
     if not conditions or None in own_conditions:
         return None
-    passed = passed_by(known_return, conditions, truth)
+    passed = passed_by(model, conditions, truth)
     if passed is None:
         return None
     return conditions + passed, sum(
@@ -253,28 +248,18 @@ class EmptyCase:
 
 def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> EmptyCase | None:
     """Finds the statement that ends a workload's `case` without values, and a model return."""
-    for function, body in {
-        id(known_return.body): (known_return.function, known_return.body)
-        for known_return in returns
-    }.values():
-        exits = [(break_statement.span, break_statement.clauses) for break_statement in body.breaks]
-        exits += [
-            (returned.span, returned.clauses) for returned in body.returns if _is_empty(returned)
-        ]
-        for span, clauses in exits:
+    bodies = {id(model.body): (model.function, model.body) for model in returns}
+    for function, body in bodies.values():
+        empty_returns = [(empty.span, empty.clauses) for empty in body.returns if _is_empty(empty)]
+        for span, clauses in [*body.breaks, *empty_returns]:
             facts = facts_of(clauses)
             in_case = any(clause.kind == "case" and EQUAL.search(clause.text) for clause in clauses)
             if not in_case or not all(truth.holds(fact) for fact in facts):
                 continue
             if arch_of(function, conditions_of(clauses)) != arch:
                 continue
-            function_returns = [
-                known_return for known_return in returns if known_return.body is body
-            ]
-            model = max(
-                function_returns,
-                key=lambda known_return: _shared_depth(known_return.clauses, clauses),
-            )
+            models = [model for model in returns if model.body is body]
+            model = max(models, key=lambda model: _shared_depth(model.clauses, clauses))
             return EmptyCase(model, span, tuple(facts))
     return None
 
@@ -303,27 +288,18 @@ def gone_before(place: BesideReturn, truth: Truth) -> Return | None:
     )
 
 
-def passed_by(
-    known_return: HeaderReturn, conditions: Sequence[str], truth: Truth
-) -> list[str] | None:
+def passed_by(model: HeaderReturn, conditions: Sequence[str], truth: Truth) -> list[str] | None:
     """Returns the extra conditions that keep earlier returns from matching.
 
-    Returns None if an earlier return serves the workload and cannot be told from the others.
+    Returns None if an earlier return serves the workload and cannot be distinguished from the
+    others.
     """
-    own_arch_clauses = [
-        clause for clause in known_return.clauses if _CAPABILITY.search(clause.text)
-    ]
-    exits = [(returned.span, returned.clauses) for returned in known_return.body.returns]
-    exits += [
-        (break_statement.span, break_statement.clauses)
-        for break_statement in known_return.body.breaks
-    ]
-    assert known_return.entry.span is not None
+    own_arch_clauses = [clause for clause in model.clauses if _CAPABILITY.search(clause.text)]
     negated: list[str] = []
-    for span, clauses in exits:
+    for span, clauses in model.body.exits:
         facts = facts_of(clauses)
         arch_clauses = [clause for clause in clauses if _CAPABILITY.search(clause.text)]
-        if span.start >= known_return.entry.span.start or arch_clauses != own_arch_clauses:
+        if span.start >= model.entry.span.start or arch_clauses != own_arch_clauses:
             continue
         other_facts = [
             fact for fact in facts if fact not in conditions and not _CAPABILITY.search(fact)
@@ -361,19 +337,56 @@ class HeaderReturns:
     bodies: Bodies
     constants: Mapping[str, str]
     returns: tuple[HeaderReturn, ...]
-    enumerations: Mapping[str, str]
-    """Members of the policy selector that name a type → the enumeration of the names."""
+    members: Mapping[str, str]
+    """Members of the policy selector → their types."""
     calls: Mapping[str, Sequence[Sequence[str]]]
     """Function → the conditions of each call to it."""
     deciding: frozenset[str]
     """Functions that return values for every workload."""
 
-    def asks(self, known_return: HeaderReturn, truth: Truth, selected: Selected) -> bool:
+    def tests_at(self, offset: int) -> dict[str, str]:
+        """Returns the members of the selector that code at an offset can test, with their types."""
+        functions = self._functions_at(offset)
+        is_member = any(function.scope == words().selectors.name for function in functions)
+        parameters = {name for function in functions for name in function.parameters}
+        members = self.members.items()
+        return {name: kind for name, kind in members if is_member or name in parameters}
+
+    def passable_at(self, offset: int) -> dict[str, str]:
+        """Returns the other members, which all callers of the function there can pass to it."""
+        calls = [call for own in self._functions_at(offset) for call in calls_in(self.text, own)]
+        callers = [self.tests_at(call.start) for call in calls]
+        testable = self.tests_at(offset)
+        return {
+            name: kind
+            for name, kind in self.members.items()
+            if callers and name not in testable and all(name in members for members in callers)
+        }
+
+    def _functions_at(self, offset: int) -> list[Function]:
+        return [own for own, _ in self.bodies if own.body.start <= offset < own.body.end]
+
+    def return_of(self, selected: Selected) -> HeaderReturn | None:
+        """Returns the return that serves a workload now, if it has values."""
+        span = selected.entry[1].body_span if selected.entry else None
+        return next((model for model in self.returns if model.entry.body_span == span), None)
+
+    def asks(self, model: HeaderReturn, truth: Truth, selected: Selected) -> bool:
         """Tells whether a return's function may be called for a workload."""
-        if selected.entry is None and known_return.function.label in self.deciding:
-            return False  # the compiler reports other values
-        calls = self.calls.get(known_return.function.name, [()])
+        if selected.entry is None and model.function.label in self.deciding:
+            return False  # the compiler reports different values
+        calls = self.calls.get(model.function.name, [()])
         return any(all(truth.holds(fact) is not False for fact in facts) for facts in calls)
+
+
+def calls_in(text: Text, function: Function) -> list[Span]:
+    """Returns the arguments of the calls of a function, without their parentheses."""
+    code, spans = text.code, []
+    for match in re.compile(rb"\b%b\s*\(" % re.escape(function.name.encode())).finditer(code):
+        close = closing_bracket(code, match.end() - 1)
+        if close and not function.span.start <= match.start() < function.body.start:
+            spans.append(Span(match.end(), close))
+    return spans
 
 
 def read_returns(text: Text, header: TuningHeader) -> HeaderReturns:
@@ -382,14 +395,13 @@ def read_returns(text: Text, header: TuningHeader) -> HeaderReturns:
     structs, bodies = find_structs(text.code), read_bodies(text)
     returns = tuple(known_returns(bodies, header.selectors))
     selector = structs.get(words().selectors.name)
-    pairs = zip(selector.fields, selector.types, strict=True) if selector else ()
     return HeaderReturns(
         text,
         structs,
         bodies,
         locals_of(text.code, (function.body for function, _ in bodies)),
         returns,
-        {name: type_name for name, type_name in pairs if type_name == words().selectors.types},
+        dict(selector.typed_fields) if selector else {},
         _call_conditions(text, bodies),
         _exhaustive_functions(text, bodies, returns),
     )
@@ -404,12 +416,9 @@ def _call_conditions(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ..
     conditions: dict[str, list[tuple[str, ...]]] = {}
     for function, body in bodies:
         for call in calls.finditer(text.code, function.body.start, function.body.end):
-            scopes = [
-                scope for scope in body.scopes if scope.span.start <= call.start() < scope.span.end
-            ]
-            inner = max(scopes, key=lambda scope: scope.span.start)
-            facts = [fact for fact in conjuncts(inner.conditions) if not _CAPABILITY.search(fact)]
-            conditions.setdefault(call[1].decode(), []).append(tuple(facts))
+            facts = conjuncts(body.scope_at(call.start()).conditions)
+            besides_arch = tuple(fact for fact in facts if not _CAPABILITY.search(fact))
+            conditions.setdefault(call[1].decode(), []).append(besides_arch)
     return conditions
 
 
@@ -418,9 +427,9 @@ def _exhaustive_functions(
 ) -> frozenset[str]:
     """Finds the functions that return values for every workload.
 
-    If the compiler reports other values for a workload, such a function does not serve it.
+    If the compiler reports different values for a workload, such a function does not serve it.
     """
-    valued = {known_return.start for known_return in returns}
+    valued = {model.start for model in returns}
     exhaustive: set[str] = set()
     for function, body in bodies:  # callees come first
         other_returns = [returned for returned in body.returns if returned.span.start not in valued]

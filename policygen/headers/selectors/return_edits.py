@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from policygen.bindings.variants import selected_path
 from policygen.bindings.words import words
@@ -13,14 +14,14 @@ from policygen.headers.selectors.additions import (
     COLUMNS,
     UNIT,
     Addition,
-    Returned,
-    above,
     add_beside,
     add_inside,
+    case_offset,
     condition_lines,
     delay_fields,
     guarded,
     insert,
+    is_default,
     labelled_lines,
     sizes_of,
     statement,
@@ -42,9 +43,16 @@ from policygen.headers.selectors.arch_functions import (
 from policygen.headers.selectors.branches import EQUAL
 from policygen.headers.selectors.functions import Field, Function, Struct, find_structs, leaves
 from policygen.headers.selectors.guarded_returns import FirstReturn, GuardedReturn
-from policygen.headers.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, read_bodies
+from policygen.headers.selectors.nearest import (
+    BeforeReturn,
+    BesideReturn,
+    EmptyCase,
+    calls_in,
+    read_bodies,
+)
 from policygen.headers.selectors.statements import Clause
 from policygen.headers.spelling import edit_at, indent_of, line_end, line_start, newline
+from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.edits import AddedMember, Content, Edit
@@ -72,6 +80,7 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
             content = replace(write.content, values=fields.values(write))
             edits += update_return(text, provenance, entry, content, write.reason)
     edits += fields.edits(writes)
+    edits += argument_edits(text, writes)
     for addition, reason in [
         *_additions(text, added, fields),
         *_first_additions(text, firsts.values()),
@@ -105,7 +114,7 @@ class FieldEdits:
         """Yields the new fields, and the edits at calls of functions that return them."""
         for name, fields in self.by_struct.items():
             for offset, row in fields.declared(self.text, self.structs):
-                yield edit_at(self.text.data, Span(offset, offset), row, f"{name} tells more")
+                yield edit_at(self.text.data, Span(offset, offset), row, f"{name} returns more")
         for name, helper in self.helpers.items():
             for span, replacement in helper.edits(self.text):
                 yield edit_at(self.text.data, span, replacement, f"{name} takes more")
@@ -136,65 +145,62 @@ class FieldEdits:
                     changes |= dict(fields.read(text, scope, variable))
         for changed_span, replacement in changes.items():
             line_span, lines = rewrapped(text, changed_span, replacement)
-            yield edit_at(text.data, line_span, lines, "what is returned tells it")
+            yield edit_at(text.data, line_span, lines, "the returned value includes it")
+
+
+_At = TypeVar("_At")
+_Groups = dict[object, list[tuple[_At, Content, EntryWrite]]]
+"""The returns that are written together, by the place that they share."""
 
 
 def _additions(
     text: Text, writes: Sequence[EntryWrite], fields: FieldEdits
 ) -> Iterator[tuple[Addition, str]]:
     """Yields additions with their reasons; at one place, more specific returns come first."""
-    blocks: dict[tuple[int, str | None], list[tuple[ArchBlock, EntryWrite]]] = {}
-    nested: dict[NestedCase, list[tuple[BesideReturn, EntryWrite]]] = {}
-    functions: dict[tuple[str, str | None], list[tuple[ArchFunction, EntryWrite]]] = {}
+    blocks: _Groups[ArchBlock] = {}
+    nested: _Groups[BesideReturn] = {}
+    functions: _Groups[ArchFunction] = {}
     for write in sorted(writes, key=_sort_key):
         new_return = return_of(write).new
         assert new_return is not None, "it is a return that is not there yet"
         position = new_return.at
+        values = replace(write.content, values=fields.values(write))
         if isinstance(position, ArchFunction):
-            functions.setdefault((position.function.name, position.below), []).append(
-                (position, write)
-            )
+            function = (position.function.name, position.below)
+            functions.setdefault(function, []).append((position, values, write))
         elif isinstance(position, ArchBlock):
-            blocks.setdefault((position.block.start, position.below), []).append((position, write))
+            block = (position.block.start, position.below)
+            blocks.setdefault(block, []).append((position, values, write))
         elif isinstance(position, BeforeReturn):
-            yield add_inside(text, position, _returned(fields, write)), write.reason
+            yield add_inside(text, position, values), write.reason
         elif isinstance(position, EmptyCase):
-            yield take_over(text, position, _returned(fields, write)), write.reason
+            yield take_over(text, position, values), write.reason
         elif case := nested_case(text, position):
-            nested.setdefault(case, []).append((position, write))
+            nested.setdefault(case, []).append((position, values, write))
         else:
-            yield add_beside(text, position, _returned(fields, write)), write.reason
-    for returns_in_case in nested.values():
-        reasons = "; ".join(dict.fromkeys(write.reason for _, write in returns_in_case))
-        yield (
-            add_nested(
-                text, [(position, _returned(fields, write)) for position, write in returns_in_case]
-            ),
-            reasons,
-        )
-    for pairs in functions.values():
-        reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
-        new_returns = [(position, _returned(fields, write)) for position, write in pairs]
-        with_members = [write for _, write in pairs if write.content.added]
+            yield add_beside(text, position, values), write.reason
+    for cases in nested.values():
+        yield add_nested(text, [case[:2] for case in cases]), _reasons(cases)
+    for returns in functions.values():
+        with_members = [write for *_, write in returns if write.content.added]
         added_fields = fields.of(with_members[0]) if with_members else None
-        for addition in add_function(text, new_returns, added_fields):
-            yield addition, reasons
+        for addition in add_function(text, [new[:2] for new in returns], added_fields):
+            yield addition, _reasons(returns)
     for group in blocks.values():
-        reasons = "; ".join(dict.fromkeys(write.reason for _, write in group))
-        yield (
-            add_in_front(text, [(position, _returned(fields, write)) for position, write in group]),
-            reasons,
-        )
+        yield add_in_front(text, [new[:2] for new in group]), _reasons(group)
+
+
+def _reasons(group: Sequence[tuple[*tuple[object, ...], EntryWrite]]) -> str:
+    return "; ".join(dict.fromkeys(write.reason for *_, write in group))
 
 
 def _first_additions(
     text: Text, firsts: Iterable[Sequence[tuple[FirstReturn, EntryWrite]]]
 ) -> Iterator[tuple[Addition, str]]:
     for group in firsts:
-        pairs = sorted(group, key=lambda pair: (sizes_of(pair[0].conditions), pair[0].conditions))
-        reasons = "; ".join(dict.fromkeys(write.reason for _, write in pairs))
+        pairs = sorted(group, key=lambda pair: _by_conditions(pair[0].conditions))
         for addition in add_first(text, [(spot, write.content) for spot, write in pairs]):
-            yield addition, reasons
+            yield addition, _reasons(pairs)
 
 
 def _sort_key(write: EntryWrite) -> tuple[object, ...]:
@@ -208,8 +214,9 @@ def _sort_key(write: EntryWrite) -> tuple[object, ...]:
     return by_arch, sizes_of(facts), -len(facts), facts
 
 
-def _returned(fields: FieldEdits, write: EntryWrite) -> Returned:
-    return Returned(fields.values(write), write.content.label)
+def _by_conditions(conditions: tuple[str, ...]) -> tuple[object, ...]:
+    """Sorts returns that ask for more first, then by size."""
+    return -len(conditions), sizes_of(conditions), conditions
 
 
 _CAPABILITY = "::cuda::compute_capability"
@@ -334,10 +341,10 @@ def _leaf_values(
     text: Text, first_return: FirstReturn, content: Content
 ) -> Iterator[tuple[str, str]]:
     """Yields each leaf of the policy: tuned, named by a binding, or the compiler's number."""
-    selected_fields = first_return.told.fields
+    selected_fields = first_return.selected.fields
     if selected_fields is None:
         raise InputError(
-            f"{text.path}: the compiler does not tell all that {first_return.name} returns"
+            f"{text.path}: the compiler does not show all values that {first_return.name} returns"
         )
     bound_values = dict(_bound_values(first_return, content))
     for leaf, type_name in leaves(first_return.fields):
@@ -364,7 +371,7 @@ def _bound_values(first_return: FirstReturn, content: Content) -> Iterator[tuple
     """Yields the values that bindings name, by their path in the selected policy."""
     site = first_return.site
     values = {
-        name: spell(value) for name, value in first_return.told.values.items()
+        name: spell(value) for name, value in first_return.selected.values.items()
     } | content.values
     for name, location in site.values.items():
         if (path := selected_path(site.policy, location)) and name in values:
@@ -386,7 +393,7 @@ def _spelled(
         scoped = re.search(rb"\b%b::\w" % type_name.encode(), text.code)
         return f"{type_name}::{value}" if scoped else value
     if value is None or (not isinstance(value, str) and not _is_number(type_name)):
-        raise InputError(f"{text.path}: no binding tells what {path} of {first_return.name} is")
+        raise InputError(f"{text.path}: no binding describes {path} of {first_return.name}")
     return str(value)
 
 
@@ -400,13 +407,8 @@ _DEFAULT_BREAK = re.compile(rb"\s*default\s*:\s*break\s*;\s*")
 _SWITCH_BREAK = re.compile(rb"\}\s*break\s*;\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class NestedCase:
-    """The place of a new `case` with a `switch` of its own."""
-
-    scope: int
-    """Where the outer `switch` starts."""
-    condition: str
+NestedCase = tuple[int, str]
+"""A new `case` with a `switch` of its own: the start of the outer `switch`, and the condition."""
 
 
 # New cases with a nested `switch`
@@ -422,60 +424,33 @@ def nested_case(text: Text, place: BesideReturn) -> NestedCase | None:
     both_cases = place.beside.clauses[-2:] == (outer, inner) and outer.kind == inner.kind == "case"
     if not both_cases or len(operands) != 2 or operands != [_subject(outer), _subject(inner)]:
         return None
-    outer_cases = _cases(place, outer)
+    body = place.beside.body
+    outer_cases = body.cases(outer)
     followed_by_break = _SWITCH_BREAK.fullmatch(text.code, inner.scope.end, outer.end)
-    if (
-        any(place.conditions[0] in clause.text.split(" || ") for clause in outer_cases)
-        or not followed_by_break
-    ):
+    is_there = any(place.conditions[0] in case.text.split(" || ") for case in outer_cases)
+    falls_through = all(_does_nothing(text, case) for case in [*outer_cases, *body.cases(inner)])
+    if is_there or not followed_by_break or not falls_through:
         return None
-    if not all(
-        _does_nothing(text, sibling)
-        for clause in (outer, inner)
-        for sibling in _cases(place, clause)
-    ):
-        return None
-    return NestedCase(outer.scope.start, place.conditions[0])
+    return outer.scope.start, place.conditions[0]
 
 
-def add_nested(text: Text, group: Sequence[tuple[BesideReturn, Returned]]) -> Addition:
+def add_nested(text: Text, group: Sequence[tuple[BesideReturn, Content]]) -> Addition:
     """Writes the `case` with all its new returns, sorted by size among the others."""
     place, data = group[0][0], text.data
     outer, inner = place.clause, place.beside.clauses[-1]
     entry = place.beside.entry
-    assert entry.span is not None, "it is in a header"
     case_indent, label_indent = indent_of(data, outer.start), indent_of(data, inner.start)
     switch_indent = indent_of(data, inner.scope.end)
     body_indent = indent_of(data, entry.span.start)
     rows = [f"{case_indent}case {_value(place.conditions[0])}:"]
     rows += [f"{switch_indent}switch ({_subject(inner)})", f"{switch_indent}{{"]
-    for position, returned in group:
+    for position, content in group:
         rows += [f"{label_indent}case {_value(position.conditions[1])}:"]
-        rows += statement(text, position.beside.entry, returned, body_indent)
-    if any(_is_default(clause) for clause in _cases(place, inner)):
+        rows += statement(text, position.beside.entry, content, body_indent)
+    if any(is_default(case) for case in place.beside.body.cases(inner)):
         rows += [f"{label_indent}default:", f"{body_indent}break;"]
     rows += [f"{switch_indent}}}", f"{switch_indent}break;"]
-    later_cases = [
-        clause
-        for clause in _cases(place, outer)
-        if _is_default(clause) or sizes_of([clause.text]) > sizes_of([place.conditions[0]])
-    ]
-    offset = above(text, later_cases[0].start) if later_cases else line_start(data, outer.scope.end)
-    return insert(text, offset, rows)
-
-
-def _cases(place: BesideReturn, clause: Clause) -> list[Clause]:
-    """Returns the cases of a clause's switch."""
-    clauses = place.beside.body.clauses
-    return [
-        candidate
-        for candidate in clauses
-        if candidate.scope == clause.scope and candidate.kind == "case"
-    ]
-
-
-def _is_default(clause: Clause) -> bool:
-    return clause.text.endswith(": default")
+    return insert(text, case_offset(text, place), rows)
 
 
 def _does_nothing(text: Text, clause: Clause) -> bool:
@@ -535,3 +510,26 @@ def _model_entry(write: EntryWrite) -> Entry:
     entry = spot.new.at.beside.entry if spot.new else spot.entry
     assert entry is not None, "it changes, or is like another"
     return entry
+
+
+# Members of the selector that functions are given, as new conditions in them test them
+
+
+def argument_edits(text: Text, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
+    """Yields the edits of the functions' parameters, and of all calls in the header."""
+    passed: dict[Span, tuple[Function, dict[str, str]]] = {}
+    for write in writes:
+        new_return = return_of(write).new
+        if new_return and isinstance(new_return.at, BeforeReturn) and new_return.at.passed:
+            function, (name, kind) = new_return.at.beside.function, new_return.at.passed
+            passed.setdefault(function.span, (function, {}))[1][name] = kind
+    for function, members in passed.values():
+        opening = text.code.index(b"(", text.code.index(function.name.encode(), *function.span))
+        close = closing_bracket(text.code, opening)
+        assert close is not None, "it was read"
+        declared = "".join(f", {kind} {name}" for name, kind in members.items())
+        changes = [(close, declared)]
+        changes += [(call.end, f", {', '.join(members)}") for call in calls_in(text, function)]
+        for offset, addition in changes:
+            span, row = rewrapped(text, Span(offset, offset), addition)
+            yield edit_at(text.data, span, row, f"{function.name} is given {', '.join(members)}")

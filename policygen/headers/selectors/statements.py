@@ -68,14 +68,6 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
-    """A `break;`, which leaves a `switch` without a return."""
-
-    span: Span
-    clauses: Clauses
-
-
-@dataclass(frozen=True, slots=True)
 class StatementScope:
     """A block and the conditions inside it."""
 
@@ -88,9 +80,28 @@ class Body:
     """The statements of a function's body."""
 
     returns: list[Return] = field(default_factory=list)
-    breaks: list[Break] = field(default_factory=list)
+    breaks: list[tuple[Span, Clauses]] = field(default_factory=list)
+    """Each `break;`, which leaves a `switch` without a return."""
     scopes: list[StatementScope] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
+
+    @property
+    def exits(self) -> list[tuple[Span, Clauses]]:
+        """The returns, then the breaks."""
+        return [(returned.span, returned.clauses) for returned in self.returns] + self.breaks
+
+    def scope_at(self, offset: int) -> StatementScope:
+        """Returns the innermost block around an offset."""
+        around = [scope for scope in self.scopes if scope.span.start <= offset < scope.span.end]
+        return max(around, key=lambda scope: scope.span.start)
+
+    def siblings(self, clause: Clause) -> list[Clause]:
+        """Returns the clauses of a clause's block, including itself."""
+        return [sibling for sibling in self.clauses if sibling.scope == clause.scope]
+
+    def cases(self, clause: Clause) -> list[Clause]:
+        """Returns the cases of a clause's `switch`."""
+        return [sibling for sibling in self.siblings(clause) if sibling.kind == "case"]
 
 
 class UnreadableError(ValueError):
@@ -155,7 +166,7 @@ class _StatementReader:
                 raise UnreadableError(at)
             self.result.returns.append(Return(Span(at, end + 1), value, clauses, start))
         elif word == b"break":
-            self.result.breaks.append(Break(Span(at, end + 1), clauses))
+            self.result.breaks.append((Span(at, end + 1), clauses))
         return end + 1
 
     def other(self, at: int) -> int:
@@ -188,7 +199,7 @@ class _StatementReader:
         if constexpr := _CONSTEXPR.match(self.code, at):
             at = constexpr.end()
         condition = self.parentheses(at)
-        text = squeeze(self.code[condition.start : condition.end])
+        text = squeeze(self.code, condition)
         then_clause = self.clause("if", text, start)
         at = then_clause.end = self.statement(condition.end + 1, (*clauses, then_clause), start)
         match = _WORD.match(self.code, at)
@@ -206,7 +217,7 @@ class _StatementReader:
 
     def switch(self, at: int, clauses: Clauses) -> int:
         subject = self.parentheses(at)
-        name = squeeze(self.code[subject.start : subject.end])
+        name = squeeze(self.code, subject)
         at = self.space(subject.end + 1)
         close = closing_brace(self.code, at) if self.code[at : at + 1] == b"{" else None
         if close is None:
@@ -376,7 +387,7 @@ def _block(code: bytes, start: int, opening: int, close: int) -> Block:
     if labels := _LABELS.match(code, start, opening):
         start = labels.end()
     head, body = trim(code, start, opening), Span(opening + 1, close)
-    flat = flattened(code[head.start : head.end])
+    flat = flattened(code[slice(*head)])
     if _SCOPE.search(flat):
         return Block("scope", head, body)
     if b"=" in flat and b"operator" not in flat:

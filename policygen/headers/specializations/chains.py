@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.errors import InputError
-from policygen.headers.parsers import Facts
+from policygen.headers.selectors.functions import find_namespaces, namespace_at
 from policygen.headers.syntax import closing_angle, closing_brace, split_list
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import arch_number, ptx_version_to_arch
@@ -17,7 +17,7 @@ from policygen.model.tuning import Entry, Family, FamilyUse, Policy, PolicyChain
 _STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(\w+)(?:\s+final)?\s*:(?!:)([^{};]*)\{")
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
 _ARCH_NUMBER = re.compile(r"[1-9]\d{2,3}")
-_MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
+MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
 # Any struct but a tuning can be a hub
 _ANY_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(?!sm\d)(\w+)[^{};()=]*\{")
 _FAMILY = re.compile(rb"\b(sm\d{2,3}_\w+)\s*<")
@@ -58,7 +58,7 @@ class _Template:
         return squeeze(match[1]) if match else None
 
 
-def find_chains(text: Text, header: str, facts: Facts) -> tuple[PolicyChain, ...]:
+def find_chains(text: Text, header: str) -> tuple[PolicyChain, ...]:
     """Returns the chains of a header, in the order of their hubs."""
     code = text.code
     if not _CHAINED.search(code):
@@ -73,7 +73,7 @@ def find_chains(text: Text, header: str, facts: Facts) -> tuple[PolicyChain, ...
         ]
         if enclosing:
             hubs.setdefault(enclosing[-1], []).append(block)
-    return tuple(_chain(text, header, facts, hub, blocks) for hub, blocks in hubs.items())
+    return tuple(_chain(text, header, hub, blocks) for hub, blocks in hubs.items())
 
 
 def _structs(code: bytes) -> Iterator[_Block]:
@@ -89,11 +89,11 @@ def _policies(code: bytes) -> Iterator[_Block]:
             yield _Block(match[1].decode(), Span(match.start(), close + 1), Span(*match.span(2)))
 
 
-def _chain(text: Text, header: str, facts: Facts, hub: _Block, blocks: list[_Block]) -> PolicyChain:
-    max_policy = _MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
+def _chain(text: Text, header: str, hub: _Block, blocks: list[_Block]) -> PolicyChain:
+    max_policy = MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
     return PolicyChain(
         header=header,
-        namespace=facts.namespace(hub.span.start),
+        namespace=namespace_at(find_namespaces(text.code), hub.span.start),
         hub=hub.name,
         max_policy=max_policy[1].decode() if max_policy else None,
         policies=tuple(_policy(text, hub, blocks, block) for block in blocks),
@@ -103,7 +103,7 @@ def _chain(text: Text, header: str, facts: Facts, hub: _Block, blocks: list[_Blo
 def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Policy:
     code = text.code
     number, own_name, previous = _link(text, block)
-    bases = [squeeze(code[span.start : span.end]) for span in split_list(code, *block.head)]
+    bases = [squeeze(code, span) for span in split_list(code, *block.head)]
     end = code.find(b";", block.span.end - 1) + 1
     return Policy(
         name=block.name,
@@ -116,15 +116,19 @@ def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Pol
     )
 
 
-def _link(text: Text, block: _Block) -> tuple[int, str, str]:
+def link_arguments(code: bytes, span: Span) -> list[Span]:
     """Returns the three arguments of `ChainedPolicy<900, Policy900, Policy860>`."""
-    code = text.code
-    chained = _CHAINED.search(code, *block.head)
-    assert chained is not None
+    chained = _CHAINED.search(code, *span)
+    assert chained is not None, "the policy has a place in a chain"
     close = closing_angle(code, chained.end() - 1)
-    arguments = [] if close is None else split_list(code, chained.end(), close)
-    parts = [squeeze(code[span.start : span.end]) for span in arguments]
+    return [] if close is None else split_list(code, chained.end(), close)
+
+
+def _link(text: Text, block: _Block) -> tuple[int, str, str]:
+    parts = [squeeze(text.code, span) for span in link_arguments(text.code, block.head)]
     if len(parts) != 3 or not _ARCH_NUMBER.fullmatch(parts[0]):
+        chained = _CHAINED.search(text.code, *block.head)
+        assert chained is not None
         raise text.error(
             chained.start(),
             f"{block.name}: cannot read its place in the chain",
@@ -155,10 +159,7 @@ def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iter
             reads = [member[1].decode()] if member else []
         yield FamilyUse(
             family=match[1].decode(),
-            args=tuple(
-                squeeze(code[span.start : span.end])
-                for span in split_list(code, match.end(), close)
-            ),
+            args=tuple(squeeze(code, span) for span in split_list(code, match.end(), close)),
             selection=receiver[1].decode() if receiver else None,
             reads=tuple(reads),
             fallback=fallback,
@@ -260,7 +261,7 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> C
     if len(uses) > 1:
         raise InputError(
             f"{header.name}:{reader.line}: {reader.name} reads {' and '.join(uses)}",
-            "policygen knows policies that read one family; write this one by hand.",
+            "policygen supports only policies that read one family; write this one by hand.",
         )
     ((name, use),) = uses.items()
     primary = _primary_entry(header, families[name], reader, use)
@@ -279,8 +280,8 @@ def _check_no_policy(header: TuningHeader, policies: Sequence[Policy], arch: str
         if policy_number(policy) == arch_number(arch):
             reads = " and ".join(use.family for use in policy.uses) or "no family of tunings"
             raise InputError(
-                f"{header.name}:{policy.line}: {policy.name} is there already; it reads {reads}",
-                f"Let it select from an {arch}_… by hand; its entries can then be written.",
+                f"{header.name}:{policy.line}: {policy.name} already exists; it reads {reads}",
+                f"Make it select from an {arch}_… by hand; policygen can then write its entries.",
             )
 
 
@@ -306,7 +307,7 @@ def _chain_of(header: TuningHeader, namespace: str, families: Mapping[str, Famil
             return chain
     raise InputError(
         f"{header.name}: no chain of policies reads a family of {namespace}",
-        "A new architecture needs a chain to be linked into.",
+        "A new architecture needs a chain to link into.",
     )
 
 
@@ -319,12 +320,12 @@ def _primary_entry(header: TuningHeader, model: Family, reader: Policy, use: Fam
         raise InputError(
             f"{header.name}: {model.namespace}::{model.name} computes its values and has no"
             " entries",
-            "There is nothing that entries for a new architecture can be written like.",
+            "A new architecture needs an existing entry as its model.",
         )
     if primary is None or (primary.body_span is None and use.fallback is None):
         raise InputError(
-            f"{header.name}:{reader.line}: cannot see what {reader.name} selects where "
-            f"{model.name} has no entry",
-            "Expected: a pair of overloads, of which the second names an earlier policy.",
+            f"{header.name}:{reader.line}: cannot determine what {reader.name} selects without an"
+            f" entry in {model.name}",
+            "Expected: a pair of overloads; the second names an earlier policy.",
         )
     return primary

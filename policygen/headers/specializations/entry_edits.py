@@ -476,15 +476,8 @@ def _base(content: Content, args: Sequence[str], *, wrapped: bool) -> str | None
     name, base_args = base
     if not base_args:
         return name
-    return (
-        spelling.head(name, base_args, lead=len("    : "))
-        if wrapped
-        else _one_line(name, base_args)
-    )
-
-
-def _one_line(name: str, args: Sequence[str]) -> str:
-    return f"{name}<{', '.join(args)}>"
+    single_line = f"{name}<{', '.join(base_args)}>"
+    return spelling.head(name, base_args, lead=len("    : ")) if wrapped else single_line
 
 
 def _template(declared: Sequence[str]) -> str:
@@ -505,7 +498,7 @@ def _member_rows(
     if unknown := values.keys() - types.keys():
         raise InputError(
             f"{family.header}: no entry of {family.namespace} has {', '.join(sorted(unknown))}",
-            "The type of a member is that of another entry's.",
+            "The type of a new member is taken from another entry.",
         )
     return spelling.declarations({n: values[n] for n in names}, types, aligned=aligned)
 

@@ -1,21 +1,20 @@
 """Reads a header's families of struct templates, and its policy chains."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policygen.headers import parsers
 from policygen.headers.comments import Line, Notes, SourceFile, comment_lines, read_notes
-from policygen.headers.parsers import check_families, parse_with_tree_sitter
+from policygen.headers.selectors.functions import find_namespaces, find_structs, namespace_at
 from policygen.headers.specializations.chains import find_chains
 from policygen.headers.syntax import (
     Guard,
+    check_families,
     closing_angle,
     closing_brace,
     find_members,
-    is_literal,
-    is_numeric,
     member_values,
+    parse_with_tree_sitter,
     split_list,
     trim,
 )
@@ -40,23 +39,17 @@ _ARCH = re.compile(r"sm(\d+)_")
 
 
 def read_families(
-    source: SourceFile, header: str, neighbours: parsers.NeighborHeaders
+    source: SourceFile, header: str
 ) -> tuple[tuple[Family, ...], tuple[PolicyChain, ...]]:
     """Returns the entries by family, and the chains whose policies read them."""
     text = source.text
     live, disabled = read_entries(source)
-    facts = parsers.parse(text, neighbours, _uncomputed(live))
-    _cross_check(text, live, facts)
-    entries = [
-        FoundEntry(
-            found_entry.declaration, with_constants(found_entry.entry, text.data, facts.constants)
-        )
-        for found_entry in live
-    ]
-    families = _families(text, header, facts, entries + disabled)
+    aggregates = _aggregates(text.code)
+    _check_all_is_read(text, live, aggregates)
+    families = _families(text, header, live + disabled)
     if not families:
-        _check_no_families(text, facts)
-    return families, find_chains(text, header, facts)
+        _check_no_families(text, aggregates)
+    return families, find_chains(text, header)
 
 
 def holds_tunings(data: bytes) -> bool:
@@ -85,61 +78,51 @@ class FoundEntry:
     entry: Entry
 
 
-def _uncomputed(live: list[FoundEntry]) -> list[Span]:
-    """Returns the entries with numbers that need evaluation by clang."""
-    return [
-        found_entry.entry.span
-        for found_entry in live
-        if any(
-            member.value is None and is_numeric(member.type) for member in found_entry.entry.members
-        )
-    ]
+def _aggregates(code: bytes) -> set[int]:
+    """Returns the offset of the name of each `smNN_*` struct with fields that is not a template."""
+    return {
+        code.rindex(name.encode(), struct.span.start, struct.body.start)
+        for name, struct in find_structs(code).items()
+        if struct.fields and _ARCH.match(name)
+    }
 
 
-def _cross_check(text: Text, live: list[FoundEntry], facts: parsers.Facts) -> None:
-    """Checks that libclang and this reader see the same templates.
-
-    Entries that clang loses because of an unknown name are kept. An entry that only clang sees is
-    an error.
-    """
-    names = {found_entry.declaration.name_span.start for found_entry in live}
-    check_families(text, parse_with_tree_sitter(text.data), names | facts.aggregates)
-    spans = [Span(offset, offset + len(name)) for offset, name in facts.templates.items()]
-    for span in sorted([*spans, *find_names(text.code)]):
-        if span.start not in names and span.start not in facts.aggregates:
-            name = text.data[span.start : span.end].decode()
-            raise text.error(span.start, f"{name}: cannot read this declaration", width=len(name))
+def _check_all_is_read(text: Text, live: list[FoundEntry], aggregates: set[int]) -> None:
+    """Raises an error at a template that only tree-sitter or a more lenient pattern sees."""
+    names = {found_entry.declaration.name_span.start for found_entry in live} | aggregates
+    check_families(text, parse_with_tree_sitter(text.data).families, names)
+    check_families(text, find_names(text.code), names)
     for directive in text.directives:
         for span in find_names(text.uncommented, directive.start, directive.end):
             raise text.error(
                 span.start,
-                "a macro declares a tuning: cannot read what it expands to",
+                "a macro declares a tuning; policygen does not expand it",
                 width=span.end - span.start,
-                remedy="Write the entries out: a result must be able to change one of them.",
+                remedy="Write the entries out, so that results can change them one by one.",
             )
-    if facts.unclosed is not None:
-        raise text.error(len(text.data), facts.unclosed)
+    if text.code.count(b"CUB_NAMESPACE_BEGIN") > text.code.count(b"CUB_NAMESPACE_END"):
+        raise text.error(len(text.data), "expected '}'")
 
 
-def _check_no_families(text: Text, facts: parsers.Facts) -> None:
+def _check_no_families(text: Text, aggregates: set[int]) -> None:
     """Raises an error if a header without families names an `smNN_…` that is not a plain struct."""
     for match in (*_STRUCT.finditer(text.code), *_COMMENTED_DECLARATION.finditer(text.data)):
-        if match.start(1) not in facts.aggregates:
+        if match.start(1) not in aggregates:
             raise text.error(
                 match.start(),
-                "no tuning family recognised, although the header says 'struct sm'",
+                "no tuning family recognized, although the header contains 'struct sm'",
                 width=match.end(1) - match.start(),
-                remedy="A family is a class template called smNN_…, such as sm90_tuning.",
+                remedy="A family is a class template named smNN_…, for example sm90_tuning.",
             )
 
 
-def _families(
-    text: Text, header: str, facts: parsers.Facts, entries: list[FoundEntry]
-) -> tuple[Family, ...]:
+def _families(text: Text, header: str, entries: list[FoundEntry]) -> tuple[Family, ...]:
     """Groups entries by namespace and name, in header order."""
+    namespaces = find_namespaces(text.code)
     groups: dict[tuple[str, str], list[FoundEntry]] = {}
     for item in sorted(entries, key=lambda item: item.entry.span.start):
-        key = (facts.namespace(item.declaration.name_span.start), item.declaration.name)
+        offset = item.declaration.name_span.start
+        key = (namespace_at(namespaces, offset), item.declaration.name)
         groups.setdefault(key, []).append(item)
     return tuple(
         _family(text, header, namespace, name, items) for (namespace, name), items in groups.items()
@@ -236,13 +219,9 @@ def _template_head(code: bytes, struct: int, floor: int) -> tuple[int, Span] | N
     earliest = max(floor, *(code.rfind(stop, floor, struct) + 1 for stop in _STATEMENT_END))
     for match in _TEMPLATE.finditer(code, earliest, struct):
         close = closing_angle(code, match.end() - 1)
-        if close is not None and close < struct and _only_attributes(code, close + 1, struct):
+        if close is not None and close < struct and _BETWEEN.fullmatch(code, close + 1, struct):
             return match.start(), Span(match.end(), close)
     return None
-
-
-def _only_attributes(code: bytes, start: int, end: int) -> bool:
-    return _BETWEEN.fullmatch(code, start, end) is not None
 
 
 def _tail(code: bytes, start: int, limit: int) -> tuple[Span | None, Span | None, int] | None:
@@ -254,7 +233,7 @@ def _tail(code: bytes, start: int, limit: int) -> tuple[Span | None, Span | None
     between = trim(code, start, head.start())
     if code[between.start : between.start + 1] == b":":
         inherits = trim(code, between.start + 1, between.end)
-    elif code[between.start : between.end] not in {b"", b"final"}:
+    elif code[slice(*between)] not in {b"", b"final"}:
         return None
     if head.group() == b";":
         return inherits, None, head.end()
@@ -319,16 +298,16 @@ def _last_end(entries: list[FoundEntry], offset: int) -> int:
 def _disabled_entries(source: SourceFile) -> Iterator[FoundEntry]:
     for group in source.comments.groups():
         region = Span(group[0].start, group[-1].end)
-        if b"struct" not in source.text.data[region.start : region.end]:
+        if b"struct" not in source.text.data[slice(*region)]:
             continue
-        if _COMMENTED_STRUCT.search(_code_of_comment(source.text.data[region.start : region.end])):
+        if _COMMENTED_STRUCT.search(_code_of_comment(source.text.data[slice(*region)])):
             yield from _in_comment(source, region)
 
 
 def _in_comment(source: SourceFile, region: Span) -> Iterator[FoundEntry]:
     """Yields the entries of a commented region, each with the preceding text that explains it."""
     data = source.text.data
-    commented = Text(source.text.path, _code_of_comment(data[region.start : region.end]))
+    commented = Text(source.text.path, _code_of_comment(data[slice(*region)]))
     code = b" " * region.start + commented.code
     floor = 0
     for declaration in find_declarations(code, region.start):
@@ -395,11 +374,12 @@ def _entry(
     notes = _read_notes(lines, declaration, members, disabled=disabled)
     label = next((candidate for candidate in notes.labels if not candidate.rejected), None)
     arg_spans = tuple(list_parts(code, declaration.args_span)) if declaration.args_span else ()
+    bases = declaration.inherits_span
     entry = Entry(
         kind=_kind(code, declaration),
-        args=tuple(squeeze(uncommented[span.start : span.end]) for span in arg_spans),
+        args=tuple(squeeze(uncommented, span) for span in arg_spans),
         values=member_values(members),
-        inherits=_spelling(uncommented, declaration.inherits_span),
+        inherits=bases and squeeze(uncommented, bases),
         guard=guard.spelling,
         disabled=disabled or guard.never,
         variant=None if label is None else label.variant,
@@ -409,15 +389,14 @@ def _entry(
         labels=notes.labels,
         members=members,
         template_parameters=tuple(
-            squeeze(code[span.start : span.end])
-            for span in list_parts(code, declaration.parameters_span)
+            squeeze(code, span) for span in list_parts(code, declaration.parameters_span)
         ),
-        layout="block" if b"\n" in data[declaration.span.start : declaration.span.end] else "line",
+        layout="block" if b"\n" in data[slice(*declaration.span)] else "line",
         format_off=source.format_is_off(declaration.span.start),
         span=declaration.span,
         args_span=declaration.args_span,
         arg_spans=arg_spans,
-        inherits_span=declaration.inherits_span,
+        inherits_span=bases,
         body_span=declaration.body_span,
         comment_span=above,
         guard_span=guard.span,
@@ -432,7 +411,7 @@ def _check_conditions(source: SourceFile, guard: Guard, members: tuple[Member, .
             raise source.text.error(
                 member.span.start,
                 f"{member.name} depends on an #if inside its entry",
-                remedy="Put the #if around whole entries.",
+                remedy="Put the #if around complete entries.",
             )
 
 
@@ -460,41 +439,16 @@ def _kind(code: bytes, declaration: Declaration) -> EntryKind:
     if declaration.args_span is None:
         return "primary"
     span = declaration.parameters_span
-    return "partial" if code[span.start : span.end].strip() else "explicit"
-
-
-def _spelling(code: bytes, span: Span | None) -> str | None:
-    return None if span is None else squeeze(code[span.start : span.end])
-
-
-def with_constants(entry: Entry, data: bytes, constants: Mapping[int, int]) -> Entry:
-    """Fills in the numbers that clang computed for members such as `1 << 2`."""
-    members = tuple(_with_constant_member(member, data, constants) for member in entry.members)
-    if members == entry.members:
-        return entry
-    return entry.model_copy(update={"members": members, "values": member_values(members)})
-
-
-def _with_constant_member(member: Member, data: bytes, constants: Mapping[int, int]) -> Member:
-    if member.value is not None or not is_numeric(member.type) or is_literal(member.spelling):
-        return member  # clang would truncate a number that is too wide
-    offset = data.rfind(member.name.encode(), member.span.start, member.value_span.start)
-    number = constants.get(offset)
-    if number is None:
-        return member
-    return member.model_copy(update={"value": bool(number) if member.type == "bool" else number})
+    return "partial" if code[slice(*span)].strip() else "explicit"
 
 
 def template_parameters(data: bytes, code: bytes, span: Span) -> tuple[TemplateParameter, ...]:
     """Returns the parameters of a primary template, with kinds and defaults."""
-    return tuple(
-        _parameter(code, part, squeeze(data[part.start : part.end]))
-        for part in list_parts(code, span)
-    )
+    return tuple(_parameter(code, part, squeeze(data, part)) for part in list_parts(code, span))
 
 
 def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
-    match = _PARAMETER.fullmatch(squeeze(code[span.start : span.end]))
+    match = _PARAMETER.fullmatch(squeeze(code, span))
     type_name, name, default = (
         match.group("type", "name", "default") if match else (spelling, "", None)
     )

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 
 from policygen import untrusted
 from policygen.errors import InputError
-from policygen.headers.specializations.chains import ChainPlace, find_place, policy_number
+from policygen.headers.specializations.chains import (
+    MAX_POLICY,
+    ChainPlace,
+    find_place,
+    link_arguments,
+    policy_number,
+)
 from policygen.headers.specializations.families import find_declarations
 from policygen.headers.specializations.siblings import (
     Overload,
+    comment_start,
     find_overload,
     overload_of,
     reading_changes,
@@ -27,7 +34,7 @@ from policygen.headers.spelling import (
     newline,
     wrap,
 )
-from policygen.headers.syntax import Guards, closing_angle, find_members, split_list
+from policygen.headers.syntax import Guards, find_members
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.edits import AddedMember, Edit
@@ -95,7 +102,7 @@ def _primary(text: Text, place: ChainPlace, name: str, arch: str) -> str:
         if any(not parameter.name for parameter in model.parameters):
             raise InputError(
                 f"{text.path}:{primary.line}: a parameter of {model.name} has no name",
-                f"{name} cannot pass it on; give it one.",
+                f"{name} cannot pass it on; give it a name.",
             )
         declaration = fill(
             "edit/primary.h.j2",
@@ -148,10 +155,10 @@ def _links(
 def _next_name(text: Text, place: ChainPlace) -> Span:
     """Finds the name of the previous policy, in the following policy or in `MaxPolicy`."""
     if place.following is not None:
-        return link_arguments(text.code, place.following)[2]
-    max_policy = (place.chain.max_policy or "").encode()
-    using = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(" + max_policy + rb")\s*;")
-    match = using.search(text.code, place.previous.span.end) if max_policy else None
+        return link_arguments(text.code, place.following.span)[2]
+    declared = MAX_POLICY.finditer(text.code, place.previous.span.end)
+    newest = place.chain.max_policy
+    match = next((match for match in declared if match[1].decode() == newest), None)
     if match is None:
         raise InputError(
             f"{text.path}: {place.chain.hub} of {place.chain.namespace} has no MaxPolicy",
@@ -186,11 +193,9 @@ def _with_newlines(text: Text, lines: str) -> str:
     return lines.replace("\n", newline(text.data))
 
 
-_CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
 _ACCESS = re.compile(rb"\b(public|protected|private)\s*:(?!:)")
 # "/// SM90" alone on the line above a policy
 _ARCH_ABOVE = re.compile(rb"(?i)(//+[ \t]*sm_?)(\d+)[ \t]*\r?\n[ \t]*\Z")
-_COMMENT_LINES = re.compile(rb"(?:^[ \t]*//[^\n]*\n)+[ \t]*\Z", re.MULTILINE)
 # "// Use values from tuning if a specialization exists, otherwise pick the default"
 _THE_DEFAULT = re.compile(rb"\bthe default\b")
 
@@ -214,15 +219,6 @@ class Link:
 
 
 # New policies
-
-
-def link_arguments(code: bytes, policy: Policy) -> list[Span]:
-    """Returns the three arguments of `ChainedPolicy<900, Policy900, Policy860>`."""
-    chained = _CHAINED.search(code, *policy.span)
-    close = closing_angle(code, chained.end() - 1) if chained else None
-    assert chained is not None
-    assert close is not None, "the chain has been read"
-    return split_list(code, chained.end(), close)
 
 
 def reading_policy(
@@ -296,7 +292,7 @@ def _copy(
 
 def _link_changes(text: Text, model: Policy, link: Link) -> list[Change]:
     name_start = text.code.index(model.name.encode(), model.span.start)
-    spans = [Span(name_start, name_start + len(model.name)), *link_arguments(text.code, model)]
+    spans = [Span(name_start, name_start + len(model.name)), *link_arguments(text.code, model.span)]
     return list(zip(spans, (link.name, link.number, link.name, link.previous), strict=True))
 
 
@@ -340,13 +336,12 @@ def _hub_overloads(
     second, _ = overload_of(text, place.chain, model, use, "long") or (None, False)
     if first is None or second is None:
         raise InputError(
-            f"{text.path}:{model.line}: cannot find {use.selection}, which {model.name} selects"
-            " with",
+            f"{text.path}:{model.line}: cannot find {use.selection}, which {model.name} uses to"
+            " select",
             f"Expected: overloads {use.selection}(int) and {use.selection}(long)",
         )
     comment_words = {_first_name(use.fallback): link.previous}
-    comment_lines = _COMMENT_LINES.search(text.data, 0, first.span.start)
-    start = comment_lines.start() if comment_lines else line_start(text.data, first.span.start)
+    start = comment_start(text, first.span)
     comment_span = Span(start, first.span.start)
     first_span = Span(start, first.span.end)
     changes = [
@@ -385,9 +380,9 @@ def _first_name(spelling: str) -> str:
 
 def _renamed(selection: str, text: Text, model: Policy, link: Link) -> str:
     """Renames a selection whose name ends in the architecture: `select_agent_policy100`."""
-    number = link_arguments(text.code, model)[0]
+    number = link_arguments(text.code, model.span)[0]
     for suffix, replacement in (
-        (text.code[number.start : number.end].decode(), link.number),
+        (text.code[slice(*number)].decode(), link.number),
         (str(arch_number(model.arch)), str(arch_number(link.arch))),
     ):
         if selection.endswith(suffix):

@@ -59,12 +59,12 @@ class Specialization(FamilySpot):
     @property
     def args(self) -> tuple[str, ...]:
         """The workload's key as the compiler prints it."""
-        return self.told.keys[self.family.name].args
+        return self.selected.keys[self.family.name].args
 
     @property
     def entry(self) -> Entry | None:
         """The entry that currently has the key; None in a new family."""
-        arch_entry = self.told.keys[self.family.name].entry
+        arch_entry = self.selected.keys[self.family.name].entry
         if self.named_key or arch_entry is None or self.is_new or arch_entry[1].kind == "primary":
             return None
         return arch_entry[1]
@@ -109,8 +109,8 @@ class Specialization(FamilySpot):
         """Why no entry can be added, if it would serve other workloads, too."""
         parameter = None if self.entry else too_general(self.family, self.key)
         return parameter and (
-            f"an entry for {parameter} no would take every other type of this size, too: nothing in"
-            " it names the type"
+            f"an entry with {parameter} no would also match every other type of this size, because"
+            " it does not name the type"
         )
 
     def saying(self, measured: BenchmarkBinding, reported: Values) -> Spot | None:
@@ -118,10 +118,10 @@ class Specialization(FamilySpot):
         rules, added = {}, {}
         for name, value in reported.items():
             member, rule = self.rule_for(measured, name)
-            if rule is None or member in self.binding.members or name not in self.told.kinds:
+            if rule is None or member in self.binding.members or name not in self.selected.kinds:
                 return None
             rules[member] = rule
-            added[member] = AddedMember(self.told.kinds[name], spell(value))
+            added[member] = AddedMember(self.selected.kinds[name], spell(value))
         members = {**self.binding.members, **rules}
         binding = self.binding.model_copy(update={"members": members})
         return replace(self, binding=binding, added={**self.added, **added})
@@ -136,7 +136,7 @@ class Specialization(FamilySpot):
     @property
     def _types(self) -> dict[str, str]:
         """The types of members whose values the policy reports."""
-        kinds = self.told.kinds
+        kinds = self.selected.kinds
         names = (
             (member, value_name(self.site, member, rule) or "")
             for member, rule in self.binding.members.items()
@@ -150,9 +150,9 @@ class Specialization(FamilySpot):
             return kept_by_new(self.family)
         if content := kept_content(self.family, current):
             return content
-        values = kept_members(self.site, self.binding, self.told.values, self.told.sizes)
+        values = kept_members(self.site, self.binding, self.selected.values, self.selected.sizes)
         if values is None:
-            raise InputError(f"no entry can keep what {name} has")
+            raise InputError(f"no entry can keep the values of {name}")
         return Content("values", values)
 
     def takes(self, other: Spot) -> bool:
@@ -183,12 +183,16 @@ def family_spot(
     families = algorithm.families_at(site, [header])
     number = arch_number(arch)
     earlier = [pair for pair in families if arch_number(pair[1].arch) <= number]
-    following = [pair for pair in families if _only_declared(pair[1])]
+    following = [
+        pair
+        for pair in families
+        if any(entry.kind == "primary" and entry.body_span is None for entry in pair[1].entries)
+    ]  # policies supply the defaults
     if not (earlier or following):
         raise InputError(
             f"{site.header} has no family of tunings for {arch} or an earlier architecture"
         )
-    binding, family = max(earlier or following, key=_by_arch)
+    binding, family = max(earlier or following, key=lambda pair: arch_number(pair[1].arch))
     represented = {name for rule in binding.members.values() for name in rule.parameters}
     # Later versions of CUB state these members, so new entries can state them here, too.
     site_families = (row for row in algorithm.families if row.site == site.name)
@@ -202,15 +206,6 @@ def family_spot(
     return Specialization(selected, site, binding, family, name, unsaid_members=later)
 
 
-def _only_declared(family: Family) -> bool:
-    """Checks that the primary template has no body, so that policies supply the defaults."""
-    return any(entry.kind == "primary" and entry.body_span is None for entry in family.entries)
-
-
-def _by_arch(pair: tuple[FamilyBinding, Family]) -> int:
-    return arch_number(pair[1].arch)
-
-
 # "detail::" of "detail::fixed_delay_constructor_t<350, 450>"
 _QUALIFIERS = re.compile(r"^(?:::)?(?:\w+::)+")
 _WORD = re.compile(r"\w+")
@@ -222,7 +217,9 @@ _WORD = re.compile(r"\w+")
 def values_content(binding: FamilyBinding, members: dict[str, str], label: str | None) -> Content:
     """Returns the values, or a base that provides them, as the family does."""
     base = binding.base
-    if base is not None and _meets(members, base.needs):
+    if base is not None and all(
+        members[name].partition("<")[0] == value for name, value in base.needs.items()
+    ):
         constructor = next(name for name, rule in binding.members.items() if rule.delay)
         delay_args = members[constructor].partition("<")[2].removesuffix(">")
         delay = [part.strip() for part in delay_args.split(",")]
@@ -230,10 +227,6 @@ def values_content(binding: FamilyBinding, members: dict[str, str], label: str |
         args = ", ".join(arg if arg == "{0}" else arg.format(**placeholders) for arg in base.args)
         return Content("inherits", members, f"{base.name}<{args}>", label)
     return Content("values", members, None, label)
-
-
-def _meets(members: Mapping[str, str], needs: Mapping[str, str]) -> bool:
-    return all(members[name].partition("<")[0] == value for name, value in needs.items())
 
 
 def kept_by_new(model: Family) -> Content:
@@ -355,7 +348,7 @@ def _as_open_as_siblings(family: Family, key: tuple[Slot, ...]) -> tuple[Slot, .
 def _spelled(arg: str) -> str:
     """Spells a type as headers do: `__int128` is `__int128_t`."""
     if not can_name(arg):
-        raise InputError(f"an entry cannot name the type {arg}", "The header does not know it.")
+        raise InputError(f"an entry cannot name the type {arg}", "The header does not declare it.")
     return by_print().get(type_name(arg), type_name(arg))
 
 
@@ -393,7 +386,7 @@ def keep_later(
             if spot.is_new or arch_number(spot.family.arch) <= arch_number(arch):
                 reason = (
                     f"{change.name} on {later_arch} would change, and no family of {later_arch}"
-                    " can keep it"
+                    " can keep its values"
                 )
                 raise NotKeptError([(change, reason)])
             groups.setdefault(spot.place, []).append((change, spot))
@@ -409,14 +402,17 @@ def keep_later(
 def _keeping_write(spots: Sequence[Specialization], arch: str) -> EntryWrite:
     first = spots[0]
     members = [
-        kept_members(spot.site, spot.binding, spot.told.values, spot.told.sizes) for spot in spots
+        kept_members(spot.site, spot.binding, spot.selected.values, spot.selected.sizes)
+        for spot in spots
     ]
     values = members[0]
     if values is None or any(other_members != values for other_members in members):
-        raise InputError(f"{first.header}: one entry cannot keep for {arch} what its workloads had")
+        raise InputError(
+            f"{first.header}: one entry cannot keep the values of all workloads on {arch}"
+        )
     if not first.entry and (parameter := too_general(first.family, first.key)):
         raise InputError(
-            f"{first.header}: an entry that keeps for {arch} what its workloads had, for"
-            f" {parameter} no, would take every other type of this size, too"
+            f"{first.header}: an entry that keeps the values on {arch}, with {parameter} no, would"
+            " also match every other type of this size"
         )
     return EntryWrite(tuple(spots), Content("values", values), f"{arch} keeps what it had")

@@ -373,8 +373,8 @@ def reading_changes(
     if overload is None:
         names = ", ".join(added)
         raise InputError(
-            f"{text.path}: entries of {family} cannot have {names}: what reads them is no pair of"
-            " overloads"
+            f"{text.path}: entries of {family} cannot have {names}: their readers are not a pair"
+            " of overloads"
         )
     head = _HEAD.match(text.code, overload.span.start)
     assert head is not None, "it is a template that returns"
@@ -390,7 +390,7 @@ def reading_changes(
         changes.append((_default_argument(text, family, overload, name, member), call))
         declared += _declaration(name, member, tuning, specifiers, len(indentation))
     if declared:
-        offset = _above(text, overload)
+        offset = comment_start(text, overload.span)
         lines = indent(f"{declared}\n", indentation)
         changes.append((Span(offset, offset), lines))
     return changes
@@ -407,8 +407,8 @@ def _default_argument(
     matching = spelled_as(code, spans, member.default)
     if len(matching) != 1:
         raise InputError(
-            f"{text.path}:{text.line(overload.span.start)}: entries of {family} cannot have {name}:"
-            f" {member.default} is not one of the arguments of what reads them"
+            f"{text.path}:{text.line(overload.span.start)}: entries of {family} cannot have"
+            f" {name}: {member.default} is not an argument of their readers"
         )
     return matching[0]
 
@@ -429,9 +429,9 @@ def _declaration(
     return fill("edit/added_member.h.j2", {**context, "wrapped": wrapped})
 
 
-def _above(text: Text, overload: Overload) -> int:
+def comment_start(text: Text, declaration: Span) -> int:
     """Returns the start of the comment above a declaration."""
-    start = line_start(text.data, overload.span.start)
+    start = line_start(text.data, declaration.start)
     comment_lines = _COMMENT_LINES.search(text.data, 0, start)
     return comment_lines.start() if comment_lines else start
 

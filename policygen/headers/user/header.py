@@ -1,15 +1,17 @@
 """Writes selectors as a C++ header."""
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import __version__
-from policygen.bindings.own_workloads import taken_header
+from policygen.bindings.own_workloads import header_of
 from policygen.headers.provenance import labelled
 from policygen.headers.selectors.functions import Field, Struct, read_aggregate
 from policygen.headers.user.selectors import (
+    CONTIGUOUS,
     TunedReturn,
     TunedSelector,
     UserReturn,
@@ -19,9 +21,11 @@ from policygen.headers.user.selectors import (
 )
 from policygen.model.arch import arch_number
 from policygen.model.emitted import EmitAction, EmitReturn, EmitSelector
+from policygen.model.trees import BoundVersion
 from policygen.rendering import fill
 
 TEMPLATE = "emit/header.cuh.j2"
+ITERATORS = "thrust/type_traits/is_contiguous_iterator.h"
 COMMENT = 116
 """Maximum width of an example behind `//! `."""
 
@@ -30,7 +34,7 @@ COMMENT = 116
 class HeaderTarget:
     """What the header is generated for."""
 
-    cub: str
+    version: BoundVersion
     arch: str
     until: str | None
     """The next architecture, for which CUB's own selection applies."""
@@ -51,8 +55,8 @@ def selector_of(tuned: TunedSelector) -> EmitSelector:
     return EmitSelector(
         name=tuned.name,
         policy=first.selector.selector.policy,
-        default=first.selector.default,
-        parameters=parameters(first.selector, first.base),
+        default=first.selector.fallback,
+        parameters=parameters(first.selector, first.arguments.spelled),
         returns=tuple(_return(parts) for parts in merged.values()),
     )
 
@@ -60,7 +64,7 @@ def selector_of(tuned: TunedSelector) -> EmitSelector:
 def _return(parts: Sequence[TunedReturn]) -> EmitReturn:
     first = parts[0]
     assert first.values is not None
-    names = first.spots[0].selector.roles
+    names = [argument.parameter for argument in first.spots[0].selector.arguments]
     return EmitReturn(
         when=tuple(
             dict(zip(names, part.spots[0].arguments.spelled, strict=True)) for part in parts
@@ -87,12 +91,14 @@ def render(
     spots = [spot for tuned_selector in tuned for spot in tuned_selector.spots]
     headers = [spot.header for spot in spots]
     used = [header for spot in spots for header in spot.arguments.headers]
-    version_header = taken_header()
-    major, minor = target.cub.split(".")[:2]
+    own_header = header_of(target.version.own)
+    major, minor = target.version.text.split(".")[:2]
     rendered = [
         _selector(tuned_selector, data, target, structs)
         for tuned_selector, data in zip(tuned, selectors, strict=True)
     ]
+    conditions_text = str([selector["returns"] for selector in rendered])
+    iterators = [ITERATORS] if "is_contiguous" in conditions_text else []
     composed: dict[str, str] = {}
     for data in selectors:
         template_arguments = "<...>" if data.parameters else ""
@@ -109,8 +115,11 @@ def render(
             "number": int(major) * 1000 + int(minor),
             "std": target.std,
             "namespace": target.namespace,
-            "includes": sorted({*headers, *used, "cuda/std/type_traits"} - {version_header}),
-            "own": version_header,
+            "includes": sorted(
+                {*headers, *used, *iterators, "cuda/std/type_traits"} - {own_header}
+            ),
+            "contiguous": CONTIGUOUS if f"{CONTIGUOUS}<" in conditions_text else None,
+            "own": own_header,
             "aliases": _aliases(spots),
             "composed": [*composed.values()][:2] if len(composed) > 1 else None,
             "selectors": rendered,
@@ -126,7 +135,9 @@ def _selector(
     conversion = _conversion(structs, selector.selector.policy, selector.selects)
     return {
         "name": data.name,
-        "parameters": data.parameters,
+        "parameters": wrapped("template ", f"<{', '.join(data.parameters)}>", "", 0)
+        if data.parameters
+        else [],
         "policy": data.policy,
         "signature": _signature(data.policy),
         "fallback": _fallback(data.default, conversion),
@@ -204,8 +215,9 @@ def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
     """Writes an example call with the selector, for the workload with the shortest types."""
     spot = min(tuned.spots, key=lambda spot: sum(map(len, spot.arguments.spelled)))
     public = spot.selector
-    roles = dict(zip(public.roles, spot.arguments.spelled, strict=True))
-    template_arguments = f"<{', '.join(roles.values())}>" if roles else ""
+    roles = dict(spot.arguments.roles)
+    spelled = ", ".join(spot.arguments.spelled)
+    template_arguments = f"<{spelled}>" if spelled else ""
     qualified_aliases = {
         alias.name: f"{target.namespace}::{alias.name}" for alias in public.selector.aliases
     }
@@ -222,7 +234,7 @@ def _example(tuned: TunedSelector, target: HeaderTarget) -> list[str]:
         public.selector.calls[value] for value in values.values() if value in public.selector.calls
     ]
     signature, call = (
-        _with_names(with_axes(text, values, target.cub), spellings)
+        _with_names(with_axes(text, values, target.version), spellings)
         for text in (public.selector.takes, *called, public.selector.call)[:2]
     )
     return [
@@ -440,10 +452,12 @@ def _join_terms(parts: Sequence[str], operator: str, start: int, hang: str) -> s
 
 def comment(items: Sequence[str], marker: str, width: int = WIDTH) -> list[str]:
     """Wraps the words of a comment."""
-    lines, row = [], marker
-    for item in items:
-        if row != marker and len(row) + 1 + len(item) > width:
-            lines.append(row)
-            row = marker
-        row = f"{row} {item}"
-    return [*lines, row]
+    indent = f"{marker} "
+    return textwrap.wrap(
+        " ".join(items),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from policygen.bindings.load import Bound, bound, types, units_of
 from policygen.bindings.variants import (
@@ -15,7 +16,15 @@ from policygen.bindings.variants import (
 )
 from policygen.bindings.words import words
 from policygen.errors import InputError
-from policygen.headers.selectors.functions import Field, Struct, leaves, read_aggregate
+from policygen.headers.selectors.functions import (
+    Argument,
+    Field,
+    Struct,
+    leaves,
+    read_aggregate,
+    template_arguments,
+)
+from policygen.headers.text import Text, read_bytes
 from policygen.model.bindings import (
     BenchmarkBinding,
     FamilyBinding,
@@ -23,6 +32,7 @@ from policygen.model.bindings import (
     SelectorBinding,
     Site,
 )
+from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.model.tuning import Question, Whole
 
 SINCE = (3, 5)
@@ -38,6 +48,8 @@ class PublicSelector:
     site: Site
     selector: SelectorBinding
     benchmark: BenchmarkBinding
+    arguments: tuple[Argument, ...] = ()
+    """Those of CUB's own selector, which the emitted selector takes, too."""
 
     @property
     def default(self) -> str:
@@ -50,15 +62,32 @@ class PublicSelector:
         return self.selector.selects or self.selector.policy
 
     @property
+    def template(self) -> str:
+        """The name of CUB's own selector."""
+        return self.default.partition("<")[0]
+
+    @property
+    def fallback(self) -> str:
+        """CUB's own selector in terms of its parameters."""
+        names = ", ".join(argument.parameter for argument in self.arguments)
+        return f"{self.template}<{names}>" if names else self.template
+
+    @property
+    def instantiated(self) -> str:
+        """The template arguments in terms of roles, in their brackets, or nothing."""
+        texts = (arg.text if arg.is_type else f"({arg.text})" for arg in self.arguments)
+        return f"<{', '.join(texts)}>" if self.arguments else ""
+
+    @property
     def roles(self) -> tuple[str, ...]:
-        """The selector's template parameters: the roles that CUB's own selector depends on."""
+        """The roles that CUB's own selector depends on."""
         role_names = {*self.benchmark.roles, *self.benchmark.constants}
         return tuple(
             dict.fromkeys(word for word in _WORD.findall(self.default) if word in role_names)
         )
 
 
-def selector_for(benchmark: BenchmarkBinding, version: str) -> PublicSelector:
+def selector_for(benchmark: BenchmarkBinding, version: BoundVersion) -> PublicSelector:
     """Returns the selector for a benchmark; raises an error if CUB has no public policy."""
     for algorithm in bound(version):
         if benchmark in algorithm.benchmarks:
@@ -75,13 +104,18 @@ def selector_for(benchmark: BenchmarkBinding, version: str) -> PublicSelector:
                 chosen = max(candidates, key=lambda selector: len(selector.benchmarks))
                 return PublicSelector(algorithm, site, chosen, benchmark)
     if not benchmark.parameters:
-        raise InputError("the benchmark has no search space: there are no variants of it")
-    raise InputError(
-        f"CUB {version} keeps its policy to itself: no selector of one's own can be given to it"
-    )
+        raise InputError("the benchmark has no search space and therefore no variants")
+    raise InputError(f"CUB {version.text} does not accept a policy selector for this algorithm")
 
 
-def selectors_named(name: str, version: str) -> Iterator[PublicSelector]:
+def with_arguments(selector: PublicSelector, tunings: Path) -> PublicSelector:
+    """Returns the selector with the parameters that CUB's own selector declares in a tree."""
+    header = selector.site.header
+    code = Text(header, read_bytes(tunings / header)).code
+    return replace(selector, arguments=template_arguments(code, header, selector.default))
+
+
+def selectors_named(name: str, version: BoundVersion) -> Iterator[PublicSelector]:
     """Yields the selector of a name for each benchmark that it serves."""
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
@@ -138,6 +172,7 @@ def question(public_selector: PublicSelector, structs: Mapping[str, Struct]) -> 
         public_selector.default,
         tuple(path for path, _ in leaves(fields)),
         public_selector.roles,
+        tuple((arg.text, arg.is_type) for arg in public_selector.arguments),
         tuple(dict.fromkeys([*_sized_roles(public_selector), *public_selector.selector.sized])),
     )
 
@@ -148,7 +183,7 @@ def _sized_roles(public_selector: PublicSelector) -> Iterator[str]:
         *public_selector.benchmark.roles,
         *(f"axis::{axis}" for axis in public_selector.benchmark.axes),
     }
-    return (unit.of for unit in units_of(public_selector.benchmark.name) if unit.of in roles)
+    return (unit.of for unit in units_of(public_selector.benchmark) if unit.of in roles)
 
 
 def overlay(
@@ -174,7 +209,7 @@ def overlay(
             threads = fitting_threads(unit, int(values[path]), items, base.sizes)
             values[path] = within_limits(path, str(threads))
     for path, source in public_selector.selector.copies.items():
-        for leaf in [leaf for leaf in values if _is_at_or_below(leaf, path)]:
+        for leaf in [leaf for leaf in values if leaf == path or leaf.startswith(f"{path}.")]:
             values[leaf] = values[f"{source}{leaf.removeprefix(path)}"]
     return as_policy(fields, values)
 
@@ -196,10 +231,6 @@ def _of_type(value: str, enumeration_type: str) -> str:
     outer, _, enumeration = scope.rpartition("::")
     scoped = enumeration and enumeration != "cub"
     return f"{outer}::{enumeration_type.rpartition('::')[2]}{colons}{name}" if scoped else value
-
-
-def _is_at_or_below(leaf: str, path: str) -> bool:
-    return leaf == path or leaf.startswith(f"{path}.")
 
 
 def _items_beside(path: str, values: Mapping[str, str]) -> int:
@@ -240,3 +271,18 @@ def _spelled(
 
 def _biased(rule: MemberRule, base: str, value: str) -> str:
     return str(int(base) + int(value)) if rule.bias else value
+
+
+def takes_selectors(version: str) -> bool:
+    """Returns whether the public API of a version of CUB accepts policy selectors."""
+    return numbers(version)[:2] >= SINCE
+
+
+def check_takes_selectors(cub: Cub) -> None:
+    """Raises an error if CUB's public API does not accept policy selectors."""
+    if not takes_selectors(cub.version):
+        raise InputError(
+            f"CUB {cub.version} does not accept policy selectors in its public API",
+            "CUB 3.5 and later do: name such a tree with --cub, or edit the headers with"
+            " policygen apply.",
+        )

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from policygen.bindings.load import axis_type, is_constant, types
 from policygen.headers.protocol import Spot
-from policygen.headers.selectors.functions import Field
+from policygen.headers.selectors.functions import Argument, Field
 from policygen.headers.user.policies import PublicSelector, overlay
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.emitted import EmitAction
 from policygen.model.plans import Target
+from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Entry, Policies, Value, Whole
 from policygen.model.workload import Point, in_words
 
@@ -20,7 +21,9 @@ _NAME = re.compile(r"(?<![\w:])(?:axis::)?(\w+)\b(?!::)")
 PROBE = "policygen_probe"
 """The namespace of stand-ins for a benchmark's own types and operators."""
 Key = tuple[str, ...]
-"""The compiler's value of each template parameter; selectors distinguish workloads by it."""
+"""The compiler's value of each template argument; selectors distinguish workloads by it."""
+CONTIGUOUS = "is_contiguous_of"
+"""The header's own trait: whether an iterator is to contiguous elements of a type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Arguments:
     headers: tuple[str, ...]
     values: Mapping[str, str]
     """Compile-time axis → value."""
+    roles: Mapping[str, str]
+    """Role → as spelled in a header."""
 
     @property
     def nameable(self) -> bool:
@@ -41,16 +46,17 @@ class Arguments:
 
 
 def arguments(
-    public_selector: PublicSelector, values: Mapping[str, str], policy: Whole, version: str
+    public_selector: PublicSelector, values: Mapping[str, str], policy: Whole, version: BoundVersion
 ) -> Arguments:
     """Returns a workload's arguments, as keys from the compiler and as spelled in a header."""
-    key, spellings = [], []
-    for role in public_selector.roles:
-        if role in public_selector.selector.sized:
-            key.append(str(policy.sizes[role]))
-        else:
-            key.append(policy.roles[role])
-        spellings.append(_role_spelling(public_selector, role, values, policy.roles[role], version))
+    sized = {role: str(policy.sizes[role]) for role in public_selector.selector.sized}
+    roles = {
+        role: _role_spelling(public_selector, role, values, policy.roles[role], version)
+        for role in public_selector.roles
+    }
+    answers = list(zip(public_selector.arguments, policy.arguments, strict=True))
+    key = [sized.get(argument.text, printed) for argument, printed in answers]
+    spellings = [_spelling(public_selector, *answer, roles) for answer in answers]
     words = {word for part in spellings for word in _WORD.findall(part)}
     guards = {
         type_info.guard for type_info in types().types if type_info.guard and type_info.cpp in words
@@ -62,7 +68,7 @@ def arguments(
     ]
     headers = dict.fromkeys(type_info.header for type_info in axis_types if type_info.header)
     guard = min(guards, default=None)
-    return Arguments(tuple(key), tuple(spellings), guard, tuple(headers), dict(values))
+    return Arguments(tuple(key), tuple(spellings), guard, tuple(headers), dict(values), roles)
 
 
 def _is_type(public_selector: PublicSelector, axis: str, value: str) -> bool:
@@ -74,7 +80,7 @@ def _role_spelling(
     role: str,
     values: Mapping[str, str],
     printed: str,
-    version: str,
+    version: BoundVersion,
 ) -> str:
     """Returns the binding's spelling if it means the same anywhere, else the compiler's."""
     text = public_selector.benchmark.roles.get(role)
@@ -93,7 +99,19 @@ def _role_spelling(
     return _portable_spelling(printed) if uses_roles else _with_aliases(public_selector, replaced)
 
 
-def with_axes(text: str, values: Mapping[str, str], version: str) -> str:
+def _spelling(
+    public_selector: PublicSelector, argument: Argument, printed: str, roles: Mapping[str, str]
+) -> str:
+    """Spells an argument with a header's names; the compiler decides what depends on a value."""
+    if not argument.is_type:
+        return printed
+    if "?" in argument.text or "conditional_t" in argument.text:
+        return _portable_spelling(printed)
+    spelled = _NAME.sub(lambda match: roles.get(match[1], match[0]), argument.text)
+    return _with_aliases(public_selector, spelled)
+
+
+def with_axes(text: str, values: Mapping[str, str], version: BoundVersion) -> str:
     """Replaces `axis::T` with a workload's types."""
     return _NAME.sub(
         lambda match: (
@@ -120,35 +138,32 @@ def _portable_spelling(cpp_type: str) -> str:
     return next(candidates, cpp_type.replace(" *", "*"))
 
 
-def parameters(public_selector: PublicSelector, policy: Whole) -> tuple[str, ...]:
-    """Returns `typename AccumT`, `int NumChannels`, `bool IsEven`."""
+def parameters(public_selector: PublicSelector, spellings: Sequence[str]) -> tuple[str, ...]:
+    """Returns `typename AccumT`, `int NumChannels`, `::cub::SelectImpl SelectionOpt`."""
     return tuple(
-        f"{_parameter_kind(public_selector, role, policy)} {role}" for role in public_selector.roles
+        f"{'typename' if arg.is_type else text.rpartition('::')[0] or arg.kind} {arg.parameter}"
+        for arg, text in zip(public_selector.arguments, spellings, strict=True)
     )
 
 
-def _parameter_kind(public_selector: PublicSelector, role: str, policy: Whole) -> str:
-    if role not in public_selector.benchmark.constants:
-        return "typename"
-    return "bool" if policy.roles[role] in {"true", "false"} else "int"
-
-
 def conditions(public_selector: PublicSelector, spellings: Sequence[str], key: Key) -> list[str]:
-    """Returns the conditions on the template parameters."""
-    return [
-        _condition(public_selector, role, text, part)
-        for role, text, part in zip(public_selector.roles, spellings, key, strict=True)
-    ]
+    """Returns the conditions on the template parameters under which a call is a workload."""
+    answers = zip(public_selector.arguments, spellings, key, strict=True)
+    return [text for answer in answers if (text := _condition(public_selector, *answer))]
 
 
-def _condition(public_selector: PublicSelector, role: str, text: str, part: str) -> str:
-    if role in public_selector.selector.sized:
-        return f"sizeof({role}) == {part}"
-    if role not in public_selector.benchmark.constants:
-        return f"::cuda::std::is_same_v<{role}, {text}>"
-    if part in {"true", "false"}:
-        return role if part == "true" else f"!{role}"
-    return f"{role} == {part}"
+def _condition(public_selector: PublicSelector, argument: Argument, text: str, part: str) -> str:
+    name = argument.parameter
+    if argument.text in public_selector.selector.sized:
+        return f"sizeof({name}) == {part}"
+    if not argument.is_type:
+        return {"true": name, "false": f"!{name}"}.get(text, f"{name} == {text}")
+    varies = any(word in public_selector.roles for word in re.findall(r"\w+", argument.text))
+    if text.endswith("*"):
+        value = text[:-1].strip().removeprefix("const ")
+        contiguous = f"{CONTIGUOUS}<{name}, {value}>"
+        return contiguous if varies else f"THRUST_NS_QUALIFIER::is_contiguous_iterator_v<{name}>"
+    return f"::cuda::std::is_same_v<{name}, {text}>" if varies else ""
 
 
 # Returns of generated selectors

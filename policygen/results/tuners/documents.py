@@ -3,17 +3,17 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from policygen.errors import InputError
 from policygen.results.database import LONGEST, SHORTEST
 from policygen.untrusted import is_visible, visible
 
 _BOM = b"\xef\xbb\xbf"
-NO_TIME = "no time that a kernel takes"
+NO_TIME = "not a plausible kernel time"
 
 
 class DoubledNames(tuple[tuple[str, Any], ...]):
@@ -54,14 +54,12 @@ def parse_open(
     except ValueError as error:
         first = error
     text_without_comma = text.removesuffix(",")
-    note = "it was not closed: its run went on, or was cut off"
+    note = "it is not closed: its run was still going, or it was truncated"
     attempts = [(text_without_comma + closing, note) for closing in closings]
     head, newline, last_line = text.rpartition("\n")
     if newline and last_line.strip().startswith('"'):
         complete_lines = head.rstrip().removesuffix(",")
-        attempts.append(
-            (complete_lines + closings[0], "its last entry was cut off, and is left out")
-        )
+        attempts.append((complete_lines + closings[0], "its last entry is truncated and ignored"))
     for candidate, note in attempts:
         try:
             return _load_json(candidate), note
@@ -74,7 +72,7 @@ def _text(path: Path, data: bytes) -> str:
     try:
         return data.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no JSON: byte {error.start} is no UTF-8") from error
+        raise InputError(f"{path}: not JSON: byte {error.start} is not UTF-8") from error
 
 
 def _load_json(text: str) -> Any:
@@ -89,20 +87,25 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> Any:
 def _invalid_json(path: Path, error: ValueError) -> InputError:
     reason = visible(str(error)[:LETTERS])
     return InputError(
-        f"{path}: no JSON that can be read: {reason}",
-        "It may be damaged, or not all of it was copied.",
+        f"{path}: unreadable JSON: {reason}",
+        "It may be damaged or incomplete.",
     )
+
+
+def mentions(data: bytes, *keys: str) -> bool:
+    """Tells whether a file may be a JSON object with keys, even if it is truncated or damaged."""
+    head = data[: 1 << 22]
+    is_object = head.lstrip(_BOM + b" \t\r\n").startswith(b"{")
+    return is_object and all(f'"{key}"'.encode() in head for key in keys)
 
 
 def members(path: Path, place: str, value: Any) -> dict[str, Any]:
     """Returns an object's members; rejects duplicate names."""
     if isinstance(value, DoubledNames):
         ((name, _),) = Counter(name for name, _ in value).most_common(1)
-        raise InputError(
-            f"{path}: {place} has {quoted(name)} twice", "Take out the one that is not meant."
-        )
+        raise InputError(f"{path}: {place} has {quoted(name)} twice", "Remove one of them.")
     if not isinstance(value, dict):
-        raise InputError(f"{path}: {place} is {kind_of(value)}, and not an object")
+        raise InputError(f"{path}: {place} is {kind_of(value)}, not an object")
     return value
 
 
@@ -116,7 +119,7 @@ def pairs_of(path: Path, place: str, value: Any) -> Iterable[tuple[str, Any]]:
 def listed_at(path: Path, place: str, value: Any) -> list[Any]:
     """Returns a value that must be a list."""
     if not isinstance(value, list):
-        raise InputError(f"{path}: {place} is {kind_of(value)}, and not a list")
+        raise InputError(f"{path}: {place} is {kind_of(value)}, not a list")
     return value
 
 
@@ -125,10 +128,11 @@ def text_at(path: Path, place: str, value: Any) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        raise InputError(f"{path}: {place} is {kind_of(value)}, and not a text")
+        raise InputError(f"{path}: {place} is {kind_of(value)}, not a string")
     if len(value) > LETTERS or not all(map(is_visible, value)):
         raise InputError(
-            f"{path}: {place} is no name of at most {LETTERS} characters that show: {quoted(value)}"
+            f"{path}: {place} is not a name of at most {LETTERS} visible characters:"
+            f" {quoted(value)}"
         )
     return value
 
@@ -145,7 +149,7 @@ def quoted(text: str) -> str:
 
 
 def seconds_of(value: object, unit: float) -> float | None:
-    """Converts a kernel time to seconds; None if it is no plausible time. `unit` is in seconds."""
+    """Converts a kernel time to seconds; None if it is not plausible. `unit` is in seconds."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # Compare before converting: a JSON int may be larger than any float.
@@ -161,7 +165,7 @@ def is_rate(value: object) -> bool:
 
 
 def lasting(value: object, unit: float) -> float:
-    """Converts a duration that is no kernel time to seconds; 0 if unknown."""
+    """Converts a duration other than a kernel time to seconds; 0 if unknown."""
     return seconds_of(value, unit) or 0.0
 
 
@@ -202,7 +206,7 @@ def outcome_of(
     times = [] if samples is None else listed_at(path, f"{place} times", samples)
     if len(times) > MOST_SAMPLES:
         raise InputError(
-            f"{path}: {place}: {len(times):,} times, at most {MOST_SAMPLES:,} are read"
+            f"{path}: {place}: {len(times):,} times, but at most {MOST_SAMPLES:,} are read"
         )
     durations = [seconds_of(time, unit) for time in times]
     if None in durations:
@@ -229,6 +233,7 @@ def written(value: object) -> str:
 TunedValue = int | float | str | bool
 """A parameter's value, as in JSON."""
 MOST_PARAMETERS = 64
+MOST_AXES = 16
 MOST_SAMPLES = 1 << 20
 """Limit per configuration."""
 MOST_ENTRIES = 2_000_000
@@ -280,6 +285,8 @@ class TunedFile:
     """Notes to report about it."""
     library: str = ""
     """`rocprim` for files of its benchmarks; empty for a user kernel."""
+    absent_type: str = ""
+    """The library's value for a type that a benchmark lacks and others of its algorithm have."""
     workload: Mapping[str, str] = field(default_factory=dict)
     """Compile-time axes with their values, if the file states them."""
     arch: str | None = None
@@ -287,14 +294,15 @@ class TunedFile:
     """Clock rates of the processor and of its memory in MHz, if the file states them."""
 
 
-class TunerFormat(Protocol):
-    """A file format that can be imported: one module each, and a row in `formats.py`."""
+@dataclass(frozen=True, slots=True)
+class TunerFormat:
+    """A file format that can be imported; the module of each one ends with it."""
 
     name: str
     """A description: `a Kernel Tuner cache`."""
-
-    def is_it(self, data: bytes) -> bool:
-        """Detects this format from a file's content, even if it is truncated or damaged."""
-
-    def read(self, path: Path, data: bytes) -> Sequence[TunedFile]:
-        """Reads the kernels of a file; raises InputError with the place of an error."""
+    is_it: Callable[[bytes], bool]
+    """Detects the format from a file's content, even if it is truncated or damaged."""
+    read: Callable[[Path, bytes], Sequence[TunedFile]]
+    """Reads the kernels of a file; raises InputError with the place of an error."""
+    extends: bool = False
+    """Whether it is another format with additional content, and has to be tried before that one."""

@@ -20,10 +20,12 @@ from policygen.results.tuners.documents import (
     TunedFile,
     TunedTimes,
     TunedValue,
+    TunerFormat,
     kind_of,
     lasting,
     listed_at,
     members,
+    mentions,
     outcome_of,
     pairs_of,
     parse_open,
@@ -32,7 +34,6 @@ from policygen.results.tuners.documents import (
 )
 from policygen.untrusted import visible
 
-name = "a Kernel Tuner cache"
 PROGRAM = "Kernel Tuner"
 MILLISECONDS = 1e-3
 ERROR = "__error__"
@@ -48,10 +49,7 @@ VERSION = "1."
 
 def is_it(data: bytes) -> bool:
     """Detects a cache, even a truncated one."""
-    head = data[: 1 << 22]
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
-        f'"{key}"'.encode() in head for key in ("kernel_name", "tune_params_keys")
-    )
+    return mentions(data, "kernel_name", "tune_params_keys")
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
@@ -70,7 +68,7 @@ def read_cache(path: Path, document: Mapping[str, Any], note: str | None) -> Tun
     version = document.get("schema_version")
     if version is not None and not (isinstance(version, str) and version.startswith(VERSION)):
         raise InputError(
-            f"{path}: a cache of schema {quoted(str(version)[:LETTERS])}; policygen knows"
+            f"{path}: a cache of schema {quoted(str(version)[:LETTERS])}; policygen supports"
             f" {VERSION}x"
         )
     keys = _parameters(path, document)
@@ -112,14 +110,16 @@ def _parameters(path: Path, document: Mapping[str, Any]) -> dict[str, tuple[Tune
     for key in keys[: MOST_PARAMETERS + 1]:
         if not isinstance(key, str) or key in values_by_parameter:
             raise InputError(
-                f"{path}: tune_params_keys has {_describe_key(key)} twice, or as no name"
+                f"{path}: tune_params_keys has {_describe_key(key)} twice, or without a name"
             )
         values = listed_at(path, f"tune_params of {quoted(key)}", declared.get(key, []))
         values_by_parameter[key] = tuple(
             _value(path, f"tune_params of {quoted(key)}", value) for value in values
         )
     if not values_by_parameter or len(values_by_parameter) > MOST_PARAMETERS:
-        raise InputError(f"{path}: {len(keys)} parameters, and 1 to {MOST_PARAMETERS} are possible")
+        raise InputError(
+            f"{path}: {len(keys)} parameters, but only 1 to {MOST_PARAMETERS} are possible"
+        )
     return values_by_parameter
 
 
@@ -130,11 +130,13 @@ def _describe_key(key: object) -> str:
 def _value(path: Path, place: str, value: object) -> TunedValue:
     if not isinstance(value, bool | int | float | str):
         raise InputError(
-            f"{path}: {place}: {kind_of(value)} is no value that a parameter can have",
-            "A number, a text or a truth value is one.",
+            f"{path}: {place}: {kind_of(value)} cannot be a parameter's value",
+            "Allowed are numbers, strings and booleans.",
         )
     if isinstance(value, str) and len(value) > LETTERS:
-        raise InputError(f"{path}: {place}: a text of more than {LETTERS} letters: {quoted(value)}")
+        raise InputError(
+            f"{path}: {place}: a string of more than {LETTERS} characters: {quoted(value)}"
+        )
     return value
 
 
@@ -151,7 +153,7 @@ def _entries(
         if missing := [key for key in keys if key not in cells]:
             raise InputError(
                 f"{path}: {place} has no value of {quoted(missing[0])}",
-                "All of tune_params_keys have one.",
+                "Each of tune_params_keys needs one.",
             )
         yield TunedEntry(
             values={key: _value(path, f"{place}: {quoted(key)}", cells[key]) for key in keys},
@@ -177,3 +179,6 @@ def _outcome(
     failure = ERRORS.get(error) if isinstance(error, str) else None
     kind, reason = failure or ("error", f"Kernel Tuner: {visible(str(error)[:LETTERS])}")
     return TunedFailure(kind, reason)
+
+
+FORMAT = TunerFormat("a Kernel Tuner cache", is_it, read)

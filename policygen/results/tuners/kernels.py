@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import policygen
 from policygen.errors import InputError, PolicygenError, listed, together
 from policygen.model.workload import BASE, parse_label
-from policygen.results.merge import create_log, create_results, new_database
+from policygen.results.merge import Cells, create_log, create_results, insert, new_database
 from policygen.results.own_tables import (
     DEVIATION_TABLE,
     DEVIATIONS,
@@ -116,8 +115,8 @@ def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
     for file in files:
         if file.kernel != first.kernel:
             raise InputError(
-                f"{file.path}: is of the kernel {_quoted_or_none(file.kernel)}, and {first.path} of"
-                f" {_quoted_or_none(first.kernel)}",
+                f"{file.path}: is of the kernel {_quoted_or_none(file.kernel)}, but {first.path}"
+                f" of {_quoted_or_none(first.kernel)}",
                 "Import each kernel into a database of its own.",
             )
     name = facts.name or first.kernel or ""
@@ -125,16 +124,18 @@ def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
         return name if "." in name else PREFIX + name
     if facts.name:
         raise InputError(
-            f"--name {quoted(name)} is no name for results",
-            "Letters, digits and underscores, none that reads as a variant (copy_2) and none of"
-            " CUB's: my_kernel, or mine.blend as bindings have it.",
+            f"--name {quoted(name)} is not a valid name for results",
+            "Use letters, digits and underscores, but neither a variant label (copy_2) nor a name"
+            " of CUB's: my_kernel, or mine.blend as in bindings.",
         )
     complaint = (
-        f"{quoted(first.kernel)} is no name for results" if first.kernel else "no kernel is named"
+        f"{quoted(first.kernel)} is not a valid name for results"
+        if first.kernel
+        else "the kernel has no name"
     )
     raise InputError(
         f"{first.path}: {complaint}",
-        "Name it, of letters, digits and underscores: --name my_kernel",
+        "Name it with letters, digits and underscores: --name my_kernel",
     )
 
 
@@ -151,7 +152,9 @@ def _workload(facts: TunedFacts) -> dict[str, str]:
     for text in facts.types:
         match = _TYPE.fullmatch(text)
         if match is None or f"{match[1]}{{ct}}" in axes:
-            raise InputError(f"--type {quoted(text)} says no axis once", "Such as: --type T=F32")
+            raise InputError(
+                f"--type {quoted(text)} does not set each axis once", "For example: --type T=F32"
+            )
         axes[f"{match[1]}{{ct}}"] = match[2]
     return axes
 
@@ -166,7 +169,7 @@ def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
     for file in files:
         if file.device != first.device:
             raise InputError(
-                f"{file.path}: was measured on {_quoted_or_none(file.device)}, and {first.path} on"
+                f"{file.path}: was measured on {_quoted_or_none(file.device)}, but {first.path} on"
                 f" {_quoted_or_none(first.device)}",
                 "Import each GPU into a database of its own; `policygen db compare` compares them.",
             )
@@ -174,7 +177,7 @@ def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
         return gpu_name(facts.gpu)
     if first.device is None:
         raise InputError(
-            f"{first.path}: does not say on which GPU it was measured",
+            f"{first.path}: does not state the GPU",
             "Name it as other databases do: --gpu 'H200 (6144, 132, eccon)', or: --gpu H200",
         )
     return first.device.replace("NVIDIA ", "")
@@ -183,7 +186,7 @@ def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
 def gpu_name(text: str) -> str:
     """Validates the GPU name given by `--gpu`."""
     if len(text) > LETTERS or not all(map(is_visible, text)):
-        raise InputError(f"--gpu {quoted(text)} is no name of a GPU")
+        raise InputError(f"--gpu {quoted(text)} is not a GPU's name")
     return text
 
 
@@ -194,12 +197,14 @@ def _size(file: TunedFile, facts: TunedFacts) -> str:
 def check_size(path: Path, file_size: str | None, option: str) -> str:
     """Returns the size stated by the file, or the one given by `--size`."""
     if option and not _SIZE.fullmatch(option):
-        raise InputError(f"--size {quoted(option)} is no size", "Such as 1000000, or 4096x4096")
+        raise InputError(
+            f"--size {quoted(option)} is not a size", "For example 1000000, or 4096x4096"
+        )
     if size := file_size or option:
         return size
     raise InputError(
-        f"{path}: does not say how large the problem was",
-        "Say it: --size 1000000, or --size 4096x4096",
+        f"{path}: does not state the problem size",
+        "Name it: --size 1000000, or --size 4096x4096",
     )
 
 
@@ -213,9 +218,8 @@ def _base(files: Sequence[TunedFile], facts: TunedFacts, space: NumberedSpace) -
     if facts.base:
         return parse_base(facts.base, space)
     raise InputError(
-        f"{files[0].path}: does not say which configuration is in use now, with which all others"
-        " are compared",
-        f"Say it, for example: --base '{space.asked(space.label(measured[0].values))}'",
+        f"{files[0].path}: does not state the baseline configuration",
+        f"Name it: --base '{space.asked(space.label(measured[0].values))}'",
     )
 
 
@@ -230,11 +234,11 @@ def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -
                 point.label for point in points if point.size == size and point.failure is None
             ]
             examples = (
-                f" Measured are, for example, {' and '.join(map(space.asked, measured[:SHOWN]))}."
+                f" Measured were, for example, {' and '.join(map(space.asked, measured[:SHOWN]))}."
             )
             raise InputError(
                 f"base, {space.asked(base)}, was not measured on the size {size}{reason}",
-                f"Tune with its values, too, or name another one: --base."
+                f"Include its values in the tuning run, or name another base: --base."
                 f"{examples if measured else ''}",
             )
 
@@ -268,41 +272,55 @@ def write_kernels(
 ) -> None:
     """Writes the whole database or nothing. Files do not state the toolkit and CCCL version."""
     gpu = kernels[0].gpu
-    key = (ctk, cccl, gpu)
+    now = stamp(datetime.now(UTC))
     with new_database(out, force=force) as connection:
         for kernel in kernels:
-            _write_rows(connection, kernel, key)
+            axes = [*kernel.workload, ELEMENTS]
+            table = create_results(connection, kernel.algorithm, SUBBENCH, axes)
+            rows = _result_rows(kernel, (ctk, cccl, gpu))
+            insert(connection, table, 8 + len(axes), rows)
         for log in ("builds", "runs"):
             create_log(connection, log)
-            connection.executemany(
-                f"INSERT INTO {log} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-                ((*key[:2], *cells) for kernel in kernels for cells in _log_rows(kernel, log)),
-            )
+            rows = ((ctk, cccl, *cells) for kernel in kernels for cells in _log_rows(kernel, log))
+            insert(connection, log, 5, rows)
         write_gpus(connection, {gpu: arch})
         create_own(connection)
-        session = _write_session(connection, kernels[0], key, arch)
+        for statement in IMPORT_TABLES:
+            connection.execute(statement)
+        connection.execute(
+            f"CREATE TABLE {STARTS} (algorithm TEXT NOT NULL, workload TEXT NOT NULL,"
+            " variant TEXT NOT NULL)"
+        )
+        processor, memory = kernels[0].files[0].clocks
+        session = {
+            "started": now,
+            "ended": now,
+            "policygen": policygen.__version__,
+            "ctk": ctk,
+            "cccl": cccl,
+            "gpu": gpu,
+            "arch": arch,
+            "method": IMPORTED,
+            "seed": 0,
+            "sm_clock": processor,
+            "memory_clock": memory,
+            **dict.fromkeys(("card", "driver", "nvcc"), ""),
+        }
+        number = connection.execute(
+            f"INSERT INTO {SESSIONS} ({', '.join(session)})"  # noqa: S608
+            f" VALUES (:{', :'.join(session)})",
+            session,
+        ).lastrowid
         for kernel in kernels:
-            _write_provenance(connection, kernel, session)
+            _write_provenance(connection, kernel, number, now)
 
 
-def _write_rows(
-    connection: sqlite3.Connection, kernel: TunedKernel, key: tuple[str, str, str]
-) -> None:
-    axes = [*kernel.workload, ELEMENTS]
-    table = create_results(connection, kernel.algorithm, SUBBENCH, axes)
-    connection.executemany(
-        f"INSERT INTO {table} VALUES ({', '.join('?' * (8 + len(axes)))})",  # noqa: S608
-        (
-            (*key, point.label, point.running or None, point.center, None, _blob(point), *place)
-            for point in kernel.points
-            if point.failure is None
-            for place in [(*kernel.workload.values(), point.size)]
-        ),
-    )
-
-
-def _blob(point: TunedPoint) -> bytes | None:
-    return None if point.samples is None else encode(point.samples)
+def _result_rows(kernel: TunedKernel, key: tuple[str, str, str]) -> Iterator[Cells]:
+    for point in kernel.points:
+        if point.failure is None:
+            blob = None if point.samples is None else encode(point.samples)
+            cells = (*key, point.label, point.running or None, point.center, None, blob)
+            yield (*cells, *kernel.workload.values(), point.size)
 
 
 def _log_rows(kernel: TunedKernel, log: str) -> Iterator[tuple[str, str, float | None]]:
@@ -316,109 +334,38 @@ def _log_rows(kernel: TunedKernel, log: str) -> Iterator[tuple[str, str, float |
         yield f"{kernel.algorithm}.{point.label}", code, elapsed or None
 
 
-def _write_session(
-    connection: sqlite3.Connection, kernel: TunedKernel, key: tuple[str, str, str], arch: str
-) -> int:
-    """Creates the import tables, and the session to which all rows belong."""
-    for statement in IMPORT_TABLES:
-        connection.execute(statement)
-    connection.execute(
-        f"CREATE TABLE {STARTS} (algorithm TEXT NOT NULL, workload TEXT NOT NULL,"
-        " variant TEXT NOT NULL)"
-    )
-    now = stamp(datetime.now(UTC))
-    ctk, cccl, gpu = key
-    processor, memory = kernel.files[0].clocks
-    cells = {
-        "started": now,
-        "ended": now,
-        "policygen": policygen.__version__,
-        "ctk": ctk,
-        "cccl": cccl,
-        "gpu": gpu,
-        "arch": arch,
-        "method": IMPORTED,
-        **dict.fromkeys(("card", "driver", "nvcc"), ""),
-        "seed": 0,
-        "sm_clock": processor,
-        "memory_clock": memory,
-    }
-    return _insert(connection, SESSIONS, cells)
-
-
-def _write_provenance(connection: sqlite3.Connection, kernel: TunedKernel, session: int) -> None:
+def _write_provenance(
+    connection: sqlite3.Connection, kernel: TunedKernel, session: int | None, now: str
+) -> None:
     """Writes the origin of rows, the failures, and the meaning of numbers in labels."""
+    name, workload = kernel.algorithm, workload_text(kernel.workload)
     for place, file in enumerate(kernel.files):
-        _insert(
-            connection,
-            IMPORTS,
-            {
-                "session": session,
-                "algorithm": kernel.algorithm,
-                "workload": workload_text(kernel.workload),
-                "base": kernel.base,
-                "file": file.path.name.encode("utf-8", "backslashreplace").decode(),
-                "sha256": file.sha256,
-                "program": file.program,
-                "kernel": file.kernel,
-                "device": file.device,
-                "size": kernel.sizes[place],
-                "warmup": kernel.warmup,
-                "entries": len(file.entries),
-            },
-        )
-    connection.executemany(
-        f"INSERT OR IGNORE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
-        [
-            (kernel.algorithm, parameter.name, number, text)
-            for parameter in kernel.space.parameters
-            if not parameter.plain
-            for text, number in parameter.numbers.items()
-        ],
+        file_name = file.path.name.encode("utf-8", "backslashreplace").decode()
+        origin = (file_name, file.sha256, file.program, file.kernel, file.device)
+        counts = (kernel.sizes[place], kernel.warmup, len(file.entries))
+        cells = (session, name, workload, kernel.base, *origin, *counts)
+        insert(connection, IMPORTS, len(cells), [cells])
+    meanings = (
+        (name, parameter.name, number, text)
+        for parameter in kernel.space.parameters
+        if not parameter.plain
+        for text, number in parameter.numbers.items()
     )
-    now = stamp(datetime.now(UTC))
-    connection.executemany(
-        f"INSERT INTO {FAILURES} VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-        [
-            (
-                *(
-                    session,
-                    kernel.algorithm,
-                    SUBBENCH,
-                    workload_text({**kernel.workload, ELEMENTS: point.size}),
-                ),
-                *(point.label, point.failure.kind, point.failure.reason, now),
-            )
-            for point in kernel.points
-            if point.failure is not None
-        ],
-    )
-    deviations = [
-        (workload_text({**kernel.workload, ELEMENTS: point.size}), point.label, point.deviation)
-        for point in kernel.points
-        if point.deviation is not None
-    ]
+    # Several kernels may be of one algorithm.
+    insert(connection, VALUES, 4, meanings, verb="INSERT OR IGNORE")
+    failures: list[Cells] = []
+    deviations: list[Cells] = []
+    for point in kernel.points:
+        if point.failure is None and point.deviation is None:
+            continue
+        axes = workload_text({**kernel.workload, ELEMENTS: point.size})
+        where = (name, SUBBENCH, axes, point.label)
+        if point.failure is not None:
+            failures.append((session, *where, point.failure.kind, point.failure.reason, now))
+        if point.deviation is not None:
+            deviations.append((*where, point.deviation))
+    insert(connection, FAILURES, 8, failures)
     if deviations:
         connection.execute(DEVIATION_TABLE)
-        connection.executemany(
-            f"INSERT INTO {DEVIATIONS} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-            [(kernel.algorithm, SUBBENCH, *cells) for cells in deviations],
-        )
-    _insert(
-        connection,
-        STARTS,
-        {
-            "algorithm": kernel.algorithm,
-            "workload": workload_text(kernel.workload),
-            "variant": kernel.base,
-        },
-    )
-
-
-def _insert(connection: sqlite3.Connection, table: str, cells: Mapping[str, Any]) -> int:
-    cursor = connection.execute(
-        f"INSERT INTO {table} ({', '.join(cells)})"  # noqa: S608
-        f" VALUES ({', '.join('?' * len(cells))})",
-        tuple(cells.values()),
-    )
-    return cursor.lastrowid or 0
+        insert(connection, DEVIATIONS, 5, deviations)
+    insert(connection, STARTS, 3, [(name, workload, kernel.base)])

@@ -100,9 +100,9 @@ def number_space(
         for values in (file.parameters, *(entry.values for entry in file.entries)):
             if values.keys() != first.parameters.keys():
                 raise InputError(
-                    f"{file.path}: has the parameters {listed(map(quoted, values))}, and not"
+                    f"{file.path}: has the parameters {listed(map(quoted, values))}, not"
                     f" {listed(map(quoted, first.parameters))}",
-                    "Import what has other parameters into a database of its own.",
+                    "Import files with different parameters into a database of their own.",
                 )
     numbered = (
         _numbered(name, files, words_by_parameter.get(name, ()), by_text=by_text)
@@ -116,7 +116,7 @@ def _numbered(
 ) -> NumberedParameter:
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"{files[0].path}: {quoted(name)} is no name that a parameter can have in a label",
+            f"{files[0].path}: {quoted(name)} cannot be a parameter's name in a label",
             "Rename it in the file and in the kernel: letters, digits, underscores, at most 63.",
         )
     values: dict[str, TunedValue] = {}
@@ -195,9 +195,9 @@ def parse_base(text: str, space: NumberedSpace) -> str:
             )
     if missing:
         raise InputError(
-            f"--base {quoted(text)} does not say"
+            f"--base {quoted(text)} does not set"
             f" {', '.join(hint.split('=')[0] for hint in missing)}",
-            f"What there is: {', '.join(missing)}",
+            f"Available: {', '.join(missing)}",
         )
     return as_label(given_numbers)
 
@@ -207,14 +207,15 @@ def _texts_by_parameter(text: str, names: Sequence[str]) -> dict[str, str]:
     starts = list(re.finditer(rf"(?:^|,)\s*({'|'.join(map(re.escape, names))})=", text))
     if not starts or starts[0].start() != 0:
         raise InputError(
-            f"--base {quoted(text)} names no configuration",
-            f"Name values by parameter, as in {names[0]}=VALUE; there are: {listed(names)}",
+            f"--base {quoted(text)} does not name a configuration",
+            f"Name values by parameter, for example {names[0]}=VALUE; the parameters are:"
+            f" {listed(names)}",
         )
     ends = [match.start() for match in starts[1:]] + [len(text)]
     texts: dict[str, str] = {}
     for match, end in zip(starts, ends, strict=True):
         if match[1] in texts:
-            raise InputError(f"--base says {match[1]} twice", "Say it once.")
+            raise InputError(f"--base gives {match[1]} twice", "Give it once.")
         texts[match[1]] = text[match.end() : end].strip()
     return texts
 
@@ -248,7 +249,7 @@ def _no_value(parameter: NumberedParameter, text: str) -> InputError:
     values = listed(_unquoted(text) for text in parameter.numbers)
     return InputError(
         f"--base: {parameter.name} has no value {quoted(text)} in what was tuned",
-        f"It has: {values}. Base is measured as all others are: tune with its values, too.",
+        f"It has: {values}. Include the baseline's values in the tuning run.",
     )
 
 

@@ -6,12 +6,20 @@ A workload without a base, or with nothing but a base, is left out with the reas
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 
 from policygen.errors import InputError, PolicygenError, listed, together
 from policygen.model.arch import arch_and_gpu
 from policygen.model.workload import BASE, as_label
-from policygen.results.tuners.documents import TunedEntry, TunedFailure, TunedFile, quoted
+from policygen.results.tuners.documents import (
+    MOST_AXES,
+    TunedEntry,
+    TunedFailure,
+    TunedFile,
+    TunedTimes,
+    quoted,
+)
 from policygen.results.tuners.kernels import check_size, gpu_name
 from policygen.results.tuners.points import (
     BaseFrom,
@@ -24,7 +32,6 @@ from policygen.results.tuners.points import (
     parse_base,
     spelled_alike,
 )
-from policygen.rocprim.result_names import EMPTY, MOST_AXES
 
 MOST_WORKLOADS = 20_000
 MOST_ALGORITHMS = 1_000
@@ -43,12 +50,6 @@ class LibraryParameters:
     """Parameter name in a file → parameter name in the benchmark."""
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Values by parameter, in the order of their numbers."""
-
-
-def nothing_known(benchmark: str) -> LibraryParameters:
-    """Fallback when no bindings of the library are available."""
-    del benchmark
-    return LibraryParameters()
 
 
 Current = Callable[[str, Mapping[str, str], str], Mapping[str, str] | None]
@@ -73,7 +74,7 @@ class SuiteFacts:
     """Used where a file states no size."""
     base: str = ""
     current: Current = knows_nothing
-    parameters: Callable[[str], LibraryParameters] = nothing_known
+    parameters: Callable[[str], LibraryParameters] = lambda _: LibraryParameters()
     """Looks up the parameters of a benchmark."""
     types: Mapping[str, str] = field(default_factory=dict)
     """Type name in some benchmarks → type name in the others."""
@@ -122,10 +123,13 @@ def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
         for axes, workload_parts in _by_workload(parts).items():
             name = f"{workload_parts[0].library}.{algorithm}"
             refused += _refused(workload_parts, space)
-            workload = _Workload(name, dict(axes), workload_parts, space)
             try:
                 kernel, sizes_left_out = _kernel(
-                    workload, replace(facts, base=_named(facts.base, library))
+                    name,
+                    dict(axes),
+                    workload_parts,
+                    space,
+                    replace(facts, base=_named(facts.base, library)),
                 )
             except InputError as error:
                 left_out.append(LeftOut(name, _columns(axes), "", error.message))
@@ -137,33 +141,16 @@ def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
     return TunedSuite(tuple(kernels), tuple(left_out), tuple(refused))
 
 
-@dataclass(frozen=True, slots=True)
-class _Workload:
-    """A workload with everything that the files record about it."""
-
-    algorithm: str
-    axes: Mapping[str, str]
-    parts: Sequence[TunedFile]
-    space: NumberedSpace
-
-
 def _check_times(files: Sequence[TunedFile]) -> None:
     """Checks that each file has at least one time."""
-    entries: dict[object, list[TunedEntry]] = {}
+    outcomes: dict[Path, list[TunedTimes | TunedFailure]] = {}
     for file in files:
-        entries.setdefault(file.path, []).extend(file.entries)
-    errors: list[PolicygenError] = [
-        InputError(
-            f"{path}: no configuration has a time: "
-            + listed(
-                entry.outcome.reason
-                for entry in entries_of_path
-                if isinstance(entry.outcome, TunedFailure)
-            )
-        )
-        for path, entries_of_path in entries.items()
-        if all(isinstance(entry.outcome, TunedFailure) for entry in entries_of_path)
-    ]
+        outcomes.setdefault(file.path, []).extend(entry.outcome for entry in file.entries)
+    errors: list[PolicygenError] = []
+    for path, outcomes_of_path in outcomes.items():
+        failures = [item.reason for item in outcomes_of_path if isinstance(item, TunedFailure)]
+        if len(failures) == len(outcomes_of_path):
+            errors.append(InputError(f"{path}: no configuration has a time: {listed(failures)}"))
     if errors:
         raise together(errors)
 
@@ -180,7 +167,7 @@ def _by_algorithm(files: Sequence[TunedFile]) -> dict[str, list[TunedFile]]:
     ):
         if count > limit:
             raise InputError(
-                f"{files[0].path}: {count:,} {noun}, and at most {limit:,} are read",
+                f"{files[0].path}: {count:,} {noun}, but at most {limit:,} are read",
                 "Import some of them into a database of their own.",
             )
     for algorithm, parts in files_by_algorithm.items():
@@ -188,10 +175,9 @@ def _by_algorithm(files: Sequence[TunedFile]) -> dict[str, list[TunedFile]]:
         for file in parts:
             if file.program != first.program:
                 raise InputError(
-                    f"{file.path}: {algorithm} was measured by {file.program}, and in {first.path}"
-                    f" by"
-                    f" {first.program}: neither their times nor their parameters are the same",
-                    "Import them into a database each.",
+                    f"{file.path}: {algorithm} was measured by {file.program}, but in {first.path}"
+                    f" by {first.program}: their times and parameters are not comparable",
+                    "Import each into its own database.",
                 )
     return files_by_algorithm
 
@@ -201,18 +187,18 @@ def _by_workload(parts: Sequence[TunedFile]) -> dict[_Axes, list[TunedFile]]:
     names = sorted({axis for file in parts for axis in file.workload})
     if len(names) > MOST_AXES:
         raise InputError(
-            f"{parts[0].path}: {parts[0].kernel} has {len(names):,} axes in all files, and at most"
+            f"{parts[0].path}: {parts[0].kernel} has {len(names):,} axes in all files, but at most"
             f" {MOST_AXES} are possible"
         )
     parts_by_axes: dict[_Axes, list[TunedFile]] = {}
     for file in parts:
-        axes = tuple((name, file.workload.get(name, _absent(name))) for name in names)
+        axes = tuple((name, file.workload.get(name, _absent(name, file))) for name in names)
         parts_by_axes.setdefault(axes, []).append(file)
     return dict(sorted(parts_by_axes.items()))
 
 
-def _absent(axis: str) -> str:
-    return EMPTY if axis.endswith(TYPE) else ABSENT
+def _absent(axis: str, file: TunedFile) -> str:
+    return file.absent_type if axis.endswith(TYPE) else ABSENT
 
 
 def _with_types(file: TunedFile, names: Mapping[str, str]) -> TunedFile:
@@ -274,53 +260,56 @@ def _refused(parts: Sequence[TunedFile], space: NumberedSpace) -> Iterator[Refus
                 yield RefusedRun(_label(entry, space), place, entry.outcome)
 
 
-def _kernel(files_of_workload: _Workload, facts: SuiteFacts) -> tuple[TunedKernel, list[LeftOut]]:
+def _kernel(
+    algorithm: str,
+    axes: Mapping[str, str],
+    files: Sequence[TunedFile],
+    space: NumberedSpace,
+    facts: SuiteFacts,
+) -> tuple[TunedKernel, list[LeftOut]]:
     """Returns a workload with its base, and the sizes without base.
 
     Raises InputError if no size has one.
     """
-    sizes = [file.size or facts.size for file in files_of_workload.parts]
+    sizes = [file.size or facts.size for file in files]
     points, copies = join_points(
-        zip(sizes, files_of_workload.parts, strict=True),
-        lambda entry: _label(entry, files_of_workload.space),
-        0,
+        zip(sizes, files, strict=True), lambda entry: _label(entry, space), 0
     )
     if {point.label for point in points} == {BASE}:
-        raise InputError("nothing but default_config ran")
-    entry = facts.current(files_of_workload.algorithm, files_of_workload.axes, facts.arch)
-    base = find_base(points, files_of_workload.space, BaseOptions(entry, facts.base))
-    named_points = [
-        replace(point, label=base.renamed(point.label))
-        for point in points
-        # A run of default_config that failed is no base.
-        if base.origin == "default" or point.label != BASE
-    ]
+        raise InputError("only default_config ran")
+    base, origin = find_base(points, space, facts.current(algorithm, axes, facts.arch), facts.base)
+    if origin != "default":
+        # A failed run of default_config cannot be base.
+        points = tuple(
+            replace(point, label=BASE) if point.label == base else point
+            for point in points
+            if point.label != BASE
+        )
     reasons_by_size: dict[str, str] = {}
     for size in dict.fromkeys(sizes):
         try:
-            _check_size([point for point in named_points if point.size == size])
+            _check_size([point for point in points if point.size == size])
         except InputError as error:
             reasons_by_size[size] = error.message
     kept_places = [place for place, size in enumerate(sizes) if size not in reasons_by_size]
     if not kept_places:
         raise InputError("; ".join(dict.fromkeys(reasons_by_size.values())))
-    columns = _columns(files_of_workload.axes.items())
+    columns = _columns(axes.items())
     kernel = TunedKernel(
-        algorithm=files_of_workload.algorithm,
+        algorithm=algorithm,
         workload=columns,
         gpu=facts.gpu,
-        base=base.label,
-        space=files_of_workload.space,
-        points=tuple(point for point in named_points if point.size not in reasons_by_size),
-        files=tuple(files_of_workload.parts[place] for place in kept_places),
+        base=base,
+        space=space,
+        points=tuple(point for point in points if point.size not in reasons_by_size),
+        files=tuple(files[place] for place in kept_places),
         sizes={number: sizes[place] for number, place in enumerate(kept_places)},
         warmup=0,
         copies=copies,
-        base_from=base.origin,
+        base_from=origin,
     )
     left_out = [
-        LeftOut(files_of_workload.algorithm, columns, size, reason)
-        for size, reason in reasons_by_size.items()
+        LeftOut(algorithm, columns, size, reason) for size, reason in reasons_by_size.items()
     ]
     return kernel, left_out
 
@@ -336,7 +325,7 @@ def _check_size(points: Sequence[TunedPoint]) -> None:
     if BASE not in measured:
         raise InputError("base was not measured on this size")
     if measured == {BASE}:
-        raise InputError("nothing but base has a time")
+        raise InputError("only base has a time")
     check_work(points)
 
 
@@ -346,8 +335,8 @@ def _nothing(files: Sequence[TunedFile], left_out: Sequence[LeftOut]) -> InputEr
     remedy = None
     if UNSAID in reasons:
         remedy = (
-            "Give what the benchmarks write when they are not built to tune, beside it, or name"
-            " base by its values: --base bs=256,ipt=16"
+            "Also give the results of the benchmarks' normal builds, or name base by its values:"
+            " --base bs=256,ipt=16"
         )
     return InputError(
         f"{files[0].path}: no workload can be compared with a base: {reasons}", remedy
@@ -356,57 +345,42 @@ def _nothing(files: Sequence[TunedFile], left_out: Sequence[LeftOut]) -> InputEr
 
 NEAR = 0.05
 """Maximum relative difference between the item counts of two configurations on the same input."""
-UNSAID = "nothing says which configuration is in use now"
-
-
-@dataclass(frozen=True, slots=True)
-class FoundBase:
-    """The base of a workload."""
-
-    label: str
-    """The label of its values; `base` if they are unknown."""
-    origin: BaseFrom
-
-    def renamed(self, label: str) -> str:
-        """Returns the label that the database uses for `label`."""
-        return BASE if self.origin != "default" and label == self.label else label
-
-
-@dataclass(frozen=True, slots=True)
-class BaseOptions:
-    """What is known about base besides the files."""
-
-    entry: Mapping[str, str] | None
-    """The tree's current entry."""
-    option: str
+UNSAID = "the current configuration is unknown"
 
 
 def find_base(
-    points: Sequence[TunedPoint], space: NumberedSpace, options: BaseOptions
-) -> FoundBase:
-    """Finds the base of a workload; raises InputError with the reasons if there is none."""
+    points: Sequence[TunedPoint],
+    space: NumberedSpace,
+    entry: Mapping[str, str] | None,
+    option: str,
+) -> tuple[str, BaseFrom]:
+    """Finds the base of a workload: the default that ran, the tree's entry, or `--base`.
+
+    Returns the label of its values, which is `base` if they are unknown; raises InputError with the
+    reasons if there is none.
+    """
     reasons: list[str] = []
-    entry = _label_of(options.entry, space) if options.entry is not None else None
+    entry_label = None if entry is None else _label_of(entry, space)
     measured = {point.label for point in points if point.failure is None}
     defaults = [point for point in points if point.label == BASE]
     if BASE in measured:
-        return FoundBase(entry or BASE, "default")
+        return entry_label or BASE, "default"
     if defaults and (failure := defaults[0].failure):
         reasons.append(f"default_config has no time: {failure.reason}")
-    if entry in measured and entry is not None:
-        return FoundBase(entry, "tree")
-    if options.entry is not None:
-        values = ", ".join(f"{name}={value}" for name, value in options.entry.items())
-        reasons.append(f"what is in use now was not measured: {values}")
-    if options.option:
+    if entry_label is not None and entry_label in measured:
+        return entry_label, "tree"
+    if entry is not None:
+        values = ", ".join(f"{name}={value}" for name, value in entry.items())
+        reasons.append(f"the current configuration was not measured: {values}")
+    if option:
         try:
-            label = parse_base(options.option, space)
+            label = parse_base(option, space)
         except InputError as error:
             reasons.append(error.message)
         else:
             if label in measured:
-                return FoundBase(label, "option")
-            reasons.append(f"--base {options.option} was not measured")
+                return label, "option"
+            reasons.append(f"--base {option} was not measured")
     raise InputError("; ".join(reasons) or UNSAID)
 
 
@@ -439,8 +413,8 @@ def check_work(points: Sequence[TunedPoint]) -> None:
     usual = median(works)
     if abs(base / usual - 1) > NEAR:
         raise InputError(
-            f"base went through {base:,.0f} items in a time, and configurations through"
-            f" {usual:,.0f}: not the same input"
+            f"base processed {base:,.0f} items per run, but configurations {usual:,.0f}: their"
+            " inputs differ"
         )
 
 
@@ -453,14 +427,14 @@ def suite_arch(files: Sequence[TunedFile], arch_option: str) -> str:
     for file in with_arch:
         if file.arch != with_arch[0].arch:
             raise InputError(
-                f"{file.path}: was measured on {file.arch}, and {with_arch[0].path}"
-                f" on {with_arch[0].arch}",
+                f"{file.path}: was measured on {file.arch}, but {with_arch[0].path} on"
+                f" {with_arch[0].arch}",
                 "Import each architecture into a database of its own.",
             )
     if not with_arch and not arch_option:
         raise InputError(
-            f"{files[0].path}: does not say of which architecture the GPU is",
-            "Say it: --arch gfx942",
+            f"{files[0].path}: does not state the GPU's architecture",
+            "Name it: --arch gfx942",
         )
     if (
         with_arch
@@ -468,9 +442,9 @@ def suite_arch(files: Sequence[TunedFile], arch_option: str) -> str:
         and with_arch[0].arch not in {arch_option, arch_and_gpu(arch_option)[0]}
     ):
         raise InputError(
-            f"{with_arch[0].path}: was measured on {with_arch[0].arch},"
-            f" and --arch says {arch_option}",
-            "Leave --arch out where files say it.",
+            f"{with_arch[0].path}: was measured on {with_arch[0].arch}, but --arch is"
+            f" {arch_option}",
+            "Omit --arch if the files state it.",
         )
     return arch_option or str(with_arch[0].arch)
 
@@ -483,26 +457,27 @@ def suite_gpu(files: Sequence[TunedFile], gpu_option: str, arch: str) -> str:
     for file in with_device:
         if file.device not in {with_device[0].device, _plain(with_device[0].device)}:
             raise InputError(
-                f"{file.path}: was measured on {quoted(file.device or '')},"
-                f" and {with_device[0].path} on"
-                f" {quoted(with_device[0].device or '')}",
+                f"{file.path}: was measured on {quoted(file.device or '')}, but"
+                f" {with_device[0].path} on {quoted(with_device[0].device or '')}",
                 "Import each GPU into a database of its own; `policygen db compare` compares them.",
             )
     if gpu_option:
         return gpu_name(gpu_option)
-    for file in files if with_device else ():
-        if file.device != with_device[0].device:
+    if not with_device:
+        return arch
+    named = with_device[0]
+    for file in files:
+        if file.device != named.device:
             complaint = (
-                "does not say on which GPU it was measured"
+                "does not state the GPU"
                 if file.device is None
                 else f"was measured on {quoted(file.device)}"
             )
             raise InputError(
-                f"{file.path}: {complaint}, and {with_device[0].path}"
-                f" names {quoted(with_device[0].device or '')}",
-                f"If it was the same one, say so: --gpu '{with_device[0].device}'",
+                f"{file.path}: {complaint}, but {named.path} names {quoted(named.device or '')}",
+                f"If it was the same GPU, add --gpu '{named.device}'",
             )
-    return (with_device[0].device or "").removeprefix("AMD ") if with_device else arch
+    return (named.device or "").removeprefix("AMD ")
 
 
 def _plain(device: str | None) -> str:

@@ -21,10 +21,12 @@ from policygen.results.tuners.documents import (
     TunedFile,
     TunedTimes,
     TunedValue,
+    TunerFormat,
     kind_of,
     lasting,
     listed_at,
     members,
+    mentions,
     outcome_of,
     parse_json,
     quoted,
@@ -33,8 +35,8 @@ from policygen.results.tuners.documents import (
 )
 from policygen.untrusted import visible
 
-name = "T4 results"
 UNITS = {"nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
+MISSPELLED = {"miliseconds": "milliseconds"}  # as files of the Benchmark Hub have it
 SHORT_UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 CORRECT = "correct"
 INVALID: Mapping[str, tuple[TunedFailureKind, str]] = {
@@ -50,10 +52,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
 
 def is_it(data: bytes) -> bool:
     """Detects T4 results."""
-    head = data[: 1 << 22]
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") and all(
-        f'"{key}"'.encode() in head for key in ("results", "configuration", "invalidity")
-    )
+    return mentions(data, "results", "configuration", "invalidity")
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
@@ -63,15 +62,16 @@ def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     version = document.get("schema_version", VERSION)
     if not isinstance(version, str) or not version.startswith(VERSION):
         raise InputError(
-            f"{path}: T4 results of version {quoted(str(version)[:LETTERS])}; policygen knows"
+            f"{path}: T4 results of version {quoted(str(version)[:LETTERS])}; policygen supports"
             f" {VERSION}x"
         )
     facts = members(path, "metadata", document.get("metadata", {}))
     unit = facts.get("timeunit")
+    unit = MISSPELLED.get(unit, unit) if isinstance(unit, str) else unit
     if not isinstance(unit, str) or unit not in UNITS:
         raise InputError(
-            f"{path}: metadata has no timeunit, so that its times may be of any unit",
-            f"Where the unit is known, write it into the file: one of {', '.join(UNITS)}.",
+            f"{path}: metadata has no timeunit, so the unit of its times is unknown",
+            f"If you know the unit, add it to the file: one of {', '.join(UNITS)}.",
         )
     results = listed_at(path, "results", document.get("results"))
     entries = tuple(_entries(path, results, UNITS[unit]))
@@ -111,17 +111,18 @@ def _configuration(path: Path, place: str, cells: Mapping[str, Any]) -> dict[str
     values = members(path, f"{place} configuration", cells.get("configuration"))
     if not 0 < len(values) <= MOST_PARAMETERS:
         raise InputError(
-            f"{path}: {place}: {len(values)} parameters, and 1 to {MOST_PARAMETERS} are possible"
+            f"{path}: {place}: {len(values)} parameters, but only 1 to {MOST_PARAMETERS} are"
+            " possible"
         )
     for key, value in values.items():
         prefix = f"{path}: {place} configuration {quoted(key)}"
         if not isinstance(value, bool | int | float | str):
             raise InputError(
-                f"{prefix}: {kind_of(value)} is no value that a parameter can have",
-                "A number, a text or a truth value is one.",
+                f"{prefix}: {kind_of(value)} cannot be a parameter's value",
+                "Allowed are numbers, strings and booleans.",
             )
         if isinstance(value, str) and len(value) > LETTERS:
-            raise InputError(f"{prefix}: a text of more than {LETTERS} letters")
+            raise InputError(f"{prefix}: a string of more than {LETTERS} characters")
     return {key: _number(value) for key, value in values.items()}
 
 
@@ -151,11 +152,12 @@ def _mean(path: Path, place: str, cells: Mapping[str, Any], unit: float) -> tupl
     for measurement in listed_at(path, f"{place} measurements", cells.get("measurements", [])):
         cells_of_measurement = members(path, f"{place} measurements", measurement)
         if cells_of_measurement.get("name") == "time":
-            unit_name, value = (
-                cells_of_measurement.get("unit", ""),
-                cells_of_measurement.get("value"),
-            )
+            unit_name = cells_of_measurement.get("unit", "")
+            value = cells_of_measurement.get("value")
             if unit_name == "" or (isinstance(unit_name, str) and unit_name in SHORT_UNITS):
                 return value, SHORT_UNITS.get(unit_name, unit)
             return f"{written(value)} {written(unit_name)}", unit
     return None, unit
+
+
+FORMAT = TunerFormat("T4 results", is_it, read)

@@ -6,6 +6,9 @@
 // above each selector shows. What was not tuned, and every other architecture, gets what CUB selects by itself. A
 // selector is found by the policy that it returns: an environment can have one for each kind of policy.
 //
+// A selector takes the template arguments of CUB's own selector, which it passes on for what was not tuned. Give it
+// those of your call: its iterators, and what follows from a determinism that the environment requires.
+//
 // Needs CUB 3.6 and C++20.
 
 #pragma once
@@ -32,14 +35,16 @@ namespace my_tunings
 //!
 //! cudaError_t tuned(const float* in, float* out, unsigned int num_items, cudaStream_t stream)
 //! {
-//!   using selector = my_tunings::reduce<float, unsigned int, ::cuda::std::plus<>>;
+//!   using selector = my_tunings::reduce<
+//!     float, unsigned int, ::cuda::std::plus<>, ::cuda::execution::determinism::__determinism_t::__run_to_run>;
 //!
 //!   const auto tuning = cuda::execution::tune(selector{});
 //!   const auto env    = cuda::std::execution::env{cuda::stream_ref{stream}, tuning};
 //!   return cub::DeviceReduce::Reduce(in, out, num_items, ::cuda::std::plus<>{}, float{}, env);
 //! }
 //! @endcode
-template <typename AccumT, typename OffsetT, typename OpT>
+template <
+  typename AccumT, typename OffsetT, typename ReductionOpT, ::cuda::execution::determinism::__determinism_t Determinism>
 struct reduce
 {
   [[nodiscard]] _CCCL_HOST_DEVICE_API constexpr auto operator()(::cuda::compute_capability cc) const
@@ -49,7 +54,8 @@ struct reduce
     {
       // ipt_20.tpb_512.ipv_2 1.098198  1.098946  1.099677  1.100844
       if constexpr (::cuda::std::is_same_v<AccumT, float> && sizeof(OffsetT) == 4
-                    && ::cuda::std::is_same_v<OpT, ::cuda::std::plus<>>)
+                    && ::cuda::std::is_same_v<ReductionOpT, ::cuda::std::plus<>>
+                    && Determinism == ::cuda::execution::determinism::__determinism_t::__run_to_run)
       {
         return {
           .multi_tile = {
@@ -70,7 +76,8 @@ struct reduce
       }
       // ipt_20.tpb_512.ipv_2 1.099270  1.100055  1.100729  1.101438
       if constexpr (::cuda::std::is_same_v<AccumT, ::cuda::std::int64_t> && sizeof(OffsetT) == 4
-                    && ::cuda::std::is_same_v<OpT, ::cuda::std::plus<>>)
+                    && ::cuda::std::is_same_v<ReductionOpT, ::cuda::std::plus<>>
+                    && Determinism == ::cuda::execution::determinism::__determinism_t::__run_to_run)
       {
         return {
           .multi_tile = {
@@ -92,7 +99,8 @@ struct reduce
 #if _CCCL_HAS_INT128()
       // ipt_10.tpb_384.ipv_1 1.099247  1.097747  1.100528  1.102324
       if constexpr (::cuda::std::is_same_v<AccumT, __int128_t> && sizeof(OffsetT) == 4
-                    && ::cuda::std::is_same_v<OpT, ::cuda::std::plus<>>)
+                    && ::cuda::std::is_same_v<ReductionOpT, ::cuda::std::plus<>>
+                    && Determinism == ::cuda::execution::determinism::__determinism_t::__run_to_run)
       {
         return {
           .multi_tile = {
@@ -113,7 +121,7 @@ struct reduce
       }
 #endif // _CCCL_HAS_INT128()
     }
-    return ::cub::detail::reduce::policy_selector_from_types<AccumT, OffsetT, OpT>{}(cc);
+    return ::cub::detail::reduce::policy_selector_from_types<AccumT, OffsetT, ReductionOpT, Determinism>{}(cc);
   }
 };
 } // namespace my_tunings

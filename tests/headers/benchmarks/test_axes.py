@@ -142,11 +142,15 @@ def test_registrations_are_found_wherever_they_are_compiled(
         ("NVBENCH_BENCH(f)\n  .set_name(\"a\";", "2:12: '(' is never closed\n    .set_name(\"a\";\n  " + " " * 11 + "^"),
         ("#define R(x) NVBENCH_BENCH(x)\nR(f", "2:2: '(' is never closed\n  R(f\n   ^"),
         ("#define R(x) NVBENCH_BENCH(x\nint; R(f)", "2:6: '(' is never closed\n  int; R(f)\n       ^"),
-        ("int x;\n\t/* open", "2:2: comment without an end\n  \t/* open\n  \t^^"),
-        ("#ifdef TUNE_T\n#if 1\n#endif", "1:1: #if without an #endif\n  #ifdef TUNE_T\n  ^"),
-        ("#else", "1:1: #else without an #if\n  #else\n  ^"),
-        ("\n  #endif", "2:1: #endif without an #if\n    #endif\n  ^"),
-        ("ab\0cd", "1:3: NUL byte: this is no text file (UTF-16 perhaps?)\n  ab\N{SYMBOL FOR NULL}cd\n    ^"),
+        ("int x;\n\t/* open", "2:2: unterminated comment\n  \t/* open\n  \t^^"),
+        ("#ifdef TUNE_T\n#if 1\n#endif", "1:1: #if without #endif\n  #ifdef TUNE_T\n  ^"),
+        ("#else", "1:1: #else without #if\n  #else\n  ^"),
+        ("\n  #endif", "2:1: #endif without #if\n    #endif\n  ^"),
+        (
+            "ab\0cd",
+            "1:3: NUL byte: this is not a text file (perhaps UTF-16)\n  ab\N{SYMBOL FOR NULL}cd\n"
+            "    ^",
+        ),
     ],
 )  # fmt: skip
 def test_a_source_that_cannot_be_read_is_refused_with_its_place(

@@ -44,7 +44,7 @@ def test_no_checkout_around_or_at_a_path_is_told_with_a_remedy(tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         around(tmp_path)
     assert str(caught.value) == (
-        f"no benchmarks here: no folder above {tmp_path.as_posix()} has cub/benchmarks/bench\n"
+        f"no benchmarks found: no folder above {tmp_path.as_posix()} has cub/benchmarks/bench\n"
         "  name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv"
     )
     with pytest.raises(InputError) as caught:
@@ -83,12 +83,12 @@ def test_a_wrong_file_does_not_keep_the_others_from_being_read(tmp_path: Path) -
     assert [one.name for one in document.benchmarks] == ["cub.bench.c"]
     root = f"{tmp_path.as_posix()}/bench/"
     assert sorted(str(error).replace(root, "") for error in errors) == [
-        "bad.cuh:1:1: comment without an end\n  /* open\n  ^^",
-        "d.cu:1:1: 8,388,609 bytes: larger than the limit of 8 MiB\n  It is no source file of CUB.",
+        "bad.cuh:1:1: unterminated comment\n  /* open\n  ^^",
+        "d.cu:1:1: 8,388,609 bytes: larger than the limit of 8 MiB\n  It is not a CUB source file.",
         "e.cu:1:1: cannot be read: Too many levels of symbolic links",
-        "f.cuh:1:1: link that leads nowhere",
+        "f.cuh:1:1: broken link",
         "g.cu:1:1: not a regular file",
-        "loop:1:1: link to a folder that it is in",
+        "loop:1:1: link to its own parent folder",
     ]
     assert len(document.problems) == 6
 
@@ -99,7 +99,7 @@ def test_an_unreadable_folder_or_search_space_is_a_problem(
     write(tmp_path, "", "bench/one.cu")
     meta = write(tmp_path, b"ctk_version,1\0", "meta.csv")
     assert [line.splitlines()[0] for line in failures(meta)] == [
-        "meta.csv:1:14: NUL byte: this is no text file (UTF-16 perhaps?)"
+        "meta.csv:1:14: NUL byte: this is not a text file (perhaps UTF-16)"
     ]
 
     def refuse(path: Path) -> None:
@@ -127,11 +127,11 @@ def test_what_leads_out_of_the_folder_is_refused_by_name_without_a_line_of_it(
     write(tmp_path, '#include "/proc/self/environ"\n', "bench/environ.cu")
     (tmp_path / "bench/file.cu").symlink_to("../secret")
     (tmp_path / "bench/folder").symlink_to("../other")
-    remedy = "Put the file itself there, or name the tree that it belongs to."
+    remedy = "Replace the link with the file, or name the tree that it belongs to."
     assert failures(tmp_path / "bench") == [
         f"/proc/self/environ:1:1: it lies outside of the tree bench\n  {remedy}",
-        f"bench/file.cu:1:1: a link leads out of the tree bench\n  {remedy}",
-        f"bench/folder/x.cu:1:1: a link leads out of the tree bench\n  {remedy}",
+        f"bench/file.cu:1:1: a link points outside of the tree bench\n  {remedy}",
+        f"bench/folder/x.cu:1:1: a link points outside of the tree bench\n  {remedy}",
         f"secret:1:1: it lies outside of the tree bench\n  {remedy}",
     ]
 

@@ -45,11 +45,11 @@ def test_files_of_different_versions_have_no_version_in_common(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("cub.bench.a.b,X|x=1:2:0", "1:19: the step 0 leads nowhere\n  {}\n  " + " " * 18 + "^^^^^"),
+        ("cub.bench.a.b,X|x=1:2:0", "1:19: the step 0 is not positive\n  {}\n  " + " " * 18 + "^^^^^"),
         ("cub.bench.a.b,X|x=1:2", f"1:19: '1:2' is not three numbers\n  {{}}\n  {' ' * 18}^^^\n  // FORM"),
         ("cub.bench.a.b,X|x=1:2:1,Y|x=1:2:1", "1:27: the label 'x' is used twice\n  {}\n  " + " " * 26 + "^"),
-        ("cub.bench.a.b,X=1:2:1", f"1:15: 'X=1:2:1' is no parameter\n  {{}}\n  {' ' * 14}^^^^^^^\n  {FORM}"),
-        ("what is this?", f"1:1: 'what is this?' is no benchmark name\n  {{}}\n  {'^' * 13}\n  {FORM}"),
+        ("cub.bench.a.b,X=1:2:1", f"1:15: 'X=1:2:1' is not a parameter\n  {{}}\n  {' ' * 14}^^^^^^^\n  {FORM}"),
+        ("what is this?", f"1:1: 'what is this?' is not a benchmark name\n  {{}}\n  {'^' * 13}\n  {FORM}"),
     ],
 )  # fmt: skip
 def test_a_wrong_row_is_refused_with_its_place(tmp_path: Path, row: str, message: str) -> None:
@@ -65,5 +65,5 @@ def test_a_wrong_row_is_refused_with_its_place(tmp_path: Path, row: str, message
 def test_a_benchmark_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "cub.bench.a.b\ncub.bench.a.b\n", "meta.csv")
     assert failures(path) == [
-        "meta.csv:2:1: cub.bench.a.b stands here twice\n  cub.bench.a.b\n  " + "^" * 13
+        "meta.csv:2:1: cub.bench.a.b appears twice\n  cub.bench.a.b\n  " + "^" * 13
     ]

@@ -38,16 +38,16 @@ def test_range_lines_are_read_as_cmake_reads_them(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("// %RANGE% TUNE_X x 8:9:0", "1:21: the step 0 leads nowhere\n  {}\n  " + " " * 20 + "^^^^^"),
-        ("// %RANGE% TUNE_X x 8:9:-1", "1:21: the step -1 leads nowhere\n  {}\n  " + " " * 20 + "^" * 6),
+        ("// %RANGE% TUNE_X x 8:9:0", "1:21: the step 0 is not positive\n  {}\n  " + " " * 20 + "^^^^^"),
+        ("// %RANGE% TUNE_X x 8:9:-1", "1:21: the step -1 is not positive\n  {}\n  " + " " * 20 + "^" * 6),
         ("// %RANGE% TUNE_X x 9:8:1", "1:21: the end 8 is before the start 9\n  {}\n  " + " " * 20 + "^^^^^"),
         ("// %RANGE% TUNE_X x 8:9", f"1:21: '8:9' is not three numbers\n  {{}}\n  {' ' * 20}^^^\n  {FORM}"),
         ("// %RANGE% TUNE_X x 8:a:1", f"1:21: 'a' is not an integer that fits a macro\n  {{}}\n  {' ' * 20}^^^^^\n  {FORM}"),
         ("// %RANGE% TUNE_X x 0:9999999999:1", f"1:21: '9999999999' is not an integer that fits a macro\n  {{}}\n  {' ' * 20}{'^' * 14}\n  {FORM}"),
         ("// %RANGE% TUNE_X x", f"1:1: incomplete %RANGE%\n  {{}}\n  {'^' * 19}\n  {FORM}"),
-        ("// %RANGE% 1X x 8:9:1", f"1:17: '1X' is no macro name\n  {{}}\n  {' ' * 16}^^^^^\n  {FORM}"),
-        ("// %RANGE% TUNE_X x-y 8:9:1", f"1:23: 'x-y' is no label\n  {{}}\n  {' ' * 22}^^^^^\n  {FORM}"),
-        ("// %RANGE% TUNE_X x.y 8:9:1", f"1:23: 'x.y' is no label\n  {{}}\n  {' ' * 22}^^^^^\n  {FORM}"),
+        ("// %RANGE% 1X x 8:9:1", f"1:17: '1X' is not a macro name\n  {{}}\n  {' ' * 16}^^^^^\n  {FORM}"),
+        ("// %RANGE% TUNE_X x-y 8:9:1", f"1:23: 'x-y' is not a label\n  {{}}\n  {' ' * 22}^^^^^\n  {FORM}"),
+        ("// %RANGE% TUNE_X x.y 8:9:1", f"1:23: 'x.y' is not a label\n  {{}}\n  {' ' * 22}^^^^^\n  {FORM}"),
     ],
 )  # fmt: skip
 def test_a_wrong_range_is_refused_with_its_place(tmp_path: Path, line: str, message: str) -> None:

@@ -30,15 +30,15 @@ def test_named_axes_are_cut_to_the_values_asked_for_and_others_stay() -> None:
         (
             "bench",
             {},
-            "-R 'bench' matches the beginning of no benchmark's name\n"
-            "  -R matches from the beginning of a name: -R '.*bench' matches"
-            " cub.bench.odd.incomplete, cub.bench.odd.names,"
+            "-R 'bench' does not match the start of any benchmark's name\n"
+            "  -R matches from the start of a name: -R '.*bench' matches cub.bench.odd.incomplete,"
+            " cub.bench.odd.names,"
             " cub.bench.shuffle.deep.warp.lookahead, cub.bench.sum.plain",
         ),
         (
             "cub.bench.sum",
             {"KeyT{ct}": frozenset({"I8"})},
-            "-a KeyT{ct}: none of these benchmarks has such an axis\n"
+            "-a KeyT{ct}: none of these benchmarks has this axis\n"
             "  they have: Elements{io}[pow2], Entropy, OffsetT{ct}, T{ct}",
         ),
         (

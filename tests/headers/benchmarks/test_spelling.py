@@ -80,5 +80,5 @@ def test_a_generator_is_one_of_ccls(fill, init):
 @pytest.mark.parametrize("fill", ["none(to, count)", "uniform(to, count, 1, 2)", "uniform"])
 def test_contents_that_no_generator_makes_are_refused(fill):
     buffer = BufferBinding(type="InputT", count="Elements", fill=fill)
-    with pytest.raises(InputError, match=r"can make what keys holds: (none|uniform)"):
+    with pytest.raises(InputError, match=r"cannot generate the contents of keys: (none|uniform)"):
         filled("keys", buffer, NAMES)

@@ -31,13 +31,13 @@ FIRST = "template <class T> struct sm90_tuning<T, 4> { static constexpr int item
     ],
 )
 def test_finds_two_entries_for_the_same_arguments(body, at, line):
-    message = f"line {line} is a specialization for the same arguments"
+    message = f"line {line} specializes the same arguments"
     assert find(RULE, body) == [(at, message)]
 
 
 def test_of_three_equal_entries_two_are_told():
     assert [message for _, message in find(RULE, FIRST * 3)] == [
-        "line 4 is a specialization for the same arguments"
+        "line 4 specializes the same arguments"
     ] * 2
 
 

@@ -140,9 +140,9 @@ def test_returns_are_judged_as_entries_are(tmp_path):
     assert found == [
         (
             "items-not-divisible-by-vector",
-            "18 items, of which large elements leave 9, cannot be loaded as vectors of 4",
+            "18 items, which are 9 for large elements, cannot be loaded as vectors of 4",
         ),
         ("label-contradicts-values", "the label says ipt_19, the entry has 18"),
         ("label-contradicts-values", "the label says tpb_448, the entry has 100"),
-        ("threads-not-warp-multiple", "100 threads are no multiple of a warp's 32"),
+        ("threads-not-warp-multiple", "100 threads are not a multiple of the warp size 32"),
     ]

@@ -66,9 +66,9 @@ def test_rules_are_chosen_by_name():
 @pytest.mark.parametrize(
     ("only", "off", "message"),
     [
-        (["nothing"], [], "no rule is called 'nothing'\n  Rules: items-not-"),
-        ([], ["zero", "one"], "no rule is called 'one'\n  Rules: items-not-"),
-        (["duplicate-key"], ["duplicate-key"], "every rule is switched off\n  Rules: items-not-"),
+        (["nothing"], [], "unknown rule 'nothing'\n  Rules: items-not-"),
+        ([], ["zero", "one"], "unknown rule 'one'\n  Rules: items-not-"),
+        (["duplicate-key"], ["duplicate-key"], "all rules are disabled\n  Rules: items-not-"),
     ],
 )
 def test_a_mistyped_rule_is_told(only, off, message):

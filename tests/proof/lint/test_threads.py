@@ -12,15 +12,15 @@ template <class T> struct sm90_tuning<T, 4> : sm90_tuning_vals<{}, 24> {{{}}};
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        (entry(["threads = 100"]), ("100", "100 threads are no multiple of a warp's 32")),
-        (entry(["threads = 16"]), ("16", "16 threads are no multiple of a warp's 32")),
+        (entry(["threads = 100"]), ("100", "100 threads are not a multiple of the warp size 32")),
+        (entry(["threads = 16"]), ("16", "16 threads are not a multiple of the warp size 32")),
         (
             entry(["threads_per_block = 4 * 25"]),
-            ("4 * 25", "100 threads are no multiple of a warp's 32"),
+            ("4 * 25", "100 threads are not a multiple of the warp size 32"),
         ),
         (
             FORWARDED.format(100, ""),
-            ("sm90_tuning_vals<100, 24>", "100 threads are no multiple of a warp's 32"),
+            ("sm90_tuning_vals<100, 24>", "100 threads are not a multiple of the warp size 32"),
         ),
     ],
 )
@@ -31,11 +31,11 @@ def test_finds_threads_that_leave_a_warp_half_empty(body, found):
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        (entry(["threads = 1056"]), ("1056", "1056 threads: a block can have 1024 at most")),
+        (entry(["threads = 1056"]), ("1056", "1056 threads: a block has at most 1024")),
         (entry(["threads = 31"]), ("31", "31 threads: a block needs at least a warp, 32")),
         (
             FORWARDED.format(2048, ""),
-            ("sm90_tuning_vals<2048, 24>", "2048 threads: a block can have 1024 at most"),
+            ("sm90_tuning_vals<2048, 24>", "2048 threads: a block has at most 1024"),
         ),
     ],
 )

@@ -32,7 +32,7 @@ def scaled(scaling, of="T"):
             [scaled("mem_bound")],
             (
                 "15",
-                "15 items, of which large elements leave 7, cannot be loaded as vectors of 2:"
+                "15 items, which are 7 for large elements, cannot be loaded as vectors of 2:"
                 " vectorization is off",
             ),
         ),
@@ -46,7 +46,7 @@ def scaled(scaling, of="T"):
             [scaled("nominal_4b")],
             (
                 "6",
-                "6 items, of which large elements leave 3, cannot be loaded as vectors of 2:"
+                "6 items, which are 3 for large elements, cannot be loaded as vectors of 2:"
                 " vectorization is off",
             ),
         ),

@@ -35,31 +35,31 @@ def found(folder, files):
         (
             USE % 'ends_with(__BASE_FILE__, "unit.cu") ? 24 : 1',
             "__BASE_FILE__",
-            "asks for the name of the file that is compiled",
+            "depends on the name of the compiled file",
         ),
-        (USE % "length(__FILE__)", "__FILE__", "asks for the path of a header"),
-        (USE % "__COUNTER__", "__COUNTER__", "asks for how often it was asked before"),
-        (USE % "__LINE__", "__LINE__", "asks for a line's number"),
+        (USE % "length(__FILE__)", "__FILE__", "depends on the path of a header"),
+        (USE % "__COUNTER__", "__COUNTER__", "depends on how often it was used before"),
+        (USE % "__LINE__", "__LINE__", "depends on a line's number"),
         (
             "#if __INCLUDE_LEVEL__ > 2\n#endif\n",
             "__INCLUDE_LEVEL__",
-            "asks for how deep the includes are",
+            "depends on how deep the includes are",
         ),
-        (USE % "__TIME__[7]", "__TIME__", "asks for the time of the compile"),
-        (USE % "__DATE__[4]", "__DATE__", "asks for the day of the compile"),
-        (USE % "__TIMESTAMP__[4]", "__TIMESTAMP__", "asks for when a file was changed"),
-        (USE % "size(__func__)", "__func__", "asks for the name of a function"),
-        (USE % "__builtin_LINE()", "__builtin_LINE", "asks for a line's number"),
-        (USE % "size(__builtin_FILE())", "__builtin_FILE", "asks for the path of a file"),
+        (USE % "__TIME__[7]", "__TIME__", "depends on the time of the compile"),
+        (USE % "__DATE__[4]", "__DATE__", "depends on the day of the compile"),
+        (USE % "__TIMESTAMP__[4]", "__TIMESTAMP__", "depends on when a file was changed"),
+        (USE % "size(__func__)", "__func__", "depends on the name of a function"),
+        (USE % "__builtin_LINE()", "__builtin_LINE", "depends on a line's number"),
+        (USE % "size(__builtin_FILE())", "__builtin_FILE", "depends on the path of a file"),
         (
             USE % "::cuda::std::source_location::current().line()",
             "source_location",
-            "asks for where it stands",
+            "depends on its own position",
         ),
         (
             "#if __has_include(<my_config.h>)\n#endif\n",
             "__has_include",
-            "asks for a file that a user may have or not",
+            "depends on a file that a user may or may not have",
         ),
         ("#include_next <a.h>\n", "include_next", "has a directive #include_next"),
         ("#embed <a.bin>\n", "embed", "has a directive #embed"),
@@ -77,70 +77,70 @@ def found(folder, files):
         (
             "#ifdef SOMETHING_UNKNOWN\n#endif\n",
             "SOMETHING_UNKNOWN",
-            "tests SOMETHING_UNKNOWN, which nothing that the header reads defines before",
+            "tests SOMETHING_UNKNOWN, which is not defined by anything the header includes",
         ),
         (
             "#if defined(CUB_MYSTERY)\n#endif\n",
             "CUB_MYSTERY",
-            "tests CUB_MYSTERY, which nothing that the header reads defines before",
+            "tests CUB_MYSTERY, which is not defined by anything the header includes",
         ),
         (
             "#if 1\n#elif __STRICT_ANSI__\n#endif\n",
             "__STRICT_ANSI__",
-            "tests __STRICT_ANSI__, which nothing that the header reads defines before",
+            "tests __STRICT_ANSI__, which is not defined by anything the header includes",
         ),
         (
             "#if 1 /* one\n two */ && NDEBUG\n#endif\n",
             "NDEBUG",
-            "tests NDEBUG, which nothing that the header reads defines before",
+            "tests NDEBUG, which is not defined by anything the header includes",
         ),
         (
             "%:ifdef __CUDACC_RELAXED_CONSTEXPR__\n#endif\n",
             "__CUDACC_RELAXED_CONSTEXPR__",
-            "tests __CUDACC_RELAXED_CONSTEXPR__, "
-            "which nothing that the header reads defines before",
+            "tests __CUDACC_RELAXED_CONSTEXPR__, which is not defined by anything the header"
+            " includes",
         ),
         (
             "#ifdef CUB_LATER\n#endif\n#define CUB_LATER 1\n",
             "CUB_LATER",
-            "tests CUB_LATER, which nothing that the header reads defines before",
+            "tests CUB_LATER, which is not defined by anything the header includes",
         ),
         (
             "#if 0\n#define NDEBUG\n#endif\n#ifdef NDEBUG\n#endif\n",
             "NDEBUG",
-            "tests NDEBUG, which nothing that the header reads defines before",
+            "tests NDEBUG, which is not defined by anything the header includes",
         ),
         (USE % "is<policygen_probe::user_op>", "policygen_probe", "names policygen"),
         (USE % r"items\u0041", r"\u0041", "has a universal character name"),
         (
             USE % "__BASE_\\\nFILE__",
             "__BASE_\\\nFILE__",
-            "asks for the name of the file that is compiled",
+            "depends on the name of the compiled file",
         ),
         (
             USE % "__BASE_\\ \t\r\nFILE__",
             "__BASE_\\ \t\r\nFILE__",
-            "asks for the name of the file that is compiled",
+            "depends on the name of the compiled file",
         ),
         (
             USE % '1\'0 + R"x(" // )x"[0] + __COUNTER__',
             "__COUNTER__",
-            "asks for how often it was asked before",
+            "depends on how often it was used before",
         ),
         (
             USE % 'R"x()\\\nx")x"[0] + __COUNTER__',
             "__COUNTER__",
-            "asks for how often it was asked before",
+            "depends on how often it was used before",
         ),
         (
             USE % 'FOOR"x(" + __COUNTER__ + ")x"',
             "__COUNTER__",
-            "asks for how often it was asked before",
+            "depends on how often it was used before",
         ),
         (
             USE % 'size(1e+R"x(") + __COUNTER__ + size(")x")',
             "__COUNTER__",
-            "asks for how often it was asked before",
+            "depends on how often it was used before",
         ),
     ],
 )
@@ -175,7 +175,7 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 DEMO: '#include "helper.h"\n',
                 f"{TUNINGS}/helper.h": "constexpr int level = __COUNTER__;\n",
             },
-            [(f"{TUNINGS}/helper.h", "__COUNTER__", "asks for how often it was asked before")],
+            [(f"{TUNINGS}/helper.h", "__COUNTER__", "depends on how often it was used before")],
         ),
         (
             {
@@ -183,11 +183,11 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 "cub/util_odd.cuh": "#ifdef __OPTIMIZE__\n#endif\n#ifdef MYSTERY\n#endif\n",
             },
             [
-                ("cub/util_odd.cuh", "__OPTIMIZE__", "asks for how the compiler was called"),
+                ("cub/util_odd.cuh", "__OPTIMIZE__", "depends on how the compiler was called"),
                 (
                     "cub/util_odd.cuh",
                     "MYSTERY",
-                    "tests MYSTERY, which nothing that the header reads defines before",
+                    "tests MYSTERY, which is not defined by anything the header includes",
                 ),
             ],
         ),
@@ -197,7 +197,7 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 DEMO: "#include <cuda/odd.h>\n" + USE % "CUDA_ODD()",
                 "cuda/odd.h": "#define CUDA_ODD() ODDER\n#define ODDER size(__FILE__)\n",
             },
-            [(DEMO, "CUDA_ODD", "the macro CUDA_ODD asks for the path of a header (__FILE__)")],
+            [(DEMO, "CUDA_ODD", "the macro CUDA_ODD depends on the path of a header (__FILE__)")],
         ),
         (
             {
@@ -208,7 +208,7 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 (
                     DEMO,
                     "_CCCL_ODD",
-                    "the macro _CCCL_ODD asks for how often it was asked before (__COUNTER__)",
+                    "the macro _CCCL_ODD depends on how often it was used before (__COUNTER__)",
                 )
             ],
         ),
@@ -219,7 +219,7 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 (
                     DEMO,
                     "CUB_CAT",
-                    "the macro CUB_CAT puts words together, which may ask for anything",
+                    "the macro CUB_CAT pastes tokens, so it may depend on anything",
                 )
             ],
         ),
@@ -229,7 +229,7 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 (
                     DEMO,
                     "CUB_CAT",
-                    "the macro CUB_CAT puts words together, which may ask for anything",
+                    "the macro CUB_CAT pastes tokens, so it may depend on anything",
                 )
             ],
         ),
@@ -242,19 +242,19 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 (
                     "cuda/odd.h",
                     "__has_include(<my_config.h",
-                    "asks for a file that a user may have or not",
+                    "depends on a file that a user may or may not have",
                 )
             ],
         ),
         # Includes by a macro, and a question in libcu++ that is none of its own.
         (
             {DEMO: "#define CUB_NEXT <a.h>\n#include CUB_NEXT\n"},
-            [(DEMO, "CUB_NEXT", "includes what a macro names")],
+            [(DEMO, "CUB_NEXT", "includes a file named by a macro")],
         ),
         (
             {DEMO: "#include __FILE__\n"},
             [
-                (DEMO, "__FILE__", "asks for the path of a header"),
+                (DEMO, "__FILE__", "depends on the path of a header"),
             ],
         ),
         (
@@ -262,7 +262,7 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 DEMO: "#include <cuda/odd.h>\n",
                 "cuda/odd.h": "inline int odd = ends_with(__FILE__);\n",
             },
-            [("cuda/odd.h", "__FILE__", "asks for the path of a header")],
+            [("cuda/odd.h", "__FILE__", "depends on the path of a header")],
         ),
         # What may be asked in one file may not be in another.
         (
@@ -271,21 +271,21 @@ def test_words_that_are_no_question_are_left_alone(tmp_path, text):
                 "cub/util_debug.cuh": "#define CubDebug(e) debug(e, __FILE__, __LINE__)\n",
                 "cub/other.cuh": "#define CubOther(e) debug(e, __FILE__)\n",
             },
-            [("cub/other.cuh", "__FILE__", "asks for the path of a header")],
+            [("cub/other.cuh", "__FILE__", "depends on the path of a header")],
         ),
         (
             {
                 DEMO: "#include <cub/util_debug.cuh>\n" + USE % "CubDebug(1)",
                 "cub/util_debug.cuh": "#define CubDebug(e) debug(e, __FILE__)\n",
             },
-            [(DEMO, "CubDebug", "the macro CubDebug asks for the path of a header (__FILE__)")],
+            [(DEMO, "CubDebug", "the macro CubDebug depends on the path of a header (__FILE__)")],
         ),
         (
             {
                 DEMO: "#include <cub/util_debug.cuh>\n",
                 "cub/util_debug.cuh": "inline int odd = size(__FILE__);\n",
             },
-            [("cub/util_debug.cuh", "__FILE__", "asks for the path of a header")],
+            [("cub/util_debug.cuh", "__FILE__", "depends on the path of a header")],
         ),
     ],
 )
@@ -303,7 +303,7 @@ def test_a_header_with_other_content_is_asked_about_that(tmp_path):
     assert found(tmp_path, {DEMO: USE % "19"}) == []
     changed = {DEMO: (USE % "__COUNTER__").encode()}
     assert [one.message for one in find_dependences([DEMO], Folders((tmp_path,), changed))] == [
-        "asks for how often it was asked before"
+        "depends on how often it was used before"
     ]
 
 
@@ -311,7 +311,7 @@ def test_a_header_by_itself_may_test_what_a_tree_would_define(tmp_path):
     path = tmp_path / "tuning_demo.cuh"
     path.write_text("#if CUB_MYSTERY && _CCCL_HAS_INT128()\n#elif NDEBUG\n#endif\n")
     (one,) = find_dependences([path.name], Folders((tmp_path,)))
-    assert one.message == "tests NDEBUG, which nothing that the header reads defines before"
+    assert one.message == "tests NDEBUG, which is not defined by anything the header includes"
 
 
 def test_a_header_that_is_not_there_asks_nothing(tmp_path):
@@ -319,7 +319,7 @@ def test_a_header_that_is_not_there_asks_nothing(tmp_path):
 
 
 @pytest.mark.trees
-@pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1", "3.6.0"))
+@pytest.mark.parametrize("version", sampled(VERSIONS, "3.6.0"))
 def test_real_trees_ask_for_nothing(version):
     root = tree(version)
     names = sorted(path.name for path in (root / TUNINGS).glob(shipped().tree.headers))
@@ -329,7 +329,7 @@ def test_real_trees_ask_for_nothing(version):
 
 @pytest.fixture
 def looked(tmp_path, monkeypatch):
-    """A tree with a header that asks for nothing, in which it is looked once; counts the looks."""
+    """A tree with a header that depends on nothing, and the number of times it is examined."""
     monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "cache"))
     looks = []
     monkeypatch.setattr(
@@ -359,7 +359,7 @@ def test_a_file_that_changed_or_came_is_looked_through(looked, name):
     assert cached_dependences([DEMO], [tree]) == ()
     (tree / name).parent.mkdir(exist_ok=True)
     (tree / name).write_text(f"{quoted if name == DEMO else ''}int a = __COUNTER__;\n")
-    expected = [] if name == "cub/b.cuh" else ["asks for how often it was asked before"]
+    expected = [] if name == "cub/b.cuh" else ["depends on how often it was used before"]
     assert [one.message for one in cached_dependences([DEMO], [tree])] == expected
 
 
@@ -375,7 +375,7 @@ def test_a_link_out_of_the_tree_is_refused_though_its_content_is_the_same(looked
     tree, _ = looked
     (tree / "cub/a.cuh").rename(tmp_path / "a.cuh")
     (tree / "cub/a.cuh").symlink_to(tmp_path / "a.cuh")
-    with pytest.raises(InputError, match="a link leads out of the tree"):
+    with pytest.raises(InputError, match="a link points outside of the tree"):
         cached_dependences([DEMO], [tree])
 
 

@@ -106,7 +106,7 @@ def test_a_kernel_of_another_name_is_renamed():
 def test_assembly_of_a_header_that_gives_lines_another_meaning_is_refused(row):
     with pytest.raises(InputError) as caught:
         read_assembly(within(FLOAT, "\ts_barrier", f"\t{row}\n\ts_barrier"), "it")
-    assert f"{row!r} is not clang's" in str(caught.value)
+    assert f"{row!r} is not clang output" in str(caught.value)
 
 
 def test_what_assembly_of_a_header_hides_is_compared():
@@ -114,7 +114,7 @@ def test_what_assembly_of_a_header_hides_is_compared():
     after = kernels(within(FLOAT, "\ts_barrier", "\t.section\t.rodata\n\t.text\n\ts_nop 0"))
     assert verdict(before[FLOAT], after[FLOAT]) == "different"
     ended = within(FLOAT, "\ts_barrier", f"\t.size\t{FLOAT}, 4\n\ts_barrier")
-    with pytest.raises(InputError, match="has no one end"):
+    with pytest.raises(InputError, match="has no unique end"):
         read_assembly(ended, "it")
 
 
@@ -125,17 +125,17 @@ def cut(mark):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it: it has no metadata: it is cut short"),
-        (cut("\t.end_amdgpu_metadata"), "it: it has no metadata: it is cut short"),
-        (changed("amdhsa.kernels:", "amdhsa.others:"), "it: no kernel is recognised in it"),
-        (changed("\t.end_amdhsa_kernel", ""), "is launched has no end: it is cut short"),
-        (changed("\t.end_amdhsa_kernel", "", 3), "is launched has no end: it is cut short"),
+        ("", "it: it has no metadata: the listing is truncated"),
+        (cut("\t.end_amdgpu_metadata"), "it: it has no metadata: the listing is truncated"),
+        (changed("amdhsa.kernels:", "amdhsa.others:"), "it: it contains no recognizable kernel"),
+        (changed("\t.end_amdhsa_kernel", ""), "is incomplete: the listing is truncated"),
+        (changed("\t.end_amdhsa_kernel", "", 3), "is incomplete: the listing is truncated"),
         (
             TEXT.replace(f"\t.size\t{INT}, ", "\t.other\t"),
-            f"it: {INT} has no one end: it is cut short",
+            f"it: {INT} has no unique end: the listing is truncated",
         ),
         (TEXT.replace(f"\n{INT}:", "\nelse:"), f"it: {INT} has no code"),
-        (changed(f".name:           {INT}", ".nome: 1"), "a kernel's metadata does not name it"),
+        (changed(f".name:           {INT}", ".nome: 1"), "a kernel's metadata has no name"),
         (changed(f".amdhsa_kernel {INT}", ".amdhsa_kernel other"), f"{INT} has no code"),
         (changed(f".amdhsa_kernel {INT}", ".other"), f"{INT} has no code"),
         (TEXT.replace(f".name:           {INT}", ".name: x"), f"{INT} has no metadata"),
@@ -145,7 +145,7 @@ def test_an_assembly_that_is_not_whole_is_no_answer(text, message):
     with pytest.raises(InputError) as caught:
         read_assembly(text, "it")
     assert message in str(caught.value)
-    assert str(caught.value).endswith("Nothing is compared with it.")
+    assert str(caught.value).endswith("It is not used for comparisons.")
 
 
 def test_kernels_that_all_do_nothing_are_no_answer():
@@ -154,7 +154,7 @@ def test_kernels_that_all_do_nothing_are_no_answer():
         start = text.index(f"\n{name}:")
         start = text.index("\n", start + 1)
         text = text[:start] + "\n\ts_endpgm" + text[text.index("\n\t.section", start) :]
-    with pytest.raises(InputError, match="no kernel that does anything"):
+    with pytest.raises(InputError, match="all of its kernels are empty"):
         read_assembly(text, "it")
 
 

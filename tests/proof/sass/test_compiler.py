@@ -118,7 +118,7 @@ def test_helpers_alone_are_not_called_equal():
     assert [(one.side, one.message) for one in found.refused] == [
         (
             "after",
-            "it has no kernels but helpers, which are never run: there is nothing to compare",
+            "it contains only helper kernels that are never launched; nothing to compare",
         )
     ]
 

@@ -50,10 +50,10 @@ def test_digests_tell_whether_code_is_the_same(cubin, tmp_path):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda b: b"", "it is no ELF file of 64 bits"),
-        (lambda b: b"#!/bin/sh\n", "it is no ELF file of 64 bits"),
+        (lambda b: b"", "not a 64-bit ELF file"),
+        (lambda b: b"#!/bin/sh\n", "not a 64-bit ELF file"),
         (lambda b: b[:100], "unpack"),
-        (lambda b: b.replace(b".text.", b".Text."), "no kernel is recognised in it"),
+        (lambda b: b.replace(b".text.", b".Text."), "it contains no recognizable kernel"),
         (lambda b: b[:0x28] + struct.pack("<Q", 1 << 40) + b[0x30:], "unpack"),
     ],
 )

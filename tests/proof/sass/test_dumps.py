@@ -42,9 +42,12 @@ def no_kernels(path):
     ("damage", "message"),
     [
         (lambda path: path.unlink(), "cannot read .*: No such file or directory"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is no dump of this policygen"),
-        (lambda path: path.write_text(""), "is no dump of this policygen"),
-        (no_kernels, "is no dump of this policygen"),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-9]),
+            "is not a dump of this version of policygen",
+        ),
+        (lambda path: path.write_text(""), "is not a dump of this version of policygen"),
+        (no_kernels, "is not a dump of this version of policygen"),
     ],
 )
 @pytest.mark.parametrize("which", [0, 2])

@@ -12,8 +12,7 @@ from policygen.paths import cache_folder
 from policygen.proof import compile as copying
 from policygen.proof.compile import Listings, RefusedError, copied
 from policygen.proof.kernel_build import Job, UnitHeaders, build, disassemble, preprocess
-from policygen.rocprim.assembly import HipTools
-from policygen.rocprim.hipcc import find_hipcc, find_target
+from policygen.rocprim.hipcc import find_hipcc, find_kernel_maker
 from tests.rocprim.toy import REDUCE, make_toy
 
 TEXT = """\
@@ -29,8 +28,11 @@ HEADERS = UnitHeaders('#include "some.hpp"\n', (), "gfx90a")
 
 @pytest.fixture(scope="module")
 def tools():
-    hipcc = find_hipcc()
-    return HipTools.of(hipcc, [find_target(hipcc, arch) for arch in ("gfx90a", "gfx999")])
+    return find_kernel_maker(("gfx90a", "gfx999")).tools
+
+
+def with_clang(tools, path):
+    return replace(tools, hipcc=replace(tools.hipcc, clang=path))
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def named(headers, tools, cache):
 
 @pytest.mark.hipcc
 def test_it_compiles_for_what_hipcc_does_alone(tools):
-    assert tools.archs == ("gfx90a",)
+    assert tuple(tools.targets) == ("gfx90a",)
     assert str(tools) == find_hipcc().name
     assert pickle.loads(pickle.dumps(tools)) == tools
 
@@ -77,7 +79,7 @@ def test_where_headers_stand_and_their_comments_do_not_matter(tools, cache, tmp_
 
 @pytest.mark.hipcc
 def test_a_header_that_asks_for_the_unit_is_no_answer(tools, cache, tmp_path):
-    with pytest.raises(UnprovableError, match="asks for the name of the file that is compiled"):
+    with pytest.raises(UnprovableError, match="depends on the name of the compiled file"):
         named(included(tmp_path / "one", "auto* file = __BASE_FILE__;\n"), tools, cache)
 
 
@@ -88,7 +90,7 @@ def test_kernels_are_listed_or_sealed_and_compiled_once(tools, cache, tmp_path):
     assert (listed.name, listed.resources) == (sealed.name, sealed.resources)
     assert len(sealed.code) == 1
     assert any(row.startswith("global_store_dword ") for row in listed.code)
-    none = replace(tools, clang=str(tmp_path / "absent"))
+    none = with_clang(tools, str(tmp_path / "absent"))
     assert disassemble(job(), none, cache) == (listed,)
     assert build(job(), none, cache) == (sealed,)
     assert isinstance(build(job(content="other"), none, cache), Exception)
@@ -99,7 +101,7 @@ def test_the_assembly_is_kept_beside_what_was_read_of_it(tools, cache, monkeypat
     (listed,) = disassemble(job(), tools, cache)
     for path in (cache / "sass").iterdir():
         path.unlink()
-    none = replace(tools, clang=str(tmp_path / "absent"))
+    none = with_clang(tools, str(tmp_path / "absent"))
     assert disassemble(job(), none, cache) == (listed,)
     (kept,) = (cache / "isa").iterdir()
     keep("isa", kept.name, b"damaged", cache)
@@ -113,33 +115,34 @@ def test_what_is_refused_is_told_with_its_place(tools, cache):
     found = build(job("int value = nonsense;\n"), tools, cache)
     assert isinstance(found, RefusedError)
     assert "use of undeclared identifier 'nonsense'" in found.first
-    assert f"{tools.clang} " in str(found)
+    assert f"{tools.hipcc.clang} " in str(found)
 
 
 @pytest.mark.hipcc
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("exit 0", "hipcc made nothing of a unit, and says that it did"),
+        ("exit 0", "hipcc reported success but wrote nothing"),
         (
             'for last; do :; done; echo x > "${last%.cu}.s"',
-            "what hipcc made is not of the unit that it was given",
+            "the output of hipcc does not belong to the given unit",
         ),
     ],
 )
 def test_one_that_lies_is_not_believed(tools, cache, tmp_path, text, message):
-    liar = replace(tools, clang=script(tmp_path / "clang", text))
+    liar = with_clang(tools, script(tmp_path / "clang", text))
     found = build(job(), liar, cache)
     assert isinstance(found, InputError)
     assert found.message == message
-    assert found.remedy == "Nothing is said of it. Is this hipcc whole?"
+    assert found.remedy == "It was not judged. Check whether this hipcc is complete."
 
 
 @pytest.mark.hipcc
 def test_a_unit_without_kernels_is_never_kept(tools, cache):
     for _ in range(2):
         found = build(job("int value;\n"), tools, cache)
-        assert "no kernel" in str(found) or "metadata" in str(found)
+        assert isinstance(found, InputError)
+        assert found.message == "clang's assembly: it contains no recognizable kernel"
     assert not (cache / "kernels").exists()
 
 

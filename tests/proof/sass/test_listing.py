@@ -64,15 +64,15 @@ def test_two_instructions_that_are_swapped_are_another_code():
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda t: "", "no kernel is recognised in it"),
-        (lambda t: "cuobjdump info: nothing to show\n", "no kernel is recognised in it"),
-        (lambda t: t[: t.index("\tcode for")], "no kernel is recognised in it"),
-        (lambda t: t[: t.index("/*0100*/")], "the listing is cut short"),
-        (lambda t: t[: t.rindex("\t\t....")], "has no end: the listing is cut short"),
-        (lambda t: t[: t.rindex("\t\tFunction")], "has no code: the listing is cut short"),
+        (lambda t: "", "it contains no recognizable kernel"),
+        (lambda t: "cuobjdump info: nothing to show\n", "it contains no recognizable kernel"),
+        (lambda t: t[: t.index("\tcode for")], "it contains no recognizable kernel"),
+        (lambda t: t[: t.index("/*0100*/")], "the listing is truncated"),
+        (lambda t: t[: t.rindex("\t\t....")], "is incomplete: the listing is truncated"),
+        (lambda t: t[: t.rindex("\t\tFunction")], "has no code: the listing is truncated"),
         (
             lambda t: re.sub(r" Function \S+EmptyKernelEv:\n.*\n", "", t),
-            "has no resource usage: the listing is cut short",
+            "has no resource usage: the listing is truncated",
         ),
         (lambda t: t.replace("/*0010*/", "/*0011*/", 1), "an instruction is missing before 0011"),
         (
@@ -82,7 +82,7 @@ def test_two_instructions_that_are_swapped_are_another_code():
         (lambda t: t.replace("LDC R1", "LDC\nR1", 1), "an instruction is missing before 0010"),
         (
             lambda t: t.replace('SM90)"\n', 'SM90)"\n  what is this\n', 1),
-            "has lines that are no instructions",
+            "has lines that are not instructions",
         ),
     ],
 )

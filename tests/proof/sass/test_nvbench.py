@@ -38,7 +38,7 @@ def test_a_checkout_is_configured_without_what_its_build_would_look_for(tmp_path
 
 
 def test_what_is_no_nvbench_is_told(tmp_path):
-    with pytest.raises(InputError, match=r"is no NVBench: it has no nvbench/nvbench\.cuh"):
+    with pytest.raises(InputError, match=r"is not NVBench: it has no nvbench/nvbench\.cuh"):
         find_nvbench(tmp_path, tmp_path)
     with pytest.raises(InputError, match=r"cannot read .*config\.cuh\.in"):
         find_nvbench(nvbench(tmp_path / "half"), tmp_path)

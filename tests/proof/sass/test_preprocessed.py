@@ -83,26 +83,26 @@ def test_folders_are_named_as_gcc_does(folder, quoted):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"", "what the preprocessor printed does not end with the unit that it was given"),
+        (b"", "the preprocessor's output does not end with the given unit"),
         (
             printed("int a;", mark=new_mark()),
-            "what the preprocessor printed does not end with the unit that it was given",
+            "the preprocessor's output does not end with the given unit",
         ),
         (
             printed("int a;")[:-20],
-            "what the preprocessor printed does not end with the unit that it was given",
+            "the preprocessor's output does not end with the given unit",
         ),
         (
             printed("int a;") * 2,
-            "what the preprocessor printed does not end with the unit that it was given",
+            "the preprocessor's output does not end with the given unit",
         ),
         (
             f"extern int {MARK};".encode(),
-            "the preprocessor read nothing of what the unit includes",
+            "the preprocessor read none of the unit's includes",
         ),
         (
             printed("int a;", "/elsewhere"),
-            "the preprocessor read nothing of what the unit includes",
+            "the preprocessor read none of the unit's includes",
         ),
     ],
 )

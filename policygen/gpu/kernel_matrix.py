@@ -1,0 +1,228 @@
+"""Compares strategies of a user's kernel across sizes."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from statistics import fmean, stdev
+
+from policygen.bindings.own_kernels import RUNTIME
+from policygen.errors import InputError
+from policygen.gpu.statistics import student
+from policygen.model.measured import (
+    KernelMatrix,
+    KernelUse,
+    MatrixCell,
+    MatrixVerdict,
+)
+from policygen.model.own_workload import STRATEGY
+from policygen.model.results import Interval
+from policygen.model.workload import BASE, parse_label
+from policygen.results.database import Database
+from policygen.results.imported import KernelFacts, KernelLaunch, kernel_facts
+from policygen.results.own_tables import ROWS, SESSIONS
+
+Times = dict[int, list[float]]
+"""By session: the medians of its processes, in their order."""
+
+
+def kernel_matrices(
+    database: Database, pattern: re.Pattern[str], by: str | None
+) -> Iterator[KernelMatrix]:
+    """Yields a matrix for each kernel and GPU, with the best variant of each strategy."""
+    facts = kernel_facts(database)
+    if not facts.starts:
+        return
+    for (kernel, gpu), measured in _read_times(database, facts).items():
+        if pattern.match(kernel):
+            yield _Kernel(kernel, gpu, measured, facts).matrix(by)
+
+
+Spot = tuple[str, str]
+"""A size class, and a runtime workload as stored in tables."""
+Measured = dict[tuple[Spot, str], Times]
+"""Times by runtime workload and variant."""
+
+
+def _read_times(database: Database, facts: KernelFacts) -> dict[tuple[str, str], Measured]:
+    """Reads the times of all processes, by kernel and GPU."""
+    times_by_kernel: dict[tuple[str, str], Measured] = {}
+    rows = database.connection.execute(
+        f"SELECT r.algorithm, s.gpu, r.workload, r.variant, r.session, r.center FROM {ROWS} AS r"  # noqa: S608
+        f" JOIN {SESSIONS} AS s ON s.id = r.session ORDER BY r.rowid"
+    )
+    for algorithm, gpu, workload, variant, session, center in rows:
+        texts = all(isinstance(cell, str) for cell in (gpu, workload, variant))
+        numbers = isinstance(center, float) and isinstance(session, int)
+        if algorithm in facts.starts and texts and numbers and isfinite(center) and center > 0:
+            measured = times_by_kernel.setdefault((facts.starts[algorithm][0], gpu), {})
+            times = measured.setdefault(((algorithm, workload), variant), {})
+            times.setdefault(session, []).append(center)
+    return times_by_kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """The measurements of a kernel on a GPU."""
+
+    name: str
+    gpu: str
+    measured: Measured
+    facts: KernelFacts
+
+    @property
+    def start(self) -> str:
+        """The variant that is base, which is the same for all size classes."""
+        ((algorithm, _), _) = next(iter(self.measured))
+        return self.facts.starts[algorithm][1]
+
+    def words(self, parameter: str) -> Mapping[int, str]:
+        """Returns what the numbers of a parameter stand for."""
+        ((algorithm, _), _) = next(iter(self.measured))
+        return self.facts.words.get((algorithm, parameter), {})
+
+    def matrix(self, by: str | None) -> KernelMatrix:
+        """Builds the matrix with the best variant of each strategy at each size."""
+        parameter = by or self._usual()
+        sizes = sorted({spot for spot, _ in self.measured}, key=_elements)
+        values = sorted({self._value(label, parameter) for _, label in self.measured})
+        words = self.words(parameter)
+        names = {value: words.get(value, str(value)) for value in values}
+        cells = [cell for size in sizes for cell in self._cells(size, parameter, names)]
+        return KernelMatrix(
+            kernel=self.name,
+            gpu=self.gpu,
+            by=parameter,
+            strategies=tuple(names.values()),
+            sizes=tuple(map(_size, sizes)),
+            cells=tuple(cells),
+            peak=self.facts.peaks.get(self.gpu),
+        )
+
+    def _usual(self) -> str:
+        """Returns the strategy parameter, or one whose values are names, or the first one."""
+        parameters = list(parse_label(self.start) or {})
+        worded = [name for name in parameters if self.words(name)]
+        return STRATEGY if STRATEGY in parameters else (worded or parameters or [BASE])[0]
+
+    def _value(self, label: str, parameter: str) -> int:
+        values = parse_label(self.start if label == BASE else label) or {}
+        if parameter not in values:
+            raise InputError(
+                f"{self.name} has no parameter {parameter}",
+                f"It has: {', '.join(parse_label(self.start) or {})}",
+            )
+        return values[parameter]
+
+    def _cells(self, size: Spot, parameter: str, names: Mapping[int, str]) -> Iterator[MatrixCell]:
+        times_by_value: dict[int, dict[str, Times]] = {}
+        for (spot, label), times in self.measured.items():
+            if spot == size:
+                times_by_value.setdefault(self._value(label, parameter), {})[label] = times
+        best = {
+            value: min(times_by_label, key=lambda candidate: _mean(times_by_label[candidate]))
+            for value, times_by_label in times_by_value.items()
+        }
+        winning = min(best, key=lambda value: _mean(times_by_value[value][best[value]]))
+        winner = times_by_value[winning][best[winning]]
+        for value, name in names.items():
+            if value in best:
+                label = best[value]
+                yield self._cell(
+                    size, name, label, times_by_value[value], winner, is_best=value == winning
+                )
+
+    def _cell(
+        self,
+        size: Spot,
+        name: str,
+        label: str,
+        times_by_label: Mapping[str, Times],
+        winner: Times,
+        *,
+        is_best: bool,
+    ) -> MatrixCell:
+        times = times_by_label[label]
+        seconds = _mean(times)
+        ratios = list(_ratios(winner, times))
+        spread = _interval(ratios)
+        verdict: MatrixVerdict = "best"
+        if not is_best:
+            verdict = "not known" if spread is None else "slower" if spread.high < 1 else "close"
+        launch = self.facts.launches.get((self.gpu, *size, label))
+        bandwidth = launch.traffic / seconds if launch and launch.traffic else None
+        peak = self.facts.peaks.get(self.gpu)
+        return MatrixCell(
+            strategy=name,
+            size=_size(size),
+            variant=self.start if label == BASE else label,
+            tried=len(times_by_label),
+            seconds=seconds,
+            interval=_interval([sample for samples in times.values() for sample in samples]),
+            ratio=fmean(ratios) if ratios else _mean(winner) / seconds,
+            ratio_interval=spread,
+            verdict=verdict,
+            bandwidth=bandwidth,
+            share=bandwidth / peak if bandwidth and peak else None,
+            use=launch and _use(launch),
+        )
+
+
+def _axes(workload: str) -> dict[str, str]:
+    """Returns the runtime axes of a workload as stored in tables.
+
+    Compile-time axes are size classes.
+    """
+    try:
+        axes = json.loads(workload)
+    except (ValueError, RecursionError):
+        return {}
+    items = axes.items() if isinstance(axes, dict) else ()
+    return {str(axis): str(value) for axis, value in items if not str(axis).endswith("{ct}")}
+
+
+def _elements(spot: Spot) -> tuple[float, Spot]:
+    text = _axes(spot[1]).get(RUNTIME, "")
+    return (float(text) if text.isdigit() else 0.0, spot)
+
+
+def _size(spot: Spot) -> str:
+    """Formats a size as `10,000,000`, or lists the axes if there are several."""
+    axes = _axes(spot[1])
+    text = axes.get(RUNTIME, "")
+    if len(axes) == 1 and text.isdigit():
+        return f"{int(text):,}"
+    return " ".join(f"{axis}={value}" for axis, value in axes.items())
+
+
+def _use(launch: KernelLaunch) -> KernelUse:
+    return KernelUse(
+        registers=launch.registers,
+        spilled=launch.spilled,
+        shared=launch.shared,
+        block=launch.block,
+        grid=launch.grid,
+        occupancy=launch.occupancy,
+        achieved=launch.achieved,
+    )
+
+
+def _mean(times: Times) -> float:
+    return fmean(seconds for samples in times.values() for seconds in samples)
+
+
+def _ratios(winner: Times, other: Times) -> Iterator[float]:
+    """Yields the winner's time over another variant's, from the same processes."""
+    for session, samples in other.items():
+        yield from (
+            winner_seconds / seconds
+            for winner_seconds, seconds in zip(winner.get(session, ()), samples, strict=False)
+        )
+
+
+def _interval(values: Sequence[float]) -> Interval | None:
+    if len(values) < 2:
+        return None
+    middle, half = fmean(values), student(len(values) - 1) * stdev(values) / sqrt(len(values))
+    return Interval(low=middle - half, high=middle + half)

@@ -1,0 +1,268 @@
+"""Where a search compiles and measures: on this machine, or on the workers of a cluster."""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import policygen
+from policygen.cache import digest
+from policygen.errors import InputError, PolicygenError
+from policygen.gpu.candidates import CompiledBatch, WorkloadSearch
+from policygen.gpu.cluster import (
+    ClusterClient,
+    ClusterCompiler,
+    ClusterGpu,
+    ClusterGpus,
+    connected,
+)
+from policygen.gpu.cluster_workers import GpuAsk
+from policygen.gpu.compiling import (
+    MEMORY,
+    CompiledWorkload,
+    MakesObjects,
+    ObjectCompiler,
+    cache_failures,
+    compile_unit,
+    compile_workloads,
+    runtime_of,
+)
+from policygen.gpu.control import Controller, controlling, worker_command
+from policygen.gpu.device import GpuFacts
+from policygen.gpu.machine import ListedGpu, check_one_model, device_environment, find_gpus
+from policygen.gpu.opened import OpenedWorkload
+from policygen.gpu.pool import Asked, GpuPool, LocalGpu, StopAskedError
+from policygen.gpu.rounds import Keeps, runtime_spots
+from policygen.gpu.tools import Sanitizes, WatchedWorkload, find_sanitizer, sanitize
+from policygen.gpu.units import runner_text
+from policygen.process import Stopped
+from policygen.proof.compile import Listings
+from policygen.proof.kernel_units import workers_of
+from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.steps import Note
+
+
+@dataclass(frozen=True, slots=True)
+class HeldGpus:
+    """GPUs of one model, reserved for this search."""
+
+    measures: GpuPool
+    facts: Sequence[GpuFacts]
+    """Facts about each of the GPUs."""
+    sanitizes: Sanitizes | None = None
+    """Runs compute-sanitizer on the finalists, if requested."""
+    memchecks: Sanitizes | None = None
+    """Runs it on variants that failed; None on a cluster."""
+
+
+# Compiling a search: the baseline of each workload, and units of a few variants.
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCompiler:
+    """A compiler for the units of several workloads; its calls run in several threads."""
+
+    searches: Mapping[str, WorkloadSearch]
+    compiler: MakesObjects
+    keeps: Keeps
+    """Selects the runtime workloads to measure."""
+    begun: "dict[str, Future[CompiledBatch]]" = field(default_factory=dict)
+
+    def begin(self, executor: Executor) -> None:
+        """Begins to compile the baselines, before a GPU is held."""
+        for name, search in self.searches.items():
+            self.begun[name] = executor.submit(self._baseline, search.opened)
+
+    def __call__(self, name: str, labels: Sequence[str]) -> CompiledBatch:
+        """Compiles variants of a workload, or its baseline if there are no labels."""
+        opened = self.searches[name].opened
+        if not labels:
+            return self.begun[name].result() if name in self.begun else self._baseline(opened)
+        candidates = opened.candidates(labels)
+        failed = {label: ("invalid", reason) for label, reason in candidates.refused.items()}
+        failed |= dict.fromkeys(candidates.base, ("base", "it is what CUB selects"))
+        functions = []
+        for run in opened.runs:
+            made = [candidate for candidate in candidates.made if candidate.label not in failed]
+            with cache_failures():
+                of_run, messages = compile_unit(opened.to_compile(run, made), self.compiler, made)
+            functions.append(of_run)
+            failed |= {label: ("compile", reason) for label, reason in messages.items()}
+        return CompiledBatch(functions=tuple(functions), failed=failed)
+
+    def _baseline(self, opened: OpenedWorkload) -> CompiledBatch:
+        tasks = [opened.to_compile(run, ()) for run in opened.runs]
+        slots = 2 * len(tasks)
+        compiled = compile_workloads(tasks, runner_text(), self.compiler, slots=slots)
+        units = [unit for unit in compiled if isinstance(unit, CompiledWorkload)]
+        for result in compiled:
+            if isinstance(result, PolicygenError):
+                return CompiledBatch(problem=result.in_line)
+        runtimes = [
+            tuple(runtime_spots(run, unit.inputs, self.keeps))
+            for run, unit in zip(opened.runs, units, strict=True)
+        ]
+        bases = tuple(unit.functions[0] for unit in units)
+        return CompiledBatch(bases, tuple({} for _ in units), tuple(runtimes))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlace:
+    """GPUs and cores of this machine."""
+
+    gpus: Sequence[ListedGpu]
+    toolchain: Toolchain
+    workers: int | None
+    """Units to compile at once; None: as many as cores and memory allow."""
+    patience: float
+    sanitizes: bool
+    note: Note
+
+    @property
+    def arch(self) -> str:
+        """The architecture of the GPUs."""
+        return self.gpus[0].arch
+
+    @property
+    def slots(self) -> int:
+        """Units compiled at once."""
+        return workers_of(self.workers, MEMORY)
+
+    def compiler(self, folder: Path) -> MakesObjects:
+        """Compiles with processes on this machine."""
+        return ObjectCompiler(self.toolchain, folder, Listings())
+
+    @contextmanager
+    def held(self, runner: Path) -> Iterator[HeldGpus]:
+        """Holds all GPUs, acquired in numerical order so that two searches cannot deadlock."""
+        runtime = runtime_of(self.toolchain)
+        with ExitStack() as stack:
+            controllers = [
+                stack.enter_context(
+                    controlling(
+                        worker_command(gpu.number, runner, runtime),
+                        patience=self.patience,
+                        more=device_environment(),
+                    )
+                )
+                for gpu in self.gpus
+            ]
+            facts = [controller.facts for controller in controllers]
+            pairs = zip(self.gpus, facts, strict=True)
+            check_one_model({f"GPU {gpu.number}": gpu_facts.label for gpu, gpu_facts in pairs})
+            pool = GpuPool([LocalGpu(controller) for controller in controllers], note=self.note)
+            sanitizer = self._sanitizer(controllers, runner)
+            yield HeldGpus(pool, facts, sanitizer if self.sanitizes else None, sanitizer)
+
+    def _sanitizer(self, controllers: Sequence[Controller], runner: Path) -> Sanitizes:
+        """Runs compute-sanitizer on the first GPU."""
+        command = worker_command(self.gpus[0].number, runner, runtime_of(self.toolchain))
+
+        def run_sanitizer(workloads: Sequence[WatchedWorkload]) -> list[dict[str, str]]:
+            tool = find_sanitizer(self.toolchain)
+            with controllers[0].aside():
+                return sanitize(tool, command, workloads, held=True)
+
+        return run_sanitizer
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlace:
+    """Workers of a cluster that compile and measure."""
+
+    cluster: ClusterClient
+    gpus: ClusterGpus
+    toolchain: Toolchain
+    arch: str
+    slots: int
+    owner: str
+    """Identifies this search, also when it resumes after being killed."""
+    asked: Asked
+
+    def compiler(self, folder: Path) -> MakesObjects:
+        """Compiles on any worker."""
+        return ClusterCompiler(self.cluster, self.toolchain, folder)
+
+    @contextmanager
+    def held(self, runner: Path) -> Iterator[HeldGpus]:
+        """Reserves the GPUs of all workers that have any."""
+        request = GpuAsk(self.owner, self.cluster.contents.file(str(runner)))
+        try:
+            with _stopping_while_waiting():
+                gpus = self.gpus.first(request, self.asked)
+            facts = [gpu.facts for gpu in gpus if isinstance(gpu, ClusterGpu)]
+            yield HeldGpus(GpuPool(gpus, self.gpus, self.gpus.note), facts)
+        finally:
+            self.gpus.leave()
+
+
+SearchPlace = LocalPlace | ClusterPlace
+
+
+def open_place(
+    gpus: Sequence[int] | None,
+    scheduler: str | None,
+    database: Path,
+    *,
+    slots: int | None,
+    patience: float,
+    sanitizes: bool,
+    note: Note,
+    stop_requested: Asked,
+) -> AbstractContextManager[SearchPlace]:
+    """Opens the GPUs of this machine, None: all of them, or those of a scheduler's workers."""
+    if scheduler is None:
+        listed, toolchain = find_gpus(gpus), find_toolchain()
+        if sanitizes:
+            find_sanitizer(toolchain)
+        return nullcontext(LocalPlace(listed, toolchain, slots, patience, sanitizes, note))
+    if sanitizes:
+        raise InputError(
+            "--sanitize works on GPUs of this machine, but --scheduler uses those of its workers",
+            "Check the results of a cluster search with: policygen measure --sanitize",
+        )
+    return cluster_place(
+        scheduler,
+        database,
+        slots=slots,
+        patience=patience,
+        note=note,
+        stop_requested=stop_requested,
+    )
+
+
+# Searching on a Dask cluster. Only this machine writes the database.
+
+
+@contextmanager
+def cluster_place(
+    scheduler: str,
+    database: Path,
+    *,
+    slots: int | None,
+    patience: float,
+    note: Note,
+    stop_requested: Asked,
+) -> Iterator[ClusterPlace]:
+    """Connects to a scheduler's workers for a search that writes a database."""
+    toolchain = find_toolchain()
+    terms = (policygen.__version__, toolchain.version)
+    with connected(scheduler, terms, patience) as cluster:
+        gpus = ClusterGpus(cluster, note)
+        with _stopping_while_waiting():
+            gpus_by_worker = gpus.seen(stop_requested)
+        check_one_model({worker: gpu.name for worker, gpu in gpus_by_worker.items()})
+        arch = next(iter(gpus_by_worker.values())).arch
+        threads = sum(worker.threads for worker in cluster.workers().values())
+        owner = digest("search", socket.gethostname(), str(database.resolve()))
+        yield ClusterPlace(cluster, gpus, toolchain, arch, slots or threads, owner, stop_requested)
+
+
+@contextmanager
+def _stopping_while_waiting() -> Iterator[None]:
+    try:
+        yield
+    except StopAskedError as error:
+        raise Stopped("it was waiting for a worker with a GPU; nothing is measured yet") from error

@@ -1,0 +1,90 @@
+"""What is wrong is said before a compiler runs, and before it answers from its cache."""
+
+from dataclasses import replace
+
+import pytest
+
+from fixtures.databases.every import GPUS, benchmark_database
+from policygen.app.filters import Filter
+from policygen.app.measured_workloads import check_runtime_axes
+from policygen.errors import InputError
+from policygen.gpu import compiling
+from policygen.proof import probe
+from tests.cli.tuned import database, run
+from tests.gpu.real import session
+from tests.probing import root
+
+pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
+SUM = "cub.bench.reduce.sum"
+NO_TREE = "'9.9' is neither a folder, a "
+ANOTHER = "the results are from Demo H200 (sm90), but {} sm100\n  "
+VALUES = "no workload has T = NOPE\n  T is one of "
+BAD = ("-R", "cub.bench.reduce", "-a", "T{ct}=[I8,NOPE]")
+
+
+@pytest.fixture(autouse=True)
+def no_compiler(monkeypatch, tmp_path):
+    """Two databases, and no compiler."""
+    monkeypatch.chdir(tmp_path)
+    database(tmp_path / "three.db")
+    kept = {("F64", "I64"): None, ("F32", "I32"): None}
+    benchmark_database(tmp_path / "none.db", SUM, "3.6.0", GPUS["sm90"], kept)
+
+    def refuse(*_arguments, **_more):
+        raise AssertionError("a compiler is asked")
+
+    monkeypatch.setattr(probe, "compile_all", refuse)
+    monkeypatch.setattr(compiling, "remembered", refuse)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "version", "told"),
+    [
+        (("audit", "coverage", "--arch", "sm90", "--compare", "9.9"), "3.0.1", NO_TREE),
+        (("resolve", "--arch", "sm90", "--compare", "9.9"), "3.0.1", NO_TREE),
+        (
+            ("audit", "coverage", "--arch", "sm100", "--db", "three.db"),
+            "3.0.1",
+            ANOTHER.format("--arch is"),
+        ),
+        (("plan", "--db", "three.db", "--arch", "sm100"), "3.0.1", ANOTHER.format("--arch is")),
+        (("apply", "--db", "three.db", "--arch", "sm100"), "3.0.1", ANOTHER.format("--arch is")),
+        (("plan", "--db", "three.db", "--arch", "sm90", "--measured-on", "9.9"), "3.0.1", NO_TREE),
+        (("emit", "--db", "none.db", "--arch", "sm100"), "3.6.0", ANOTHER.format("--arch is")),
+        (
+            ("emit", "--db", "none.db", "--arch", "sm90"),
+            "3.6.0",
+            f"nothing to emit\n  {SUM} T=F32 OffsetT=I32: no variant passes the rules;",
+        ),
+        (("resolve", *BAD), "3.0.1", VALUES),
+        (("resolve", *BAD, "--compare", str(root("3.6.0"))), "3.0.1", VALUES),
+        (("audit", "coverage", *BAD), "3.0.1", VALUES),
+        # Others of these benchmarks have no such axis, and would be asked.
+        (("resolve", "-R", "cub.bench", "-a", "T{ct}=NOPE"), "3.0.1", VALUES),
+        (("measure", "--compile-only", "--arch", "sm90", *BAD), "3.6.0", VALUES),
+    ],
+)
+def test_before_a_compiler_runs(capsys, arguments, version, told):
+    status, out, err = run(capsys, *arguments, "--cub", root(version), "-q")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"policygen: error: {told}")
+
+
+@pytest.mark.parametrize(
+    ("axis", "told"),
+    [
+        (
+            "Elements{io}[pow2]=32",
+            f"-a leaves no runtime workload of {SUM}\n  Elements{{io}}[pow2] is ",
+        ),
+        ("Elements{io}[pow2]=[16,17]", "no workload has Elements{io}[pow2] = 17\n  Elements"),
+        ("Elements[pow2]=16", "no workload has a runtime axis Elements[pow2]\n  They have: Elem"),
+    ],
+)
+def test_runtime_axes_are_looked_at_before_anything_is_compiled(axis, told):
+    sums = r"cub\.bench\.(reduce|scan\.exclusive)\.sum$"  # only the latter has 2^32 elements
+    where = Filter(regex=sums, axes=("T{ct}=F32", "Elements{io}[pow2]=[16,20]"))
+    check_runtime_axes(session("3.6.0"), where)
+    with pytest.raises(InputError) as caught:
+        check_runtime_axes(session("3.6.0"), replace(where, axes=("T{ct}=F32", axis)))
+    assert str(caught.value).startswith(told)

@@ -1,0 +1,55 @@
+"""docs/reference/ is what the program says of itself."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from docs import make_reference
+from policygen.model.bindings import Binding
+from policygen.proof.lint_rules import RULES
+from tests.tiers import slow
+
+PAGES = make_reference.pages()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_as_the_program_says(name):
+    text = (make_reference.FOLDER / name).read_text("utf-8")
+    assert text == PAGES[name], f"write it again: {make_reference.REMEDY}"
+
+
+def test_there_are_no_other_pages():
+    assert {path.name for path in make_reference.FOLDER.iterdir()} == PAGES.keys()
+
+
+def test_every_option_and_key_and_rule_has_its_row():
+    assert "| `--accept-unconfirmed` |" in PAGES["commands.md"]
+    assert "### `policygen db import`" in PAGES["commands.md"]
+    for name, field in Binding.model_fields.items():
+        assert f"| `{field.alias or name}` |" in PAGES["bindings.md"]
+    assert re.findall(r"^## (.*)$", PAGES["lint.md"], re.M) == [rule.name for rule in RULES]
+
+
+@pytest.mark.slow
+def test_messages_are_printed(capsys):
+    assert make_reference.main(["messages"]) == 0
+    assert (
+        "| Available: {…}, and the architectures that nvcc compiles for. |"
+        in capsys.readouterr().out
+    )
+
+
+def test_links_within_a_page_lead_to_a_heading():
+    for name, text in PAGES.items():
+        headings = {heading.lower() for heading in re.findall(r"^#+ `?(.*?)`?$", text, re.M)}
+        assert set(re.findall(r"\]\(#(\w+)\)", text)) <= headings, name
+
+
+@slow
+def test_the_site_builds_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    root = make_reference.FOLDER.parent.parent
+    subprocess.run([*command, "--site-dir", tmp_path / "site"], cwd=root, check=True)
+    assert "CUB tuning policies" in (tmp_path / "site/index.html").read_text("utf-8")
