@@ -77,6 +77,7 @@ def test_a_database_with_samples_is_read(canary, tmp_path):
     assert not canary.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_who_looks_for_all_programs_starts_none_of_the_folder(canary):
     done = command_line("doctor")

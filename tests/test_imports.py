@@ -16,6 +16,9 @@ from policygen.proof.ask import Queries
 from policygen.proof.kernel_build import LibraryKernels
 from policygen.results.tuners.documents import TunerFormat
 
+# `make check` runs them all, in every change.
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(policygen.__file__).parent
 # Each package, and which of ours it may import besides itself; as in the design.
 MAY_IMPORT = {

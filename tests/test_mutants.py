@@ -35,6 +35,7 @@ def repository(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_mutant_that_no_test_notices_survives(repository, capfd):
     assert main(["--data", str(repository / "data"), "--seed", "3"], repository) == 1
     assert (

@@ -132,6 +132,7 @@ def test_an_index_would_take_both(built):
     assert "warning" not in done.stdout.lower()
 
 
+@pytest.mark.slow
 def test_the_wheel_of_the_sdist_is_that_of_the_checkout(built, tmp_path):
     build("wheel", ROOT, tmp_path)
     (wheel,) = tmp_path.glob("*.whl")

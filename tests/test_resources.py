@@ -25,6 +25,7 @@ def test_a_missing_folder_is_named(tmp_path):
         rendering.folder("templates", tmp_path / "policygen")
 
 
+@pytest.mark.slow
 def test_a_wheel_has_them_inside_and_works_without_the_checkout(tmp_path):
     build = "from hatchling.build import build_wheel; import sys; build_wheel(sys.argv[1])"
     subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True)

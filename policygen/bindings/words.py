@@ -50,6 +50,7 @@ class Tiles(Record):
     scatters: frozenset[str]
     algorithms: frozenset[str]
     static: dict[str, tuple[str, ...]]
+    paired: dict[str, tuple[str, ...]]
     shortened: frozenset[str]
     outside: frozenset[str]
     channels: str

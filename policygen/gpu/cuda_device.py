@@ -47,6 +47,8 @@ class CudaDevice:
         self._case: _OpenCase | None = None
         self._cases: dict[RuntimeCase, _OpenCase] = {}
         """Runtime workloads whose buffers are kept, the one used last at the end."""
+        self._synchronizing: set[str] = set()
+        """Units of workloads whose calls wait for the GPU, so that no kernel can hold them back."""
         self._is_open = False
         self._facts: GpuFacts | None = None
 
@@ -144,6 +146,14 @@ class CudaDevice:
             case.ran.add(function)
             case.ready_to_time()
             self._call_hook(function, "before")
+        milliseconds = self._time(entry, case, is_warm=is_warm)
+        if milliseconds < 0:
+            self._synchronizing.add(case.inputs)
+            return self.sample(function)
+        return milliseconds / 1000
+
+    def _time(self, entry: object, case: "_OpenCase", *, is_warm: bool) -> float:
+        """Time one run; negative if it waited for the GPU while a kernel held the stream back."""
         milliseconds = ctypes.c_float()
         self._call(
             "policygen_time",
@@ -151,11 +161,10 @@ class CudaDevice:
             case.buffers,
             case.sizes,
             int(is_warm),
+            int(case.inputs not in self._synchronizing),
             ctypes.byref(milliseconds),
         )
-        if milliseconds.value < 0:
-            raise DeviceError(UNSUPPORTED, "it synchronizes with the GPU and cannot be timed")
-        return milliseconds.value / 1000
+        return milliseconds.value
 
     def launch(self, function: VariantFunction) -> Launch | None:
         """Ask the unit for the launch configuration of a user kernel, if it has one."""
@@ -265,6 +274,7 @@ class _OpenCase:
     def __init__(self, device: CudaDevice, unit: ctypes.CDLL, case: RuntimeCase) -> None:
         self._device = device
         self._unit = unit
+        self.inputs = case.inputs
         self._axes = (ctypes.c_longlong * max(1, len(case.axes)))(*case.axes)
         self.sizes = (ctypes.c_longlong * max(1, case.sizes))()
         byte_counts = (ctypes.c_longlong * case.buffers)()
@@ -462,10 +472,11 @@ class NvbenchDevice(CudaDevice):
 
     def _measure(self, state: Any, variant: VariantFunction, result: Path) -> list[float]:
         """Return the seconds of runs in measurement order."""
-        # Load the kernels, and refuse functions that wait for the GPU: NVBench blocks the GPU until
-        # everything is launched.
+        # Load the kernels, and find out whether the function waits for the GPU: else NVBench blocks
+        # the GPU until everything is launched.
         self.sample(variant)
         function, case = self._function(variant), self._opened
+        is_synchronizing = case.inputs in self._synchronizing
         self._make_storage(function)
         codes: list[int] = []
 
@@ -476,7 +487,7 @@ class NvbenchDevice(CudaDevice):
 
         earlier_files = _sample_files(result)
         try:
-            state.exec(enqueue, batched=False)
+            state.exec(enqueue, batched=False, sync=is_synchronizing)
         except RuntimeError as error:
             raise DeviceError(codes[0] if codes else 0, f"NVBench failed: {error}") from error
         if codes:

@@ -440,6 +440,8 @@ class Tile:
     items: str
     element: int
     """Element size in bytes."""
+    is_paired: bool = False
+    """Whether the elements are pairs, kept whatever the algorithm, and one more than the items."""
 
     @property
     def fields(self) -> tuple[str, str, str]:
@@ -452,7 +454,7 @@ class Tile:
 
 def is_static(site: str) -> bool:
     """Whether the kernels of a site can keep a tile only in shared memory."""
-    return site in words().tiles.static
+    return site in words().tiles.static or site in words().tiles.paired
 
 
 def tiles(
@@ -472,14 +474,21 @@ def tiles(
             threads = _beside(f"{scope}{dot}", words().members.threads, fields)
             items = _beside(f"{scope}{dot}", words().members.items, fields)
             if threads and items and (element := elements.get(items, min_bytes)):
-                yield Tile(path, threads, items, element)
+                yield Tile(path, threads, items, element, site in words().tiles.paired)
 
 
 def element_bytes(site: str, values: Mapping[str, str], version: BoundVersion) -> int:
     """Return the element size in bytes from the types of a workload; 0 if unknown."""
-    names = (values[axis] for axis in words().tiles.static.get(site, ()) if axis in values)
-    sizes = (axis_type(name, version).size for name in names if not is_constant(name))
-    return max((size for size in sizes if size is not None), default=0)
+    kinds = words().tiles
+    axes = (*kinds.static.get(site, ()), *kinds.paired.get(site, ()))
+    names = [values[axis] for axis in axes if axis in values]
+    sizes = [axis_type(name, version).size for name in names if not is_constant(name)]
+    bytes_of_types = [size for size in sizes if size is not None]
+    if site not in kinds.paired:
+        return max(bytes_of_types, default=0)
+    # The larger element aligns both: by the largest power of two that divides its size.
+    alignment = max((size & -size for size in bytes_of_types), default=1)
+    return -(-sum(bytes_of_types) // alignment) * alignment
 
 
 def _beside(scope: str, names: tuple[str, ...], fields: Container[str]) -> str | None:
@@ -489,10 +498,17 @@ def _beside(scope: str, names: tuple[str, ...], fields: Container[str]) -> str |
 def check_fits(tile: Tile, policy: Mapping[str, str], arch: str) -> None:
     """Raise InputError if a tile exceeds the static shared memory of a block."""
     facts = archs().get(arch)
-    exchange = policy[tile.exchange].rpartition("::")[2]
-    if facts is None or exchange not in words().tiles.exchanges | words().tiles.scatters:
+    if facts is None:
         return
     threads, items = int(policy[tile.threads]), int(policy[tile.items])
+    if tile.is_paired and (size := (threads * items + 1) * tile.element) > facts.static:
+        raise InputError(
+            f"{threads} threads x {items} items and 1 more x {tile.element} bytes = {size:,} bytes",
+            f"Above {facts.static:,} bytes CUB launches another tile than it compiles.",
+        )
+    exchange = policy[tile.exchange].rpartition("::")[2]
+    if tile.is_paired or exchange not in words().tiles.exchanges | words().tiles.scatters:
+        return
     if (size := threads * items * tile.element) > facts.static:
         raise InputError(
             f"{threads} threads x {items} items x {tile.element} bytes = {size:,} bytes, which"

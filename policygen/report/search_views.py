@@ -295,6 +295,8 @@ def outcome_words(outcome: TuneOutcome) -> str:
     if outcome.score is None or outcome.interval is None:
         return f"base stays: {outcome.reason}"
     best = f"best {outcome.score:.3f} ({span_words(outcome.interval)})"
+    if outcome.interval.high < 1:
+        return f"base is best: what comes next is slower, {best.removeprefix('best ')}"
     if outcome.interval.low <= 1:
         return f"{best}: not faster than base beyond noise"
     if outcome.score < outcome.least_score:

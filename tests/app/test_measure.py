@@ -103,6 +103,7 @@ def test_a_table_shows_them(simulated, capsys, monkeypatch):
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_rows_are_kept_and_not_measured_again(simulated, capsys, tmp_path):
     db = tmp_path / "run.db"
     assert simulated("--variant", FAST, "--db", str(db), "--json") == 0

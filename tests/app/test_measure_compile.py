@@ -66,12 +66,14 @@ def test_the_whole_distinct_space_is_compiled(no_compiler):
     assert not document.model_copy(update={"workloads": spaces}).is_fine
 
 
+@pytest.mark.slow
 def test_variants_of_the_same_policy_are_compiled_once(no_compiler):
     labels = (TWIN, TWIN.replace("ns_600", "ns_900"), GOOD)
     (space,) = asked(SCAN, labels=labels).workloads
     assert (space.variants, space.valid, space.distinct, space.compiled) == (3, 3, 2, 2)
 
 
+@pytest.mark.slow
 def test_as_many_are_drawn_as_are_wanted(no_compiler):
     document = asked(SCAN, count=5, seed=7)
     (space,) = document.workloads

@@ -72,6 +72,7 @@ def claimed(tmp_path, verify):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ratio", "verdict", "status"),
     sampled([(1.2, "faster", 0), (0.8, "slower", 1), (1.0, "equal", 0)], (1.0, "equal", 0)),
@@ -104,6 +105,7 @@ def test_a_review_of_the_same_change_shows_it_at_the_line_of_the_entry(verify, c
     assert "It was compared with" not in out
 
 
+@pytest.mark.slow
 def test_a_table_shows_it_and_what_got_slower(verify, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert verify(ratios={AFTER: 0.8}) == 1
@@ -129,6 +131,7 @@ def test_workloads_with_the_same_code_are_not_measured(verify, tmp_path, capsys)
     assert "1 workload with the same machine code" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_other_results_are_told_loudly(verify, capsys):
     assert verify(does={AFTER: "wrong"}) == 1
     assert "WRONG RESULTS" in capsys.readouterr().out
@@ -156,6 +159,7 @@ def test_without_a_gpu_it_says_what_is_missing(verify, capsys, monkeypatch, tmp_
     assert capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_written_for_scripts_of_nvbench(verify, tmp_path, capsys):
     out = tmp_path / "nvbench"
     assert verify("--nvbench", str(out), "--json", ratios={AFTER: 1.2}) == 0

@@ -70,6 +70,7 @@ def test_what_a_header_tunes_is_measured_and_the_rest_is_the_same(verify, header
     assert "512" in unit[unit.index("struct policygen_selector_") :]
 
 
+@pytest.mark.slow
 def test_a_header_that_policygen_did_not_make_is_refused(verify, tmp_path, capsys):
     path = tmp_path / "mine.cuh"
     path.write_text("#include <evil>\nnamespace a\n{\nstruct scan\n{\n};\n}\n")
@@ -77,11 +78,13 @@ def test_a_header_that_policygen_did_not_make_is_refused(verify, tmp_path, capsy
     assert "not a policy selector header written by policygen" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_header_without_what_is_asked_for_says_so(verify, header, capsys):
     assert verify(header, "-R", "cub.bench.scan") == 2
     assert "has no selector for the workloads chosen by -R and -a" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_options_of_trees_are_refused(verify, header, capsys):
     assert verify(header, "--narrow", "plan.json") == 2
     assert "--narrow is for headers of a tree" in capsys.readouterr().err

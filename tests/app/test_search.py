@@ -103,6 +103,7 @@ def test_wrong_results_are_loud_and_no_candidates(search, capsys):
     assert "faster" in out
 
 
+@pytest.mark.slow
 def test_what_nvcc_refuses_is_kept_and_not_compiled_again(search, capsys, tmp_path):
     refused = {label for label in ratios() if label.startswith("ipt_7.")}
     how = ("--json", "--variants", "60", "-q", "--strategy", "random")
@@ -122,6 +123,7 @@ def test_what_nvcc_refuses_is_kept_and_not_compiled_again(search, capsys, tmp_pa
     assert kept == logged == failure["count"]
 
 
+@pytest.mark.slow
 def test_a_choice_takes_the_last_rung_for_a_confirming_run(search, capsys, tmp_path):
     assert search("--variants", "40", "-q") == 0
     capsys.readouterr()
@@ -133,6 +135,7 @@ def test_a_choice_takes_the_last_rung_for_a_confirming_run(search, capsys, tmp_p
     assert "in 2 runs that the choice has not seen" in choice["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -150,6 +153,7 @@ def test_what_cannot_be_asked_is_told(search, capsys, arguments, words):
     assert words in told.err + told.out
 
 
+@pytest.mark.slow
 def test_a_search_needs_a_database(capsys):
     assert main(["search", "--cub", str(tree("3.6.0")), *WHICH]) == 2
     assert "Name one: --db run.db" in capsys.readouterr().err
@@ -211,6 +215,7 @@ def test_variants_that_fail_on_the_gpu_are_findings_with_what_memcheck_says(
     assert reported["findings"] == workload["findings"]
 
 
+@pytest.mark.slow
 def test_without_compute_sanitizer_a_finding_says_how_to_run_memcheck(search, capsys, monkeypatch):
     monkeypatch.setattr("policygen.proof.toolchain.which", lambda _: None)
     assert search(*FIRST, does={ILLEGAL: "sticky"}) == 0
@@ -221,6 +226,7 @@ def test_without_compute_sanitizer_a_finding_says_how_to_run_memcheck(search, ca
     assert f"--variant {ILLEGAL} --sanitize" in out
 
 
+@pytest.mark.slow
 def test_a_sanitizer_that_is_not_there_is_told_before_anything_is_measured(
     search, capsys, monkeypatch, tmp_path
 ):
@@ -230,11 +236,13 @@ def test_a_sanitizer_that_is_not_there_is_told_before_anything_is_measured(
     assert not (tmp_path / "run.db").exists()
 
 
+@pytest.mark.slow
 def test_finalists_of_a_cluster_are_not_looked_at(search, capsys):
     assert search("--variants", "12", "--sanitize", "--scheduler", "tcp://nowhere:8786") == 2
     assert "policygen measure --sanitize" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_wrong_results_stand_out_from_other_failures():
     failures = tuple(
         SearchFailure(kind=kind, count=2, variant="ipt_7", reason="why")

@@ -20,6 +20,7 @@ from tests.gpu.simulated_search import (
 )
 
 
+@pytest.mark.slow
 def test_two_gpus_divide_what_is_screened_and_one_decides(tmp_path, monkeypatch, capsys):
     simulated(tmp_path, monkeypatch, {}, {})
     assert run(tmp_path, "--gpu", "0,1", "--json", "-q") == 0
@@ -40,6 +41,7 @@ def test_one_gpu_of_two_can_be_named(tmp_path, monkeypatch, capsys):
     once_each(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_gpu_that_is_lost_in_between_is_told_and_the_other_goes_on(tmp_path, monkeypatch, capsys):
     simulated(tmp_path, monkeypatch, {}, {"bases": [""] * 40 + LOST})
     assert run(tmp_path, "--gpu", "all", "-q") == 0

@@ -40,6 +40,7 @@ def values_of(label):
     return {name: int(value) for name, _, value in (p.partition("_") for p in label.split("."))}
 
 
+@pytest.mark.slow
 def test_the_winner_is_the_best_that_was_tried(document):
     first, second = document.workloads
     assert first.workload == {CT: "I8"}

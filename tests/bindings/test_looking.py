@@ -45,6 +45,7 @@ def site(version, algorithm, name, dialect="selectors"):
     return found.site(name, dialect)
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_release_is_read_as_its_version_says(version):
@@ -65,6 +66,7 @@ def test_a_site_whose_policy_a_header_does_not_name_is_not_asked_and_told(tmp_pa
     )
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_path):
     """Main has the version of the next release from the day of the last one on."""
@@ -100,6 +102,7 @@ def test_members_with_older_names_are_answered(capsys, named_otherwise):
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 def test_a_member_of_another_name_is_no_guess(tmp_path):
     data = header("3.6.0", THREE).decode()

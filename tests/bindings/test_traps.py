@@ -116,6 +116,7 @@ def test_scan_is_keyed_by_accumulator_before_sm100_and_by_value_there():
     assert "classify_value_size<InputValueT>()" in family("scan", "sm100_tuning", "3.0.1").args
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize("version", VERSIONS)
 def test_all_arguments_are_spelled_in_declared_order(version, headers):

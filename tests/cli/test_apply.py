@@ -438,6 +438,7 @@ def refuse(capsys, tree, three, change, message, ways):
     assert not Path("change.patch").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "message"), [("actions", SAYS), ("results", EDITS)])
 def test_a_plan_that_decides_otherwise_is_another_plan(
     capsys, tree, three, tmp_path, part, message

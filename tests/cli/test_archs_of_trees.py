@@ -69,6 +69,7 @@ def real_tree(request):
     return rocprim_tree(version[8:]) if version.startswith("rocprim@") else tree(version)
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize(
     ("real_tree", "arch", "first", "known"),

@@ -238,6 +238,7 @@ def test_markdown_has_the_same(capsys, tmp_path, given):
     assert "\n\n\n" not in text
 
 
+@pytest.mark.slow
 def test_a_file_is_for_formats_that_are_no_table(capsys, tmp_path):
     status, _, err = audit(capsys, "-o", tmp_path / "file")
     assert status == 2
@@ -249,6 +250,7 @@ def test_a_file_is_for_formats_that_are_no_table(capsys, tmp_path):
     assert "cannot write /dev/null/x" in err
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_told(capsys):
     status, _, err = audit(capsys, "-R", "nothing")
     assert status == 2

@@ -171,6 +171,7 @@ def test_an_export_is_told_as_json_and_with_its_sources(demo, capsys):
     assert out == f"384 rows written to rows.csv\n  {demo}\n"
 
 
+@pytest.mark.slow
 def test_a_plot_is_told_as_json_and_in_words(demo, capsys):
     one = ("plot", demo, "-a", "T{ct}=I32", "-o", "a.svg")
     status, out, err = run(capsys, *one, "--json")

@@ -97,6 +97,7 @@ def test_a_tree_that_the_settings_name_is_written_to(capsys, tree):
     assert not is_as_it_was(tree)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workplace")
 def test_who_writes_nothing_needs_to_name_nothing(capsys, monkeypatch, tree):
     """And the library holds to it as the command does."""

@@ -80,6 +80,7 @@ def test_an_overlay_has_what_apply_writes_and_the_tree_stays(capsys, tree, three
     assert sha256(header("3.0.1", HEADER)) in comment
 
 
+@pytest.mark.slow
 def test_the_manifest_says_what_it_was_made_from(made, three):
     document = manifest(made)
     schema = json.loads((rendering.folder("schemas") / "json/overlay-1.schema.json").read_text())
@@ -108,6 +109,7 @@ def test_a_saved_plan_gives_the_same_overlay(capsys, tree, three, made):
     ]
 
 
+@pytest.mark.slow
 def test_if_nothing_would_change_no_folder_is_written(capsys, tree, tmp_path):
     db = database(tmp_path / "none.db", {("I32", "I32"): None})
     status, out, _ = overlay(capsys, tree, db)
@@ -270,6 +272,7 @@ def test_another_version_of_cub_stops_the_compiler(made):
     assert '#error "This policygen overlay is for CUB 3.0.1: make it again for your tree' in err
 
 
+@pytest.mark.slow
 def test_a_second_overlay_stops_the_compiler(made, tmp_path):
     second = tmp_path / "second"
     tag, number = manifest(made)["tag"], "0123456789ab"

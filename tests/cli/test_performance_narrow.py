@@ -114,6 +114,7 @@ def test_what_shares_an_entry_keeps_what_it_had(capsys, tree, tmp_path):
     assert "has its current values" in kept.reason
 
 
+@pytest.mark.slow
 def test_without_a_plan_there_is_nothing_to_narrow(tree):
     session = open_session(str(tree))
     with pytest.raises(InputError, match="no plan to narrow"):
@@ -182,6 +183,7 @@ def test_an_apply_is_measured_against_what_it_replaced_and_what_it_claims(
     assert not written(plan)
 
 
+@pytest.mark.slow
 def test_a_plan_file_that_is_there_is_not_lost(capsys, tree, tmp_path, gpu):
     (tmp_path / "without.json").write_text("mine")
     gpu()
@@ -191,6 +193,7 @@ def test_a_plan_file_that_is_there_is_not_lost(capsys, tree, tmp_path, gpu):
     assert (tmp_path / "without.json").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_dumps_hold_nothing_to_measure(capsys, tree, tmp_path, gpu):
     gpu()
     which = ("-R", f"{THREE}$", "-a", "T=I32", "-a", "OffsetT=I32", "--arch", "sm90")

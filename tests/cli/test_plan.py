@@ -108,6 +108,7 @@ def test_nothing_is_cut_and_no_line_is_wider(capsys, monkeypatch, tree, three, c
     assert "delay_constructor no_delay_constructor_t<1105> → fixed_delay_constructor_t<404" in words
 
 
+@pytest.mark.slow
 def test_databases_of_two_benchmarks_make_one_plan(capsys, tree, three, tmp_path):
     other = database(tmp_path / "b.db", {("I64", "I32"): OTHER})
     _, out, _ = plan(capsys, tree, three, "--db", other, "--no-prove", "--json", "-q")

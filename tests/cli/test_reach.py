@@ -56,6 +56,7 @@ def test_entries_with_the_same_reason_stand_together(capsys, monkeypatch):
     assert others(err) == []
 
 
+@pytest.mark.slow
 def test_entries_are_chosen_as_for_scan(capsys):
     status, out, _ = run(
         capsys, "-R", "three_way", "--arch", "sm100", "-a", "InputSize=input_size::_2"
@@ -70,6 +71,7 @@ def test_entries_are_chosen_as_for_scan(capsys):
     assert "sm61" in err
 
 
+@pytest.mark.slow
 def test_quiet_prints_findings_alone(capsys):
     status, out, err = run(capsys, "three_way_partition", "-q")
     assert (status, err) == (1, "")

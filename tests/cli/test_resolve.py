@@ -179,6 +179,7 @@ def test_a_comparison_with_the_same_tree_is_silent(capsys, other):
     assert (status, out, err) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_comparison_as_json(capsys, other):
     status, out, _ = run(capsys, *COMPARE, root("3.0.1"), "--json", "-q", cub=other)
     document = valid(out, "resolve-compare")
@@ -303,6 +304,7 @@ def test_a_header_that_does_not_compile_is_told_with_the_compilers_words(capsys,
     assert 'error: identifier "BlockLoadAlgorithmm" is undefined' in err
 
 
+@pytest.mark.slow
 def test_a_header_that_cannot_be_read_is_a_problem_of_the_document(capsys, tmp_path):
     data = header("3.0.1", "tuning_three_way_partition.cuh")
     data = data[: data.index(b"struct policy_hub")]

@@ -48,6 +48,7 @@ def applied(capsys, tree, three, tmp_path):
     return tree, data
 
 
+@pytest.mark.slow
 def test_an_apply_is_shown_with_its_reason_and_its_proof(capsys, applied):
     tree, data = applied
     found = document(capsys, "--cub", tree)
@@ -78,6 +79,7 @@ def test_an_apply_is_shown_with_its_reason_and_its_proof(capsys, applied):
     )
 
 
+@pytest.mark.slow
 def test_the_proof_of_a_review_is_that_of_verify_effect_and_costs_no_other_question(
     capsys, applied, monkeypatch
 ):
@@ -151,6 +153,7 @@ def test_a_change_without_a_label_is_found_in_databases_by_its_values(capsys, tr
     assert "Not measured: no row of " in review(capsys, *given)[1]
 
 
+@pytest.mark.slow
 def test_a_database_that_is_gone_is_told(capsys, applied):
     tree, data = applied
     data.unlink()
@@ -327,6 +330,7 @@ def test_how_much_machine_code_would_be_compiled_is_said_before(capsys, tmp_path
     assert "at most" not in run(capsys, *given, "-q")[2]
 
 
+@pytest.mark.slow
 def test_the_machine_code_of_a_review_is_what_the_change_can_touch(capsys, applied):
     tree, _ = applied
     status, out, _ = run(capsys, "review", "--cub", tree, "--run-sass", "--dry-run", "--json")
@@ -362,6 +366,7 @@ def test_another_version_is_compared_and_said(capsys):
     assert any("tuning_topk.cuh exists in only one of the trees" in r for r in found["remarks"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_told(capsys, tree, tmp_path):
     status, _, err = review(capsys, "--cub", tree)
     assert status == 2
@@ -398,6 +403,7 @@ def tree_with(folder, text, more=b""):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", sampled([b"", b"// a comment\n"], b""))
 def test_what_no_binding_covers_is_said_first(capsys, tmp_path, more):
     """Alone, and beside a header whose workloads keep their values."""
@@ -411,6 +417,7 @@ def test_what_no_binding_covers_is_said_first(capsys, tmp_path, more):
     assert ("unchanged (workloads times architectures)" in out) == bool(more)
 
 
+@pytest.mark.slow
 def test_a_comment_in_a_header_that_no_binding_covers_is_no_change(capsys, tmp_path):
     before = tree_with(tmp_path / "before", UNBOUND.format(192))
     after = tree_with(tmp_path / "after", "\n// a comment\n" + UNBOUND.format(192))

@@ -107,6 +107,7 @@ def test_nothing_of_it_becomes_part_of_the_page(capsys, written, tmp_path):
         assert said == []
 
 
+@pytest.mark.slow
 def test_nothing_of_it_becomes_part_of_a_header_a_comment_or_an_annotation(capsys, written):
     header = written / "cub/device/dispatch/tuning/tuning_three_way_partition.cuh"
     assert b"<img" not in header.read_bytes()

@@ -81,6 +81,7 @@ def test_a_regular_expression_chooses_workloads(search):
     assert "nothing matches" in said.err
 
 
+@pytest.mark.slow
 def test_nothing_to_begin_with_can_be_asked_for(search):
     few = ["--replay", RADIX, "--variants", "1", "--json"]
     assert json.loads(search(*few, "--start", "none").out)["spaces"][0]["starts"] == []

@@ -62,6 +62,7 @@ def unit(text, *folders):
     return ObjectSource(text, tuple(map(str, folders)), "sm90")
 
 
+@pytest.mark.slow
 def test_an_object_is_made_by_a_worker_and_kept_here(cluster, compiler, headers):
     path = compiler.make(unit("int main;", headers))
     assert path.parent == compiler.folder
@@ -80,6 +81,7 @@ def test_an_object_is_made_by_a_worker_and_kept_here(cluster, compiler, headers)
     assert len(cluster.compiled()) == 2
 
 
+@pytest.mark.slow
 def test_headers_are_sent_to_each_worker_once(cluster, compiler, headers, monkeypatch):
     sent = []
     send = compiler.cluster.client.submit
@@ -100,6 +102,7 @@ def test_headers_are_sent_to_each_worker_once(cluster, compiler, headers, monkey
     assert len(set(sent)) == WORKERS
 
 
+@pytest.mark.slow
 def test_what_the_compiler_says_is_kept(cluster, compiler):
     cluster.does(compile="refuses")
     for _ in range(2):
@@ -178,6 +181,7 @@ def test_who_is_ending_waits_for_no_worker(cluster, compiler):
     cluster.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["content", "disk"])
 def test_a_worker_that_cannot_keep_what_is_sent_is_not_asked_for_ever(
     cluster, client, monkeypatch, compiler, headers, broken
@@ -234,6 +238,7 @@ def pool(source, owner):
     return GpuPool(made.first(owner, never), made, said.append)
 
 
+@pytest.mark.slow
 def test_workers_measure_side_by_side(pool, unit_file):
     asked = points(unit_file)
     looked = pool.look(asked, 1)

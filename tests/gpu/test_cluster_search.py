@@ -197,12 +197,14 @@ def test_a_second_search_says_that_another_one_measures(run, ratios, tmp_path, c
     once_each(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_another_toolchain_is_refused_with_the_workers_name(run, ratios, tmp_path, capsys):
     ratios.does(nvcc={"1": "12.9.86"})
     assert run("-q") == 2
     assert re.search(r"tcp://127.0.0.1:\d+: has nvcc 12.9.86, not \d+", capsys.readouterr().err)
 
 
+@pytest.mark.slow
 def test_gpus_of_different_models_are_refused(run, ratios, tmp_path, capsys):
     ratios.plans({}, {"model": "NVIDIA L4"})
     assert run("-q") == 2

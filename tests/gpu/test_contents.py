@@ -97,6 +97,7 @@ def _called(name: str, kind: type, *arguments: object, count: int = COUNT) -> li
     return list(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("least", "most"), [(1, 2), (1, 16), (1, 256), (0, 5200)])
 def test_keys_stand_in_runs_whose_lengths_are_uniform(least: int, most: int) -> None:
     keys = _called("keys_i32", ctypes.c_int32, least, most)

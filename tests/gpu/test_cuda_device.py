@@ -44,6 +44,7 @@ def _base(run: WorkloadRun) -> VariantFunction:
     return VariantFunction(BASE, str(compiled.units(run).base), "policygen_run_0")
 
 
+@pytest.mark.slow
 def test_a_device_tells_what_it_is(device: CudaDevice) -> None:
     facts = device.facts()
     assert facts.name == "NVIDIA H200"

@@ -183,6 +183,7 @@ def timed(db, budget, one):
     return driving(db, TimedGpu(), one=one, budget=budget, compiles=timed_compiling)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_processes")
 def test_the_budget_is_kept_and_used_and_the_finalists_decide(db):
     one = workload("local", **LARGE)
@@ -195,6 +196,7 @@ def test_the_budget_is_kept_and_used_and_the_finalists_decide(db):
     assert 0.85 * SHORT < spent < 1.15 * SHORT
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_processes")
 def test_a_budget_that_is_spent_tries_nothing_more(db):
     first = workload("local", **LARGE)

@@ -93,6 +93,7 @@ def test_launches_are_told_of_those_that_know_them(device, unit):
         device.launch(unit.function(1))
 
 
+@pytest.mark.slow
 def test_a_copy_takes_time_on_the_stub_too(device):
     before = stub().allocated
     assert device.bandwidth() == 2 * (16 << 25) / 0.25e-3

@@ -56,10 +56,26 @@ def test_what_cannot_fit_is_refused():
         ("scan_by_key", {"KeyT": "I8", "ValueT": "I128"}, 16),
         ("scan", {"OffsetT": "I32"}, 0),
         ("merge_sort", {"T": "I64"}, 0),
+        ("encode", {"T": "I8", "RunLengthT": "I32"}, 8),
+        ("encode", {"T": "I32", "RunLengthT": "I64"}, 16),
+        ("encode", {"T": "I128", "RunLengthT": "I32"}, 32),
+        ("encode", {}, 0),
     ],
 )
 def test_an_element_has_the_bytes_of_its_type(site, values, size):
     assert element_bytes(site, values, BoundVersion("3.6.0")) == size
+
+
+@pytest.mark.parametrize(
+    ("element", "threads", "most"), [(8, 256, 23), (16, 128, 23), (16, 256, 11), (32, 128, 11)]
+)
+def test_a_tile_of_pairs_that_cub_launches_otherwise_is_refused(element, threads, most):
+    (tile,) = tiles("encode", FIELDS, {}, element)
+    assert tile.is_paired
+    for items in range(1, most + 1):
+        assert check_fits(tile, policy(threads, items, "BLOCK_LOAD_DIRECT"), "sm90") is None
+    with pytest.raises(InputError, match="CUB launches another tile than it compiles"):
+        check_fits(tile, policy(threads, most + 1, "BLOCK_LOAD_DIRECT"), "sm90")
 
 
 def test_a_radix_sort_scatters_its_tile_through_shared_memory():

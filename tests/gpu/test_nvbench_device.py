@@ -53,9 +53,10 @@ int policygen_run(function_t function, void* const* buffers, const long long* si
   return error;
 }
 int policygen_time(
-  function_t function, void* const* buffers, const long long* sizes, int warm, float* ms)
+  function_t function, void* const* buffers, const long long* sizes, int warm, int held, float* ms)
 {
-  *ms = 1;
+  // The time says whether it was held.
+  *ms = held ? HELD : 2000;
   return function(buffers, sizes, &arena, NULL);
 }
 """
@@ -115,7 +116,7 @@ def objects(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def runner(objects):
-    return objects("runner", RUNNER)
+    return objects("runner", RUNNER, "-DHELD=1")
 
 
 @pytest.fixture(scope="module")
@@ -168,8 +169,9 @@ class State:
     def skip(self, reason):
         self.skipped = reason
 
-    def exec(self, function, /, *, batched):
+    def exec(self, function, /, *, batched, sync):
         assert not batched
+        self.synchronizes = sync
         stream = SimpleNamespace(addressof=lambda: ctypes.addressof(STREAM))
         for _ in range(self.bench.samples or 1):
             function(SimpleNamespace(get_stream=lambda: stream))
@@ -231,6 +233,17 @@ def test_samples_are_those_of_nvbench_in_their_order(device, bench, unit):
     # Both places ran five times, each with NVBench's stream.
     place = ctypes.string_at(device._opened.buffers[1], 2)
     assert (place[0] - 90, place[1]) == (10, ord("s"))
+
+
+def test_a_call_that_waits_for_the_gpu_is_timed_without_being_held(bench, objects, unit):
+    for held, seconds in ((1, 0.001), (-1, 2.0)):
+        runner = objects(f"runner{held}", RUNNER, f"-DHELD={held}")
+        device = NvbenchDevice(1, runner, None)
+        assert device.open(RuntimeCase(str(unit), (16,), 2, 1))
+        (variant,) = functions(unit, 0)
+        assert device.sample(variant) == pytest.approx(seconds)
+        assert len(measured(device, [variant])[0]) == 5
+        assert bench.states[-1].synchronizes is (held < 0)
 
 
 def test_storage_grows_until_it_is_enough_and_is_given_back(device, unit):

@@ -67,6 +67,7 @@ def test_an_object_exports_its_functions_and_nothing_else(compiler):
     assert "libcudart.so" in needed, "the runtime of the process that loads it"
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_two_objects_share_nothing(compiler):
     """Each has its own of what both define, and the runtime of the process."""
@@ -87,6 +88,7 @@ print(*(run(None, None) for run in (*runs, runs[0])))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_what_was_made_is_not_made_again(compiler, monkeypatch, tmp_path):
     (tmp_path / "tree").mkdir()

@@ -40,6 +40,7 @@ def test_a_variant_is_a_header_that_the_compiler_heeds(topk):
     assert label in text
 
 
+@pytest.mark.slow
 def test_a_variant_that_changes_nothing_is_base(topk):
     space = space_of(topk.meant.benchmark)
     told = Classifier(space, topk.meant).classify()
@@ -48,12 +49,14 @@ def test_a_variant_that_changes_nothing_is_base(topk):
     assert topk.all(space, [base])[base].folders == ()
 
 
+@pytest.mark.slow
 def test_what_is_no_variant_costs_itself_alone(topk):
     found = topk.all(space_of(topk.meant.benchmark), ["ipt_99.tpb_512.ld_2", "ipt_4.tpb_512.ld_2"])
     assert isinstance(found["ipt_99.tpb_512.ld_2"], InputError)
     assert found["ipt_4.tpb_512.ld_2"].folders == ()
 
 
+@pytest.mark.slow
 def test_what_the_compiler_does_not_heed_is_refused(topk):
     deaf = HeaderVariants(topk.planner, topk.meant, lambda *_: topk.meant.spot.selected.values)
     label = "ipt_6.tpb_192.ld_1"

@@ -86,6 +86,7 @@ def test_parts_of_large_spaces_come_to_what_the_whole_does(name):
     assert counts.variants == classifier.space.count >= counts.valid >= counts.distinct > 1000
 
 
+@pytest.mark.slow
 def test_a_wait_for_nothing_ignores_how_long():
     classifier = policies("cub.bench.scan.exclusive.sum", T="I8", OffsetT="I32")
     variant = {"ipt": 16, "tpb": 256, "ns": 0, "dcid": 0, "l2w": 500, "trp": 1, "ld": 0}
@@ -95,6 +96,7 @@ def test_a_wait_for_nothing_ignores_how_long():
     assert key(variant | {"dcid": 1}) != key(variant | {"dcid": 1, "ns": 4})
 
 
+@pytest.mark.slow
 def test_a_tile_that_is_too_large_is_dropped_where_it_is_in_shared_memory():
     classifier = policies("cub.bench.scan.exclusive.sum", T="I8", OffsetT="I32")
     variant = {"ipt": 23, "tpb": 1024, "ns": 0, "dcid": 0, "l2w": 500, "trp": 1, "ld": 0}
@@ -109,11 +111,13 @@ def test_a_tile_that_is_too_large_is_dropped_where_it_is_in_shared_memory():
     assert counts == SpaceCounts(2_065_165_632, 1_855_484_064, 1_374_687_136)
 
 
+@pytest.mark.slow
 def test_a_tile_that_has_another_place_is_not_dropped():
     counts = policies("cub.bench.select.if").counts()
     assert counts.valid == counts.variants
 
 
+@pytest.mark.slow
 def test_a_variant_that_is_base_is_told():
     told = policies("cub.bench.radix_sort.keys", T="I16", OffsetT="I32").classify()
     assert [one.label for one in told.distinct if one.is_base] == ["ipt_19.tpb_512"]

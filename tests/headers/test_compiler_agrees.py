@@ -53,6 +53,7 @@ def translation_unit(families, headers):
     yield "CUB_NAMESPACE_END"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", sampled(VERSIONS, "3.0.1", "3.6.0"))
 def test_the_compiler_confirms_every_value(version, tmp_path):
     root = cub_tree(version)
@@ -67,6 +68,7 @@ def test_the_compiler_confirms_every_value(version, tmp_path):
     assert done.returncode == 0, done.stderr[:4000]
 
 
+@pytest.mark.slow
 def test_a_wrong_value_is_refused(tmp_path):
     """The check above can fail."""
     source = tmp_path / "wrong.cu"

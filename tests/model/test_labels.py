@@ -80,6 +80,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,62}", fullmatch=True)
 VALUES = st.integers(-(1 << 31), (1 << 31) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", sampled(range(4), 0))
 @settings(max_examples=25)
 @given(values=st.dictionaries(NAMES, VALUES, min_size=1, max_size=64))

@@ -54,6 +54,7 @@ def workload_of(call, like):
     return "\n".join([*lines, "[types]", *types, SIZES])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "call"),
     sampled(CALLS, *[one for one in CALLS if one[0] == "3.0.1"][::6]),
@@ -88,6 +89,7 @@ def test_every_algorithm_is_written_with_a_binding_that_is_one(
     assert max(map(len, hub.splitlines())) <= 120
 
 
+@pytest.mark.slow
 def test_the_source_is_what_one_would_write(capsys, trees, tmp_path):
     source, binding = made(capsys, trees["3.0.1"], tmp_path, SUM, "mine/sum.cu")
     for part in (
@@ -110,6 +112,7 @@ def test_the_source_is_what_one_would_write(capsys, trees, tmp_path):
     assert ("since" in one, one["since"], one["below"]) == (True, "3.0", "3.5")
 
 
+@pytest.mark.slow
 def test_an_earlier_one_has_the_template_arguments_of_its_version(capsys, trees, tmp_path):
     source, binding = made(capsys, trees["2.8.2"], tmp_path, SUM, "mine/sum.cu")
     assert "offset_t, accum_t, policy_hub_t<accum_t>>;" in source
@@ -117,12 +120,14 @@ def test_an_earlier_one_has_the_template_arguments_of_its_version(capsys, trees,
     assert (one.get("since"), one["below"]) == (None, "3.0")
 
 
+@pytest.mark.slow
 def test_a_run_that_changes_nothing_it_reads_is_timed_as_a_whole(capsys, trees, tmp_path):
     source, _ = made(capsys, trees["3.2.0"], tmp_path, FLAGS, "mine/flags.cu")
     assert "timer" not in source
     assert "InPlace::value ? cub::SelectImpl::SelectPotentiallyInPlace" in source
 
 
+@pytest.mark.slow
 def test_a_functor_that_no_header_has_is_declared(capsys, trees, tmp_path):
     text = f'algorithm = "DevicePartition::If three ways"\n[types]\nT = "I16"\n{SIZES}'
     source, _ = made(capsys, trees["3.0.1"], tmp_path, text, "mine/thirds.cu")
@@ -131,6 +136,7 @@ def test_a_functor_that_no_header_has_is_declared(capsys, trees, tmp_path):
     assert "less_than_t<T>{third}" in source
 
 
+@pytest.mark.slow
 def test_names_of_ones_own_reach_the_source(capsys, trees, tmp_path):
     source = place_in(trees["2.8.2"], "mine/particles.cu")
     assert new(capsys, write_particles(tmp_path), source)[0] == 0
@@ -140,6 +146,7 @@ def test_names_of_ones_own_reach_the_source(capsys, trees, tmp_path):
     assert "  using dispatch_t = cub::DispatchReduce<const T*" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", LATER)
 def test_what_can_be_given_no_policy_is_refused(capsys, trees, tmp_path, algorithm):
     source = place_in(trees["3.0.1"], "refused/other.cu")
@@ -151,6 +158,7 @@ def test_what_can_be_given_no_policy_is_refused(capsys, trees, tmp_path, algorit
     assert not source.exists()
 
 
+@pytest.mark.slow
 def test_a_workload_that_no_class_runs_is_refused(capsys, trees, tmp_path):
     source = place_in(trees["3.0.1"], "refused/distinct.cu")
     text = f'{PARTITION}DistinctPartitions = "true"\n{SIZES}'
@@ -161,6 +169,7 @@ def test_a_workload_that_no_class_runs_is_refused(capsys, trees, tmp_path):
     assert "CUB 3.5 and later do" in err
 
 
+@pytest.mark.slow
 def test_other_commands_need_a_public_api_that_takes_policies(capsys, trees, tmp_path):
     workload = written(tmp_path, SUM)
     status, _, err = run(

@@ -127,6 +127,7 @@ class Loaded:
         self.sizes[0] = elements
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_strategies_launch_what_they_say(tmp_path):
     labels = ("strategy_1.threads_512.items_2", "strategy_3.threads_128.items_1")

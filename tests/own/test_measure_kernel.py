@@ -83,6 +83,7 @@ def test_what_was_measured_is_a_matrix(measured, capsys):
     assert {one.use.registers for one in kernel.cells} == {LAUNCH.registers}
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_ncu_tells_what_occupancy_is_achieved(measured, monkeypatch, tmp_path, capsys):
     tool = profiling(tmp_path)
@@ -94,6 +95,7 @@ def test_ncu_tells_what_occupancy_is_achieved(measured, monkeypatch, tmp_path, c
     assert "% achieved)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_what_ncu_does_not_tell_is_noted(measured, monkeypatch, tmp_path, capsys):
     tool = profiling(tmp_path, error="no permission")

@@ -102,6 +102,7 @@ def replaced_value(data, rng):
     return json.dumps(document).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", sampled(range(4), 0))
 @pytest.mark.parametrize(
     "damage", sampled([flipped, truncated, other_letter, replaced_value], other_letter)
@@ -120,6 +121,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", sampled(range(4), 0))
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -129,5 +131,6 @@ def test_what_is_no_plan_at_all_is_refused(place, capsys, share, document):
     assert attempt(place, capsys, document) == 2
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_whole_is_taken(place, capsys):
     assert attempt(place, capsys, (place / "good.json").read_bytes()) == 1

@@ -197,6 +197,7 @@ class TestTrees:
                 missing.remove(place)
         assert not missing
 
+    @pytest.mark.slow
     def test_a_selector_that_calls_another_changes_with_it(self):
         cc = "::cuda::compute_capability"
         guard = (

@@ -42,6 +42,7 @@ def sites_of(tree):
     return [site for algorithm in bound(tree.cub.bindings) for site in algorithm.sites]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["3.5.0", "3.6.0"])
 def test_every_return_is_for_something_that_a_site_asks_for(version):
     tree = read(root(version))

@@ -281,6 +281,7 @@ EXCLUDED = {
 }
 
 
+@pytest.mark.slow
 def test_the_fact_that_is_told_is_the_one_that_keeps_every_workload_away(tmp_path):
     """`IsEven is never 0` was told of the first, as the compiler prints `false`."""
     text = header("3.6.0", "tuning_histogram.cuh").decode()

@@ -301,6 +301,7 @@ def key(row):
     return row.entry and (row.entry.family, row.entry.args)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "workload", "arch", "status", "since", "family"),
     [
@@ -336,6 +337,7 @@ def test_in_the_selector_dialect_the_entry_is_a_guarded_return(
     assert (row.entry and row.entry.family.removeprefix("policy_selector::")) == family
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "workload", "args"),
     [
@@ -514,6 +516,7 @@ def test_delays_are_spelled_in_one_way(resolved, version):
     assert all(re.fullmatch(r"\w+_constructor_t<[\d, ]+>", delay) for delay in delays)
 
 
+@pytest.mark.slow
 def test_rows_are_sorted_by_benchmark_and_arch(resolved, version):
     rows = [(row.benchmark, int(row.arch[2:])) for row in resolved(version)]
     assert rows == sorted(rows)

@@ -92,6 +92,7 @@ def test_other_suffixes_are_refused_with_those_allowed(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", sampled(["svg", "png"], "svg"))
 def test_the_same_numbers_give_the_same_bytes(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

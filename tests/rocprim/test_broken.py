@@ -99,6 +99,7 @@ def test_changed_toys_are_read_or_refused(form, change):
     assert False in seen or change in {with_a_part_twice, without_a_part, with_a_word}
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize(
     ("release", "name"),

@@ -75,6 +75,7 @@ def test_what_looks_like_an_answer_is_none(tmp_path, capsys, text):
     assert (rows_of(document), err) == (as_it_is(capsys, *ASKED), "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -93,6 +94,7 @@ def test_words_that_mean_something_else_are_no_answer(tmp_path, capsys, text):
     assert "internal" not in told.err
 
 
+@pytest.mark.slow
 def test_a_line_directive_moves_no_entry(tmp_path, capsys):
     real = text_of(REDUCE)
     head, mark, rest = real.partition("// Based on key_type = double")

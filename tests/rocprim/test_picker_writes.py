@@ -120,6 +120,7 @@ def test_a_comment_that_calls_values_otherwise_is_right_afterwards(capsys, toy):
     assert len(gone) == 2
 
 
+@pytest.mark.slow
 def test_a_value_that_a_return_leaves_out_is_said(capsys, toy):
     _, gone, new = written(capsys, toy, "gfx908:mi100", {"int": {"method": "raking_reduce"}})
     assert gone == ["            {256, 16}"]
@@ -127,12 +128,14 @@ def test_a_value_that_a_return_leaves_out_is_said(capsys, toy):
     assert values(capsys, toy, "gfx908:mi100", "int") == (256, 16, "raking_reduce")
 
 
+@pytest.mark.slow
 def test_an_enumerator_keeps_what_qualifies_it(capsys, toy):
     other = {"method": "raking_reduce_commutative_only"}
     _, _, new = written(capsys, toy, "gfx942:mi300x", {"double": other})
     assert "            ::rocprim::block_reduce_algorithm::raking_reduce_commutative_only\n" in new
 
 
+@pytest.mark.slow
 def test_what_is_worse_or_within_the_noise_stays(capsys, toy):
     for gain in (0.8, 1.0005):
         told, gone, _ = written(capsys, toy, "gfx942:mi300x", {"int": {"ipt": 2}}, gain=gain)
@@ -235,6 +238,7 @@ REJECTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "first", "reason"), sampled(REJECTED, REJECTED[0]))
 def test_what_cannot_be_added_is_rejected_with_its_reason(capsys, tmp_path, name, first, reason):
     root = make_toy(tmp_path / "toy", header(first, *PICKERS[1:]))

@@ -51,6 +51,7 @@ def line_of(text, part, after="", back=0):
     return text[: text.index(part, text.index(after))].count("\n") + 1 + back
 
 
+@pytest.mark.slow
 def test_each_target_has_what_its_picker_returns(capsys, toy):
     rows, err = found(capsys, toy, "-a", "key_type=[int,short,double]")
     text = header()
@@ -83,6 +84,7 @@ NEAREST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "target"), sampled(NEAREST, NEAREST[1], NEAREST[3]))
 def test_a_device_without_a_target_has_what_the_nearest_one_has(capsys, toy, device, target):
     rows, _ = found(capsys, toy, "--arch", f"{device},{target}")
@@ -94,6 +96,7 @@ def test_a_device_without_a_target_has_what_the_nearest_one_has(capsys, toy, dev
         assert since in {target, None}
 
 
+@pytest.mark.slow
 def test_all_fields_are_values_also_those_that_a_return_leaves_out(capsys, toy):
     document, _ = resolved(
         capsys, toy, "--arch", "gfx1100:rx7900,gfx908:mi100", "-a", "key_type=short"
@@ -113,12 +116,14 @@ FORGED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", sampled(FORGED, FORGED[0]))
 def test_what_looks_like_an_answer_is_none(capsys, tmp_path, toy, text):
     other = make_toy(tmp_path / "other", header() + text)
     assert found(capsys, other) == found(capsys, toy)
 
 
+@pytest.mark.slow
 def test_text_that_looks_like_a_picker_decides_nothing(capsys, tmp_path, toy):
     """In comments, strings, and where a condition is switched off."""
     extra = PICKERS[0].replace("{256, 8}", "{32, 1}").replace("{128, 4}", "{32, 1}")
@@ -131,6 +136,7 @@ def test_text_that_looks_like_a_picker_decides_nothing(capsys, tmp_path, toy):
     assert {key: row[:3] for key, row in other.items()} == {k: row[:3] for k, row in mine.items()}
 
 
+@pytest.mark.slow
 def test_fields_that_were_not_read_are_refused(capsys, tmp_path):
     """No value is left out, however it is declared."""
     root = make_toy(tmp_path / "toy")
@@ -145,6 +151,7 @@ def test_fields_that_were_not_read_are_refused(capsys, tmp_path):
     assert "libclang reports" in told
 
 
+@pytest.mark.slow
 def test_a_picker_that_says_otherwise_what_it_returns_has_no_entries(capsys, tmp_path):
     chosen = (
         "template<bool, class T> struct chosen {};\n"
@@ -159,6 +166,7 @@ def test_a_picker_that_says_otherwise_what_it_returns_has_no_entries(capsys, tmp
     assert "std::enable_if_t<std::is_same_v<Target, …>, TYPE>" in told
 
 
+@pytest.mark.slow
 def test_a_picker_that_does_not_compile_is_told(capsys, tmp_path):
     text = header().replace("{256, 8}", "{256, unheard_of}")
     root = make_toy(tmp_path / "toy", text)
@@ -167,6 +175,7 @@ def test_a_picker_that_does_not_compile_is_told(capsys, tmp_path):
     assert "use of undeclared identifier 'unheard_of'" in err
 
 
+@pytest.mark.slow
 def test_a_scan_names_targets_and_takes_those_of_an_architecture(capsys, toy):
     assert main(["scan", "--cub", str(toy), "device_reduce", "--arch", "gfx942", "--json"]) == 0
     (family,) = json.loads(capsys.readouterr().out)["families"]
@@ -174,6 +183,7 @@ def test_a_scan_names_targets_and_takes_those_of_an_architecture(capsys, toy):
     assert [one["values"][SIZES[1]] for one in family["entries"] if one["values"]] == [8, 4]
 
 
+@pytest.mark.slow
 def test_coverage_reach_and_lint_know_pickers(capsys, tmp_path):
     dead = branch(WORDS, "{100, 3}")
     text = header(
@@ -193,12 +203,14 @@ def test_coverage_reach_and_lint_know_pickers(capsys, tmp_path):
     assert told["format"].startswith("policygen/audit-coverage/")
 
 
+@pytest.mark.slow
 def test_a_target_that_the_list_lacks_is_reached_by_no_device(capsys, tmp_path):
     root = make_toy(tmp_path / "toy", header(known=KNOWN[1:]))
     rows, _ = found(capsys, root, "--arch", "gfx942:mi300x", "-a", "key_type=int")
     assert rows["gfx942:mi300x", "int"][:3] == ((256, 16), "inherited", "gfx908:mi100")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbered", [False, True])
 def test_an_answer_that_lacks_a_question_is_no_answer(capsys, toy, monkeypatch, numbered):
     real = HostCompiler.answer
@@ -215,6 +227,7 @@ def test_an_answer_that_lacks_a_question_is_no_answer(capsys, toy, monkeypatch, 
     assert "libclang reports nothing about rocprim.device_reduce key_type=int on gfx942" in err
 
 
+@pytest.mark.slow
 def test_headers_of_both_forms_are_asked_together(capsys, tmp_path):
     """A target is a GPU of an architecture, which alone counts where configs are templates."""
     root = make_toy(tmp_path / "toy")

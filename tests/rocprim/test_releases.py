@@ -146,6 +146,7 @@ def test_spans_are_exact(release):
             assert family.namespace == "rocprim::detail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", ["5.3.3", "5.7.1"])
 def test_whole_releases_are_read_without_problems(release):
     assert scanned(release).errors == ()

@@ -98,6 +98,7 @@ def test_an_architecture_without_a_row_has_the_last_one(capsys, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_case_that_no_type_gets_is_told(capsys, toy):
     _, told = as_json(capsys, "audit", "reach", "--cub", str(toy))
     (one,) = told["unreachable"]
@@ -114,6 +115,7 @@ def test_what_is_tuned_is_counted(capsys, toy):
     }
 
 
+@pytest.mark.slow
 def test_other_values_are_reviewed_with_the_workloads_that_get_them(capsys, toy):
     run = ["git", "-C", str(toy), "-c", "user.name=a", "-c", "user.email=a@invalid"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "base"]):
@@ -147,6 +149,7 @@ def test_a_case_changes_where_all_of_its_types_want_the_same(capsys, toy):
     assert changed == {(*pair, "gfx900") for pair in ((k, v) for k in ALL for v in SMALL)}
 
 
+@pytest.mark.slow
 def test_a_type_alone_gets_a_case_of_its_own(capsys, toy):
     _, new = written(capsys, toy, "gfx900", [("int", "short", 12), ("double", "int", 5)])
     assert new == [
@@ -157,6 +160,7 @@ def test_a_type_alone_gets_a_case_of_its_own(capsys, toy):
     ]
 
 
+@pytest.mark.slow
 def test_one_of_the_types_may_tell_workloads_apart(capsys, toy):
     planted = [(key, value, 12 if key == "int" else 13) for key in ALL for value in SMALL]
     _, new = written(capsys, toy, "gfx900", planted, "--collisions", "split")
@@ -167,6 +171,7 @@ def test_one_of_the_types_may_tell_workloads_apart(capsys, toy):
     ]
 
 
+@pytest.mark.slow
 def test_a_config_without_cases_gets_some(capsys, toy):
     told, new = written(capsys, toy, "gfx90a", [("int", "int", 5)], "--reach", "later")
     assert "on unknown" in told
@@ -201,6 +206,7 @@ def test_an_architecture_without_a_row_gets_one(capsys, toy):
     assert items(capsys, toy, "--arch", "gfx942")["int", "int", "gfx942"] == 5
 
 
+@pytest.mark.slow
 def test_what_is_called_as_a_copy_would_be_is_in_its_way(capsys, tmp_path):
     there = OTHER.replace("merge_config_90a", "merge_config_gfx942")
     root = make_toy(tmp_path / "toy", PAIRS, KEYS, OTHER, there, ALONE)

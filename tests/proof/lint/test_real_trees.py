@@ -63,6 +63,7 @@ def test_what_is_found_in_a_real_tree_is_known():
     assert [(f.header, f.line, f.rule) for f in findings("3.0.1").findings] == FOUND
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.parametrize(
     ("version", "more"),
@@ -124,6 +125,7 @@ def test_no_changed_number_of_a_labelled_entry_is_overlooked(version, number):
     assert tried >= number
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 def test_returns_are_judged_as_entries_are(tmp_path):
     """None of these was found while only families were looked at."""
