@@ -103,7 +103,7 @@ class SearchWanted:
     rules: Rules = field(default_factory=Rules)
     """What a variant has to be to be chosen: the search looks for such variants."""
     kept: float = 0.0
-    """Seconds of the budget for what follows the search."""
+    """Seconds of the budget for what follows the search, and as many for each workload."""
 
 
 def search_variants(
@@ -168,7 +168,8 @@ def search_variants(
             for spot in search.spots:
                 rows.prepare(spot, search.declared)
         earlier = notes.before([search.point for search in searches.values()])
-        budget = Budget(options.budget, earlier, kept=options.kept, begun=started)
+        kept = options.kept * (1 + len(searches))
+        budget = Budget(options.budget, earlier, kept=kept, begun=started)
         for search in searches.values():
             notes.begin(search, effort.seed, options.budget)
         bench = SearchBench(

@@ -11,8 +11,6 @@ from policygen.app.filters import Filter, parse_target
 from policygen.app.measure import measure_variants, native_arch
 from policygen.app.measure_checkout import measure_checkout
 from policygen.app.measured_workloads import (
-    PROCESSES,
-    ROUNDS,
     SEED,
     Effort,
     VariantsWanted,
@@ -31,7 +29,14 @@ from policygen.cli.options import (
     workload_option,
 )
 from policygen.cli.output import Output
-from policygen.cli.search_options import COUNT, database_option, jobs_option, wait_option
+from policygen.cli.search_options import (
+    COUNT,
+    database_option,
+    gpu_option,
+    jobs_option,
+    run_options,
+    wait_option,
+)
 from policygen.report import measure_views, plan_views
 
 EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize", "ncu", "method")
@@ -56,14 +61,7 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
 )
 @bench_option
 @database_option
-@click.option(
-    "--processes",
-    type=COUNT,
-    default=PROCESSES,
-    show_default=True,
-    help="Number of fresh processes, from which intervals are computed.",
-)
-@click.option("--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs per process.")
+@run_options
 @click.option(
     "--seed",
     type=int,
@@ -71,9 +69,7 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
     show_default=True,
     help="Random seed for the order of runs and for --count.",
 )
-@click.option(
-    "--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="The GPU's number."
-)
+@gpu_option
 @wait_option
 @jobs_option
 @click.option("--sanitize", is_flag=True, help="Run compute-sanitizer on each variant first.")

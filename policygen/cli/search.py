@@ -7,7 +7,7 @@ import click
 
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles, tell_warnings
-from policygen.app.measured_workloads import PROCESSES, ROUNDS, spaces_of
+from policygen.app.measured_workloads import spaces_of
 from policygen.app.own_workloads import with_workload
 from policygen.app.search import (
     BATCH,
@@ -35,6 +35,7 @@ from policygen.cli.search_options import (
     budget_option,
     database_option,
     gpu_options,
+    run_options,
     searching,
 )
 from policygen.errors import InputError
@@ -60,16 +61,7 @@ NOTHING = "none"
     metavar="K",
     help="Maximum number of variants per workload.  [default: all]",
 )
-@click.option(
-    "--processes",
-    type=COUNT,
-    default=PROCESSES,
-    show_default=True,
-    help="Fresh processes for finalists, from which intervals are computed.",
-)
-@click.option(
-    "--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Maximum runs per process."
-)
+@run_options
 @click.option(
     "--start-db",
     "start_dbs",

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 
 import click
 
-from policygen.app.measured_workloads import SEED, Effort
+from policygen.app.measured_workloads import PROCESSES, ROUNDS, SEED, Effort
 from policygen.app.search import SearchMachines
 from policygen.cli.options import FILE, Command, combined, decorated
 from policygen.errors import InputError
@@ -77,6 +77,27 @@ def jobs_option(command: Command, short_names: tuple[str, ...] = ()) -> Command:
     text = "Number of parallel compiles.  [default: as many as cores and memory allow]"
     return click.option(*short_names, "--jobs", "slots", type=COUNT, metavar="N", help=text)(
         command
+    )
+
+
+gpu_option = click.option(
+    "--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="The GPU's number."
+)
+
+
+def run_options(
+    command: Command,
+    processes: int = PROCESSES,
+    least: int = 1,
+    text: str = "Number of fresh processes, from which intervals are computed.",
+) -> Command:
+    """`--processes` and `--rounds`, for commands that measure in fresh processes."""
+    number = click.IntRange(min=least)
+    runs = "Maximum runs per process."
+    return decorated(
+        command,
+        click.option("--rounds", type=COUNT, default=ROUNDS, show_default=True, help=runs),
+        click.option("--processes", type=number, default=processes, show_default=True, help=text),
     )
 
 

@@ -8,7 +8,6 @@ import click
 from click.core import ParameterSource
 
 from policygen.app.filters import Filter
-from policygen.app.measured_workloads import ROUNDS
 from policygen.app.performance import MOST, PerformanceEffort, compare_performance, narrow_plan
 from policygen.app.performance import verify_performance as verify
 from policygen.cli.options import (
@@ -24,10 +23,11 @@ from policygen.cli.options import (
 )
 from policygen.cli.output import Out, Output
 from policygen.cli.search_options import (
-    COUNT,
     budget_option,
     database_option,
+    gpu_option,
     jobs_option,
+    run_options,
     wait_option,
 )
 from policygen.report import performance_views
@@ -69,14 +69,12 @@ OF_RESULTS = frozenset(
     default="10m",
     text="Time limit for measuring: 90s, 20m. The rest is undecided.",
 )
-@click.option(
-    "--processes",
-    type=click.IntRange(min=2),
-    default=MOST,
-    show_default=True,
-    help="Maximum number of fresh processes; clear results stop earlier.",
+@partial(
+    run_options,
+    processes=MOST,
+    least=2,
+    text="Maximum number of fresh processes; clear results stop earlier.",
 )
-@click.option("--rounds", type=COUNT, default=ROUNDS, show_default=True, help="Runs per process.")
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Random seed for the order of runs."
 )
@@ -94,9 +92,7 @@ OF_RESULTS = frozenset(
     metavar="FILE",
     help="Write the last apply's plan without its losses, for `apply --plan`.",
 )
-@click.option(
-    "--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="The GPU's number."
-)
+@gpu_option
 @wait_option
 @partial(jobs_option, short_names=("-j",))
 @click.option(

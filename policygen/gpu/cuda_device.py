@@ -287,7 +287,6 @@ class _OpenCase:
         """Original contents of each buffer that a run modifies."""
         self._expected: dict[int, int] = {}
         self._exact: bool | None = None
-        self._expected_of: bool | None = None
         self.ran: set[VariantFunction] = set()
 
     @property

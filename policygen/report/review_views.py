@@ -44,6 +44,7 @@ UNTOUCHED = "It changes no workload: those that it decides keep their values."
 DEFAULT = "It is a default; any workloads that it changes are listed below."
 UNDECIDED = "It decides no workload that was compiled."
 UNASKED = "Which workloads it changes is unknown: the compiler was not queried."
+UNANSWERED = "Which workloads it changes is unknown: the changed headers do not compile."
 COMPUTED = "It changes no workload by itself: it computes its values from other returns."
 
 
@@ -222,7 +223,8 @@ def _entry(entry: ReviewedEntry, rows: int | None, document: Review) -> Iterator
     for (arch, changed), changed_rows in list(rows_by_change.items())[:rows]:
         yield from _rows_alike(arch, changed, changed_rows, rows)
     if not rows_by_change:
-        yield Note(_no_change_words(entry, document) if document.compared else UNASKED)
+        unknown = UNANSWERED if document.toolchain else UNASKED
+        yield Note(_no_change_words(entry, document) if document.compared else unknown)
     for evidence in entry.evidence[:rows]:
         yield from _evidence(evidence, rows)
     if entry.reached and not entry.evidence:

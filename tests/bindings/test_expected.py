@@ -113,6 +113,8 @@ def test_truth_values_and_names_are_what_they_are():
         "work_stealing": False,
         "mem_preference": "SMEM",
     }
+    members["mem_preference"] = "::cub::BlockHistogramMemoryPreference::SMEM"
+    assert expected_values(site, family, members, {})["mem_preference"] == "SMEM"
     shown = dict.fromkeys(site.values, 1) | {"rle_compress": True, "work_stealing": False}
     kept = kept_members(site, family, shown, {})
     assert (kept["rle_compress"], kept["work_stealing"], kept["items"]) == ("true", "false", "1")

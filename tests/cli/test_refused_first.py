@@ -1,5 +1,6 @@
 """What is wrong is said before a compiler runs, and before it answers from its cache."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import check_runtime_axes
+from policygen.cli import review
 from policygen.errors import InputError
 from policygen.gpu import compiling
+from policygen.model.machine_code import SassCompiles
 from policygen.proof import probe
 from tests.cli.tuned import database, run
 from tests.gpu.real import session
@@ -88,3 +91,25 @@ def test_runtime_axes_are_looked_at_before_anything_is_compiled(axis, told):
     with pytest.raises(InputError) as caught:
         check_runtime_axes(session("3.6.0"), replace(where, axes=("T{ct}=F32", axis)))
     assert str(caught.value).startswith(told)
+
+
+def test_a_dry_run_of_a_review_needs_its_machine_code_and_no_document(capsys, monkeypatch):
+    compiles = SassCompiles(
+        base="HEAD",
+        toolchain="nvcc 13.2.86",
+        archs=("sm80",),
+        workloads=2,
+        changed=1,
+        untouched=0,
+        units=4,
+        at_once=2,
+        minutes=10.0,
+    )
+    monkeypatch.setattr(review, "start", lambda *_, **__: None)
+    monkeypatch.setattr(review, "tell_sass", lambda *_: compiles)
+    status, out, _ = run(capsys, "review", "--run-sass", "--dry-run", "--json")
+    assert (status, json.loads(out)["units"]) == (0, 4)
+    for more in ([], ["--run-sass", "--from", "review.json"]):
+        status, _, err = run(capsys, "review", "--dry-run", *more)
+        assert status == 2
+        assert "--dry-run is for --run-sass." in err

@@ -368,6 +368,9 @@ def test_a_header_that_does_not_compile_is_no_header_without_a_binding():
     card = text[text.index("Is it proven") : text.index("What could get worse")]
     assert 'does not compile: tuning_merge.cuh:54: expected a ";"' in card
     assert "no binding" not in text
+    changed = plain(review(entry(reached=(), evidence=()), compared=0, uncovered=(BROKEN,)))
+    assert "Which workloads it changes is unknown: the changed headers do not compile." in changed
+    assert "was not queried" not in changed
     unbound = BROKEN.model_copy(update={"what": UNBOUND})
     text = plain(review(compared=0, uncovered=(unbound,)))
     assert "no binding covers what changed" in text

@@ -1,0 +1,83 @@
+"""The sentences that documents state of themselves, and what holds where."""
+
+import pytest
+
+from policygen.model.machine_code import VerifySass
+from policygen.model.overlays import OverlayProof, ProgramKernel
+from policygen.model.trees import Cub
+
+CUB = Cub(root="tree", version="3.6.0", dialect="selectors", found="--cub")
+CODE = {
+    "cub": CUB,
+    "selector": "",
+    "base": "HEAD",
+    "toolchain": "nvcc 13.2.86",
+    "archs": ("sm80", "sm90"),
+    "workloads": 4,
+    "identical": 0,
+    "rows": (),
+    "kernels": 0,
+    "equal": 0,
+    "renamed": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "summary"),
+    [
+        (
+            {"untouched": 3},
+            "the change touches none of 3 workloads; nothing was compiled (sm80, sm90)",
+        ),
+        (
+            {"identical": 2, "untouched": 3},
+            "2 workloads with the same source; nothing was compiled (sm80, sm90)",
+        ),
+        (
+            {"identical": 1},
+            "1 workload with the same source; nothing was compiled (sm80, sm90)",
+        ),
+        ({"archs": ()}, "nothing differs; nothing was compiled (no architecture)"),
+        (
+            {"kernels": 5, "equal": 3, "renamed": 2, "untouched": 1},
+            "of 5 kernels 3 equal, 2 renamed, with equal code;"
+            " 1 workload that the change cannot touch (sm80, sm90)",
+        ),
+    ],
+)
+def test_machine_code_is_summarized(given, summary):
+    document = VerifySass.model_construct(**(CODE | given))
+    assert document.summary == f"SASS: {summary}"
+
+
+def proof(*outcomes):
+    kernels = tuple(
+        ProgramKernel(unit="a.cu", kernel=f"k{number}", outcome=outcome, threads=(256, 512))
+        for number, outcome in enumerate(outcomes)
+    )
+    return OverlayProof.model_construct(arch="sm90", kernels=kernels)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "holds", "summary"),
+    [
+        ((), False, "the overlay touches none of 0 kernels of this program on sm90"),
+        (("same",), False, "the overlay touches none of 1 kernel of this program on sm90"),
+        (("changed",), True, "of 1 kernel 1 with another policy (sm90)"),
+        (
+            ("changed", "same", "changed", "added", "removed"),
+            True,
+            "of 5 kernels 2 with another policy, 1 only after, 1 only before,"
+            " 1 with the same machine code (sm90)",
+        ),
+        (
+            ("changed", "unexpected"),
+            False,
+            "1 of 2 kernels differ, and the overlay has nothing for them",
+        ),
+    ],
+)
+def test_what_an_overlay_changes_of_a_program_is_summarized(outcomes, holds, summary):
+    document = proof(*outcomes)
+    assert document.holds is holds
+    assert document.summary == summary
