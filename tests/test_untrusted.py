@@ -56,6 +56,7 @@ def test_no_character_of_unicode_that_controls_or_hides_is_taken_for_visible():
         ("\u202etxt.\u2028", "\\u202etxt.\\u2028"),
         ("\U000e0041\ufe0f", "\\U000e0041\\ufe0f"),
         ("no \udce9 byte", "no \\xe9 byte"),
+        ("\udc80 to \udcff", "\\x80 to \\xff"),
         ("half \ud800", "half \\ud800"),
     ],
 )

@@ -187,3 +187,10 @@ def test_printing_follows_the_width(
     assert SHA in out
     assert "25.0000 %" in out
     assert max(map(len, out.splitlines())) <= int(columns)
+
+
+def test_databases_are_apart_by_a_blank_line():
+    lines = info(database(table()), database(table()))
+    starts = [number for number, line in enumerate(lines) if line.startswith("a.db")]
+    assert len(starts) == 2
+    assert lines[starts[1] - 1] == ""

@@ -1,0 +1,37 @@
+"""What `resolve --compare` prints."""
+
+from policygen.model.selection import Comparison, Differing
+from policygen.model.trees import Cub
+from policygen.report import value_views
+from tests.report.shown import lines as shown
+
+CUB = Cub(root="tree", version="3.6.0", dialect="selectors", found="--cub")
+
+
+def differing(**given):
+    values = {"benchmark": "cub.bench.a", "workload": {"T": "I8"}, "arch": "sm90"}
+    return Differing.model_validate(values | given)
+
+
+def test_the_values_that_differ_are_shown_and_no_others():
+    document = Comparison(
+        before=CUB,
+        after=CUB,
+        toolchain="nvcc 13.2.86",
+        archs=("sm90",),
+        compared=1_000,
+        different=(
+            differing(
+                before={"threads": 128, "items": 7, "wide": True},
+                after={"threads": 256, "items": 7, "wide": False},
+                changed=("threads", "wide"),
+            ),
+            differing(before=None, after={"threads": 1}, changed=("threads",)),
+        ),
+    )
+    lines = shown(value_views.comparison(document, head=True), 80)
+    assert "      before: threads=128  wide=true" in lines
+    assert "      after:  threads=256  wide=false" in lines
+    assert "  1 workload only after" in lines
+    assert "2 workloads differ of 1,000, on sm90" in lines
+    assert not [line for line in lines if "items" in line]
