@@ -144,6 +144,7 @@ def contents(wheel):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.slow
 def test_the_sdist_has_what_a_test_of_it_needs_and_nothing_of_nvidia(built):
     with tarfile.open(built[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

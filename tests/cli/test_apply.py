@@ -388,6 +388,7 @@ def deciding(label):
     return change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -175,6 +175,7 @@ esac
     assert compiling.remedy == remedy
 
 
+@pytest.mark.slow
 @pytest.mark.nvcc
 def test_the_compiler_of_the_extra_compiles(capsys):
     found = checks(

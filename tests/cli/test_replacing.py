@@ -64,6 +64,7 @@ def test_coverage(capsys, form):
     refused(capsys, f"page.{form}", "audit", "coverage", *given, *how, "-o")
 
 
+@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 @pytest.mark.parametrize("form", sampled(["md", "html", "json"], "md"))

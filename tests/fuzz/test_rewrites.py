@@ -86,6 +86,7 @@ def attempt(version, rewrite, rng):
 SAMPLE = zip(REWRITES, cycle(("3.0.1", "3.6.0")), strict=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rewrite", "version"), sampled(product(REWRITES, VERSIONS), *SAMPLE))
 def test_a_rewrite_that_means_the_same_loses_nothing_without_a_word(rewrite, version):
     rng = random.Random(f"{rewrite} {version}")

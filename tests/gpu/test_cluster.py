@@ -128,6 +128,7 @@ def test_what_is_no_fault_of_the_unit_is_not_kept(cluster, compiler):
         compiler.make(unit("int large;"))
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_while_it_compiles_costs_time_alone(cluster, compiler, headers):
     cluster.does(compile="ends its worker once")
     assert compiler.make(unit("int main;", headers)).read_bytes() == b"int main;"
@@ -155,6 +156,7 @@ def test_killed_workers_lose_no_unit(cluster, compiler, headers, killed):
         assert [path.read_text() for path in made] == [f"int {killed}{n};" for n in range(8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
@@ -171,6 +173,7 @@ def test_another_release_is_refused(cluster, compiler, terms, words):
     assert cluster.compiled() == []
 
 
+@pytest.mark.slow
 def test_who_is_ending_waits_for_no_worker(cluster, compiler):
     cluster.does(compile="takes long", seconds=30)
     with ThreadPoolExecutor(1) as executor:
@@ -284,6 +287,7 @@ def test_work_that_ends_worker_after_worker_is_given_up(cluster, pool, unit_file
         list(pool.rung(points(unit_file), 1, never, together=True))
 
 
+@pytest.mark.slow
 def test_who_asks_to_stop_keeps_what_was_measured(pool, unit_file):
     taken = []
 
@@ -295,6 +299,7 @@ def test_who_asks_to_stop_keeps_what_was_measured(pool, unit_file):
     assert 2 <= len(taken) < WORKERS * 3
 
 
+@pytest.mark.slow
 def test_a_gpu_is_one_searchs_until_it_is_given_back(client, pool, source, owner):
     other = ClusterGpus(client, lambda _: None)
     with pytest.raises(BusyGpuError, match="another search is using its GPU") as caught:
@@ -305,6 +310,7 @@ def test_a_gpu_is_one_searchs_until_it_is_given_back(client, pool, source, owner
     other.leave()
 
 
+@pytest.mark.slow
 def test_a_second_search_waits(client, pool, source, owner):
     other = ClusterGpus(replace(client, patience=30.0), lambda _: None)
     timer = threading.Timer(0.7, source[0].leave)
@@ -314,12 +320,14 @@ def test_a_second_search_waits(client, pool, source, owner):
     other.leave()
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_gpu_can_stop(client, pool, owner):
     other = ClusterGpus(replace(client, patience=30.0), lambda _: None)
     with pytest.raises(StopAskedError):
         other.first(replace(owner, owner="another search"), lambda: True)
 
 
+@pytest.mark.slow
 def test_the_same_search_goes_on_at_once(client, pool, owner):
     """One that was killed has given nothing back."""
     again = ClusterGpus(client, lambda _: None)
@@ -337,6 +345,7 @@ def test_a_search_that_is_silent_for_long_loses_its_gpu(client, pool, source, ow
     assert measured(list(pool.rung(points(unit_file), 1, never))) == ALL
 
 
+@pytest.mark.slow
 def test_a_gpu_on_which_somebody_else_measures_is_left_to_them(cluster, client, source, owner):
     made, said = source
     uuid = made.seen(never).popitem()[1].uuid
@@ -347,6 +356,7 @@ def test_a_gpu_on_which_somebody_else_measures_is_left_to_them(cluster, client, 
     assert len(made.more(never, waiting=False)) == 1
 
 
+@pytest.mark.slow
 def test_gpus_of_another_model_are_refused(cluster, source, owner):
     made, _ = source
     cluster.plans({}, {"model": "NVIDIA L4"})
@@ -356,6 +366,7 @@ def test_gpus_of_another_model_are_refused(cluster, source, owner):
     assert "L4 (6144, 132, eccon)" in caught.value.message
 
 
+@pytest.mark.slow
 def test_a_gpu_that_is_lost_is_not_taken_again(cluster, pool, source, unit_file):
     cluster.plans({"bases": [""] * 3 + gpus.LOST}, {})
     assert measured(list(pool.rung(points(unit_file), 1, never))) == ALL
@@ -379,6 +390,7 @@ def test_without_a_worker_that_has_a_gpu_it_says_so(client, monkeypatch):
         made.more(lambda: True, waiting=True)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(cluster_module, "CONNECT", 0.5)
     for address in ("tcp://127.0.0.1:9", "127.0.0.1:9"):
@@ -395,6 +407,7 @@ def test_a_scheduler_can_be_named_by_its_file(cluster, tmp_path):
         assert len(client.workers()) == WORKERS
 
 
+@pytest.mark.slow
 def test_without_dask_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingToolError, match="distributed, for --scheduler, is missing") as told:

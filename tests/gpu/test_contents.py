@@ -112,6 +112,7 @@ def test_keys_stand_in_runs_whose_lengths_are_uniform(least: int, most: int) -> 
         )
 
 
+@pytest.mark.slow
 def test_runs_go_on_where_a_part_ends_and_small_keys_come_again() -> None:
     keys = _called("keys_i32", ctypes.c_int32, 1, 2)
     assert {later - earlier for earlier, later in pairwise(keys)} == {0, 1}

@@ -213,6 +213,7 @@ def test_a_budget_that_is_spent_tries_nothing_more(db):
     assert again.leading == first.leading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stops", range(18))
 def test_stopped_anywhere_it_goes_on_and_measures_nothing_twice(db, stops):
     one = workload()

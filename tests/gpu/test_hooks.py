@@ -49,6 +49,7 @@ def device(unit, monkeypatch):
     stub().forget()
 
 
+@pytest.mark.slow
 def test_a_reference_says_what_is_right_and_base_is_compared_with_it(device, unit):
     device.reference(unit.function(0))
     assert unit.told() == ["reference", "before", "base", "after"]

@@ -55,6 +55,7 @@ def noise_in(*paths):
         return noise_of(case, by_part), case
 
 
+@pytest.mark.slow
 def test_each_process_is_a_fresh_one(db, tmp_path):
     told = []
     plan = Plan(str(tmp_path), shift=0.1)
@@ -81,6 +82,7 @@ def test_each_process_is_a_fresh_one(db, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_only_processes_that_are_lacking_are_started(db, tmp_path):
     for processes, restarts in ((2, 2), (4, 2), (4, 0)):
         with measuring(db, Plan(str(tmp_path))) as (controller, session):
@@ -91,6 +93,7 @@ def test_only_processes_that_are_lacking_are_started(db, tmp_path):
     assert [spread.processes for spread in found.values()] == [4]
 
 
+@pytest.mark.slow
 def test_what_is_skipped_has_no_noise(db, tmp_path):
     with measuring(db, Plan(str(tmp_path), skips=[18])) as (controller, session):
         found = measure_noise(controller, session, BASE, points(), rounds=2, seed=1, processes=4)
@@ -129,6 +132,7 @@ def test_databases_are_taken_together():
     assert both == Spread(math.sqrt((4 * 0.01**2 + 12 * 0.02**2) / 16), 18)
 
 
+@pytest.mark.slow
 def test_measured_noise_is_the_width_in_place_of_the_prior(noisy):
     noise, case = noise_in(noisy)
     assert noise.origin == "measured: 5 processes of base"
@@ -171,6 +175,7 @@ def test_where_it_lacks_a_runtime_workload_the_prior_counts_there(noisy):
     assert noise.points[0][0] > 5 * expected[0]
 
 
+@pytest.mark.slow
 def test_rows_that_are_measured_again_join_in(tmp_path):
     paths = []
     for number in range(2):

@@ -51,6 +51,7 @@ def _sizes(offsets):
     return [after - before for before, after in itertools.pairwise(offsets)]
 
 
+@pytest.mark.slow
 def test_segments_are_as_large_as_asked_and_the_last_one_ends_where_all_end(contents):
     sizes = _sizes(contents["offsets"])
     assert contents["offsets"][0] == 0

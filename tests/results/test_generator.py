@@ -154,11 +154,10 @@ def test_the_demo_tells_its_story(tmp_path):
     assert none[0][0] < 1.0
 
 
-def test_the_demo_has_one_failed_build_and_its_search_space(tmp_path):
+def test_the_demo_has_one_failed_build(tmp_path):
     demo_database(tmp_path / "demo.db")
     failed = query(tmp_path / "demo.db", "SELECT bench FROM builds WHERE code != '0'")
     assert failed == [("cub.bench.radix_sort.keys.ipt_23.tpb_512",)]
-    assert demo.SPACE.count("|") == 2
 
 
 def test_no_mess_is_the_default():

@@ -108,6 +108,7 @@ def test_a_line_directive_moves_no_entry(tmp_path, capsys):
     assert rows_of(document) == moved
 
 
+@pytest.mark.slow
 def test_a_header_of_the_same_name_has_no_entries_of_this_one(tmp_path, capsys):
     """What decides stands in another folder, at the offset of an entry of the header."""
     real = text_of(REDUCE)
@@ -148,6 +149,7 @@ def test_without_hips_headers_one_message_says_where_they_are(without_hip, capsy
     assert len(told.splitlines()) < 8
 
 
+@pytest.mark.slow
 def test_a_rocm_that_has_hips_headers_may_be_named(without_hip, tmp_path, capsys, monkeypatch):
     rocm = tmp_path / "rocm"
     shutil.copytree(rocprim_tree("5.7.1") / "hip", rocm / "include/hip")

@@ -37,6 +37,7 @@ def review(capsys, root, *words):
     return status, json.loads(captured.out), captured.err
 
 
+@pytest.mark.slow
 def test_other_values_are_told_with_the_workloads_that_get_them(capsys, toy):
     write(toy, config("gfx942", WORDS, "256, 16"), *ENTRIES[1:])
     status, told, errors = review(capsys, toy)
@@ -54,6 +55,7 @@ def test_other_values_are_told_with_the_workloads_that_get_them(capsys, toy):
     assert "CUB" not in shown.partition("To reproduce")[0].replace("--cub", "")
 
 
+@pytest.mark.slow
 def test_an_entry_that_takes_other_types_besides_is_told(capsys, toy):
     wide = ENTRIES[0].replace("sizeof(key_type) <= 4", "sizeof(key_type) <= 8")
     write(toy, wide, *ENTRIES[1:])
@@ -63,6 +65,7 @@ def test_an_entry_that_takes_other_types_besides_is_told(capsys, toy):
     assert [row["workload"] for row in entry["reached"]] == [{"key_type": "int64_t"}]
 
 
+@pytest.mark.slow
 def test_an_entry_that_no_type_gets_any_more_must_not_be_merged(capsys, toy):
     none = WORDS.replace("sizeof(key_type) > 2", "sizeof(key_type) > 4")
     write(toy, config("gfx942", none, "256, 7"), *ENTRIES[1:])
@@ -74,6 +77,7 @@ def test_an_entry_that_no_type_gets_any_more_must_not_be_merged(capsys, toy):
     assert [row["workload"] for row in gone["reached"]] == [{"key_type": "int"}]
 
 
+@pytest.mark.slow
 def test_two_entries_for_the_same_types_must_not_be_merged(capsys, toy):
     both = SMALL.replace("sizeof(key_type) <= 2", "sizeof(key_type) <= 4")
     write(toy, ENTRIES[0], config("gfx942", both, "128, 16"), *ENTRIES[2:])
@@ -84,6 +88,7 @@ def test_two_entries_for_the_same_types_must_not_be_merged(capsys, toy):
     assert "ambiguous partial specializations" in errors
 
 
+@pytest.mark.slow
 def test_a_config_that_decides_nothing_that_is_asked_is_told(capsys, toy):
     write(toy, *ENTRIES, config("gfx942", "sizeof(key_type) > 16", "64, 1"))
     status, told, _ = review(capsys, toy)
@@ -95,6 +100,7 @@ def test_a_config_that_decides_nothing_that_is_asked_is_told(capsys, toy):
     assert "computes its values from other returns" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_an_apply_replaced_is_asked_in_the_place_of_its_files(toy):
     after = config("gfx942", WORDS, "256, 16"), *ENTRIES[1:]
     write(toy, *after)

@@ -102,6 +102,7 @@ def test_a_computed_include_is_followed(tools, none, cache, tmp_path):
     assert preprocess(sides[2], tools, cache) != first
 
 
+@pytest.mark.slow
 def test_a_name_that_is_damaged_is_made_again(tools, cache, tmp_path):
     headers = included(tmp_path / "one", "#define VALUE 1\n")
     name = preprocess(headers, tools, cache)
@@ -171,6 +172,7 @@ def test_a_preprocessor_that_says_nothing_of_the_unit_is_refused(
     assert isinstance(preprocess(headers, tools, cache), str)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [build, disassemble])
 def test_a_cubin_of_another_unit_is_refused(tools, cache, tmp_path, make):
     old = tmp_path / "old.cubin"
@@ -222,6 +224,7 @@ def test_a_unit_is_compiled_once(tools, none, cache):
     assert sorted(path.name for path in cache.iterdir()) == ["cubin", "kernels", "units"]
 
 
+@pytest.mark.slow
 def test_a_compiled_unit_is_disassembled_without_compiling_it_again(tools, none, cache):
     sealed = build(job(), tools, cache)
     listed = disassemble(job(), replace(tools, nvcc=none.nvcc), cache)
@@ -293,6 +296,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tools, cache, tmp_path):
     assert not isinstance(build(job(), tools, cache), PolicygenError)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_when_a_result_is_kept_is_told(tools, cache, monkeypatch):
     def full(path, data):
         raise OSError(28, "No space left on device", str(path))
