@@ -48,7 +48,7 @@ check: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m benchmarks.house
-	$(BIN)/python -m pytest -q tests/test_imports.py
+	$(BIN)/python -m pytest -q -m '' tests/test_imports.py
 
 # For hours, with other seeds each time; SEED repeats one. `make test` tries a sample.
 MEASURED ?= 3.6.0
