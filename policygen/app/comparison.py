@@ -407,7 +407,7 @@ def _touched_places(
 
 
 def _families(side: ReadTree) -> list[Family]:
-    return [f for header in side.headers for f in (*header.families, *header.selectors)]
+    return [family for header in side.headers for family in header.tunings]
 
 
 def _touched_entries(side: ReadTree, entries: Sequence[Touched]) -> list[tuple[Family, Entry]]:

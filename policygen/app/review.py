@@ -251,7 +251,7 @@ def _findings(change: TreeChange) -> tuple[Finding, ...]:
     headers = change.after.headers
     scan = Scan(
         cub=change.after.cub,
-        families=tuple(f for header in headers for f in (*header.families, *header.selectors)),
+        families=tuple(family for header in headers for family in header.tunings),
         chains=tuple(chain for header in headers for chain in header.chains),
     )
     paths = change.after.paths

@@ -471,11 +471,9 @@ class NvbenchDevice(CudaDevice):
 
     def _measure(self, state: Any, variant: VariantFunction, result: Path) -> list[float]:
         """Return the seconds of runs in measurement order."""
-        # Load the kernels, and find out whether the function waits for the GPU: else NVBench blocks
-        # the GPU until everything is launched.
+        # Load the kernels, and find out whether NVBench may block the GPU until all is launched.
         self.sample(variant)
         function, case = self._function(variant), self._opened
-        is_synchronizing = case.inputs in self._synchronizing
         self._make_storage(function)
         codes: list[int] = []
 
@@ -486,7 +484,7 @@ class NvbenchDevice(CudaDevice):
 
         earlier_files = _sample_files(result)
         try:
-            state.exec(enqueue, batched=False, sync=is_synchronizing)
+            state.exec(enqueue, batched=False, sync=case.inputs in self._synchronizing)
         except RuntimeError as error:
             raise DeviceError(codes[0] if codes else 0, f"NVBench failed: {error}") from error
         if codes:

@@ -498,20 +498,19 @@ def _beside(scope: str, names: tuple[str, ...], fields: Container[str]) -> str |
 def check_fits(tile: Tile, policy: Mapping[str, str], arch: str) -> None:
     """Raise InputError if a tile exceeds the static shared memory of a block."""
     facts = archs().get(arch)
-    if facts is None:
-        return
     threads, items = int(policy[tile.threads]), int(policy[tile.items])
-    if tile.is_paired and (size := (threads * items + 1) * tile.element) > facts.static:
+    exchange = policy[tile.exchange].rpartition("::")[2]
+    in_shared = tile.is_paired or exchange in words().tiles.exchanges | words().tiles.scatters
+    size = (threads * items + tile.is_paired) * tile.element
+    if facts is None or not in_shared or size <= facts.static:
+        return
+    if tile.is_paired:
         raise InputError(
             f"{threads} threads x {items} items and 1 more x {tile.element} bytes = {size:,} bytes",
             f"Above {facts.static:,} bytes CUB launches another tile than it compiles.",
         )
-    exchange = policy[tile.exchange].rpartition("::")[2]
-    if tile.is_paired or exchange not in words().tiles.exchanges | words().tiles.scatters:
-        return
-    if (size := threads * items * tile.element) > facts.static:
-        raise InputError(
-            f"{threads} threads x {items} items x {tile.element} bytes = {size:,} bytes, which"
-            f" {exchange} keeps in shared memory",
-            f"A block of {arch} has {facts.static:,} bytes of shared memory.",
-        )
+    raise InputError(
+        f"{threads} threads x {items} items x {tile.element} bytes = {size:,} bytes, which"
+        f" {exchange} keeps in shared memory",
+        f"A block of {arch} has {facts.static:,} bytes of shared memory.",
+    )

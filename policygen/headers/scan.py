@@ -263,7 +263,7 @@ def select_families(
     return tuple(
         family.model_copy(update={"entries": entries})
         for header in headers
-        for family in (*header.families, *(header.selectors if selectors else ()))
+        for family in (header.tunings if selectors else header.families)
         if (not archs or archs & {family.arch, arch_and_gpu(family.arch)[0]})
         and matches(pattern, family)
         and (entries := tuple(entry for entry in family.entries if _has_args(family, entry, args)))

@@ -212,6 +212,11 @@ class TuningHeader(Record):
     needed: dict[str, int] = Field(default_factory=dict)
     """For rocPRIM: the number of required arguments of a config template."""
 
+    @property
+    def tunings(self) -> tuple[Family, ...]:
+        """All families: those of specializations, then those of guarded returns."""
+        return (*self.families, *self.selectors)
+
 
 class Scan(Document):
     """What `policygen scan --json` prints."""

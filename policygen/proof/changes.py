@@ -302,7 +302,7 @@ def _asks(change: Touched) -> tuple[str, str] | None:
 def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Family, Entry]]]:
     seen: Counter[Key] = Counter()
     for header in headers:
-        for family in (*header.families, *header.selectors):
+        for family in header.tunings:
             for entry in family.entries:
                 if not entry.disabled:
                     place = (family.header, family.namespace, family.name)

@@ -1,7 +1,7 @@
 """Compiles the kernels of workloads in parallel, each unit once."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -192,10 +192,12 @@ NEVER = 1 << 16
 
 def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tuple[Family, ...]:
     """Finds the families whose content differs after a change."""
-    content_by_key = {_key(family): _family_content(family) for family in _families(before)}
+    old_families = (family for header in before for family in header.tunings)
+    content_by_key = {_key(family): _family_content(family) for family in old_families}
     return tuple(
         family
-        for family in _families(after)
+        for header in after
+        for family in header.tunings
         if content_by_key.get(_key(family)) != _family_content(family)
     )
 
@@ -238,11 +240,6 @@ def left_alone(
     ]
     later = max(next_own, default=NEVER) if plan.options.reach == "only" else NEVER
     return tuple(arch for arch in archs if arch_number(arch) < target or arch_number(arch) >= later)
-
-
-def _families(headers: Sequence[TuningHeader]) -> Iterator[Family]:
-    for header in headers:
-        yield from (*header.families, *header.selectors)
 
 
 def _key(family: Family) -> tuple[str, ...]:

@@ -226,7 +226,7 @@ class ChangedHeader:
         for data, header in zip(self.contents, self.headers, strict=True):
             yield sorted(
                 (data.count(b"\n", 0, start) + 1, data.count(b"\n", 0, end) + 1, id(entry) in ids)
-                for family in (*header.families, *header.selectors)
+                for family in header.tunings
                 for entry in family.entries
                 for start, end in (entry.span,)
             )

@@ -294,9 +294,10 @@ def outcome_words(outcome: TuneOutcome) -> str:
     """State how good the best finalist is, and the rule that it does not meet."""
     if outcome.score is None or outcome.interval is None:
         return f"base stays: {outcome.reason}"
-    best = f"best {outcome.score:.3f} ({span_words(outcome.interval)})"
+    score = f"{outcome.score:.3f} ({span_words(outcome.interval)})"
+    best = f"best {score}"
     if outcome.interval.high < 1:
-        return f"base is best: what comes next is slower, {best.removeprefix('best ')}"
+        return f"base is best: what comes next is slower, {score}"
     if outcome.interval.low <= 1:
         return f"{best}: not faster than base beyond noise"
     if outcome.score < outcome.least_score:

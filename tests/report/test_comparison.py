@@ -1,8 +1,13 @@
-"""What `resolve --compare` prints."""
+"""What `resolve --compare` prints, and what `tune` says of a workload."""
 
+import pytest
+
+from policygen.model.emitted import TuneOutcome
+from policygen.model.results import Interval
 from policygen.model.selection import Comparison, Differing
 from policygen.model.trees import Cub
 from policygen.report import value_views
+from policygen.report.search_views import outcome_words
 from tests.report.shown import lines as shown
 
 CUB = Cub(root="tree", version="3.6.0", dialect="selectors", found="--cub")
@@ -35,3 +40,16 @@ def test_the_values_that_differ_are_shown_and_no_others():
     assert "  1 workload only after" in lines
     assert "2 workloads differ of 1,000, on sm90" in lines
     assert not [line for line in lines if "items" in line]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.985, 0.988, "base is best: what comes next is slower, 0.986 (0.985 to 0.988)"),
+        (0.985, 1.001, "best 0.986 (0.985 to 1.001): not faster than base beyond noise"),
+    ],
+)
+def test_a_best_that_is_slower_leaves_base_the_best(low, high, words):
+    interval = Interval(low=low, high=high)
+    outcome = TuneOutcome.model_construct(score=0.986, interval=interval, least_score=1.01)
+    assert outcome_words(outcome) == words
