@@ -109,11 +109,16 @@ class PretendingPlugin(distributed.WorkerPlugin):
         cluster_workers.worker_command = lambda *_: Plan(**plan()).command()
         cluster_workers.find_gpu = find_gpu
         cluster_workers.runtime_of = lambda _: None
-        cluster_workers.IDLE = 2.0
+
+
+def stay_idle(seconds):
+    """How long a worker lets a silent search keep its GPU."""
+    cluster_workers.IDLE = seconds
 
 
 def _close_gpus():
     """What an earlier test was too busy to give back."""
+    stay_idle(300.0)
     for one in [*cluster_workers._gpus.values()]:
         one.close()
 

@@ -28,7 +28,7 @@ from policygen.process import ending
 from policygen.proof.compile import RefusedError
 from policygen.proof.toolchain import find_toolchain
 from tests.gpu import gpus
-from tests.gpu.clustered import WORKERS
+from tests.gpu.clustered import WORKERS, stay_idle
 from tests.gpu.gpus import ALL, LABELS, measured, never
 from tests.tiers import sampled
 
@@ -241,6 +241,12 @@ def pool(source, owner):
     return GpuPool(made.first(owner, never), made, said.append)
 
 
+@pytest.fixture
+def impatient(cluster):
+    """Workers that take a GPU from a search which is silent for a second."""
+    cluster.client.run(stay_idle, 1.0)
+
+
 @pytest.mark.slow
 def test_workers_measure_side_by_side(pool, unit_file):
     asked = points(unit_file)
@@ -335,8 +341,9 @@ def test_the_same_search_goes_on_at_once(client, pool, owner):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("impatient")
 def test_a_search_that_is_silent_for_long_loses_its_gpu(client, pool, source, owner, unit_file):
-    """That is 2 seconds in these workers. When it is free again, the search has it back."""
+    """When it is free again, the search has it back."""
     other = ClusterGpus(replace(client, patience=20.0), lambda _: None)
     assert other.first(replace(owner, owner="another search"), never)
     with pytest.raises(BusyGpuError):
