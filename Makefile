@@ -109,8 +109,11 @@ docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Every message of the code, with its remedy.
-messages: .venv/installed
-	@$(BIN)/python -m docs.make_reference messages
+# Every message with an example of each: those that the first tier of tests meets, in some minutes.
+messages: .venv/installed-dev
+	@mkdir -p build && rm -f build/examples
+	@EXAMPLES=$(CURDIR)/build/examples $(PYTEST) -p tests.message_examples $(FIRST_TIER) > /dev/null
+	@$(BIN)/python -m docs.make_reference messages build/examples
 
 # What is published, in dist/, checked as an index would check it.
 dist: .venv/installed-dev

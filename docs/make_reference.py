@@ -6,11 +6,12 @@ fields, rules and the library from their functions, messages from the places tha
 
 import ast
 import inspect
+import json
 import re
 import sys
 import textwrap
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -297,28 +298,52 @@ def _annotation(annotation: Any) -> str:
 # Messages
 
 
-def messages() -> Iterator[str]:
+Examples = Mapping[str, Sequence[tuple[int, str]]]
+"""File → lines at which tests met an error, with its text."""
+
+
+def messages(examples: Examples | None = None) -> Iterator[str]:
     """Every message and note of the code, by package, with its remedy."""
     yield _text(
-        "Every failure is one message with its place and a remedy. Names in braces are"
-        " filled in. `make messages` prints this list."
+        "Every failure is one message with its place and a remedy. What is filled in stands in"
+        " braces. `make messages` prints this list with an example of each, from the tests."
     )
     yield ""
-    for package, rows in _messages_by_package():
+    for package, rows in _messages_by_package(examples):
         yield f"## {package}\n"
-        yield _table(("message", "remedy"), rows)
+        yield _table(("message", "remedy", "example")[: 2 if examples is None else 3], rows)
 
 
-def _messages_by_package() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    by_package: dict[str, set[tuple[str, str]]] = {}
+def _messages_by_package(
+    examples: Examples | None,
+) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
+    by_package: dict[str, dict[tuple[str, str], str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).parts
         package = f"{parts[0]}/" if len(parts) > 1 else "common"
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and (row := _message(node)):
-                by_package.setdefault(package, set()).add(row)
-    for package, rows in sorted(by_package.items()):
-        yield package, sorted(rows)
+                met = _examples_of(node, (examples or {}).get(str(path), ()))
+                texts = by_package.setdefault(package, {})
+                texts[row] = min(filter(None, (met, texts.get(row))), key=len, default="")
+    for package, texts in sorted(by_package.items()):
+        rows = sorted((*row, met) for row, met in texts.items())
+        yield package, [row[: 2 if examples is None else 3] for row in rows]
+
+
+def _examples_of(call: ast.Call, met: Sequence[tuple[int, str]]) -> str:
+    """The shortest text of an error that was made there."""
+    last = call.end_lineno or call.lineno
+    return min((text for line, text in met if call.lineno <= line <= last), key=len, default="")
+
+
+def read_examples(path: Path) -> Examples:
+    """Reads what tests.message_examples wrote."""
+    examples: dict[str, list[tuple[int, str]]] = {}
+    for line in path.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        examples.setdefault(row["path"], []).append((row["line"], row["text"]))
+    return examples
 
 
 # The arguments that hold message and remedy, by the error's class.
@@ -376,9 +401,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the pages, or prints the messages."""
-    if arguments == ["messages"]:
-        sys.stdout.write("\n".join(messages()) + "\n")
+    """Writes the pages, or prints the messages with the examples of a file."""
+    if arguments[:1] == ["messages"]:
+        sys.stdout.write("\n".join(messages(read_examples(Path(arguments[1])))) + "\n")
         return 0
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():

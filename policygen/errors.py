@@ -158,35 +158,32 @@ def together(errors: Sequence[PolicygenError]) -> PolicygenError:
 
 
 @dataclass(eq=False)
-class UnprovableError(PolicygenError):
+class _ListingError(PolicygenError):
+    """A failed check that lists what it found."""
+
+    exit_code: ClassVar[int] = 1
+    TITLE: ClassVar[str]
+    LIMIT: ClassVar[int] = 20
+    """Maximum number of rows to show."""
+    rows: Sequence[str]
+
+    def __str__(self) -> str:
+        rows = [_indented(f"  {text}") for text in self.rows[: self.LIMIT]]
+        if len(self.rows) > len(rows):
+            rows.append(f"  and {len(self.rows) - len(rows)} more")
+        return "\n".join([self.TITLE, *rows])
+
+
+class UnprovableError(_ListingError):
     """Tunings with dependencies that no proof can cover; lists each place."""
 
-    exit_code: ClassVar[int] = 1
-    LIMIT: ClassVar[int] = 20
-    """Maximum number of places to show."""
-    places: Sequence[str]
-
-    def __str__(self) -> str:
-        rows = [f"  {text}" for text in self.places[: self.LIMIT]]
-        if len(self.places) > len(rows):
-            rows.append(f"  and {len(self.places) - len(rows)} more")
-        title = "the tunings are not provable: they depend on more than types and architecture"
-        return "\n".join([title, *rows])
+    TITLE = "the tunings are not provable: they depend on more than types and architecture"
 
 
-@dataclass(eq=False)
-class EffectError(PolicygenError):
+class EffectError(_ListingError):
     """A change that does not have the planned effect, or has another one."""
 
-    exit_code: ClassVar[int] = 1
-    wrong: Sequence[str]
-
-    def __str__(self) -> str:
-        rows = [_indented(f"  {text}") for text in self.wrong[:20]]
-        if len(self.wrong) > len(rows):
-            rows.append(f"  and {len(self.wrong) - len(rows)} more")
-        title = "the effect of the change differs from the plan; nothing was written"
-        return "\n".join([title, *rows])
+    TITLE = "the effect of the change differs from the plan; nothing was written"
 
 
 SHOWN = 12

@@ -1,5 +1,6 @@
 """docs/reference/ is what the program says of itself."""
 
+import os
 import re
 import subprocess
 import sys
@@ -32,13 +33,17 @@ def test_every_option_and_key_and_rule_has_its_row():
     assert re.findall(r"^## (.*)$", PAGES["lint.md"], re.M) == [rule.name for rule in RULES]
 
 
-@pytest.mark.slow
-def test_messages_are_printed(capsys):
-    assert make_reference.main(["messages"]) == 0
-    assert (
-        "| Available: {…}, and the architectures that nvcc compiles for. |"
-        in capsys.readouterr().out
-    )
+def test_messages_are_printed_with_an_example_that_a_test_met(tmp_path):
+    met = tmp_path / "examples"
+    plugin = ["-p", "tests.message_examples", "-p", "no:randomly", "-q"]
+    tests = "tests/model/test_expression.py"
+    command = [sys.executable, "-m", "pytest", *plugin, tests]
+    root = make_reference.FOLDER.parent.parent
+    subprocess.run(command, env=os.environ | {"EXAMPLES": str(met)}, cwd=root, check=True)
+    command = [sys.executable, "-m", "docs.make_reference", "messages", str(met)]
+    shown = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    assert "| '~a' is not an expression: ~ is not allowed in it" in shown
+    assert "| Available: {…}, and the architectures that nvcc compiles for. |  |" in shown
 
 
 def test_links_within_a_page_lead_to_a_heading():

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from math import inf, isinf
@@ -14,10 +14,9 @@ from policygen.gpu.candidates import (
     SearchNotes,
     WorkloadSearch,
 )
+from policygen.gpu.finalists import RUNGS
 from policygen.gpu.pool import StopAskedError
 from policygen.gpu.rungs import (
-    SCREENING,
-    SHARPER,
     TO_LAST,
     TO_SHARPER,
     RungResult,
@@ -38,10 +37,9 @@ from policygen.gpu.strategies import Values
 from policygen.model.searches import Ended, RungName
 from policygen.model.workload import in_words
 from policygen.process import ending, threads
-from policygen.results.own_tables import LAST
+from policygen.results.own_tables import LAST, SCREENING, SHARPER
 from policygen.steps import spelled
 
-NAMES: Mapping[int, RungName] = {SCREENING: "screening", SHARPER: "sharper", LAST: "last"}
 LOOKS = 0.3
 """Seconds between checks for a stop request while nothing is measured."""
 QUEUED = 2
@@ -415,7 +413,7 @@ class SearchDriver:
         self.notes.spend(self.budget.elapsed)
 
     def _notify(self, event: str, search: WorkloadSearch, rung: int) -> None:
-        self.observe(event, search, NAMES[rung], self.budget.remaining)
+        self.observe(event, search, RUNGS[rung], self.budget.remaining)
 
 
 AIM, FEWEST, MOST = 0.006, 1, 10
@@ -485,9 +483,11 @@ class Decision:
         usable = [label for label in search.scores or search.dropped if label not in search.failed]
         goals = {label: search.goal(label) for label in usable}
         rule = RungRule(TO_SHARPER.least, plan.sharper)
-        self._measure_sharper(survivors(goals, screening_error, rule), sharp)
+        is_new = self._measure_sharper(survivors(goals, screening_error, rule), sharp)
         on_rung(SHARPER)
-        finalists = self._finalists(self.target.error(sharp), RungRule(TO_LAST.least, plan.last))
+        decided = () if is_new else rung_scores(self._known, LAST)  # by an earlier session
+        rule = RungRule(TO_LAST.least, plan.last)
+        finalists = self._finalists(self.target.error(sharp), rule, decided)
         rounds = self.bench.effort.rounds
         last_rounds = self.target.rounds(SURE, min(LEAST_SURE, rounds), rounds)
         fixed, process, taken = self.bench.effort.processes, 0, 0.0
@@ -514,14 +514,16 @@ class Decision:
         """The rungs that the database has."""
         return [point.rungs(self.bench.rows) for point in self.target.points]
 
-    def _finalists(self, error: float, rule: RungRule) -> Sequence[str]:
+    def _finalists(self, error: float, rule: RungRule, decided: Collection[str]) -> Sequence[str]:
         """Return the variants that may still win; a harmful variant is replaced by the next."""
         allowed, least = self.search.allowed, rung_least(self._known, SHARPER)
         checked: set[str] = set()
         while True:
             scores = {k: v for k, v in self.search.sharper.items() if k not in self.search.failed}
             acceptable = {k: v for k, v in scores.items() if least.get(k, 0.0) >= allowed - 0.005}
-            finalists = survivors(acceptable or scores, error, rule, self.search.kind)
+            finalists = [label for label in scores if label in decided] or survivors(
+                acceptable or scores, error, rule, self.search.kind
+            )
             harmful = self.bench.harmful(
                 self.name, self.target, [label for label in finalists if label not in checked]
             )
@@ -530,12 +532,14 @@ class Decision:
             self.search.failed |= harmful
             checked |= {*finalists}
 
-    def _measure_sharper(self, labels: Sequence[str], rounds: Sequence[int]) -> None:
+    def _measure_sharper(self, labels: Sequence[str], rounds: Sequence[int]) -> bool:
+        """Measure those that have no sharper score; return whether there were any."""
         scores = rung_scores(self._known, SHARPER)
         if missing := [label for label in labels if label not in scores]:
             seed = self.bench.effort.seed + self.bench.processes
             scores |= self._measure(SHARPER, missing, rounds, seed)
         self.search.sharper = {label: scores[label] for label in labels if label in scores}
+        return bool(missing)
 
     def _measure_last(
         self, finalists: Sequence[str], process: int, rounds: Sequence[int]

@@ -18,7 +18,6 @@ from policygen.model.workload import BASE
 from policygen.results.own_tables import LAST
 from policygen.results.tables import DeclaredAxes
 
-SCREENING, SHARPER = 1, 2
 MEDIAN = 1.2533
 """Ratio of the standard error of a median to that of a mean, for many samples."""
 ROBUST = 1.4826

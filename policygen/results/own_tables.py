@@ -31,8 +31,8 @@ VALUES = f"{OWN}values"
 DEVIATIONS = f"{OWN}deviations"
 IMPORTED = "import"
 """The method of a session that imported other tools' measurements instead of measuring."""
-LAST = 3
-"""The number of the last rung, whose samples no choice was based on."""
+SCREENING, SHARPER, LAST = 1, 2, 3
+"""The numbers of the rungs; no choice was based on the samples of the last one."""
 # `workload` is a JSON object with all axes of the sub-benchmark and their values. `card`
 # distinguishes GPUs of the same name without identifying them. Times are UTC, as ISO 8601.
 TABLES = (

@@ -14,7 +14,6 @@ from policygen.results.samples import Samples
 from policygen.results.sessions import OwnRecords, PointSpot, RungRow, WorkloadSpot
 from policygen.results.tables import DeclaredAxes, ResultTable, quote
 
-SCREENING, SHARPER, LAST = 1, 2, 3
 MOST_SAMPLES = 1_000_000
 """Limit per row."""
 YEAR = 366 * 86400.0

@@ -10,9 +10,9 @@ import pytest
 
 from policygen.gpu import rungs as rungs_module
 from policygen.gpu.pool import StopAskedError
-from policygen.gpu.rungs import SCREENING, SHARPER, RungRule, survivors
+from policygen.gpu.rungs import RungRule, survivors
 from policygen.model.workload import parse_label
-from policygen.results.own_tables import LAST
+from policygen.results.own_tables import LAST, SCREENING, SHARPER
 from tests.gpu.measuring import ALGORITHM, SIZES
 from tests.gpu.searching import (
     NAME,
