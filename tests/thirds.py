@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-CASES = 4
-"""As many cases of one test are in the slow tier; further ones are thorough."""
+CASES = 2
+"""So many cases of one test are in the slow tier; further ones are thorough."""
 COUNT = 3
 MORE = 20
 """So many slow tests CI adds to its third, at most, from the packages that were touched."""

@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,11 +36,14 @@ from policygen.proof import answers, selector_code
 from policygen.proof.ask import leaf_paths
 from policygen.proof.compile import RefusedError, TranslationUnit, compile_all
 from policygen.proof.selector_code import (
+    Array,
     Box,
+    Indices,
     Leaf,
     Number,
     Program,
     UnsupportedCodeError,
+    bounds_of,
     boxes_where,
     compared_constants,
     evaluate,
@@ -57,6 +62,9 @@ MOST = 1024
 """Larger constants are counts or bytes of shared memory, and no sizes of types."""
 _PLAIN = frozenset({"int", "bool", "unsigned int", "unsigned", "long", "size_t"})
 _ENUMERATORS = 32
+MOST_PARTS = 16
+"""Into more parts, what differs in a box is not divided: its bounds are described."""
+SOME = "some combinations of these values"
 # template <int InputCount>
 _COUNTED = re.compile(rb"\btemplate\s*<\s*(?:int|unsigned|size_t)\s+\w+\s*>\s*\Z")
 # What is compiled here is not a constant expression; the policies of kernels are.
@@ -318,10 +326,21 @@ class InputAxis:
     """The names of the values, if they are enumerators."""
 
 
+Place = Mapping[int, int]
+"""The positions of a benchmark's workload on the axes that it has."""
 Pairs = Mapping[str, Collection[tuple[Value, Value]]]
 """Field → values before and after."""
-Region = tuple[Box, Pairs]
-"""Inputs that get other values."""
+
+
+class Region(NamedTuple):
+    """Inputs that get other values."""
+
+    box: Box
+    pairs: Pairs
+    is_whole: bool = True
+    """Whether all inputs of the box do, instead of some combinations of its values."""
+    examples: frozenset[str] = frozenset()
+    """The benchmarks' workloads among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +350,7 @@ class ChangedInputs:
     header: str
     selector: str
     axes: Sequence[InputAxis]
-    examples: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Benchmarks' workloads, with their positions on the axes."""
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 def _compared(
@@ -345,15 +363,15 @@ def _compared(
     count = prod(len(axis.values) for axis in axes)
     if old.text == new.text and old.fields == new.fields:
         return count, []
+    places = {name: _place(axes, members) for name, members in examples.items()}
     regions: list[Region] = []
     for leaf in evaluate(programs, [axis.values for axis in axes]):
-        regions += _differing(leaf, (old.fields, new.fields))
-    places = {name: _place(axes, members) for name, members in examples.items()}
+        regions += _differing(leaf, (old.fields, new.fields), places)
     change = ChangedInputs(new.selector.header, new.selector.label, axes, places)
     return count, list(described(change, regions))
 
 
-def _place(axes: Sequence[InputAxis], members: Mapping[str, Value]) -> dict[int, int]:
+def _place(axes: Sequence[InputAxis], members: Mapping[str, Value]) -> Place:
     """Returns the positions of an example on the axes of the members."""
     places = {}
     for number, axis in enumerate(axes):
@@ -407,12 +425,16 @@ def _axes(
             bounds = by_axis.get(number, set()) | computed
             near = {bound + step for bound in bounds for step in (-1, 0, 1) if bound + step >= 0}
             values = (members.get(path) for members in examples.values())
-            sizes = {value for value in values if isinstance(value, int)}
-            axes.append(InputAxis(path, tuple(sorted({*SIZES, *near, *sizes}))))
+            sizes = {*SIZES, *near, *(value for value in values if isinstance(value, int))}
+            if path.endswith("alignment"):
+                sizes = {size for size in sizes if size.bit_count() == 1}  # as of any type
+            axes.append(InputAxis(path, tuple(sorted(sizes))))
     return axes
 
 
-def _differing(leaf: Leaf, names: tuple[Sequence[str], Sequence[str]]) -> Iterator[Region]:
+def _differing(
+    leaf: Leaf, names: tuple[Sequence[str], Sequence[str]], places: Mapping[str, Place]
+) -> Iterator[Region]:
     """Yields the parts of a box in which a field differs, with the values before and after."""
     before, after = (
         {_field(paths, slot): value for slot, value in output.items()}
@@ -423,43 +445,65 @@ def _differing(leaf: Leaf, names: tuple[Sequence[str], Sequence[str]]) -> Iterat
     for name in common:
         unequal = np.not_equal(before[name], after[name])
         differ = differ | (unequal if unequal.ndim else int(unequal))
-    for part in boxes_where(differ, leaf.box):
-        pairs = {name: _pairs(before[name], after[name]) for name in common}
+    if not isinstance(leaf.mask, int) and np.any(differ):
+        differ = np.logical_and(differ, leaf.mask)
+    parts = list(islice(boxes_where(differ, leaf.box), MOST_PARTS + 1))
+    is_whole = len(parts) <= MOST_PARTS
+    for part in parts if is_whole else [bounds_of(differ, leaf.box)]:
+        pairs = {name: _pairs(before[name], after[name], leaf.mask) for name in common}
         box = tuple(frozenset(indices.tolist()) for indices in part)
-        yield box, {name: changes for name, changes in pairs.items() if changes}
+        inside = frozenset(
+            name
+            for name, place in places.items()
+            if _is_in(box, place) and (is_whole or _at(differ, leaf.box, place).any())
+        )
+        changes = {name: sides for name, sides in pairs.items() if sides}
+        yield Region(box, changes, is_whole, inside)
+
+
+def _is_in(box: Box, place: Place) -> bool:
+    return all(index in box[axis] for axis, index in place.items())
+
+
+def _at(table: Array, box: Indices, place: Place) -> Array:
+    """Returns the part of a table on a box at a place."""
+    for axis, index in place.items():
+        if table.shape[axis] > 1:
+            table = table.take(np.flatnonzero(box[axis] == index), axis)
+    return table
 
 
 def _field(paths: Sequence[str], slot: int) -> str:
     return paths[slot] if slot < len(paths) else f"value {slot + 1}"
 
 
-def _pairs(before: Number, after: Number) -> set[tuple[Value, Value]]:
-    sides = np.broadcast_arrays(np.asarray(before), np.asarray(after))
-    pairs = np.unique(np.stack([side.ravel() for side in sides]), axis=1)
+def _pairs(before: Number, after: Number, mask: Number) -> set[tuple[Value, Value]]:
+    *sides, holds = np.broadcast_arrays(*map(np.asarray, (before, after, mask)))
+    pairs = np.unique(np.stack([side[holds.astype(bool)] for side in sides]), axis=1)
     return {(int(old), int(new)) for old, new in pairs.T if old != new}
 
 
 def described(change: ChangedInputs, regions: Sequence[Region]) -> Iterator[InputChange]:
     """Describes regions by the conditions that their inputs have in common."""
-    for box in united(box for box, _ in regions):
+    for box in united(region.box for region in regions):
         values: dict[str, set[tuple[Value, Value]]] = {}
-        for part, pairs in regions:
-            if all(inner & outer for inner, outer in zip(part, box, strict=True)):
-                for name, sides in pairs.items():
+        is_whole, examples = True, dict[str, None]()
+        for region in regions:
+            if all(inner & outer for inner, outer in zip(region.box, box, strict=True)):
+                is_whole = is_whole and region.is_whole
+                examples |= dict.fromkeys(sorted(region.examples))
+                for name, sides in region.pairs.items():
                     values.setdefault(name, set()).update(sides)
         archs, *members = zip(change.axes, box, strict=True)
-        conditions = (_condition(axis, indices) for axis, indices in members)
+        conditions = [_condition(axis, indices) for axis, indices in members]
+        conditions.append("" if is_whole else SOME)
         yield InputChange(
             header=change.header,
             selector=change.selector,
             archs=tuple(_known(archs[0].spelled[index] for index in sorted(archs[1]))),
             conditions=tuple(filter(None, conditions)),
             values={name: _span(sides) for name, sides in values.items()},
-            examples=tuple(
-                name
-                for name, place in change.examples.items()
-                if all(index in box[number] for number, index in place.items())
-            ),
+            examples=tuple(name for name in examples if _is_in(box, change.places[name])),
         )
 
 

@@ -338,7 +338,7 @@ def _described(
                 box += [frozenset({spelled[name].index(workload.values[name])}) for name in names]
                 pairs = _values(before, after)
                 group = "" if site.is_selector else repr(pairs)
-                regions.setdefault(group, []).append((tuple(box), pairs))
+                regions.setdefault(group, []).append(Region(tuple(box), pairs))
         for alike in regions.values():
             yield from described(change, alike)
 

@@ -3,7 +3,8 @@
 The PTX of a selector is a small program on integers. It is interpreted here on boxes, which are
 products of sets of values: a box is divided where a branch goes two ways for its values. So each
 member of a selector keeps all of its values, and the cost follows the paths of the code, not the
-size of the product.
+size of the product. Where a branch depends on several members at once, as on the shared memory of a
+tile, the box is kept whole, and a mask says for which of its values a path is taken.
 """
 
 import re
@@ -24,8 +25,12 @@ Indices = tuple[Array, ...]
 SLOT = 8
 """Bytes of each input and output of a program."""
 _IN, _OUT = 1 << 40, 1 << 41
-JOINT = 1 << 13
+JOINT = 1 << 18
 """The largest table of a function of several axes; above it, a box is divided."""
+FEW_PARTS = 2
+"""Into more parts, a box is not divided for a predicate of several axes."""
+MASK = "mask"
+"""The register with the values of the box for which its path is taken."""
 STEPS = 4_000_000
 """Instructions after which a comparison is given up; they take some ten seconds."""
 # .visible .entry policygen_inputs_3(
@@ -304,6 +309,12 @@ class _BoxState:
         """Sets a register."""
         self.registers[name] = value, len(self.splits)
 
+    def where(self, guard: str, condition: Number, value: int) -> "_BoxState":
+        """Returns the same where a predicate has a value."""
+        mask = np.logical_and(self.read(MASK), condition == value)
+        registers = {**self.registers, guard: (value, 0), MASK: (mask, len(self.splits))}
+        return _BoxState(self.box, self.splits, registers, self.program, self.at)
+
     def part(self, axis: int, kept: Array) -> "_BoxState":
         """Returns the same on a part of the box."""
         box = (*self.box[:axis], self.box[axis][kept], *self.box[axis + 1 :])
@@ -312,11 +323,11 @@ class _BoxState:
 
 
 class _DivideError(Exception):
-    """Asks to divide the box along an axis into groups of positions."""
+    """Asks to go on with parts of a box."""
 
-    def __init__(self, axis: int, groups: Iterable[Array]) -> None:
+    def __init__(self, parts: Iterable[_BoxState]) -> None:
         super().__init__()
-        self.axis, self.groups = axis, tuple(groups)
+        self.parts = tuple(parts)
 
 
 Output = dict[int, Number]
@@ -329,6 +340,8 @@ class Leaf:
 
     box: Indices
     outputs: tuple[Output, Output]
+    mask: Number
+    """The values of the box for which these are the paths."""
 
 
 def evaluate(programs: Sequence[Program], axes: Sequence[Sequence[int]]) -> Iterator[Leaf]:
@@ -338,31 +351,34 @@ def evaluate(programs: Sequence[Program], axes: Sequence[Sequence[int]]) -> Iter
     """
     values = [np.array(axis, dtype=np.int64) for axis in axes]
     steps = 0
-    stack = [_BoxState(tuple(np.arange(len(axis)) for axis in axes))]
+    start = tuple(np.arange(len(axis)) for axis in axes)
+    stack = [_BoxState(start, registers={MASK: (1, 0)})]
     while stack:
         state = stack.pop()
         try:
+            if not np.any(state.read(MASK)):
+                continue
             while state.program < len(programs):
                 steps += 1
                 if steps > STEPS:
                     raise UnsupportedCodeError("its paths are too many")
                 _advance(state, programs[state.program], values)
         except _DivideError as division:
-            stack += [state.part(division.axis, group) for group in division.groups]
+            stack += division.parts
             continue
         outputs: tuple[Output, Output] = ({}, {})
         for name in state.registers:
             if name.startswith("out"):
                 number, _, slot = name.removeprefix("out").partition(":")
                 outputs[int(number)][int(slot)] = state.read(name)
-        yield Leaf(state.box, outputs)
+        yield Leaf(state.box, outputs, state.read(MASK))
 
 
 def _advance(state: _BoxState, program: Program, axes: Sequence[Array]) -> None:
     """Executes one instruction."""
     step = program.instructions[state.at]
     if step.guard:
-        holds = _uniform(state.read(step.guard))
+        holds = _uniform(state, step.guard)
         if holds == step.negated:
             state.at += 1
             return
@@ -370,7 +386,9 @@ def _advance(state: _BoxState, program: Program, axes: Sequence[Array]) -> None:
         state.at = program.labels[step.operands[0]]
         return
     if step.name == "ret":
-        kept = {name: item for name, item in state.registers.items() if name.startswith("out")}
+        kept = {
+            name: item for name, item in state.registers.items() if name.startswith(("out", MASK))
+        }
         state.registers, state.at, state.program = kept, 0, state.program + 1
         return
     if step.name in {"ld", "st"}:
@@ -384,7 +402,7 @@ def _advance(state: _BoxState, program: Program, axes: Sequence[Array]) -> None:
         elif step.name in {"shl", "shr"}:
             kinds[1] = "u32"
         numbers = [_wrap(value, each) for value, each in zip(operands, kinds, strict=True)]
-        _check_size(numbers)
+        _check_size(state, numbers)
         state.write(step.operands[0], _result(step, numbers))
     state.at += 1
 
@@ -398,16 +416,26 @@ def _value(state: _BoxState, text: str) -> Number:
         raise UnsupportedCodeError(f"{text} is not a number") from None
 
 
-def _uniform(condition: Number) -> bool:
-    """Returns a predicate's value; divides the box if it has several."""
+def _uniform(state: _BoxState, guard: str) -> bool:
+    """Returns a predicate's value; goes on with parts of the box if it has several."""
+    condition = state.read(guard)
     if isinstance(condition, int):
         return bool(condition)
+    divisions = []
+    table = condition
     for axis in by_size(condition):
-        groups = equal_slices(condition, axis)
+        groups = equal_slices(table, axis)
         if len(groups) > 1:
-            raise _DivideError(axis, groups)
-        condition = condition.take([0], axis)
-    return bool(condition.flat[0])
+            divisions.append((len(groups), axis, groups))
+        else:
+            table = table.take([0], axis)
+    if not divisions:
+        return bool(table.flat[0])
+    count, axis, groups = min(divisions, key=lambda division: division[:2])
+    if count > FEW_PARTS and len(divisions) > 1:
+        _check_size(state, [state.read(MASK), table])
+        raise _DivideError(state.where(guard, table, value) for value in (0, 1))
+    raise _DivideError(state.part(axis, group) for group in groups)
 
 
 def by_size(table: Array) -> list[int]:
@@ -425,12 +453,12 @@ def equal_slices(table: Array, axis: int) -> list[Array]:
     return [np.array(group) for group in groups.values()]
 
 
-def _check_size(values: Sequence[Number]) -> None:
+def _check_size(state: _BoxState, values: Sequence[Number]) -> None:
     """Divides the box if a function of several axes would become too large."""
     shapes = [value.shape for value in values if not isinstance(value, int)]
     if len(shapes) > 1 and prod(shape := np.broadcast_shapes(*shapes)) > JOINT:
         size, axis = max((size, number) for number, size in enumerate(shape))
-        raise _DivideError(axis, np.array_split(np.arange(size), 2))
+        raise _DivideError(state.part(axis, half) for half in np.array_split(np.arange(size), 2))
 
 
 def _access(state: _BoxState, step: Instruction, axes: Sequence[Array]) -> None:
@@ -490,6 +518,15 @@ def boxes_where(mask: Number, box: Indices) -> Iterator[Indices]:
     for group in equal_slices(mask, axis):
         part = (*box[:axis], box[axis][group], *box[axis + 1 :])
         yield from boxes_where(mask.take(group[:1], axis), part)
+
+
+def bounds_of(mask: Array, box: Indices) -> Indices:
+    """Returns the smallest part of a box that contains all of a predicate."""
+    bounds = []
+    for axis, indices in enumerate(box):
+        others = tuple(other for other in range(mask.ndim) if other != axis)
+        bounds.append(indices[mask.any(others)] if mask.shape[axis] > 1 else indices)
+    return tuple(bounds)
 
 
 FEW = 64

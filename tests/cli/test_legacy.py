@@ -8,7 +8,7 @@ import pytest
 from fixtures.databases.every import GPUS, benchmark_database
 from tests.cli.tuned import run
 from tests.probing import TUNINGS, changed_tree, header, replaced
-from tests.tiers import slow
+from tests.tiers import slow, thorough
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -147,7 +147,7 @@ def test_a_return_and_its_family_are_written_proved_reviewed_and_taken_back(
     assert (selectors / TUNINGS / HEADER).read_bytes() == before
 
 
-@slow
+@thorough
 def test_a_family_that_is_spoiled_afterwards_is_found(capsys, selectors, measured):
     ask(capsys, "apply", selectors, *given(measured, "--legacy", "update"))
     path = selectors / TUNINGS / HEADER

@@ -1,6 +1,7 @@
 """`policygen review` on real changes of CUB 3.0.1."""
 
 import json
+import re
 import shlex
 import shutil
 from dataclasses import replace
@@ -18,7 +19,7 @@ from policygen.proof.oracle import Compiler
 from tests.cli.tuned import HEADER, LABEL, OTHER, THREE, committed_tree, database, run, tuned
 from tests.planning.wanted import workload_count
 from tests.probing import TUNINGS, changed_tree, header, replaced, root
-from tests.tiers import sampled, slow
+from tests.tiers import sampled, slow, thorough
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc, pytest.mark.usefixtures("workplace")]
 
@@ -206,7 +207,7 @@ def test_a_branch_for_architectures_between_others_is_seen(capsys, tmp_path):
         header("3.6.0", SCAN), ("Policy{2, 88 - 1, 7, -2, -2}", "Policy{2, 88 - 1, 6, -2, -2}")
     )
     tree = changed_tree(tmp_path, "3.6.0", {SCAN: data})
-    found = document(capsys, "--cub", tree, "--base", root("3.6.0"), status=1)
+    found = document(capsys, "--cub", tree, "--base", root("3.6.0"))
     (one,) = found["entries"]
     assert (one["change"], one["arch"]) == ("changed", "sm107")
     assert one["place"]["family"] == "policy_selector::get_lookahead_policy"
@@ -219,10 +220,15 @@ def test_a_branch_for_architectures_between_others_is_seen(capsys, tmp_path):
     assert "cub.bench.scan.exclusive.sum" in {row["benchmark"] for row in one["reached"]}
     assert found["others"] == []
     status, out, _ = review(capsys, "--cub", tree, "--base", root("3.6.0"))
-    assert status == 1
+    assert status == 0
     assert "7 → **6**" in out
-    # All inputs of this selector are more than can be compared: unknown is not equal.
-    assert "not compared for all inputs: scan::policy_selector: its paths are too many" in out
+    # Whether a tile fits depends on several sizes at once.
+    assert "not compared for all inputs" not in out
+    assert re.search(
+        r"scan::policy_selector on sm107: input_value_size is 8 and .*: lookahead\.lookahead_items"
+        r"_per_thread 7 → 6 \| cub\.bench\.scan",
+        out,
+    )
 
 
 @pytest.mark.slow
@@ -358,7 +364,7 @@ def test_machine_code_of_other_architectures_is_compared(capsys, tmp_path, monke
     assert "\n### Workloads that change through none of these entries\n" in out
 
 
-@slow
+@thorough
 def test_another_version_is_compared_and_said(capsys):
     found = document(capsys, "--cub", root("3.2.0"), "--base", root("3.0.1"), status=1)
     assert any(remark.startswith("the tree before is CUB 3.0.1") for remark in found["remarks"])

@@ -12,7 +12,7 @@ from tests.planning.wanted import Planned, every_benchmark, label, points, score
 from tests.probing import changed_tree, root
 from tests.tiers import slow, without
 
-VERSIONS = without(("2.8.2", "3.0.1", "3.1.4", "3.2.0"), "2.8.2", "3.1.4")
+VERSIONS = without(("2.8.2", "3.0.1", "3.1.4", "3.2.0"), "2.8.2", "3.1.4", "3.2.0")
 FLOATS = {"F32", "F64"}
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 

@@ -73,9 +73,8 @@ def different(first, second, axes):
     """The inputs for which two programs differ."""
     found = set()
     for leaf in selector_code.evaluate([first, second], axes):
-        unequal = np.broadcast_to(
-            np.not_equal(leaf.outputs[0][0], leaf.outputs[1][0]), [len(n) for n in leaf.box]
-        )
+        unequal = np.not_equal(leaf.outputs[0][0], leaf.outputs[1][0])
+        unequal = np.broadcast_to(unequal & (leaf.mask != 0), [len(n) for n in leaf.box])
         found |= {
             tuple(
                 axis[indices[at]] for axis, indices, at in zip(axes, leaf.box, place, strict=True)
@@ -128,7 +127,10 @@ def test_code_is_evaluated_for_each_input(rows, expected):
     count = 0
     for leaf in selector_code.evaluate([first], axes):
         values = np.broadcast_to(leaf.outputs[0][0], [len(n) for n in leaf.box])
+        holds = np.broadcast_to(leaf.mask, values.shape)
         for place, value in np.ndenumerate(values):
+            if not holds[place]:
+                continue
             inputs = [axis[n[at]] for axis, n, at in zip(axes, leaf.box, place, strict=True)]
             count += 1
             assert value == np.int64(expected(*inputs)).astype(np.int32), inputs
@@ -188,9 +190,11 @@ class TestTrees:
         for leaf in selector_code.evaluate([program], axes):
             shape = [len(indices) for indices in leaf.box]
             for place in [one for one in missing if all(map(np.isin, one, leaf.box))]:
+                at = tuple(int(np.argmax(n == p)) for n, p in zip(leaf.box, place, strict=True))
+                if not np.broadcast_to(leaf.mask, shape)[at]:
+                    continue
                 point = [[axis[at]] for axis, at in zip(axes, place, strict=True)]
                 (own,) = selector_code.evaluate([program], point)
-                at = tuple(int(np.argmax(n == p)) for n, p in zip(leaf.box, place, strict=True))
                 for slot, value in own.outputs[0].items():
                     whole = np.broadcast_to(leaf.outputs[0][slot], shape)
                     assert whole[at] == np.ravel(value)[0], (place, slot)
