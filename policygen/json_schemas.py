@@ -94,7 +94,10 @@ REMEDY = "make schemas"
 
 def schema_files() -> dict[str, str]:
     """File name → text of each schema."""
-    documents = {_file_name(document): _text(document) for document in DOCUMENTS}
+    documents = {
+        _file_name(document): _dump(document.model_json_schema(mode="serialization"))
+        for document in DOCUMENTS
+    }
     files = {
         f"{name}.schema.json": _dump(model.model_json_schema(by_alias=True))
         for name, model in FILES.items()
@@ -113,10 +116,6 @@ def _file_name(document: type[Document]) -> str:
     # "policygen/scan/1" is described by scan-1.schema.json
     _, name, version = document.model_fields["format"].default.split("/")
     return f"{name}-{version}.schema.json"
-
-
-def _text(document: type[Document]) -> str:
-    return _dump(document.model_json_schema(mode="serialization"))
 
 
 def _dump(schema: dict[str, Any]) -> str:

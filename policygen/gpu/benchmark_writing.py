@@ -313,7 +313,10 @@ def _benchmark(name: str, source: NewSource) -> dict[str, Any]:
             for axis, values in binding.axes.items()
             if axis != OPERATOR
         },
-        "parameters": {parameter.label: _range(parameter) for parameter in source.ranges},
+        "parameters": {
+            parameter.label: f"{parameter.start}:{parameter.end}:{parameter.step}"
+            for parameter in source.ranges
+        },
         "includes": [source.header] if source.header else [],
     }
     fields = {**leading, **{key: value for key, value in fields.items() if key not in leading}}
@@ -344,10 +347,6 @@ def _with_operator(values: Any, source: NewSource) -> Any:
     if isinstance(values, str):
         return re.sub(rf"\baxis::{OPERATOR}\b", lambda _: source.operator or "", values)
     return values
-
-
-def _range(parameter: ParameterRange) -> str:
-    return f"{parameter.start}:{parameter.end}:{parameter.step}"
 
 
 def _table(head: str, path: str, values: Mapping[str, Any]) -> Iterator[str]:

@@ -122,7 +122,7 @@ def measure_programs(
     total, done = sum(map(len, orders)), 0
     with (
         gpu_lock(task.gpu.uuid, SESSION, patience, locks),
-        stopping(lambda: _progress_text(done, total)),
+        stopping(lambda: f"{done:,} of {total:,} runs are done, and their rows are kept."),
     ):
         for label in (label for order in orders for label in order):
             if progress:
@@ -253,10 +253,6 @@ class _Measuring:
 def in_words(spot: RowSpot) -> str:
     """Describe a runtime workload as `base T{ct}=F32 Elements{io}[pow2]=16`."""
     return " ".join([spot.subbench, *(f"{axis}={value}" for axis, value in spot.workload.items())])
-
-
-def _progress_text(done: int, total: int) -> str:
-    return f"{done:,} of {total:,} runs are done, and their rows are kept."
 
 
 # Rounds with NVBench samples

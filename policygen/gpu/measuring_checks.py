@@ -104,12 +104,13 @@ def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
         return _problem(
             "driver", "missing", "no NVIDIA driver on this machine", DRIVER.format(required)
         )
-    if int(driver.partition(".")[0]) >= required:
+    installed = int(driver.partition(".")[0])
+    if installed >= required:
         return passed_check(
             "driver", f"{driver}; CUDA {major} needs {required} or newer", NEEDED_BY
         )
     older = max(
-        (release for release, first_driver in DRIVERS.items() if first_driver <= _major(driver)),
+        (release for release, first_driver in DRIVERS.items() if first_driver <= installed),
         default=None,
     )
     remedy = DRIVER.format(required)
@@ -120,10 +121,6 @@ def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
         )
     detail = f"{driver}; programs built by nvcc of CUDA {major} need {required} or newer"
     return _problem("driver", "broken", detail, remedy)
-
-
-def _major(driver: str) -> int:
-    return int(driver.partition(".")[0])
 
 
 def _gpu(gpu: ListedGpu) -> Iterator[Check]:

@@ -119,7 +119,7 @@ def _with_cases(
 ) -> Iterator[ReportedWorkload]:
     for case in sources.cases:
         scores = score_case(case, sources.declared)
-        yield _workload(sources, _spot(case), scores, scored.get(_case_identity(case)))
+        yield _workload(sources, _spot(case), scores, scored.get((_spot(case), case.files)))
 
 
 def _without_cases(sources: _Sources) -> Iterator[ReportedWorkload]:
@@ -163,8 +163,16 @@ def _workload(
         arch=_arch(sources, spot, ranked),
         origin=_origin(sources, spot),
         searches=tuple(map(_search, searches)),
-        runtime_workloads=len(rungs.points) if rungs else _points(scores),
-        declared=rungs.declared if rungs else _declared(sources, scores),
+        runtime_workloads=len(rungs.points)
+        if rungs
+        else sum(len(part.points) for part in scores.case.parts)
+        if scores
+        else 0,
+        declared=rungs.declared
+        if rungs
+        else declared_points(scores.case, sources.declared)
+        if scores
+        else None,
         approximate=rungs.approximate if rungs else bool(scores and scores.approximate),
         counts=counts_of(len(variants), _incomplete(rungs, scores, measured, failures), failures),
         base=_base(sources, spot, searches),
@@ -299,20 +307,8 @@ def _files(sources: _Sources, spot: WorkloadSpot) -> tuple[str, ...]:
     )
 
 
-def _points(scores: Scores | None) -> int:
-    return sum(len(part.points) for part in scores.case.parts) if scores else 0
-
-
-def _declared(sources: _Sources, scores: Scores | None) -> int | None:
-    return declared_points(scores.case, sources.declared) if scores else None
-
-
 def _spot(case: Case) -> WorkloadSpot:
     return spot_of(case.key, case.algorithm, case.workload)
-
-
-def _case_identity(case: Case) -> tuple[object, ...]:
-    return _spot(case), case.files
 
 
 def _identity(workload: ScoredWorkload) -> tuple[object, ...]:

@@ -421,13 +421,13 @@ def joined(
         rules = [group_rule for group in shared for group_rule in group[2]] + [rule]
         groups = [*unrelated, (names, all_fields, rules)] if names else unrelated
     return [
-        PolicyPart(tuple(names), frozenset(all_fields), _delay(rules))
+        PolicyPart(
+            tuple(names),
+            frozenset(all_fields),
+            rules[0].delay if len(rules) == 1 and rules[0] is not None else None,
+        )
         for names, all_fields, rules in groups
     ]
-
-
-def _delay(rules: Sequence[MemberRule | None]) -> tuple[str, str, str] | None:
-    return rules[0].delay if len(rules) == 1 and rules[0] is not None else None
 
 
 @dataclass(frozen=True, slots=True)

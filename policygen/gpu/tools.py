@@ -159,7 +159,12 @@ def sanitize(
         log = ("--log-file", f"{folder}/%p.log")
         sanitizer_command = (str(tool), "--tool", "memcheck", *log)
         with watched(sanitizer_command, command, patience=patience, held=held) as controller:
-            run = _Sanitizing(controller, Path(folder), progress, sum(map(_count, workloads)))
+            run = _Sanitizing(
+                controller,
+                Path(folder),
+                progress,
+                sum(len(workload.variants) + 1 for workload in workloads),
+            )
             return [run.workload(workload) for workload in workloads]
 
 
@@ -184,10 +189,6 @@ def memcheck_of(variant: str, errors: Mapping[str, str]) -> Memcheck:
 
 def _without_tool(error: str) -> str:
     return error.removeprefix(f"{SANITIZER_TOOL}: ")
-
-
-def _count(workload: WatchedWorkload) -> int:
-    return len(workload.variants) + 1
 
 
 @dataclass(slots=True)

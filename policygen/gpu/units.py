@@ -203,7 +203,8 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
         for site in sites_of(algorithm, cub.dialect)
         if site.name == benchmark.site
         for run in algorithm.runs
-        if benchmark.name in run.benchmarks and _applies(run, workload)
+        if benchmark.name in run.benchmarks
+        and all(workload.values.get(axis) in values for axis, values in run.workload.items())
         for subbench in run.every_subbench
     )
     if not runs:
@@ -213,10 +214,6 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
             "Add a [[run]] table to schemas/bindings; docs/reference/bindings.md lists its keys.",
         )
     return runs
-
-
-def _applies(run: RunBinding, workload: Workload) -> bool:
-    return all(workload.values.get(axis) in values for axis, values in run.workload.items())
 
 
 def _declared_axes(

@@ -429,7 +429,7 @@ def statements(code: bytes, body: Span) -> Iterator[Span]:
             depth += 1
         elif token in b")}]":
             depth -= 1
-            if token == b"}" and depth == 0 and not _continues(code, match.end(), body.end):
+            if token == b"}" and depth == 0 and not _CONTINUES.match(code, match.end(), body.end):
                 statement_start = match.end()
         elif depth == 0:
             yield _statement(code, statement_start, match.start())
@@ -444,12 +444,8 @@ def _statement(code: bytes, start: int, end: int) -> Span:
     return Span(prefix.end(), span.end) if prefix else span
 
 
+# A `;` follows `int x{1}`, but not a function body.
 _CONTINUES = re.compile(rb"\s*[;,.)]")
-
-
-def _continues(code: bytes, at: int, end: int) -> bool:
-    """Tells whether a statement goes on: a `;` follows `int x{1}`, but not a function body."""
-    return _CONTINUES.match(code, at, end) is not None
 
 
 def member_values(members: tuple[Member, ...]) -> dict[str, Value]:

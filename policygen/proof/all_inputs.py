@@ -234,7 +234,11 @@ def _described(selectors: Sequence[Selector]) -> Iterator[dict[str, object]]:
     row = 0
     for number, selector in enumerate(selectors):
         members = [
-            {"row": row + place, "type": kind, "numbers": _numbers(kind)}
+            {
+                "row": row + place,
+                "type": kind,
+                "numbers": [] if kind in _PLAIN else list(range(_ENUMERATORS)),
+            }
             for place, (_, kind) in enumerate(selector.members, start=1)
         ]
         yield {
@@ -245,10 +249,6 @@ def _described(selectors: Sequence[Selector]) -> Iterator[dict[str, object]]:
             "members": members,
         }
         row += 1 + len(members)
-
-
-def _numbers(kind: str) -> list[int]:
-    return [] if kind in _PLAIN else list(range(_ENUMERATORS))
 
 
 def _pack(ptx: str) -> str:

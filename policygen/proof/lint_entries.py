@@ -209,7 +209,7 @@ def _values(
 ) -> Values | None:
     """Returns all values of an entry whose template parameters are known."""
     base = _base_values(entry, args, subject, below) if entry.inherits else {}
-    return None if base is None else base | _own_values(entry, args)
+    return None if base is None else base | entry.values | _argument_values(entry, args)
 
 
 def _base_values(
@@ -220,11 +220,6 @@ def _base_values(
     if base is None or any(base[0] is ancestor for ancestor in (entry, *below)):
         return None
     return _values(*base, subject, (entry, *below))
-
-
-def _own_values(entry: Entry, args: Mapping[str, str]) -> Values:
-    """Returns the values of an entry, including those that are template arguments."""
-    return entry.values | _argument_values(entry, args)
 
 
 def _argument_values(entry: Entry, args: Mapping[str, str]) -> Values:

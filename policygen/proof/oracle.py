@@ -100,7 +100,10 @@ class Compiler:
             self._question(self._whole_site(query), marked, self.data) for query in queries
         ]
         value_queries = self._without_cached(
-            [replace(query, archs=_with(query.archs, arch)) for query in whole_sites]
+            [
+                replace(query, archs=tuple(sorted({*query.archs, arch}, key=arch_number)))
+                for query in whole_sites
+            ]
         )
         keys_only = [replace(query, values=False) for query in key_queries]
         selection = self._ask([*value_queries, *keys_only], {}, marked)
@@ -353,7 +356,3 @@ def _delta(
     rows = [(row, in_full(row.before, row.after)) for row in result.changes]
     changes = tuple(DeltaRow(row.benchmark, row.workload, row.arch, *sides) for row, sides in rows)
     return Delta(result.archs, result.compared, changes, result.between)
-
-
-def _with(archs: Sequence[str], arch: str) -> tuple[str, ...]:
-    return tuple(sorted({*archs, arch}, key=arch_number))

@@ -257,7 +257,9 @@ def _unknown_tests(
     text = directive.body
     if b"INCLUDE" in text.upper():
         word_allowed = _is_beneath(header) or allowed.fullmatch(b"__has_include")
-        for match in _HAS.finditer(header.source.text, directive.start, _end(directive)):
+        for match in _HAS.finditer(
+            header.source.text, directive.start, directive.start + len(directive.body)
+        ):
             if word_allowed and match[1].decode(errors="replace") not in outside().files:
                 yield b"", _dependence(header, match.start(), match[0], FILE)
         text = _HAS.sub(lambda match: b" " * len(match[0]), text)
@@ -348,10 +350,6 @@ def _macro_message(name: bytes, reason: bytes) -> str:
 def _dependence(header: Header, position: int, word: bytes, message: str) -> Dependence:
     start, end = (header.source.offset(position + index) for index in (0, max(0, len(word) - 1)))
     return Dependence(header, Span(start, end + 1), message)
-
-
-def _end(directive: Directive) -> int:
-    return directive.start + len(directive.body)
 
 
 def _scope(name: str) -> Allowed:

@@ -202,14 +202,6 @@ def _choose(first: Number, second: Number, condition: Number) -> Number:
     return np.where(condition, first, second)
 
 
-def _extreme(ufunc: Callable[..., Any], builtin: Callable[..., int]) -> Callable[..., Number]:
-    def extreme(number: Number, operand: Number) -> Number:
-        both = isinstance(number, int) and isinstance(operand, int)
-        return builtin(number, operand) if both else ufunc(number, operand)
-
-    return extreme
-
-
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "add": lambda number, operand: number + operand,
     "sub": lambda number, operand: number - operand,
@@ -221,8 +213,8 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "xor": lambda number, operand: number ^ operand,
     "shl": lambda number, operand: number << operand,
     "shr": lambda number, operand: number >> operand,
-    "min": _extreme(np.minimum, min),
-    "max": _extreme(np.maximum, max),
+    "min": lambda number, operand: _choose(number, operand, number < operand),
+    "max": lambda number, operand: _choose(number, operand, number > operand),
 }
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "eq": lambda number, operand: number == operand,
@@ -550,15 +542,11 @@ def united(boxes: Iterable[Box]) -> list[Box]:
             break
     if len(remaining) <= FEW:
         grown = {_grown(box, remaining) for box in remaining}
-        for box in sorted(grown, key=_size):
+        for box in sorted(grown, key=lambda box: prod(map(len, box))):
             if _is_covered(box, grown - {box}):
                 grown.remove(box)
         remaining = grown
     return sorted(remaining, key=lambda box: [sorted(indices) for indices in box])
-
-
-def _size(box: Box) -> int:
-    return prod(map(len, box))
 
 
 def _grown(box: Box, boxes: Collection[Box]) -> Box:

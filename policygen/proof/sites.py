@@ -247,11 +247,8 @@ def _lacks(benchmark: BenchmarkBinding, axis: str) -> bool:
 def _own_name(benchmark: BenchmarkBinding, axis: str) -> str:
     """Returns a benchmark's name for an axis, which may be given with flags or by an older name."""
     name = axis_name(axis)
-    return _axes_by_older_name(benchmark).get(name, name)
-
-
-def _axes_by_older_name(benchmark: BenchmarkBinding) -> dict[str, str]:
-    return {older: axis for axis, older in benchmark.renamed.items() if axis in benchmark.axes}
+    renamed = benchmark.renamed.items()
+    return next((own for own, older in renamed if older == name and own in benchmark.axes), name)
 
 
 def nothing_bound(

@@ -139,7 +139,9 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 def _inspect(path: Path, connection: sqlite3.Connection) -> Database:
     names = {
-        row[0]: _columns(connection, row[0])
+        row[0]: tuple(
+            column[1] for column in connection.execute(f"PRAGMA table_info({quote(row[0])})")
+        )
         for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
     tables = tuple(_tables(path, connection, names))
@@ -173,10 +175,6 @@ def _inspect(path: Path, connection: sqlite3.Connection) -> Database:
         pairs={key: {**pairs.get(key, {}), **finals.get(key, {})} for key in {**pairs, **finals}},
         finals=finals,
     )
-
-
-def _columns(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
-    return tuple(row[1] for row in connection.execute(f"PRAGMA table_info({quote(table)})"))
 
 
 def _tables(

@@ -59,13 +59,8 @@ def _all_axes(paths: Sequence[Path]) -> dict[str, str]:
     for path in paths:
         with open_database(path) as database:
             for table in database.tables:
-                axes |= {axis: _column(axis) for axis in table.axes}
+                axes |= {axis: f"{axis} (axis)" if axis in COLUMNS else axis for axis in table.axes}
     return axes
-
-
-def _column(axis: str) -> str:
-    """Returns an axis's column name; it may collide with a fixed column."""
-    return f"{axis} (axis)" if axis in COLUMNS else axis
 
 
 def _frames(paths: Sequence[Path], axes: dict[str, str]) -> Iterator["pd.DataFrame"]:

@@ -408,17 +408,15 @@ def _groups(returns: Sequence[Nested]) -> list[_Group]:
             if nested_return.steps and groups[index][0].steps[:1] == nested_return.steps[:1]:
                 groups[index].append(nested_return)
                 break
-            if not all(_are_exclusive(nested_return, other) for other in groups[index]):
+            if not all(
+                any(excluded(fact, other.asks) for fact in nested_return.asks)
+                for other in groups[index]
+            ):
                 groups.append([nested_return])
                 break
         else:
             groups.append([nested_return])
     return groups
-
-
-def _are_exclusive(first: Nested, second: Nested) -> bool:
-    """Checks that no workload matches both returns."""
-    return any(excluded(fact, second.asks) for fact in first.asks)
 
 
 def _runs(

@@ -192,13 +192,12 @@ def _by_workload(parts: Sequence[TunedFile]) -> dict[_Axes, list[TunedFile]]:
         )
     parts_by_axes: dict[_Axes, list[TunedFile]] = {}
     for file in parts:
-        axes = tuple((name, file.workload.get(name, _absent(name, file))) for name in names)
+        axes = tuple(
+            (name, file.workload.get(name, file.absent_type if name.endswith(TYPE) else ABSENT))
+            for name in names
+        )
         parts_by_axes.setdefault(axes, []).append(file)
     return dict(sorted(parts_by_axes.items()))
-
-
-def _absent(axis: str, file: TunedFile) -> str:
-    return file.absent_type if axis.endswith(TYPE) else ABSENT
 
 
 def _with_types(file: TunedFile, names: Mapping[str, str]) -> TunedFile:
@@ -455,7 +454,10 @@ def suite_gpu(files: Sequence[TunedFile], gpu_option: str, arch: str) -> str:
     # The most detailed name comes first: `MI300X (8192, 304, eccon)` may be a `MI300X`.
     with_device.sort(key=lambda file: "(" not in (file.device or ""))
     for file in with_device:
-        if file.device not in {with_device[0].device, _plain(with_device[0].device)}:
+        if file.device not in {
+            with_device[0].device,
+            (with_device[0].device or "").partition(" (")[0],
+        }:
             raise InputError(
                 f"{file.path}: was measured on {quoted(file.device or '')}, but"
                 f" {with_device[0].path} on {quoted(with_device[0].device or '')}",
@@ -478,11 +480,6 @@ def suite_gpu(files: Sequence[TunedFile], gpu_option: str, arch: str) -> str:
                 f"If it was the same GPU, add --gpu '{named.device}'",
             )
     return (named.device or "").removeprefix("AMD ")
-
-
-def _plain(device: str | None) -> str:
-    """Returns a GPU name without the details in parentheses: `AMD Instinct MI300X`."""
-    return (device or "").partition(" (")[0]
 
 
 def suite_sizes(files: Sequence[TunedFile], size_option: str) -> None:
