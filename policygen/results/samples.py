@@ -136,9 +136,7 @@ class Decoder:
 
     def start(self) -> None:
         """Starts the process early, so that it is ready on first use."""
-        self._worker = self._worker or Child(
-            WORKER, install="Install Python again.", stdin=PIPE, stdout=PIPE
-        )
+        self._worker = self._worker or _start()
 
     def close(self) -> None:
         """Ends the process."""
@@ -216,6 +214,10 @@ def _parse_answer(answer: bytes) -> Samples | BadSamplesError:
     if answer[:1] == b"-":
         return BadSamplesError(answer[1:].decode())
     return np.frombuffer(answer, np.float64, offset=1)
+
+
+def _start() -> Child:
+    return Child(WORKER, install="Install Python again.", stdin=PIPE, stdout=PIPE)
 
 
 def _stop(worker: Child) -> None:
