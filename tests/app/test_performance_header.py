@@ -78,7 +78,6 @@ def test_a_header_that_policygen_did_not_make_is_refused(verify, tmp_path, capsy
     assert "not a policy selector header written by policygen" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_header_without_what_is_asked_for_says_so(verify, header, capsys):
     assert verify(header, "-R", "cub.bench.scan") == 2
     assert "has no selector for the workloads chosen by -R and -a" in capsys.readouterr().err

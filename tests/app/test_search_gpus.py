@@ -34,7 +34,6 @@ def test_two_gpus_divide_what_is_screened_and_one_decides(tmp_path, monkeypatch,
     assert len(set(cards.split(","))) == 2
 
 
-@pytest.mark.slow
 def test_one_gpu_of_two_can_be_named(tmp_path, monkeypatch, capsys):
     simulated(tmp_path, monkeypatch, {"refuses": "nobody may use it"}, {})
     assert run(tmp_path, "--gpu", "1", "-q") == 0

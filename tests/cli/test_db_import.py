@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from policygen.app.db_import import _find_binding
 from policygen.errors import InputError
 from policygen.gpu.database_writer import _check_method, open_writer
 from tests.cli.tuned import run
@@ -307,3 +308,10 @@ def test_an_imported_cache_leads_to_a_choice(capsys, monkeypatch):
     assert run(capsys, *shlex.split(command))[0] == 0
     _, out, _ = run(capsys, "db", "choose", "mine.db", "-q")
     assert "use block_size_x_128.order_1.use_ldg_1  score 1.375774 (" in out
+
+
+def test_parameters_are_those_of_the_benchmarks_own_site():
+    for name in ("cub.bench.run_length_encode.non_trivial_runs", "cub.bench.reduce.sum"):
+        binding, families = _find_binding(name)
+        assert {family.site for family in families} == {binding.site}
+    assert _find_binding("cub.bench.none") is None

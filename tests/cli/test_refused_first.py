@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
+from policygen.app import sass
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import check_runtime_axes
 from policygen.cli import review
@@ -91,6 +93,17 @@ def test_runtime_axes_are_looked_at_before_anything_is_compiled(axis, told):
     with pytest.raises(InputError) as caught:
         check_runtime_axes(session("3.6.0"), replace(where, axes=("T{ct}=F32", axis)))
     assert str(caught.value).startswith(told)
+
+
+def test_what_machine_code_takes_grows_with_its_units():
+    spots = [((f"reduce {number}", "sm90"), "") for number in range(6)]
+    sides = {spot: "" for spot, _ in spots}
+    compiles = SimpleNamespace(
+        before=sides, after=sides, base=None, spots=spots, archs=("sm90",), changed=6
+    )
+    compiles.untouched, compiles.remarks = 0, ()
+    told = sass._estimate(compiles, SimpleNamespace(tools="nvcc 13.2.86", seconds=40.0), 2)
+    assert (told.units, told.at_once, told.minutes) == (6, 2, 2.0)
 
 
 def test_a_dry_run_of_a_review_needs_its_machine_code_and_no_document(capsys, monkeypatch):

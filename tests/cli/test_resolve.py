@@ -327,7 +327,6 @@ def test_a_line_shows_on_a_terminal_how_far_it_is_and_goes_away(capsys, monkeypa
     assert {len(line) for line in err.split("\r\x1b[K")} <= {0, 29}
 
 
-@pytest.mark.slow
 def test_an_algorithm_without_entries_is_asked_where_its_defaults_change(capsys):
     status, out, _ = run(capsys, "merge", "-a", "KeyT=I8", cub=root("3.6.0"))
     assert status == 0

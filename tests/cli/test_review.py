@@ -336,7 +336,6 @@ def test_how_much_machine_code_would_be_compiled_is_said_before(capsys, tmp_path
     assert "at most" not in run(capsys, *given, "-q")[2]
 
 
-@pytest.mark.slow
 def test_the_machine_code_of_a_review_is_what_the_change_can_touch(capsys, applied):
     tree, _ = applied
     status, out, _ = run(capsys, "review", "--cub", tree, "--run-sass", "--dry-run", "--json")

@@ -363,7 +363,6 @@ def test_a_gpu_on_which_somebody_else_measures_is_left_to_them(cluster, client, 
     assert len(made.more(never, waiting=False)) == 1
 
 
-@pytest.mark.slow
 def test_gpus_of_another_model_are_refused(cluster, source, owner):
     made, _ = source
     cluster.plans({}, {"model": "NVIDIA L4"})
@@ -373,7 +372,6 @@ def test_gpus_of_another_model_are_refused(cluster, source, owner):
     assert "L4 (6144, 132, eccon)" in caught.value.message
 
 
-@pytest.mark.slow
 def test_a_gpu_that_is_lost_is_not_taken_again(cluster, pool, source, unit_file):
     cluster.plans({"bases": [""] * 3 + gpus.LOST}, {})
     assert measured(list(pool.rung(points(unit_file), 1, never))) == ALL

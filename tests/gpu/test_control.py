@@ -295,13 +295,16 @@ def test_low_clocks_are_throttling_too(tmp_path):
     assert (found.repeated, found.throttled) == (3, 0)
 
 
-def test_what_is_throttled_for_ever_is_taken_and_told(tmp_path):
-    watch = Watch(repeats=2, pause=0.0, warm=1)
+def test_what_is_throttled_for_ever_is_taken_and_told(tmp_path, monkeypatch):
+    watch, pauses = Watch(repeats=2, pause=0.25, warm=1), []
     with controlled(tmp_path, watch=watch, throttled=list(range(99))) as controller:
         controller.open(case(16), BASE)
+        monkeypatch.setattr(control.time, "sleep", pauses.append)
         found = controller.rounds([GOOD], 1, 1)
+        monkeypatch.undo()
     assert len(found.samples["ipt_1"]) == 1
     assert (found.repeated, found.throttled) == (6, 3)
+    assert pauses.count(0.25) == 2  # before each repeat, and not after the last one
 
 
 def test_a_gpu_that_never_cools_costs_a_share_of_the_time(tmp_path):

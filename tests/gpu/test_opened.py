@@ -34,7 +34,6 @@ def test_variants_are_policies_where_the_algorithm_takes_them():
     }
 
 
-@pytest.mark.slow
 def test_variants_are_changed_headers_where_it_does_not(runs):
     axes = ("KeyT=I32", "OffsetT=I32", "OutOffsetT=I32")
     (workload,) = opened("3.6.0", TOPK, axes).values()

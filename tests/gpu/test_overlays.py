@@ -79,7 +79,6 @@ def test_entries_come_to_policies_in_parts(reduce):
     assert classifier.counts().distinct == len(told.distinct) == 2 * 226 - 29
 
 
-@pytest.mark.slow
 def test_a_tile_of_an_entry_has_to_fit():
     workload = header_workload("3.0.1", "cub.bench.partition.three_way", T="I64", OffsetT="I32")
     meant = workload.meant

@@ -127,7 +127,6 @@ def test_a_run_that_changes_nothing_it_reads_is_timed_as_a_whole(capsys, trees, 
     assert "InPlace::value ? cub::SelectImpl::SelectPotentiallyInPlace" in source
 
 
-@pytest.mark.slow
 def test_a_functor_that_no_header_has_is_declared(capsys, trees, tmp_path):
     text = f'algorithm = "DevicePartition::If three ways"\n[types]\nT = "I16"\n{SIZES}'
     source, _ = made(capsys, trees["3.0.1"], tmp_path, text, "mine/thirds.cu")

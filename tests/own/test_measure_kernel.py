@@ -83,7 +83,6 @@ def test_what_was_measured_is_a_matrix(measured, capsys):
     assert {one.use.registers for one in kernel.cells} == {LAUNCH.registers}
 
 
-@pytest.mark.slow
 @pytest.mark.nvcc
 def test_ncu_tells_what_occupancy_is_achieved(measured, monkeypatch, tmp_path, capsys):
     tool = profiling(tmp_path)

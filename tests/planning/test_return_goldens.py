@@ -171,7 +171,6 @@ def test_returns_for_types_are_written_as_reviewed(name):
     assert_golden(planned, f"returns_{name}")
 
 
-@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_a_return_that_came_first_is_an_entry_from_then_on(tmp_path):
@@ -203,7 +202,6 @@ def assert_golden(planned, name):
     assert text == path.read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_each_workload_that_later_architectures_share_is_told_by_its_own_name():

@@ -514,3 +514,9 @@ def test_points_at_the_same_place_are_drawn_once():
     assert mark.where["d"] == "M1 2h0M3 4h0"
     assert list(charts.dots([], "dots")) == []
     assert list(charts.line([], "best")) == []
+
+
+def test_variants_at_the_edge_are_counted():
+    assert charts.outside([0.90, 0.95, 1.10], 0.93) == "1 variant below 0.93 at the lower edge."
+    assert charts.outside([0.90, 0.95, 1.10], 0.96) == "2 variants below 0.96 at the lower edge."
+    assert charts.outside([0.90, 0.95, 1.10], 0.80) == ""

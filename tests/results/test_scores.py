@@ -243,6 +243,9 @@ def test_files_are_taken_once_and_globs_are_expanded(tmp_path, monkeypatch):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     assert [p.name for p in expand(["*.db", "a.db", "./b.db"])] == ["a.db", "b.db"]
+    (tmp_path / "deep/deeper").mkdir(parents=True)
+    (tmp_path / "deep/deeper/c.db").touch()
+    assert [p.name for p in expand(["**/*.db"])] == ["a.db", "b.db", "c.db"]
     (tmp_path / "odd[1].db").touch()
     assert [p.name for p in expand(["odd[1].db"])] == ["odd[1].db"]
     with pytest.raises(InputError, match=r"no file matches '\*\.sqlite'"):

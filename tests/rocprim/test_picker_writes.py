@@ -191,7 +191,6 @@ def branches_of(text):
     return re.findall(r"    // .*\n    if constexpr.*\n    \{\n(?:.*\n)*?    \}\n", text)
 
 
-@pytest.mark.slow
 def test_a_target_of_a_further_generation_leaves_the_rest_to_what_its_devices_had(capsys, toy):
     before = everything(capsys, toy)
     told, _, new = written(capsys, toy, "gfx906:mi50", {"int": {"bs": 64}})
@@ -238,7 +237,6 @@ REJECTED = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "first", "reason"), sampled(REJECTED, REJECTED[0]))
 def test_what_cannot_be_added_is_rejected_with_its_reason(capsys, tmp_path, name, first, reason):
     root = make_toy(tmp_path / "toy", header(first, *PICKERS[1:]))

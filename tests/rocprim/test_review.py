@@ -88,7 +88,6 @@ def test_two_entries_for_the_same_types_must_not_be_merged(capsys, toy):
     assert "ambiguous partial specializations" in errors
 
 
-@pytest.mark.slow
 def test_a_config_that_decides_nothing_that_is_asked_is_told(capsys, toy):
     write(toy, *ENTRIES, config("gfx942", "sizeof(key_type) > 16", "64, 1"))
     status, told, _ = review(capsys, toy)

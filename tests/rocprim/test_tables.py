@@ -160,7 +160,6 @@ def test_a_type_alone_gets_a_case_of_its_own(capsys, toy):
     ]
 
 
-@pytest.mark.slow
 def test_one_of_the_types_may_tell_workloads_apart(capsys, toy):
     planted = [(key, value, 12 if key == "int" else 13) for key in ALL for value in SMALL]
     _, new = written(capsys, toy, "gfx900", planted, "--collisions", "split")
