@@ -60,6 +60,7 @@ fuzz: .venv/installed-dev
 	$(BIN)/python -m tests.fuzz.plans --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.stores --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.kills --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz.changes --count $(COUNT) --seed $(SEED)
 	$(BIN)/python -m tests.fuzz.test_rewrites $(COUNT)
 	POLICYGEN_FUZZ=20 $(BIN)/python -m pytest -q tests/fuzz/test_sass_fakes.py tests/headers/test_fuzz.py
 
