@@ -109,7 +109,6 @@ docs: .venv/installed-docs
 	$(BIN)/python -m docs.make_reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Every message of the code, with its remedy.
 # Every message with an example of each: those that the first tier of tests meets, in some minutes.
 messages: .venv/installed-dev
 	@mkdir -p build && rm -f build/examples

@@ -309,29 +309,29 @@ def messages(examples: Examples | None = None) -> Iterator[str]:
         " braces. `make messages` prints this list with an example of each, from the tests."
     )
     yield ""
-    for package, rows in _messages_by_package(examples):
+    columns = 2 if examples is None else 3
+    for package, rows in _messages_by_package(examples or {}):
         yield f"## {package}\n"
-        yield _table(("message", "remedy", "example")[: 2 if examples is None else 3], rows)
+        yield _table(("message", "remedy", "example")[:columns], [row[:columns] for row in rows])
 
 
 def _messages_by_package(
-    examples: Examples | None,
-) -> Iterator[tuple[str, Sequence[Sequence[str]]]]:
+    examples: Examples,
+) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     by_package: dict[str, dict[tuple[str, str], str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).parts
         package = f"{parts[0]}/" if len(parts) > 1 else "common"
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and (row := _message(node)):
-                met = _examples_of(node, (examples or {}).get(str(path), ()))
+                met = _example_of(node, examples.get(str(path), ()))
                 texts = by_package.setdefault(package, {})
                 texts[row] = min(filter(None, (met, texts.get(row))), key=len, default="")
     for package, texts in sorted(by_package.items()):
-        rows = sorted((*row, met) for row, met in texts.items())
-        yield package, [row[: 2 if examples is None else 3] for row in rows]
+        yield package, sorted((*row, met) for row, met in texts.items())
 
 
-def _examples_of(call: ast.Call, met: Sequence[tuple[int, str]]) -> str:
+def _example_of(call: ast.Call, met: Sequence[tuple[int, str]]) -> str:
     """The shortest text of an error that was made there."""
     last = call.end_lineno or call.lineno
     return min((text for line, text in met if call.lineno <= line <= last), key=len, default="")

@@ -28,7 +28,7 @@ from policygen.model.workload import BASE, is_label
 from policygen.results.cases import Part
 from policygen.results.database import Database
 from policygen.results.export import quantile_ratios
-from policygen.results.own_tables import LAST
+from policygen.results.own_tables import LAST, SCREENING, SHARPER
 from policygen.results.rungs import Rungs, RungScore, read_samples
 from policygen.results.samples import Samples
 from policygen.results.score import SampleReader, Scores
@@ -40,7 +40,7 @@ COMPARED = 5
 """Number of finalists whose quantiles are compared with the baseline."""
 MOST_ROWS = 8
 """Maximum number of finalists if there are no rungs."""
-RUNGS: Mapping[int, RungName] = {1: "screening", 2: "sharper", 3: "last"}
+RUNGS: Mapping[int, RungName] = {SCREENING: "screening", SHARPER: "sharper", LAST: "last"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -449,15 +449,17 @@ def _differing(
         differ = np.logical_and(differ, leaf.mask)
     parts = list(islice(boxes_where(differ, leaf.box), MOST_PARTS + 1))
     is_whole = len(parts) <= MOST_PARTS
+    if not parts:
+        return
+    pairs = {name: _pairs(before[name], after[name], leaf.mask) for name in common}
+    changes = {name: sides for name, sides in pairs.items() if sides}
     for part in parts if is_whole else [bounds_of(differ, leaf.box)]:
-        pairs = {name: _pairs(before[name], after[name], leaf.mask) for name in common}
         box = tuple(frozenset(indices.tolist()) for indices in part)
         inside = frozenset(
             name
             for name, place in places.items()
             if _is_in(box, place) and (is_whole or _at(differ, leaf.box, place).any())
         )
-        changes = {name: sides for name, sides in pairs.items() if sides}
         yield Region(box, changes, is_whole, inside)
 
 

@@ -378,9 +378,7 @@ def _advance(state: _BoxState, program: Program, axes: Sequence[Array]) -> None:
         state.at = program.labels[step.operands[0]]
         return
     if step.name == "ret":
-        kept = {
-            name: item for name, item in state.registers.items() if name.startswith(("out", MASK))
-        }
+        kept = {name: item for name, item in state.registers.items() if name[0] != "%"}
         state.registers, state.at, state.program = kept, 0, state.program + 1
         return
     if step.name in {"ld", "st"}:
