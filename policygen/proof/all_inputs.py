@@ -332,7 +332,7 @@ Pairs = Mapping[str, Collection[tuple[Value, Value]]]
 """Field → values before and after."""
 
 
-class Region(NamedTuple):
+class ChangedBox(NamedTuple):
     """Inputs that get other values."""
 
     box: Box
@@ -364,7 +364,7 @@ def _compared(
     if old.text == new.text and old.fields == new.fields:
         return count, []
     places = {name: _place(axes, members) for name, members in examples.items()}
-    regions: list[Region] = []
+    regions: list[ChangedBox] = []
     for leaf in evaluate(programs, [axis.values for axis in axes]):
         regions += _differing(leaf, (old.fields, new.fields), places)
     change = ChangedInputs(new.selector.header, new.selector.label, axes, places)
@@ -434,7 +434,7 @@ def _axes(
 
 def _differing(
     leaf: Leaf, names: tuple[Sequence[str], Sequence[str]], places: Mapping[str, Place]
-) -> Iterator[Region]:
+) -> Iterator[ChangedBox]:
     """Yields the parts of a box in which a field differs, with the values before and after."""
     before, after = (
         {_field(paths, slot): value for slot, value in output.items()}
@@ -460,7 +460,7 @@ def _differing(
             for name, place in places.items()
             if _is_in(box, place) and (is_whole or _at(differ, leaf.box, place).any())
         )
-        yield Region(box, changes, is_whole, inside)
+        yield ChangedBox(box, changes, is_whole, inside)
 
 
 def _is_in(box: Box, place: Place) -> bool:
@@ -485,7 +485,7 @@ def _pairs(before: Number, after: Number, mask: Number) -> set[tuple[Value, Valu
     return {(int(old), int(new)) for old, new in pairs.T if old != new}
 
 
-def described(change: ChangedInputs, regions: Sequence[Region]) -> Iterator[InputChange]:
+def described(change: ChangedInputs, regions: Sequence[ChangedBox]) -> Iterator[InputChange]:
     """Describes regions by the conditions that their inputs have in common."""
     for box in united(region.box for region in regions):
         values: dict[str, set[tuple[Value, Value]]] = {}

@@ -19,13 +19,13 @@ from policygen.model.trees import BoundVersion
 from policygen.model.tuning import TuningHeader, Value
 from policygen.process import threads
 from policygen.proof.all_inputs import (
+    ChangedBox,
     ChangedInputs,
     Compiled,
     CompiledSelector,
     Examples,
     InputAxis,
     InputDelta,
-    Region,
     Selector,
     Side,
     compare_inputs,
@@ -331,14 +331,14 @@ def _described(
         axes = [InputAxis("arch", tuple(range(len(archs))), tuple(archs))]
         axes += [InputAxis(name, tuple(range(len(spelled[name]))), spelled[name]) for name in names]
         change = of(axes=axes)
-        regions: dict[str, list[Region]] = {}
+        regions: dict[str, list[ChangedBox]] = {}
         for workload, arch, before, after in rows:
             if id(workload.call) == call:
                 box = [frozenset({archs.index(arch)})]
                 box += [frozenset({spelled[name].index(workload.values[name])}) for name in names]
                 pairs = _values(before, after)
                 group = "" if site.is_selector else repr(pairs)
-                regions.setdefault(group, []).append(Region(tuple(box), pairs))
+                regions.setdefault(group, []).append(ChangedBox(tuple(box), pairs))
         for alike in regions.values():
             yield from described(change, alike)
 
