@@ -6,8 +6,8 @@ cover the lines of each. Status 1: the tests killed fewer than 85 % of them.
 
 import argparse
 import ast
+import hashlib
 import os
-import random
 import re
 import shutil
 import sqlite3
@@ -18,7 +18,8 @@ from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, cycle, islice, pairwise
+from functools import partial
+from itertools import accumulate, chain, cycle, islice, pairwise, zip_longest
 from pathlib import Path
 
 from policygen.paths import cache_folder
@@ -133,18 +134,35 @@ def _span(node: ast.expr) -> Span:
     return (node.lineno, node.col_offset), end
 
 
-def draw(mutants: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Returns at most so many, evenly from the packages, and in each evenly from the kinds."""
-    chance = random.Random(seed)
+def draw(
+    mutants: Iterable[Mutant], sources: Mapping[str, bytes], count: int, seed: int
+) -> list[Mutant]:
+    """Returns at most so many, evenly from the packages, and in each evenly from the kinds.
+
+    A mutant's place in the order depends on its own line alone: with the same seed most mutants are
+    the same after a change elsewhere, so that the shares of two versions can be compared.
+    """
+    lines = {path: source.splitlines() for path, source in sources.items()}
+
+    def key(*words: object) -> bytes:
+        return hashlib.sha256(repr((seed, *words)).encode()).digest()
+
+    def key_of(mutant: Mutant) -> bytes:
+        line = lines[mutant.path][mutant.line - 1].strip()
+        return key(mutant.path, mutant.kind, line, mutant.text)
+
     packages = defaultdict[str, dict[str, list[Mutant]]](lambda: defaultdict(list))
     for mutant in mutants:
         packages[mutant.package][mutant.kind].append(mutant)
-    names = chance.sample(sorted(packages), len(packages))
-    drawn = []
-    for name in islice(cycle(names), count):
-        if kinds := list(filter(None, packages[name].values())):
-            mutants_of_kind = chance.choice(kinds)
-            drawn.append(mutants_of_kind.pop(chance.randrange(len(mutants_of_kind))))
+    waiting = {}
+    for package, kinds in packages.items():
+        by_kind = [
+            sorted(kinds[kind], key=key_of) for kind in sorted(kinds, key=partial(key, package))
+        ]
+        turns = chain.from_iterable(zip_longest(*by_kind))
+        waiting[package] = filter(None, turns)
+    names = cycle(sorted(waiting, key=key))
+    drawn = filter(None, (next(waiting[name], None) for name in islice(names, count)))
     return sorted(drawn, key=lambda mutant: (mutant.path, mutant.start, mutant.text))
 
 
@@ -253,7 +271,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     sources = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
     contexts, killed = Contexts(options.data, sources), Counter[str]()
     mutants = (mutant for item in sources.items() for mutant in read_mutants(*item))
-    drawn = draw(mutants, options.count, options.seed)
+    drawn = draw(mutants, sources, options.count, options.seed)
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(root, Path(folder))
         for number, mutant in enumerate(drawn, 1):

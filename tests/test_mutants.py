@@ -131,16 +131,33 @@ def test_types_and_messages_are_left_alone(source):
     assert lines_of(source) == []
 
 
+def numbered(line, count):
+    return b"".join(line % number for number in range(count))
+
+
 def test_packages_and_kinds_get_a_like_share():
     sources = {
-        "policygen/app/start.py": b"a = 1\n" * 900 + b"if a: b\n" * 100,
-        "policygen/planning/plan.py": b"a = not b\n" * 100,
-        "policygen/paths.py": b"a = b < c\n" * 100,
+        "policygen/app/start.py": numbered(b"a%d = 1\n", 900) + numbered(b"if a%d: b\n", 100),
+        "policygen/planning/plan.py": numbered(b"a%d = not b\n", 100),
+        "policygen/paths.py": numbered(b"a%d = b < c\n", 100),
     }
     mutants = [mutant for item in sources.items() for mutant in read_mutants(*item)]
-    drawn = draw(mutants, 30, 1)
-    assert drawn == draw(mutants, 30, 1) != draw(mutants, 30, 2)
+    drawn = draw(mutants, sources, 30, 1)
+    assert drawn == draw(mutants, sources, 30, 1) != draw(mutants, sources, 30, 2)
     packages = Counter(mutant.package for mutant in drawn)
     assert packages == {"app": 10, "planning": 10, "policygen": 10}
     kinds = Counter(mutant.kind for mutant in drawn if mutant.package == "app")
     assert min(kinds["constant"], kinds["branch"]) >= 3
+
+
+def test_the_same_seed_draws_the_same_lines_after_a_change_elsewhere():
+    def drawn(source):
+        mutants = read_mutants("policygen/paths.py", source)
+        chosen = draw(mutants, {"policygen/paths.py": source}, 20, 1)
+        return {source.splitlines()[mutant.line - 1] for mutant in chosen}
+
+    lines = numbered(b"a%d = b < c\n", 500)
+    before = drawn(lines)
+    assert len(before) > 10
+    after = drawn(b"x = 1\n" + lines + b"y = z < c\n")
+    assert len(before & after) >= len(before) - 1
