@@ -37,14 +37,14 @@ from policygen.proof.reading import read_tree
 from policygen.trees import open_tree
 from tests.headers.headers import MINI
 from tests.probing import TUNINGS, root
-from tests.tiers import slow
+from tests.tiers import slow, thorough
 
 POINT = ("cub.bench.reduce.sum", (("T", "I8"),))
 OTHER = ("cub.bench.reduce.sum", (("T", "I16"),))
 LABEL = "ipt_20.tpb_256.ipv_2"
 
 
-@slow
+@thorough
 @pytest.mark.trees
 @pytest.mark.nvcc
 def test_entries_that_were_taken_out_come_back():

@@ -8,7 +8,7 @@ from policygen.headers.reader import read_header
 from tests.planning.test_every_family import check, same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import changed_tree, root
-from tests.tiers import slow, without
+from tests.tiers import slow, thorough, without
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 # Why a workload gets nothing; all of them tell what decides it.
@@ -92,7 +92,7 @@ def _check_layout(planned):
         assert [row for row in new if len(row) > 120 or row != row.rstrip()] == []
 
 
-@slow
+@thorough
 def test_planned_again_nothing_is_left_to_write(tmp_path):
     wanted = winners("3.6.0")
     given = {"together": same_for_all, "arch": "sm100", "force": True, "reach": "later"}
