@@ -183,7 +183,6 @@ def test_an_apply_is_measured_against_what_it_replaced_and_what_it_claims(
     assert not written(plan)
 
 
-@pytest.mark.slow
 def test_a_plan_file_that_is_there_is_not_lost(capsys, tree, tmp_path, gpu):
     (tmp_path / "without.json").write_text("mine")
     gpu()
