@@ -2,8 +2,10 @@
 
 import pytest
 
+from policygen.model.emitted import KernelHeader
 from policygen.model.machine_code import VerifySass
 from policygen.model.overlays import OverlayProof, ProgramKernel
+from policygen.model.plans import Action
 from policygen.model.trees import Cub
 
 CUB = Cub(root="tree", version="3.6.0", dialect="selectors", found="--cub")
@@ -81,3 +83,37 @@ def test_what_an_overlay_changes_of_a_program_is_summarized(outcomes, holds, sum
     document = proof(*outcomes)
     assert document.holds is holds
     assert document.summary == summary
+
+
+@pytest.mark.parametrize(
+    ("decision", "given", "changed", "has_already"),
+    [
+        ("keep", {}, False, True),
+        ("keep", {"is_new": True}, False, False),
+        ("keep", {"variant": None}, False, False),
+        ("update", {}, False, False),
+        ("update", {"diff": "+ 1"}, True, False),
+        ("keep", {"diff": "+ 1"}, False, True),
+    ],
+)
+def test_a_kernel_header_has_already_what_is_kept(decision, given, changed, has_already):
+    action = Action(
+        benchmark="own.blur",
+        workload={},
+        gpu="G",
+        ctk="13.2",
+        cccl="v3.6.0",
+        decision=decision,
+        reason="",
+        variant=given.get("variant", "ipt_2"),
+    )
+    header = KernelHeader(
+        path="blur.cuh",
+        arch="sm90",
+        is_new=given.get("is_new", False),
+        actions=(action,),
+        effect=None,
+        diff=given.get("diff", ""),
+        text="",
+    )
+    assert (header.changed, header.has_already) == (changed, has_already)
