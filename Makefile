@@ -131,7 +131,7 @@ dist: .venv/installed-dev
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
-	$(PIP) install --constraint .ci/cuda.txt --editable '.[cuda,benchmarks,measure,plot,parquet,dev]'
+	$(PIP) install --constraint .ci/cuda.txt --editable '.[cuda,benchmarks,measure,parquet,dev]'
 	@touch $@ .venv/installed
 
 .venv/installed-docs: pyproject.toml | .venv/bin/python

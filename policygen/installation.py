@@ -16,7 +16,7 @@ from policygen.process import which
 
 NAME = "policygen"
 _PACKAGE = Path(__file__).resolve().parent
-# matplotlib>=3.8, nvidia-cuda-nvcc>=13.2,<13.6, libclang==18.1.1, pandas-stubs
+# pyarrow>=15, nvidia-cuda-nvcc>=13.2,<13.6, libclang==18.1.1, pandas-stubs
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*((?:(?:>=|==|<)\s*\d+(?:\.\d+)*(?:\.\*)?,?\s*)*)")
 _BOUND = re.compile(r"(>=|==|<)\s*([\d.]*\d)(\.\*)?")
 # extra == 'cuda'

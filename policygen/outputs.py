@@ -28,8 +28,7 @@ _MARKS = tuple(
         # tree: CUB 3.0.1 (specializations), …; compiler: nvcc 13.2
         rb"# [^\n]+\n\ntree: CUB [^\n]+; compiler: ",
         rb'<!doctype html>.*<meta name="generator" content="policygen">',
-        rb"<\?xml [^\n]+\n<!DOCTYPE svg .*<dc:title>policygen</dc:title>",
-        rb"\x89PNG\r\n.*tEXtSoftware\0policygen",
+        rb"<\?xml [^\n]+\n<(?:!DOCTYPE )?svg .*<dc:title>policygen</dc:title>",
         rb"PAR1.*policygen.*PAR1\Z",
         # CUB 3.0.1 (specializations), cub_headers/3.0.1 [--cub]
         rb"CUB [\d.]+ \((?:specializations|selectors)\), [^\n]+ \[",

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from policygen.app.databases import ANYWHERE, MeasuredWhere, workload_plot
 from policygen.app.inputs import ResultFiles
+from policygen.errors import InputError
 from policygen.model.databases import DbCompare
 from policygen.model.results import DbPlot
 from policygen.outputs import write_output
 from policygen.report.pages import render_page
-from policygen.report.plots import FORMATS, check_suffix, draw_plot, pairs_plot
+from policygen.report.plots import draw_comparison, draw_plot
 
-PAGE = ".html"
-PICTURES = frozenset({".eps", ".gif", ".jpeg", ".jpg", ".pdf", ".ps", ".webp"})
+PLOT, PAGE = ".svg", ".html"
+PICTURES = frozenset({".eps", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".ps", ".webp"})
 
 
 def plot_workload(
@@ -24,8 +25,9 @@ def plot_workload(
     measured: MeasuredWhere = ANYWHERE,
 ) -> DbPlot:
     """Plots the ratios of variants to base, or their scores over two `parameters`: `ipt,tpb`."""
+    check_suffix(out, PLOT)
     plot = workload_plot(results, out, variants=variants, parameters=parameters, measured=measured)
-    draw_plot(plot, out)
+    write_output(out, draw_plot(plot), force=True)
     return plot.document
 
 
@@ -36,13 +38,24 @@ def is_plot(out: Path) -> bool:
     """
     suffix = out.suffix.lower()
     if suffix in PICTURES:
-        check_suffix(out)
-    return suffix in {*FORMATS, PAGE}
+        check_suffix(out, PLOT, PAGE)
+    return suffix in {PLOT, PAGE}
+
+
+def check_suffix(path: Path, *suffixes: str) -> None:
+    """Rejects a file name with another suffix."""
+    if path.suffix.lower() not in suffixes:
+        raise InputError(
+            f"{path}: a plot cannot be written as {path.suffix or 'a file without a suffix'}",
+            f"The name must end with {' or '.join(suffixes)}.",
+        )
 
 
 def plot_comparison(document: DbCompare, out: Path, *, force: bool = False) -> None:
     """Plots B's scores over A's, one panel per workload. An .html page has all results."""
+    check_suffix(out, PLOT, PAGE)
     if out.suffix.lower() == PAGE:
-        write_output(out, render_page(document).encode("utf-8", "surrogateescape"), force=force)
+        data = render_page(document).encode("utf-8", "surrogateescape")
     else:
-        pairs_plot(document, out)
+        data = draw_comparison(document)
+    write_output(out, data, force=force)

@@ -10,13 +10,16 @@ from policygen import untrusted
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+PAGES = ("html.j2", "svg.j2")
+"""Endings of the templates whose values are escaped."""
+
 
 def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> str:
     """Renders a template; raises for an undefined value.
 
     With `trim`, lines that only contain a loop or a condition leave no blank line.
     """
-    page = template.endswith("html.j2")
+    page = template.endswith(PAGES)
     environment = _environment(folder("templates"), trim, page)
     return environment.get_template(template).render(values)
 
@@ -35,7 +38,7 @@ def _environment(
         keep_trailing_newline=True,
         trim_blocks=trim,
         # C++ is not escaped.
-        autoescape=select_autoescape(("html.j2",), default=False),
+        autoescape=select_autoescape(PAGES, default=False),
         finalize=_visible if page else None,
     )
     environment.filters["comment"] = untrusted.comment
@@ -43,7 +46,7 @@ def _environment(
 
 
 def _visible(value: object) -> object:
-    """Makes text visible for HTML; markup stays markup."""
+    """Makes text visible for HTML and SVG; markup stays markup."""
     return type(value)(untrusted.visible(value, "\n\t")) if isinstance(value, str) else value
 
 

@@ -14,7 +14,7 @@ from policygen.gpu.kernel_matrix import kernel_matrices
 from policygen.gpu.search_report import report_workloads
 from policygen.model.databases import (
     DbCompare,
-    RatioPanel,
+    PointRatios,
     SideFiles,
     WorkloadPlot,
 )
@@ -36,7 +36,7 @@ from policygen.results.cases import Case
 from policygen.results.contents import cover, describe
 from policygen.results.database import expand, open_database
 from policygen.results.decisions import ChosenFrom, ChosenRow, Store
-from policygen.results.export import export, point_samples, score_cells
+from policygen.results.export import export, ratio_panels, score_cells
 from policygen.results.imported import check_alike
 from policygen.results.merge import merge
 from policygen.results.ranking import Warnings, open_cases, rank
@@ -190,14 +190,14 @@ def workload_plot(
         case = _single_case(matching)
         scores = score_case(case, files.declared)
         plotted: tuple[str, ...] = ()
-        panels: tuple[RatioPanel, ...] = ()
-        cells: Mapping[tuple[int, int], float] = {}
+        panels: tuple[PointRatios, ...] = ()
+        cells: Mapping[tuple[int, int], Sequence[float]] = {}
         x, comma, y = (parameters or "").partition(",")
         if not parameters:
             names = scores.names
             plotted = tuple(variants) or tuple(name for name in names if name != BASE)[:1]
             with Decoder() as decoder:
-                panels = point_samples(case, plotted, SampleReader(case, decoder, warnings.add))
+                panels = ratio_panels(case, plotted, SampleReader(case, decoder, warnings.add))
         elif comma:
             cells = score_cells(scores, x, y)
         else:

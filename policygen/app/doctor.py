@@ -32,7 +32,6 @@ NEEDED_BY = {
     "cuda": ("all commands that run the compiler, if there is no CUDA toolkit",),
     "benchmarks": ("verify-sass --benchmarks",),
     "measure": ("measure",),
-    "plot": ("db plot",),
     "parquet": ("db export -o FILE.parquet",),
     "dev": ("make test", "make check"),
 }

@@ -178,7 +178,7 @@ def _rank(
 @bench_option
 @rule_options
 @config_option
-@partial(out_option, text="Write the output to a file; .svg, .png and .html are plots.")
+@partial(out_option, text="Write the output to a file; .svg and .html are plots.")
 @partial(output_options, own=True)
 def compare(
     a: str,
@@ -193,8 +193,7 @@ def compare(
     """Compare two searches, or two GPUs.
 
     Shows ranking, noise, choices, and how each side's winners do on the other. A.db and B.db may
-    be globs for several runs. With -o FILE.svg, .png or .html, scores are plotted against each
-    other.
+    be globs for several runs. With -o FILE.svg or .html, scores are plotted against each other.
     """
     plotted = out.path is not None and is_plot(out.path)
     first, second = (
@@ -442,7 +441,7 @@ def export(files: tuple[str, ...], out: Out, output: Output) -> int:
 @click.option(
     "--map", "axes_of_map", metavar="X,Y", help="Plot scores over two parameters instead."
 )
-@partial(out_option, text="The .svg or .png file to write.", required=True)
+@partial(out_option, text="The .svg file to write.", required=True)
 @partial(output_options, own=True)
 def plot(
     given: ResultFiles,

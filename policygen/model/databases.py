@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from policygen.model.arch import Arch
 from policygen.model.records import Document, Record
@@ -16,9 +16,6 @@ from policygen.model.results import (
     Verdict,
 )
 from policygen.model.workload import Variant
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Says = Literal["holds", "not confirmed", "contradicts", "not measured"]
 """What one side's data says about the other side's choice.
@@ -281,13 +278,12 @@ class DbImport(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class RatioPanel:
-    """One runtime workload: its grid cell, and the samples of base and some variants."""
+class PointRatios:
+    """Ratios of times at each quantile on one runtime workload, such as base over variants."""
 
-    row: str
-    column: str
-    base: "np.ndarray[Any, np.dtype[np.floating[Any]]]"
-    variants: "Mapping[str, np.ndarray[Any, np.dtype[np.floating[Any]]]]"
+    subbench: str
+    point: Mapping[str, str]
+    ratios: Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,5 +292,6 @@ class WorkloadPlot:
 
     title: str
     document: DbPlot
-    panels: Sequence[RatioPanel] = ()
-    cells: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    panels: Sequence[PointRatios] = ()
+    cells: Mapping[tuple[int, int], Sequence[float]] = field(default_factory=dict)
+    """Scores by the values of the two parameters."""

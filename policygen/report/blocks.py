@@ -275,14 +275,6 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """An image of a page, with a description for screen readers."""
-
-    svg: bytes
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
 class Mark:
     """An SVG element of a drawing: its name, attributes, and text."""
 
@@ -297,7 +289,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure embedded in the page, which follows its light or dark theme."""
+    """A figure of a page, which follows its light or dark theme, or of an SVG file."""
 
     title: str
     words: str
@@ -311,7 +303,7 @@ class Drawing:
 
 Block = (
     Note | Words | Beside | Table | Matrix | Heading | Listing | Cards | Filters | Fold | Chapter
-    | Code | Diff | Picture | Drawing
+    | Code | Diff | Drawing
 )  # fmt: skip
 
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import ceil, floor, log10
 from statistics import median
+from textwrap import wrap
 
 from markupsafe import escape
 
+from policygen.model.databases import PointRatios
 from policygen.model.measured import KernelMatrix, MatrixCell, RuntimeRatio
-from policygen.model.searches import PointQuantiles, ReportedFinalist, ReportedWorkload
+from policygen.model.searches import PointQuantiles, ReportedWorkload
 from policygen.model.verdicts import RuntimePerformance, WorkloadPerformance
 from policygen.model.workload import axes, plain
 from policygen.report.blocks import Drawing, Mark
@@ -19,6 +21,10 @@ from policygen.untrusted import visible
 Place = tuple[float, float]
 LETTER = 6.4
 """Approximate width of a letter of an axis label."""
+BOLD_LETTER = 7.2
+"""Approximate width of a letter of a title."""
+TITLE_LINE = 15.0
+"""Height of a line of a title."""
 LEAST = 0.08
 """Minimum range shown below base, as a fraction of base."""
 BELOW = 4.0
@@ -85,6 +91,22 @@ def diamond(x: float, y: float, look: str, title: str = "", size: float = 5.0) -
 def head(words: str) -> Mark:
     """Title inside a drawing."""
     return text("name", 0.0, 13.0, words)
+
+
+def heads(words: str) -> Iterator[Mark]:
+    """Title of a small panel, on as many lines as it needs."""
+    for index, shown in enumerate(wrapped(words, SMALL)):
+        yield text("name", 0.0, 13.0 + TITLE_LINE * index, shown)
+
+
+def title_height(titles: Iterable[str]) -> float:
+    """Height of the titles of small panels that stand next to each other."""
+    return TITLE_LINE * max((len(wrapped(words, SMALL)) for words in titles), default=1)
+
+
+def wrapped(words: str, room: float, letter: float = BOLD_LETTER) -> list[str]:
+    """Break a text, such as a title, into lines of the available width."""
+    return wrap(words, int(room / letter), break_on_hyphens=False)
 
 
 def steps(low: float, high: float, most: int) -> list[float]:
@@ -175,7 +197,12 @@ def dots(places: Iterable[Place], look: str) -> Iterator[Mark]:
 def line(places: Sequence[Place], look: str, title: str = "") -> Iterator[Mark]:
     """Line through several points."""
     if places:
-        yield path(look, "M" + "L".join(f"{number(x)} {number(y)}" for x, y in places), title)
+        yield path(look, outline(places), title)
+
+
+def outline(places: Sequence[Place]) -> str:
+    """Write a path through several points."""
+    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in places)
 
 
 def legend(entries: Sequence[tuple[str, str]], y: float) -> Iterator[Mark]:
@@ -187,8 +214,10 @@ def legend(entries: Sequence[tuple[str, str]], y: float) -> Iterator[Mark]:
             mark, room = path(look, f"M{number(x + 4)} {number(y - 4)}h0"), 11.0
         elif look.startswith("last"):
             mark, room = diamond(x + 6, y - 4, look), 15.0
-        elif look == "ring":
+        elif look.startswith("ring"):
             mark, room = ring(look, x + 5, y - 4), 15.0
+        elif look == "band":
+            mark = box(look, x, y - 9, 16, 10)
         yield mark
         yield text("tick", x + room, y, words)
         x += room + len(words) * LETTER + 12
@@ -210,11 +239,11 @@ def cut(words: str, room: float, letter: float = LETTER) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-# Drawings as inline SVG, with escaped text, short numbers, and the colors of the page
+# Drawings as SVG, with escaped text, short numbers, and the colors of the page or file
 
 
 def svg(drawing: Drawing, name: str) -> str:
-    """Write a drawing as SVG; `name` becomes its ID on the page."""
+    """Write a drawing for a page; `name` becomes its ID there."""
     title, words = (_text(f"{name}/{part}") for part in ("title", "words"))
     width, height = number(drawing.width), number(drawing.height)
     return (
@@ -222,8 +251,13 @@ def svg(drawing: Drawing, name: str) -> str:
         f' aria-labelledby="{title}" aria-describedby="{words}" style="--wide:{width}">'
         f'<title id="{title}">{_text(drawing.title)}</title>'
         f'<desc id="{words}">{_text(drawing.words)}</desc>'
-        f"{''.join(map(_element, drawing.marks))}</svg>"
+        f"{elements(drawing)}</svg>"
     )
+
+
+def elements(drawing: Drawing) -> str:
+    """Write the marks of a drawing."""
+    return "".join(map(_element, drawing.marks))
 
 
 def _element(mark: Mark) -> str:
@@ -350,8 +384,8 @@ def interval_chart(
     room = max(0.005, 0.06 * (high - low))
     panel = Panel(10, 48, WIDTH - 20, ROW * len(rows), (low - room, high + room), (0, 1))
     marks = [head(shown_title), *legend(legend_entries, 34)]
-    marks += [_upright(panel, "grid", value) for value in steps(*panel.x, most)]
-    marks.append(_upright(panel, "unit", 1, unit_title))
+    marks += [upright(panel, "grid", value) for value in steps(*panel.x, most)]
+    marks.append(upright(panel, "unit", 1, unit_title))
     for place, row in enumerate(rows):
         marks += _interval_row(panel, panel.top + ROW * place, row)
     marks += x_axis(panel, most)
@@ -360,7 +394,8 @@ def interval_chart(
     return Drawing(title, words, WIDTH, panel.bottom + 36, marks, note)
 
 
-def _upright(panel: Panel, look: str, value: float, title: str = "") -> Mark:
+def upright(panel: Panel, look: str, value: float, title: str = "") -> Mark:
+    """Vertical line across a panel."""
     return path(look, f"M{panel.across(value):.1f} {panel.top:.1f}V{panel.bottom:.1f}", title)
 
 
@@ -404,7 +439,7 @@ def ratios(name: str, workload: WorkloadPerformance) -> Drawing:
     ]
     return interval_chart(
         f"{RATIO.capitalize()}: {name}",
-        cut(name, WIDTH, 7.2),
+        cut(name, WIDTH, BOLD_LETTER),
         rows,
         values,
         [("last faster", "faster"), ("last slower", "slower"), ("last", "equal or undecided")],
@@ -453,23 +488,19 @@ def quantiles(workload: WorkloadPerformance, levels: Sequence[float]) -> Iterato
     )
     shown_ids = {id(row) for row in with_quantiles[:PANELS]}
     shown = [row for row in workload.runtime if id(row) in shown_ids]
-    ends = ratio_ends(min(FAR_RATIO, ratio) for row in shown for ratio in row.quantiles)
-    several = len({row.subbench for row in workload.runtime}) > 1
-    for row in shown:
-        name = point_name(row.subbench, row.point, several=several)
-        lines = [("series s0", RATIO, row.quantiles)]
-        yield quantile_panel(name, lines, levels, ends, RATIO)
+    points = [PointRatios(row.subbench, row.point, {RATIO: row.quantiles}) for row in shown]
+    yield from quantile_panels([RATIO], points, levels, RATIO)
 
 
 SMALL = 300.0
 PANELS = 12
 """Maximum number of runtime workloads with quantiles; the heaviest ones are kept."""
 SERIES = 5
-"""Maximum number of finalists with quantiles."""
+"""Number of line colors, and maximum number of finalists with quantiles."""
+STROKES = 4
+"""Number of strokes that lines of the same color have."""
 KEY = 380.0
 Point = tuple[str, tuple[tuple[str, str], ...]]
-QuantileLine = tuple[str, str, Sequence[float]]
-"""A line of a panel: its look, name, and ratios."""
 
 
 # Ratios of times at each quantile of the samples, one panel per runtime workload
@@ -483,33 +514,36 @@ def ratio_ends(values: Iterable[float]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def quantile_panel(
-    name: str,
-    lines: Iterable[QuantileLine],
+def quantile_panels(
+    names: Sequence[str],
+    points: Sequence[PointRatios],
     levels: Sequence[float],
-    ends: tuple[float, float],
     ratio: str = "base over variant",
-) -> Drawing:
-    """Draw the quantiles of one runtime workload."""
-    panel = Panel(46, 34, SMALL - 56, 130, (0, 100), ends)
-    marks = [head(cut(name, SMALL, 7.2)), *y_axis(panel, 4)]
-    marks += [*x_axis(panel, 4), *unit(panel, ratio.partition(" ")[0])]
-    descriptions = []
-    for look, line_name, values in lines:
-        points = [
-            (panel.across(100 * level), panel.up(value))
-            for level, value in zip(levels, values, strict=True)
-        ]
-        first, middle, last = map(ratio_words, (values[0], values[len(values) // 2], values[-1]))
-        descriptions.append(f"{line_name}: {middle} at the median")
-        marks += line(
-            points,
-            look,
-            f"{descriptions[-1]}, {first} at the lowest quantile, {last} at the highest",
-        )
-    marks += frame(panel, ratio, "quantile of the samples, %")
-    title = f"{ratio[:1].upper()}{ratio[1:]}: {name}"
-    return Drawing(title, "; ".join(descriptions), SMALL, 200, marks)
+) -> Iterator[Drawing]:
+    """Draw the named ratios at each quantile, one panel per runtime workload, with equal axes."""
+    looks = {name: _series(index) for index, name in enumerate(names)}
+    drawn = chain.from_iterable(values for point in points for values in point.ratios.values())
+    ends = ratio_ends(min(FAR_RATIO, value) for value in drawn)
+    several = len({point.subbench for point in points}) > 1
+    titles = [point_name(point.subbench, point.point, several=several) for point in points]
+    top = 19 + title_height(titles)
+    for point, title in zip(points, titles, strict=True):
+        panel = Panel(46, top, SMALL - 56, 130, (0, 100), ends)
+        marks = [*heads(title), *y_axis(panel, 4)]
+        marks += [*x_axis(panel, 4), *unit(panel, ratio.partition(" ")[0])]
+        descriptions = []
+        for name, values in point.ratios.items():
+            places = [
+                (panel.across(100 * level), panel.up(value))
+                for level, value in zip(levels, values, strict=True)
+            ]
+            first, middle, last = (ratio_words(values[at]) for at in (0, len(values) // 2, -1))
+            descriptions.append(f"{name}: {middle} at the median")
+            words = f"{descriptions[-1]}, {first} at the lowest quantile, {last} at the highest"
+            marks += line(places, looks[name], words)
+        marks += frame(panel, ratio, "quantile of the samples, %")
+        name = f"{ratio[:1].upper()}{ratio[1:]}: {title}"
+        yield Drawing(name, "; ".join(descriptions), SMALL, panel.bottom + 36, marks)
 
 
 def finalist_quantiles(workload: ReportedWorkload, levels: Sequence[float]) -> Iterator[Drawing]:
@@ -517,20 +551,16 @@ def finalist_quantiles(workload: ReportedWorkload, levels: Sequence[float]) -> I
     finals = [final for final in workload.finalists if final.quantiles][:SERIES]
     if not finals:
         return
-    yield _quantile_key(finals)
-    lines_by_point: dict[Point, list[QuantileLine]] = {
-        point: [] for point in shown_points(workload)
+    variants = [final.variant for final in finals]
+    yield line_key(variants)
+    ratios: dict[Point, dict[str, Sequence[float]]] = {
+        point: {} for point in shown_points(workload)
     }
-    for index, final in enumerate(finals):
-        ratios = {_point(row): row.ratios for row in reversed(final.quantiles)}
-        for point in lines_by_point.keys() & ratios.keys():
-            lines_by_point[point].append((f"series s{index}", final.variant, ratios[point]))
-    shown = (row for final in finals for row in final.quantiles if _point(row) in lines_by_point)
-    ends = ratio_ends(ratio for row in shown for ratio in row.ratios)
-    several = len({bench for bench, _ in lines_by_point}) > 1
-    for (bench, values), lines in lines_by_point.items():
-        name = point_name(bench, dict(values), several=several)
-        yield quantile_panel(name, lines, levels, ends)
+    for final in finals:
+        for row in final.quantiles:
+            ratios.get(_point(row), {}).setdefault(final.variant, row.ratios)
+    points = [PointRatios(bench, dict(point), own) for (bench, point), own in ratios.items()]
+    yield from quantile_panels(variants, points, levels)
 
 
 def shown_points(workload: ReportedWorkload) -> list[Point]:
@@ -548,16 +578,20 @@ def _point(row: PointQuantiles | RuntimeRatio) -> Point:
     return row.subbench, tuple(row.point.items())
 
 
-def _quantile_key(finals: Sequence[ReportedFinalist]) -> Drawing:
-    """Legend that maps lines to variants."""
+def line_key(names: Sequence[str], width: float = KEY) -> Drawing:
+    """Legend that maps lines to variants, truncated to the available width."""
     marks = []
-    for index, final in enumerate(finals):
+    for index, name in enumerate(names):
         y = 14.0 + 17 * index
-        marks.append(path(f"series s{index}", f"M0 {y - 4:.1f}h28"))
-        name = cut(final.variant, KEY - 40)
-        marks.append(text("label", 36.0, y, name, final.variant))
-    words = ", ".join(final.variant for final in finals)
-    return Drawing("Lines in the figures below", words, KEY, 17.0 * len(finals) + 6, marks)
+        marks.append(path(_series(index), f"M0 {y - 4:.1f}h28"))
+        marks.append(text("label", 36.0, y, cut(name, width - 40), name))
+    title = "Lines in the figures below"
+    return Drawing(title, ", ".join(names), width, 17.0 * len(names) + 6, marks)
+
+
+def _series(index: int) -> str:
+    """Style class of a line: other colors first, then other strokes."""
+    return f"series s{index % SERIES} t{index // SERIES % STROKES}"
 
 
 def point_name(subbench: str, point: Mapping[str, str], *, several: bool) -> str:

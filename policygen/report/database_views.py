@@ -23,18 +23,18 @@ from policygen.model.workload import BASE, axes, axis_name, plain
 from policygen.report.blocks import (
     BLANK,
     Block,
+    Chapter,
     Fold,
     Heading,
     Note,
     Page,
-    Picture,
     Styled,
     Table,
     TableRows,
     Words,
     cut,
 )
-from policygen.report.plots import pairs_drawings
+from policygen.report.plots import pairs_drawings, pairs_key
 from policygen.report.ranking_views import (
     CALLED,
     DOT,
@@ -316,9 +316,9 @@ def page(document: DbCompare, *, is_page: bool) -> Page:
 def _page(document: DbCompare, *, page: bool) -> Iterator[Block]:
     yield from map(Note, _summary(document.workloads))
     yield from map(Note, _remarks(document, verbose=True))
-    words = "Scores in B against scores in A, one panel per workload; the tables list the numbers"
-    for drawing in pairs_drawings(document) if page else ():
-        yield Picture(drawing, words)
+    if page:
+        yield Chapter([pairs_key(document.workloads)], "figures", {})
+        yield Chapter(pairs_drawings(document.workloads), "figures small", {})
     for title, workloads in _groups(document.workloads).items():
         yield Heading(title)
         yield _overview(workloads, ON_PAGE)

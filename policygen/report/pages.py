@@ -4,7 +4,6 @@ Text in Markdown cannot end its line, cell or fence, or create links or mentions
 """
 
 import re
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -104,8 +103,6 @@ def render(page: Page, template: str) -> str:
         "spelled": spelled,
         "kind": lambda block: type(block).__name__,
         "columns": _diff_columns,
-        # Scripts in an image are not executed.
-        "inline": lambda data: f"data:image/svg+xml;base64,{b64encode(data).decode()}",
         "drawn": lambda drawing, name: Markup(svg(drawing, name)),  # noqa: S704  escaped by svg
         "define": anchors.define,
         "link": anchors.link,

@@ -385,17 +385,17 @@ def space_of(workload: ReportedWorkload) -> Space:
     return Space(measured, failed, parameters, shares)
 
 
-def bins_of(name: str, values: set[int]) -> Bins:
-    """Use one bin per value, or ranges of equal width if there are more than MOST_BINS values.
+def bins_of(name: str, values: set[int], most: int = MOST_BINS) -> Bins:
+    """Use one bin per value, or ranges of equal width if there are more than `most` values.
 
     Ranges have 2, 4, 8, … steps, where a step is the common spacing of the values.
     """
     ordered = sorted(values)
-    if len(ordered) <= MOST_BINS:
+    if len(ordered) <= most:
         return Bins(name, tuple(Bin(value, value) for value in ordered))
     low, step = ordered[0], gcd(*(b - a for a, b in pairwise(ordered)))
     steps = (ordered[-1] - low) // step + 1
-    width = step * 2 ** (-(-steps // MOST_BINS) - 1).bit_length()
+    width = step * 2 ** (-(-steps // most) - 1).bit_length()
     starts = range(low, ordered[-1] + 1, width)
     return Bins(name, tuple(Bin(start, start + width - step) for start in starts))
 
@@ -433,7 +433,7 @@ def by_pair(space: Space, marked: MarkedVariants) -> Iterator[Drawing]:
         return
     colours = Colours.of(best)
     for x, y, grid in grids:
-        yield _pair(x, y, grid, colours, marked)
+        yield score_map(x, y, grid, colours, marked)
 
 
 def _parameter(
@@ -519,11 +519,20 @@ def _ticks(panel: Panel, bins: Bins) -> Iterator[Mark]:
         yield text("tick mid", x, panel.bottom + 16, texts[index])
 
 
-def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: MarkedVariants) -> Drawing:
+def score_map(
+    x: Bins,
+    y: Bins,
+    grid: Grid,
+    colours: Colours,
+    marked: MarkedVariants,
+    unscored: tuple[str, str] = ("none", "failed"),
+    total_width: float = SPACE_WIDTH,
+) -> Drawing:
+    """Draw the best score in each cell; cells without scores have a look and a name."""
     title = f"Best score over {x.name} and {y.name}"
     height = min(18.0, max(11.0, 200 / len(y.bins)))
     ends = (0, len(x.bins)), (0, len(y.bins))
-    panel = Panel(54, 34, SPACE_WIDTH - 62, height * len(y.bins), *ends)
+    panel = Panel(54, 34, total_width - 62, height * len(y.bins), *ends)
     width = panel.width / len(x.bins)
     scored = {place: max(cell.scores) for place, cell in grid.items() if cell.scores}
 
@@ -534,10 +543,11 @@ def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: MarkedVariants
     def words_of(across: int, up: int) -> str:
         return f"{x.name} {x.bins[across].text}, {y.name} {y.bins[up].text}"
 
-    marks = [charts.head(title), text("axis end", 49.0, 28.0, charts.cut(y.name, 49))]
+    marks = [charts.head(title), text("axis", 0.0, 28.0, charts.cut(y.name, total_width))]
     for place, cell in sorted(grid.items(), key=lambda item: item[0]):
-        look = colours.shade(scored[place]) if cell.scores else "none"
-        marks.append(cell_box(look, *place, f"{words_of(*place)}: {cell.words}"))
+        look = colours.shade(scored[place]) if cell.scores else unscored[0]
+        tooltip = f"{words_of(*place)}: {cell.words or unscored[1]}"
+        marks.append(cell_box(look, *place, tooltip))
         if cell.scores and width >= ROOM:
             left, top = panel.across(place[0]), panel.up(place[1] + 1)
             score = f"{scored[place]:.3f}"
@@ -558,16 +568,17 @@ def _pair(x: Bins, y: Bins, grid: Grid, colours: Colours, marked: MarkedVariants
         if height >= 11 or index % 2 == 0:
             label_y = panel.up(index + y.label_offset) + 4
             marks.append(text("tick end", panel.left - 4, label_y, str(value_range.low)))
-    marks += [*_ticks(panel, x), charts.x_title(panel, x.name), *_scale(panel, colours)]
-    return Drawing(title, words, SPACE_WIDTH, panel.bottom + 66, marks, words)
+    marks += [*_ticks(panel, x), charts.x_title(panel, x.name)]
+    marks += _scale(panel, colours, *unscored)
+    return Drawing(title, words, total_width, panel.bottom + 66, marks, words)
 
 
-def _scale(panel: Panel, colours: Colours) -> Iterator[Mark]:
-    """Color scale, followed by the color of what failed."""
+def _scale(panel: Panel, colours: Colours, look: str, name: str) -> Iterator[Mark]:
+    """Color scale, followed by the look of cells without scores."""
     left, top = panel.left, panel.bottom + 42
     slower, faster = f"≤ {1 - colours.slower:.3f}", f"≥ {1 + colours.faster:.3f}"
     labels = ((0, slower), (SHADES, "1: base"), (2 * SHADES, faster))
     yield from charts.color_scale(left, top, 2 * SHADES, labels)
     width = charts.SHADE_WIDTH
-    yield box("none", left + 12.3 * width, top, width, 8.0)
-    yield text("tick mid", left + 12.8 * width, top + 20, "failed")
+    yield box(look, left + 12.3 * width, top, width, 8.0)
+    yield text("tick", left + 13.6 * width, top + 8, name)

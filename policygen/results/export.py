@@ -10,13 +10,13 @@ import numpy as np
 
 from policygen.errors import InputError, MissingToolError
 from policygen.installation import add
-from policygen.model.databases import RatioPanel
+from policygen.model.databases import PointRatios
 from policygen.model.searches import QUANTILES
 from policygen.model.workload import BASE, parse_label
 from policygen.outputs import MAKER
 from policygen.portable import portable_name
 from policygen.results.cases import Case, Part
-from policygen.results.database import Database, Point, open_database
+from policygen.results.database import Database, open_database
 from policygen.results.merge import remove, translating_write_errors
 from policygen.results.samples import Samples, count_samples
 from policygen.results.score import SampleReader, Scores
@@ -138,13 +138,13 @@ def _write_parquet(path: Path, frames: Iterator["pd.DataFrame"], columns: Sequen
     return len(table)
 
 
-# The data behind plots: samples by runtime workload, scores over two parameters.
+# The data behind plots: ratios by runtime workload, scores over two parameters.
 
 
-def point_samples(
+def ratio_panels(
     case: Case, variants: Sequence[str], reader: SampleReader
-) -> tuple[RatioPanel, ...]:
-    """Returns samples of base and some variants, for every runtime workload that has them."""
+) -> tuple[PointRatios, ...]:
+    """Returns the ratios of base to some variants, for every runtime workload with samples."""
     unknown = [name for name in variants if name not in case.variants]
     if unknown:
         raise InputError(
@@ -152,41 +152,26 @@ def point_samples(
             f"Some of the {len(case.variants)} measured variants: {', '.join(case.variants[1:6])}.",
         )
     index = {name: case.variants.index(name) for name in variants}
-    return tuple(samples for part in case.parts for samples in _part(case, part, index, reader))
+    return tuple(panel for part in case.parts for panel in _panels(part, index, reader))
 
 
-def _part(
-    case: Case, part: Part, index: Mapping[str, int], reader: SampleReader
-) -> tuple[RatioPanel, ...]:
+def _panels(part: Part, index: Mapping[str, int], reader: SampleReader) -> Iterator[PointRatios]:
     base = reader.base(part, 0)
     samples = {name: reader.read(part, variant, 0) for name, variant in index.items()}
-    prefix = f"{part.table.subbench}: " if len(case.parts) > 1 else ""
-    points: list[RatioPanel] = []
     for column, point in enumerate(part.points):
         reference = base[column]
-        samples_by_variant = {
-            name: variant_samples
+        ratios = {
+            name: quantile_ratios(reference, own, least=1)
             for name, by_point in samples.items()
-            if (variant_samples := by_point[column]) is not None
+            if reference is not None and (own := by_point[column]) is not None
         }
-        if reference is not None and samples_by_variant:
-            row, rest = _labels(part, point)
-            points.append(RatioPanel(prefix + row, rest, reference, samples_by_variant))
-    return tuple(points)
+        if ratios:
+            yield PointRatios(part.table.subbench, part.table.by_axis(point), ratios)
 
 
-def _labels(part: Part, point: Point) -> tuple[str, str]:
-    """Returns the input size as row label, and all other axes as column label."""
-    axes = part.table.rt_axes
-    first = next((position for position, axis in enumerate(axes) if "{io}" in axis), 0)
-    texts = [f"{axis}={value}" for axis, value in zip(axes, point, strict=True)]
-    rest = [text for position, text in enumerate(texts) if position != first]
-    return (texts[first] if texts else part.table.subbench), ", ".join(rest)
-
-
-def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], float]:
-    """Returns the best score for each pair of values of two parameters, over all others."""
-    cells: dict[tuple[int, int], float] = {}
+def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], Sequence[float]]:
+    """Returns the scores for each pair of values of two parameters."""
+    cells: dict[tuple[int, int], list[float]] = {}
     names: set[str] = set()
     for index, score in zip(scores.index, scores.score, strict=True):
         label = scores.case.variants[index]
@@ -195,8 +180,7 @@ def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], floa
             continue
         names |= set(values)
         if x in values and y in values:
-            cell = (values[x], values[y])
-            cells[cell] = max(float(score), cells.get(cell, 0.0))
+            cells.setdefault((values[x], values[y]), []).append(float(score))
     if not cells:
         raise InputError(
             f"no variant has the parameters {x!r} and {y!r}",
@@ -206,15 +190,15 @@ def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], floa
 
 
 LEAST = 5
-"""Minimum number of samples for quantiles."""
+"""Minimum number of samples for quantiles that are reported."""
 
 
 # Ratios of two sample sets at each quantile.
 
 
-def quantile_ratios(base: Samples, variant: Samples) -> tuple[float, ...]:
+def quantile_ratios(base: Samples, variant: Samples, least: int = LEAST) -> tuple[float, ...]:
     """Returns base divided by the variant; empty if either has too few samples."""
-    if base.size < LEAST or variant.size < LEAST:
+    if base.size < least or variant.size < least:
         return ()
     ratios = np.quantile(base, QUANTILES) / np.quantile(variant, QUANTILES)
     return tuple(map(float, ratios))
