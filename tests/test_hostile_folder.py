@@ -13,7 +13,6 @@ from policygen.process import for_child, module, python, run, which
 from policygen.proof.toolchain import find_toolchain
 from policygen.results.samples import Decoder, encode
 from tests.results.build import Builder, simple
-from tests.tiers import sampled
 
 SITE = Path(policygen.__file__).parent.parent
 MODULES = ("policygen", "pip", "numpy", "fpzip", "json", "runpy", "contextlib", "sitecustomize")
@@ -219,19 +218,3 @@ def test_a_program_is_told_what_it_needs_and_no_more(tmp_path, monkeypatch):
 def test_a_host_compiler_is_a_name_or_an_absolute_path(tmp_path, monkeypatch, compiler, told):
     monkeypatch.setenv("NVCC_CCBIN", compiler)
     assert ("NVCC_CCBIN" in for_child(tmp_path)) == told
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fifo", sampled([False, True], True))
-def test_a_plot_is_not_made_with_the_settings_of_the_folder(canary, tmp_path, fifo):
-    """A bad one was told on standard error, and a pipe was waited for."""
-    if fifo:
-        os.mkfifo("matplotlibrc")
-    else:
-        Path("matplotlibrc").write_text("backend: module://evil\nno.such.key: 1\n")
-    Path("evil.py").write_text(f"open({str(canary)!r}, 'w')\n")
-    path = database(tmp_path / "run.db")
-    done = command_line("db", "plot", str(path), "-o", "plot.svg")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert Path("plot.svg").exists()
-    assert not canary.exists()

@@ -76,7 +76,6 @@ LIVES_IN = {
     "tree_sitter_cpp": {"headers"},
     "pandas": {"results"},
     "fpzip": {"results", "demo"},
-    "matplotlib": {"report"},
     "distributed": {"gpu"},
 }
 

@@ -47,24 +47,24 @@ def test_a_package_is_installed_by_its_name():
 def test_another_pip_would_install_for_another_python(monkeypatch, found):
     monkeypatch.setattr(installation, "which", lambda _: found)
     monkeypatch.setattr(sys, "executable", "/env of mine/bin/python")
-    assert installation.add("plot") == "'/env of mine/bin/python' -m pip install 'policygen[plot]'"
+    assert installation.add("cuda") == "'/env of mine/bin/python' -m pip install 'policygen[cuda]'"
 
 
 def test_a_clone_asks_for_what_its_pyproject_says():
     asked = installation.requirements()
-    assert {"", "cuda", "benchmarks", "plot", "parquet", "dev"} <= asked.keys()
+    assert {"", "cuda", "benchmarks", "parquet", "dev"} <= asked.keys()
     assert "pydantic" in [one.name for one in asked[""]]
     assert [one for one in asked[""] if not one.fits] == []
 
 
 @pytest.mark.usefixtures("packaged")
 def test_a_package_asks_for_what_its_metadata_says(monkeypatch):
-    said = ["click>=8.1.7", "matplotlib>=3.8; extra == 'plot'", 'ruff==0.17.6; extra == "dev"']
+    said = ["click>=8.1.7", "pyarrow>=15; extra == 'parquet'", 'ruff==0.17.6; extra == "dev"']
     monkeypatch.setattr(metadata, "requires", lambda _: said)
     asked = {
         extra: [one.asked for one in lot] for extra, lot in installation.requirements().items()
     }
-    assert asked == {"": ["click>=8.1.7"], "plot": ["matplotlib>=3.8"], "dev": ["ruff==0.17.6"]}
+    assert asked == {"": ["click>=8.1.7"], "parquet": ["pyarrow>=15"], "dev": ["ruff==0.17.6"]}
     monkeypatch.setattr(metadata, "requires", lambda _: None)
     assert installation.requirements() == {}
 

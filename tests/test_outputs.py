@@ -20,6 +20,7 @@ OURS = (
     b"# 2 tuning entries in 1 header\n\ntree: CUB 3.0.1 (specializations), here; compared with: a;"
     b" compiler: nvcc 13.2\n",
     b"# cub.bench.scan T=I8 on sm90: DeviceScanKernel\n# 12 instructions differ\n-a\n",
+    b'<?xml version="1.0"?>\n<svg ><cc:Agent><dc:title>policygen</dc:title></cc:Agent></svg>',
     b"benchmark,workload,arch,status,since,header,line,reason,score,variant\n",
     b"",
 )
@@ -30,7 +31,8 @@ STRANGE = (
     b"// A header of mine, which policygen did not make.\n// Made by policygen 1.0\n",
     b"# Notes\n\ntree: mine\n",
     b"<!doctype html><title>policygen</title>",
-    b"\x89PNG\r\n\x1a\n...Matplotlib",
+    b'<?xml version="1.0"?>\n<svg><title>policygen</title></svg>',
+    b"\x89PNG\r\n\x1a\n...",
     b"benchmark,workload\n",
 )
 

@@ -200,7 +200,7 @@ def test_a_plot_is_told_as_json_and_in_words(demo, capsys):
     [
         ("ratio.svg", []),
         pytest.param(
-            "ratio.png",
+            "variants.svg",
             ["--variant", "ipt_19.tpb_256", "--variant", "ipt_23.tpb_384"],
             marks=pytest.mark.slow,
         ),
@@ -244,6 +244,10 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
         (["plot", "demo.db", "-a", "T{ct}=I8", "--map", "a,b", "-o", "a.svg"], "no variant has"),
         (["plot", "demo.db", "-a", "T{ct}=I8", "--variant", "x", "-o", "a.svg"], "variant 'x' was"),
         (["plot", "demo.db", "-a", "T{ct}=I8", "-o", "a.gif"], "a.gif"),
+        (
+            ["plot", "demo.db", "-a", "T{ct}=I8", "-o", "a.png"],
+            "a.png: a plot cannot be written as .png\n  The name must end with .svg.\n",
+        ),
         (["coverage", "space.csv"], "no database given\n"),
     ],
 )

@@ -186,17 +186,18 @@ def test_the_compiler_of_the_extra_compiles(capsys):
 
 
 def test_extras_are_optional_and_packages_are_not(places, capsys, monkeypatch):
-    absent = Requirement("matplotlib>=3.8", "matplotlib", None, fits=False)
+    absent = Requirement("pyarrow>=15", "pyarrow", None, fits=False)
     old = Requirement("nvidia-cuda-nvcc==13.2.*", "nvidia-cuda-nvcc", "13.0.48", fits=False)
-    lot = {"": (absent, old), "plot": (absent,), "cuda": (old,)}
+    lot = {"": (absent, old), "parquet": (absent,), "cuda": (old,)}
     monkeypatch.setattr(doctor, "requirements", lambda: lot)
     found = checks(capsys, status=1)
     assert found["packages"].state == "missing"
-    both = "no matplotlib; nvidia-cuda-nvcc 13.0.48, but nvidia-cuda-nvcc==13.2.* is needed"
+    both = "no pyarrow; nvidia-cuda-nvcc 13.0.48, but nvidia-cuda-nvcc==13.2.* is needed"
     assert found["packages"].found == both
     assert "install" in found["packages"].remedy
-    assert (found["extra plot"].state, found["extra plot"].found) == ("optional", "not installed")
-    assert found["extra plot"].needed_by == ("db plot",)
+    parquet = found["extra parquet"]
+    assert (parquet.state, parquet.found) == ("optional", "not installed")
+    assert parquet.needed_by == ("db export -o FILE.parquet",)
     assert found["extra cuda"].found == both.partition("; ")[2]
 
 

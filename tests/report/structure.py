@@ -1,7 +1,9 @@
 """What a page is made of, as a parser reads it: elements with attributes, and where they stand."""
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 VOID = {"meta", "input", "br"}
 
@@ -67,3 +69,23 @@ def check_links(page: Structure) -> None:
     ids = page.of("id")
     assert len(ids) == len(set(ids))
     assert all(link.startswith("#") and link[1:] in set(ids) for link in page.of("href"))
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def marks(drawing: ElementTree.Element, tag: str, *looks: str) -> list[ElementTree.Element]:
+    """Elements of a drawing that have such a tag and all of these looks."""
+    return [
+        one for one in drawing.iter(f"{SVG}{tag}") if set(looks) <= {*one.get("class", "").split()}
+    ]
+
+
+def panels(svg: bytes) -> list[tuple[float, float, ElementTree.Element]]:
+    """Where the drawings of a file begin, and they themselves."""
+    parts = []
+    for part in marks(ElementTree.fromstring(svg), "g"):
+        match = re.fullmatch(r"translate\((\S+) (\S+)\)", part.get("transform", ""))
+        assert match
+        parts.append((float(match[1]), float(match[2]), part))
+    return parts

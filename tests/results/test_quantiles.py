@@ -22,3 +22,8 @@ def test_a_tail_is_seen_at_the_last_quantiles_alone():
 def test_too_few_samples_have_none(sides):
     base, own = map(np.ones, sides)
     assert quantile_ratios(base, own) == ()
+
+
+def test_a_plot_draws_what_there_is():
+    ratios = quantile_ratios(np.ones(1), np.full(2, 0.5), least=1)
+    assert ratios == pytest.approx([2] * len(QUANTILES))
