@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.figures import write_lines
 from policygen.model.results import Choice, Rules, RunKey, ScoredVariant
 from policygen.model.workload import BASE
 from policygen.results.cases import Case, Part
@@ -268,27 +269,16 @@ def in_words(found: Table, searches: int) -> str:
 
 def draw(found: Table, searches: int, path: Path) -> None:
     """False choices against the number of variants, before and after."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    mpl.rcParams["svg.hashsalt"] = "policygen"
-    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
-    axes = figure.subplots()
     names = dict.fromkeys(name for name, _, _ in found)
-    for name, colour in zip(names, ("#0072b2", "#e69f00", "#009e73"), strict=False):
-        for attribute, style in (("before", "dashed"), ("after", "solid")):
-            shares = [getattr(found[name, count, 0.0], attribute) / searches for count in COUNTS]
-            label = f"{name.removeprefix('cub.bench.')}, {attribute}"
-            axes.plot(COUNTS, shares, color=colour, linestyle=style, marker="o", label=label)
-    axes.axhline(0.05, color="#808080", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_xticks(COUNTS, [str(count) for count in COUNTS])
-    axes.minorticks_off()
-    axes.set_xlabel("variants that were tried, none of them faster than base")
-    axes.set_ylabel('searches that say "use"')
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.legend(frameon=False, fontsize=8)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+    shares = {
+        f"{name.removeprefix('cub.bench.')}, {attribute}": {
+            count: 100 * getattr(found[name, count, 0.0], attribute) / searches for count in COUNTS
+        }
+        for attribute in ("before", "after")
+        for name in names
+    }
+    axes = ("%", "variants that were tried, none of them faster than base")
+    write_lines(path, 'Searches that say "use"', {"": shares}, COUNTS, axes, (5, 100))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

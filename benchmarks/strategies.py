@@ -17,6 +17,7 @@ from functools import cache
 from math import ceil, inf
 from pathlib import Path
 
+from benchmarks.figures import write_lines
 from policygen.app.inputs import ResultFiles, open_inputs
 from policygen.gpu.replay import (
     BATCH,
@@ -38,11 +39,7 @@ SHARES = (0.99, 0.995, 0.999)
 COUNTS = (25, 50, 100, 200)
 MOST = 250
 """Evaluations of what is no baseline."""
-COLOURS = {
-    "random": "#d55e00",
-    "local": "#0072b2",
-    "local, from the header": "#cc79a7",
-}
+DRAWN = ("random", "local", "local, from the header")
 
 
 def best_after(curve: Curve, count: int) -> float | None:
@@ -161,30 +158,16 @@ def _count(value: float) -> str:
 
 def draw(found: Sequence[Tried], path: Path) -> None:
     """How far the best is, against evaluations: the mean of all seeds."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    mpl.rcParams["svg.hashsalt"] = "policygen"
-    figure = Figure(figsize=(8.4, 3.0), layout="constrained")
-    names = (*CHOSEN_BY, REPORTED)
-    panels = figure.subplots(1, len(names), sharex=True)
     counts = [*range(1, 30), *range(30, 100, 2), *range(100, MOST + 1, 5)]
-    for axes, name in zip(panels, names, strict=True):
-        for one in found:
-            trial = one.trial
-            if trial.space == name and trial.name in COLOURS:
-                lost = [one.regret(count) for count in counts]
-                axes.plot(counts, lost, color=COLOURS[trial.name], label=trial.name)
-        axes.axhline(1, color="#808080", linewidth=0.8, linestyle="dotted")
-        axes.set_xscale("log")
-        axes.set_xticks([1, 10, 100], ["1", "10", "100"])
-        axes.set_ylim(0, 6)
-        kept = "reported" if name == REPORTED else "chosen by"
-        axes.set_title(f"{name.rsplit('_', 1)[0]} ({kept})", fontsize=9)
-        axes.set_xlabel("evaluations")
-    panels[0].set_ylabel("below the best score (%)")
-    panels[0].legend(frameon=False, fontsize=8)  # nothing is drawn there
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
+    panels: dict[str, dict[str, dict[int, float]]] = {}
+    for one in found:
+        trial = one.trial
+        if trial.name in DRAWN:
+            kept = "reported" if trial.space == REPORTED else "chosen by"
+            panel = panels.setdefault(f"{trial.space.rsplit('_', 1)[0]} ({kept})", {})
+            panel[trial.name] = {count: one.regret(count) for count in counts}
+    axes = ("%", "evaluations")
+    write_lines(path, "Below the best score", panels, (1, 10, 100), axes, (1, 6))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -521,7 +521,7 @@ def quantile_panels(
     ratio: str = "base over variant",
 ) -> Iterator[Drawing]:
     """Draw the named ratios at each quantile, one panel per runtime workload, with equal axes."""
-    looks = {name: _series(index) for index, name in enumerate(names)}
+    looks = {name: series(index) for index, name in enumerate(names)}
     drawn = chain.from_iterable(values for point in points for values in point.ratios.values())
     ends = ratio_ends(min(FAR_RATIO, value) for value in drawn)
     several = len({point.subbench for point in points}) > 1
@@ -583,13 +583,13 @@ def line_key(names: Sequence[str], width: float = KEY) -> Drawing:
     marks = []
     for index, name in enumerate(names):
         y = 14.0 + 17 * index
-        marks.append(path(_series(index), f"M0 {y - 4:.1f}h28"))
+        marks.append(path(series(index), f"M0 {y - 4:.1f}h28"))
         marks.append(text("label", 36.0, y, cut(name, width - 40), name))
     title = "Lines in the figures below"
     return Drawing(title, ", ".join(names), width, 17.0 * len(names) + 6, marks)
 
 
-def _series(index: int) -> str:
+def series(index: int) -> str:
     """Style class of a line: other colors first, then other strokes."""
     return f"series s{index % SERIES} t{index // SERIES % STROKES}"
 

@@ -162,7 +162,7 @@ def draw_comparison(document: DbCompare) -> bytes:
 def pairs_key(workloads: Sequence[ComparedWorkload]) -> Drawing:
     """Draw the legend of the panels."""
     drawn = {look for workload in workloads for look, *_ in _winners(workload)}
-    entries = [("dots strong", "a variant"), ("equal", "equal in both"), ("band", "95 % of noise")]
+    entries = [("dots pair", "a variant"), ("equal", "equal in both"), ("band", "95 % of noise")]
     entries += [(look, name) for look, name in WINNER_NAMES.items() if look in drawn]
     marks = [
         mark
@@ -197,12 +197,12 @@ def _pairs_panel(workload: ComparedWorkload, name: str, top: float) -> Drawing:
     marks = [
         *charts.heads(name),
         path("band", _noise_outline(panel, workload)),
-        *charts.y_axis(panel, 4),
-        *charts.x_axis(panel, 4),
+        *charts.y_axis(panel, 6),
+        *charts.x_axis(panel, 6),
         *charts.unit(panel),
         charts.upright(panel, "unit", 1, "base"),
         *charts.line([(panel.across(end), panel.up(end)) for end in ends], "equal"),
-        *charts.dots(places, "dots strong"),
+        *charts.dots(places, "dots pair"),
         *_winner_marks(panel, workload),
         *charts.frame(panel, "score in B", "score in A"),
     ]
