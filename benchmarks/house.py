@@ -31,11 +31,11 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (86_728, 55_000),
+    "lines": (86_527, 55_000),
     "modules": (303, 300),
     "modules that policygen.cli.apply reaches": (150, 150),
     "longest import chain": (25, 16),
-    "modules with one importer, in the same package": (15, 30),
+    "modules with one importer, in the same package": (14, 30),
     "names that say nothing": (307, 800),
     "puzzling phrases in code": (0, 0),
     "puzzling phrases in pages": (0, 0),

@@ -114,7 +114,7 @@ def test_a_file_needs_nothing_else_and_is_known_to_be_ours(svg: bytes, tmp_path:
     (styles,) = marks(root, "style")
     # Programs that draw know neither variables nor themes.
     assert styles.text
-    assert not re.search(r"var\(|--|@media|:root", styles.text)
+    assert not re.search(r"var\(|--|@media|:root|\bfont:", styles.text)
     looks = {look for one in root.iter() for look in one.get("class", "").split()}
     ruled = {*re.findall(r"\.([\w-]+)", styles.text)}
     # A first stroke and the text of a light cell have the look of all.
