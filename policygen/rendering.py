@@ -10,7 +10,7 @@ from policygen import untrusted
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PAGES = ("html.j2", "svg.j2")
+ESCAPED = ("html.j2", "svg.j2")
 """Endings of the templates whose values are escaped."""
 
 
@@ -19,7 +19,7 @@ def fill(template: str, values: Mapping[str, object], *, trim: bool = True) -> s
 
     With `trim`, lines that only contain a loop or a condition leave no blank line.
     """
-    page = template.endswith(PAGES)
+    page = template.endswith(ESCAPED)
     environment = _environment(folder("templates"), trim, page)
     return environment.get_template(template).render(values)
 
@@ -38,7 +38,7 @@ def _environment(
         keep_trailing_newline=True,
         trim_blocks=trim,
         # C++ is not escaped.
-        autoescape=select_autoescape(PAGES, default=False),
+        autoescape=select_autoescape(ESCAPED, default=False),
         finalize=_visible if page else None,
     )
     environment.filters["comment"] = untrusted.comment

@@ -36,7 +36,7 @@ from policygen.results.cases import Case
 from policygen.results.contents import cover, describe
 from policygen.results.database import expand, open_database
 from policygen.results.decisions import ChosenFrom, ChosenRow, Store
-from policygen.results.export import export, ratio_panels, score_cells
+from policygen.results.export import export, point_ratios, score_cells
 from policygen.results.imported import check_alike
 from policygen.results.merge import merge
 from policygen.results.ranking import Warnings, open_cases, rank
@@ -190,14 +190,14 @@ def workload_plot(
         case = _single_case(matching)
         scores = score_case(case, files.declared)
         plotted: tuple[str, ...] = ()
-        panels: tuple[PointRatios, ...] = ()
+        points: tuple[PointRatios, ...] = ()
         cells: Mapping[tuple[int, int], Sequence[float]] = {}
         x, comma, y = (parameters or "").partition(",")
         if not parameters:
             names = scores.names
             plotted = tuple(variants) or tuple(name for name in names if name != BASE)[:1]
             with Decoder() as decoder:
-                panels = ratio_panels(case, plotted, SampleReader(case, decoder, warnings.add))
+                points = point_ratios(case, plotted, SampleReader(case, decoder, warnings.add))
         elif comma:
             cells = score_cells(scores, x, y)
         else:
@@ -210,12 +210,12 @@ def workload_plot(
             databases=tuple(n for p in case.files for n in files.made.get(p, (p,))),
             parameters=(x, y) if parameters else None,
             variants=plotted,
-            panels=len(panels) or len(cells),
+            panels=len(points) or len(cells),
             warnings=warnings.all,
             measured_on=case.key,
         )
     title = f"{case.algorithm}[{where}] on {case.key.gpu}"
-    return WorkloadPlot(title, document, panels, cells)
+    return WorkloadPlot(title, document, points, cells)
 
 
 def _single_case(cases: Sequence[Case]) -> Case:

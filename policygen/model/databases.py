@@ -292,6 +292,6 @@ class WorkloadPlot:
 
     title: str
     document: DbPlot
-    panels: Sequence[PointRatios] = ()
+    points: Sequence[PointRatios] = ()
     cells: Mapping[tuple[int, int], Sequence[float]] = field(default_factory=dict)
     """Scores by the values of the two parameters."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from markupsafe import Markup
 
@@ -11,10 +12,10 @@ from policygen.model.searches import QUANTILES
 from policygen.model.workload import axes, plain
 from policygen.outputs import MAKER
 from policygen.rendering import fill
-from policygen.report import charts, search_charts
+from policygen.report import charts
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.charts import Panel, path, text
-from policygen.report.search_charts import ScoredCell
+from policygen.report.search_charts import Colours, MarkedVariants, ScoredCell, bins_of, score_map
 
 MARGIN, GAP = 16.0, 24.0
 LEAST_WIDTH = 560.0
@@ -81,10 +82,10 @@ def draw_plot(plot: WorkloadPlot) -> bytes:
     if plot.document.parameters:
         drawing = _cell_map(*plot.document.parameters, plot.cells)
         return svg_file(plot.title, drawing.note, [[drawing]])
-    if not plot.panels:
+    if not plot.points:
         raise InputError("nothing to plot: no runtime workload has samples of base and a variant")
     words = "base / variant at each quantile of the samples: above 1 is faster"
-    return svg_file(plot.title, words, _ratio_rows(plot.panels))
+    return svg_file(plot.title, words, _ratio_rows(plot.points))
 
 
 def _ratio_rows(points: Sequence[PointRatios]) -> list[Sequence[Drawing]]:
@@ -106,26 +107,21 @@ def _ratio_rows(points: Sequence[PointRatios]) -> list[Sequence[Drawing]]:
 def _cell_map(
     x_name: str, y_name: str, scores: Mapping[tuple[int, int], Sequence[float]]
 ) -> Drawing:
-    """Draw one cell per pair of values; missing cells are hatched."""
-    xs, ys = ({place[axis] for place in scores} for axis in (0, 1))
-    grid = {
-        (column, row): ScoredCell(list(scores.get((x, y), ())))
-        for column, x in enumerate(sorted(xs))
-        for row, y in enumerate(sorted(ys))
-    }
-    return search_charts.score_map(
-        search_charts.bins_of(x_name, xs, len(xs)),
-        search_charts.bins_of(y_name, ys, len(ys)),
-        grid,
-        search_charts.Colours.of(list(map(max, scores.values()))),
-        search_charts.MarkedVariants({}, 1.0, {}),
-        ("missing", "no score"),
-        min(MAP_WIDTH, max(LEAST_WIDTH, 62 + CELL * len(xs))),
-    )
+    """Draw one cell per pair of values, or of ranges of them; missing cells are hatched."""
+    x = bins_of(x_name, {x for x, _ in scores}, MAP_BINS)
+    y = bins_of(y_name, {y for _, y in scores}, MAP_BINS)
+    grid = {place: ScoredCell() for place in product(range(len(x.bins)), range(len(y.bins)))}
+    for (x_value, y_value), values in scores.items():
+        grid[x.place(x_value), y.place(y_value)].scores.extend(values)
+    colours = Colours.of([max(cell.scores) for cell in grid.values() if cell.scores])
+    width = min(MAP_WIDTH, max(LEAST_WIDTH, 62 + CELL * len(x.bins)))
+    marked = MarkedVariants({}, 1.0, {})
+    return score_map(x, y, grid, colours, marked, ("missing", "no score"), width)
 
 
 MAP_WIDTH, CELL = 1100.0, 36.0
 """Maximum width of a map, and width of its cells if there is room."""
+MAP_BINS = 64
 PANELS = 24
 """Maximum number of workloads in a file."""
 SIDE = 236.0

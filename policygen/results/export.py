@@ -141,7 +141,7 @@ def _write_parquet(path: Path, frames: Iterator["pd.DataFrame"], columns: Sequen
 # The data behind plots: ratios by runtime workload, scores over two parameters.
 
 
-def ratio_panels(
+def point_ratios(
     case: Case, variants: Sequence[str], reader: SampleReader
 ) -> tuple[PointRatios, ...]:
     """Returns the ratios of base to some variants, for every runtime workload with samples."""
@@ -152,10 +152,10 @@ def ratio_panels(
             f"Some of the {len(case.variants)} measured variants: {', '.join(case.variants[1:6])}.",
         )
     index = {name: case.variants.index(name) for name in variants}
-    return tuple(panel for part in case.parts for panel in _panels(part, index, reader))
+    return tuple(point for part in case.parts for point in _points(part, index, reader))
 
 
-def _panels(part: Part, index: Mapping[str, int], reader: SampleReader) -> Iterator[PointRatios]:
+def _points(part: Part, index: Mapping[str, int], reader: SampleReader) -> Iterator[PointRatios]:
     base = reader.base(part, 0)
     samples = {name: reader.read(part, variant, 0) for name, variant in index.items()}
     for column, point in enumerate(part.points):

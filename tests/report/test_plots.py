@@ -304,6 +304,13 @@ def test_numbers_stand_in_the_cells_where_there_is_room(side: int, numbers: int)
     assert float(ElementTree.fromstring(svg).get("width", 0)) <= MAP_WIDTH + 2 * MARGIN
 
 
+def test_more_values_than_can_be_seen_are_ranges() -> None:
+    svg = mapped({(x, y): 1 + x / 1000 for x in range(100) for y in (1, 2)})
+    assert len([one for one in told(svg, "rect") if one]) == 2 * 50
+    last = [one for one in told(svg, "rect", "h10") if one.startswith("tpb 98 to 99, ipt 2: ")]
+    assert re.fullmatch(r".*: best 1\.099, median 1\.09\d, 4 measured", *last)
+
+
 @pytest.mark.parametrize("value", [1, 1_000_000])
 def test_the_values_of_a_row_do_not_touch(value: int) -> None:
     root = ElementTree.fromstring(mapped({(value + x, 1): 1.0 for x in range(40)}))
