@@ -92,13 +92,12 @@ def _ratio_rows(points: Sequence[PointRatios]) -> list[Sequence[Drawing]]:
     """Draw the key of the lines, and panels that share their axes, one row per size."""
     names = list(dict.fromkeys(name for point in points for name in point.ratios))
     rows: dict[tuple[str, str], list[Drawing]] = {}
-    for point, drawing in zip(
-        points, charts.quantile_panels(names, points, QUANTILES), strict=True
-    ):
+    drawings = charts.quantile_panels(names, points, QUANTILES)
+    for point, drawing in zip(points, drawings, strict=True):
         sizes = [value for axis, value in point.point.items() if "{io}" in axis]
         row = point.subbench, next(iter([*sizes, *point.point.values()]), "")
         rows.setdefault(row, []).append(drawing)
-    key = charts.line_key(names, charts.KEY + charts.BOLD_LETTER * max(map(len, names)))
+    key = charts.line_key(names, 40 + charts.BOLD_LETTER * max(map(len, names)))
     if all(len(row) == 1 for row in rows.values()):
         return [[key], *_nearly_square([drawing for row in rows.values() for drawing in row])]
     return [[key], *rows.values()]
