@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -19,46 +19,58 @@ from policygen.errors import InputError
 LIMIT = 1 << 62
 """Upper bound of results, so that they fit `long long`."""
 DEPTH = 40
-_Arithmetic = Callable[[int, int], int]
-_BINARY: dict[type[ast.operator], tuple[str, _Arithmetic]] = {
-    ast.Add: ("+", operator.add),
-    ast.Sub: ("-", operator.sub),
-    ast.Mult: ("*", operator.mul),
-    ast.FloorDiv: ("/", operator.floordiv),
-    ast.Mod: ("%", operator.mod),
-    ast.LShift: ("<<", operator.lshift),
-    ast.RShift: (">>", operator.rshift),
-}
-_COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[int, int], bool]]] = {
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
-    ast.Eq: ("==", operator.eq),
-    ast.NotEq: ("!=", operator.ne),
-}
-_BOOLEAN: dict[type[ast.boolop], str] = {ast.And: " && ", ast.Or: " || "}
+_MAX_SHIFT = 62
+_EVALUATION_ERRORS = (ZeroDivisionError, OverflowError, ValueError)
 
 
-def _require_non_negative(*numbers: int) -> None:
-    """Rejects negative numbers, which C and Python divide and shift differently."""
-    if min(numbers) < 0:
-        raise ValueError(f"{min(numbers)} is negative and cannot be divided or shifted")
+class _Operation(NamedTuple):
+    apply: Callable[..., int]
+    cpp: str
+    """The format of its operands; for `&&` and `||`, what stands between them."""
 
 
-def _ceil_div(left: int, right: int) -> int:
-    _require_non_negative(left, right)
-    return -(-left // right)
+def _checked(apply: Callable[[int, int], int], end: int = LIMIT) -> Callable[[int, int], int]:
+    """Rejects large right operands, and negative ones, which C and Python treat differently."""
+
+    def apply_checked(left: int, right: int) -> int:
+        if (least := min(left, right)) < 0:
+            raise ValueError(f"{least} is negative and cannot be divided or shifted")
+        if right >= end:
+            raise ValueError(f"{right} is not a valid shift count")
+        return apply(left, right)
+
+    return apply_checked
 
 
-_FUNCTIONS: dict[str, _Arithmetic] = {
+_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "min": min,
     "max": max,
-    "ceil_div": _ceil_div,
+    "ceil_div": _checked(lambda left, right: -(-left // right)),
 }
-_NON_NEGATIVE_OPERATORS = (ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)
-_EVALUATION_ERRORS = (ZeroDivisionError, OverflowError, ValueError)
-_MAX_SHIFT = 62
+_OPERATIONS: dict[type[ast.AST] | str, _Operation] = {
+    ast.Add: _Operation(operator.add, "({} + {})"),
+    ast.Sub: _Operation(operator.sub, "({} - {})"),
+    ast.Mult: _Operation(operator.mul, "({} * {})"),
+    ast.FloorDiv: _Operation(_checked(operator.floordiv), "({} / {})"),
+    ast.Mod: _Operation(_checked(operator.mod), "({} % {})"),
+    ast.LShift: _Operation(_checked(operator.lshift, _MAX_SHIFT), "({} << {})"),
+    ast.RShift: _Operation(_checked(operator.rshift, _MAX_SHIFT), "({} >> {})"),
+    ast.Lt: _Operation(operator.lt, "({} < {} ? 1ll : 0ll)"),
+    ast.LtE: _Operation(operator.le, "({} <= {} ? 1ll : 0ll)"),
+    ast.Gt: _Operation(operator.gt, "({} > {} ? 1ll : 0ll)"),
+    ast.GtE: _Operation(operator.ge, "({} >= {} ? 1ll : 0ll)"),
+    ast.Eq: _Operation(operator.eq, "({} == {} ? 1ll : 0ll)"),
+    ast.NotEq: _Operation(operator.ne, "({} != {} ? 1ll : 0ll)"),
+    ast.USub: _Operation(operator.neg, "(-{})"),
+    ast.Invert: _Operation(operator.not_, "({} ? 0ll : 1ll)"),
+    # Of any number of operands, which are evaluated only as far as needed
+    ast.And: _Operation(all, " && "),
+    ast.Or: _Operation(any, " || "),
+    **{
+        name: _Operation(apply, f"policygen_kernel::{name}({{}}, {{}})")
+        for name, apply in _FUNCTIONS.items()
+    },
+}
 # ~a, a and b, 0x10, 1.5
 _INVALID = re.compile(r"[~#]|\b(?:and|or|not)\b|\b[0-9][0-9_]*[A-Za-z.]\w*")
 
@@ -125,87 +137,68 @@ def _in_c(source: str) -> str:
     return text.replace("~", "!")
 
 
+def _parts(node: ast.expr) -> tuple[type[ast.AST] | str, list[ast.expr]]:
+    """Returns the operation of a node, and its operands."""
+    match node:
+        case (
+            ast.BinOp(left=left, op=op, right=right)
+            | ast.Compare(left=left, ops=[op], comparators=[right])
+        ):
+            return type(op), [left, right]
+        case ast.UnaryOp(op=op, operand=inner):
+            return type(op), [inner]
+        case ast.BoolOp(op=op, values=values):
+            return type(op), values
+        case ast.Call(func=ast.Name(id=name), args=[_, _] as arguments, keywords=[]):
+            return name, arguments
+    return type(node), []
+
+
 def _problem(node: ast.expr, depth: int, source: str) -> str | None:
     """Describes what in a node is not integer arithmetic, quoting the source."""
     if depth == 0:
         return "it is nested too deeply"
-    operands: list[ast.expr] = []
     match node:
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            operands = [left, right]
-        case ast.UnaryOp(op=ast.USub() | ast.Invert(), operand=inner):
-            operands = [inner]
-        case ast.BoolOp(values=values):
-            operands = values
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
-            operands = [left, right]
-        case ast.Call(func=ast.Name(id=name), args=[_, _], keywords=[]) if name in _FUNCTIONS:
-            operands = node.args
         case ast.Name(id=name) if name.isascii():
-            pass
+            return None
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return None if value < LIMIT else f"{value} is too large"
-        case _:
-            part = _in_c(ast.get_source_segment(source, node) or "it")
-            return f"{part} is not integer arithmetic"
+    operation, operands = _parts(node)
+    if operation not in _OPERATIONS:
+        part = _in_c(ast.get_source_segment(source, node) or "it")
+        return f"{part} is not integer arithmetic"
     return next(filter(None, (_problem(part, depth - 1, source) for part in operands)), None)
 
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> int:
     match node:
-        case ast.BinOp(left=left, op=op, right=right):
-            value = _binary(op, _value(left, names), _value(right, names))
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            value = -_value(inner, names)
-        case ast.UnaryOp(operand=inner):
-            value = int(not _value(inner, names))
-        case ast.BoolOp(op=ast.And(), values=values):
-            value = int(all(_value(operand, names) for operand in values))
-        case ast.BoolOp(values=values):
-            value = int(any(_value(operand, names) for operand in values))
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            value = int(_COMPARISONS[type(op)][1](_value(left, names), _value(right, names)))
-        case ast.Call(func=ast.Name(id=name), args=[left, right]):
-            value = _FUNCTIONS[name](_value(left, names), _value(right, names))
         case ast.Constant(value=int(literal)):
             value = literal
+        case ast.Name(id=name):
+            if name not in names:
+                raise ValueError(f"{name} is not known")
+            value = names[name]
         case _:
-            assert isinstance(node, ast.Name)
-            if node.id not in names:
-                raise ValueError(f"{node.id} is not known")
-            value = names[node.id]
+            operation, operands = _parts(node)
+            values = (_value(operand, names) for operand in operands)
+            apply = _OPERATIONS[operation].apply
+            value = int(apply(values) if isinstance(node, ast.BoolOp) else apply(*values))
     if abs(value) >= LIMIT:
         raise OverflowError("it is too large")
     return value
 
 
-def _binary(op: ast.operator, left: int, right: int) -> int:
-    if isinstance(op, _NON_NEGATIVE_OPERATORS):
-        _require_non_negative(left, right)
-    if isinstance(op, ast.LShift | ast.RShift) and right >= _MAX_SHIFT:
-        raise ValueError(f"{right} is not a valid shift count")
-    return _BINARY[type(op)][1](left, right)
-
-
-def _cpp(node: ast.expr) -> str:  # noqa: PLR0911  a case for each kind
+def _cpp(node: ast.expr) -> str:
     match node:
-        case ast.BinOp(left=left, op=op, right=right):
-            return f"({_cpp(left)} {_BINARY[type(op)][0]} {_cpp(right)})"
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return f"(-{_cpp(inner)})"
-        case ast.UnaryOp(operand=inner):
-            return f"({_cpp(inner)} ? 0ll : 1ll)"
-        case ast.BoolOp(op=op, values=values):
-            return f"({_BOOLEAN[type(op)].join(map(_cpp, values))} ? 1ll : 0ll)"
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return f"({_cpp(left)} {_COMPARISONS[type(op)][0]} {_cpp(right)} ? 1ll : 0ll)"
-        case ast.Call(func=ast.Name(id=name), args=[left, right]):
-            return f"policygen_kernel::{name}({_cpp(left)}, {_cpp(right)})"
         case ast.Constant(value=int(value)):
             return f"{value}ll"
-        case _:
-            assert isinstance(node, ast.Name)
-            return f"static_cast<long long>({node.id})"
+        case ast.Name(id=name):
+            return f"static_cast<long long>({name})"
+    operation, operands = _parts(node)
+    texts, cpp = [_cpp(operand) for operand in operands], _OPERATIONS[operation].cpp
+    return (
+        f"({cpp.join(texts)} ? 1ll : 0ll)" if isinstance(node, ast.BoolOp) else cpp.format(*texts)
+    )
 
 
 def _validate(text: str) -> str:
