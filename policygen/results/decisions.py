@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 from pydantic import AwareDatetime
 
@@ -43,20 +43,6 @@ class ChosenRow(RunKey):
     reason: str
 
 
-class ChoiceOutcome(Record):
-    """An outcome of a choice, with its time."""
-
-    state: State
-    at: AwareDatetime
-
-
-class StoredChoice(ChosenRow):
-    """A stored decision; `outcomes` grows, nothing else changes."""
-
-    id: int
-    outcomes: tuple[ChoiceOutcome, ...]
-
-
 class Store(OpenStore):
     """The store of choices."""
 
@@ -75,28 +61,6 @@ class Store(OpenStore):
                 raise InputError(f"{self.path}: has no choice {', '.join(map(str, unknown))}")
             for choice in ids:
                 _add_outcome(connection, choice, state, when)
-
-    def history(self, algorithm: str | None = None) -> tuple[StoredChoice, ...]:
-        """Returns all decisions in the order they were stored, or those about one benchmark."""
-        query = "SELECT * FROM choices WHERE ?1 IS NULL OR algorithm = ?1 ORDER BY id"
-        with self.reading() as connection:
-            sources = _by_choice(connection, "SELECT * FROM sources ORDER BY rowid")
-            outcomes = _by_choice(connection, "SELECT choice, state, at FROM outcomes ORDER BY id")
-            return tuple(
-                StoredChoice(
-                    **row | {"workload": json.loads(row["workload"])},
-                    sources=sources.get(row["id"], ()),
-                    outcomes=outcomes.get(row["id"], ()),
-                )
-                for row in map(dict, connection.execute(query, (algorithm,)))
-            )
-
-
-def _by_choice(connection: sqlite3.Connection, query: str) -> dict[int, list[dict[str, Any]]]:
-    rows_by_choice: dict[int, list[dict[str, Any]]] = {}
-    for row in map(dict, connection.execute(query)):
-        rows_by_choice.setdefault(row.pop("choice"), []).append(row)
-    return rows_by_choice
 
 
 def _record(connection: sqlite3.Connection, row: ChosenRow) -> int:

@@ -7,9 +7,9 @@ import pytest
 
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
-from policygen.results.decisions import Store
 from policygen.results.nvbench import is_results
 from tests.results.build import ALGORITHM, Builder, simple
+from tests.results.stored import history
 
 GPU = "Demo H200 (6144, 132, eccon)"
 
@@ -120,10 +120,9 @@ def test_rules_come_from_the_configuration_and_the_command_line(demo, capsys, tm
 
 def test_decisions_can_be_kept(demo, capsys, tmp_path):
     run(capsys, "choose", demo, "--record", "policygen.db")
-    with Store.open(tmp_path / "policygen.db") as store:
-        history = store.history()
-    assert (history[0].workload["T{ct}"], history[0].variant) == ("I8", "ipt_19.tpb_384")
-    assert history[0].sources[0].path == str(demo)
+    first = history(tmp_path / "policygen.db")[0].row
+    assert (first.workload["T{ct}"], first.variant) == ("I8", "ipt_19.tpb_384")
+    assert first.sources[0].path == str(demo)
 
 
 def test_alpha_is_cccls(demo, capsys):
