@@ -27,7 +27,7 @@ from policygen.model.verdicts import (
     WorkloadPerformance,
 )
 from policygen.model.workload import axes, plain
-from policygen.results.cases import result_weights
+from policygen.results.cases import runtime_weights
 from policygen.results.nvbench import NvbenchRun
 
 ONE_PROCESS = (
@@ -132,8 +132,8 @@ class _ComparedResults:
         if workload.problem or not shared:
             return cls(workload, (), (), approximate=False)
         name = workload.point[0]
-        weights, approximate = result_weights([(name, p.subbench, p.axes) for p, _ in shared])
-        return cls(workload, tuple(shared), tuple(weights), approximate)
+        weights, approximate = runtime_weights([(name, p.subbench, p.axes) for p, _ in shared])
+        return cls(workload, tuple(shared), tuple(weights.tolist()), approximate)
 
     def document(self, judge: Judge, arch: str) -> WorkloadPerformance:
         """Builds the document.

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
@@ -364,18 +364,20 @@ def in_words(missing: tuple[str, ...]) -> str:
 
 def declared_points(case: Case, declared: DeclaredAxes) -> int | None:
     """Counts the runtime workloads that the declared axes make; None if they are unknown."""
-    values_by_axis = {**axes_of(case.key.cccl), **known_axes(case, declared)}
-    counts = [_declared(case, part, values_by_axis) for part in case.parts]
-    return sum(count for count in counts if count is not None) if all(counts) else None
+    values_by_axis = {**axes_of(case.key.cccl), **known_axes(case.databases, declared)}
+    benches = [(case.algorithm, part.table.subbench, part.table.rt_axes) for part in case.parts]
+    return count_points(benches, values_by_axis)
 
 
-def _declared(case: Case, part: Part, values_by_axis: DeclaredAxes) -> int | None:
-    axes = [(case.algorithm, part.table.subbench, axis) for axis in part.table.rt_axes]
-    return (
-        prod(len(values_by_axis[axis]) for axis in axes)
-        if all(values_by_axis.get(axis) for axis in axes)
-        else None
-    )
+def count_points(
+    benches: Iterable[tuple[str, str, Iterable[str]]], values_by_axis: DeclaredAxes
+) -> int | None:
+    """Counts the runtime workloads of sub-benchmarks with their axes; None if any is unknown."""
+    counts = []
+    for algorithm, subbench, axes in benches:
+        values = [values_by_axis.get((algorithm, subbench, axis), ()) for axis in axes]
+        counts.append(prod(map(len, values)))
+    return sum(counts) if all(counts) else None
 
 
 def _subbenches(case: Case, declared: DeclaredAxes) -> Iterator[str]:
@@ -427,52 +429,45 @@ def importance(index: int, count: int) -> float:
 
 def weights(case: Case, declared: DeclaredAxes) -> tuple[tuple[Floats, ...], bool]:
     """Returns the weights by part, normalized over all parts, and whether they are approximate."""
-    values_by_axis = known_axes(case, declared)
-    benchmark = axes_of(case.key.cccl)
-    raw: list[Floats] = []
-    approximate = False
-    for part in case.parts:
-        values = np.ones(len(part.points))
-        for position, axis in enumerate(part.table.rt_axes):
-            present = [point[position] for point in part.points]
-            key = (case.algorithm, part.table.subbench, axis)
-            own_weights = [own_weight(values_by_axis.get(key), value) for value in present]
-            if None not in own_weights:
-                values = values * np.array(own_weights, np.float64)
-                continue
-            if "{io}" not in axis:
-                continue
-            importances, is_unsure = _importances(
-                present, values_by_axis.get(key), benchmark.get(key, ())
-            )
-            approximate |= is_unsure
-            values = values * importances
-        raw.append(values)
-    total = sum(float(values.sum()) for values in raw)
-    return tuple(values / total for values in raw), approximate
+    points = [
+        (case.algorithm, part.table.subbench, part.table.by_axis(point))
+        for part in case.parts
+        for point in part.points
+    ]
+    values_by_axis = known_axes(case.databases, declared)
+    weights_of_points, approximate = runtime_weights(points, values_by_axis, case.key.cccl)
+    ends = np.cumsum([len(part.points) for part in case.parts])
+    return tuple(np.split(weights_of_points, ends[:-1])), approximate
 
 
-def result_weights(
+def runtime_weights(
     points: Sequence[tuple[str, str, Mapping[str, str]]],
-) -> tuple[list[float], bool]:
-    """Returns weights by benchmark, sub-benchmark and axes where the CCCL version is unknown.
+    values_by_axis: DeclaredAxes | None = None,
+    cccl: str = "",
+) -> tuple[Floats, bool]:
+    """Returns the weights of runtime workloads: algorithm, sub-benchmark, and values by axis.
 
-    The weights are normalized; the second result says whether they are approximate.
+    They are normalized; the second result says whether they are approximate.
     """
-    benchmark, result, approximate = axes_of(""), [1.0] * len(points), False
+    benchmark, approximate = axes_of(cccl), False
+    indices_by_bench: dict[tuple[str, str], list[int]] = {}
     indices_by_axis: dict[tuple[str, str, str], list[int]] = {}
-    for index, (name, subbench, axes) in enumerate(points):
+    for index, (algorithm, subbench, axes) in enumerate(points):
+        indices_by_bench.setdefault((algorithm, subbench), []).append(index)
         for axis in axes:
-            if "{io}" in axis:
-                indices_by_axis.setdefault((name, subbench, axis), []).append(index)
+            indices_by_axis.setdefault((algorithm, subbench, axis), []).append(index)
+    result = np.ones(len(points))
     for key, indices in indices_by_axis.items():
         present = [points[index][2][key[2]] for index in indices]
-        importances, is_unsure = _importances(present, None, benchmark.get(key, ()))
-        approximate |= is_unsure
-        for index, weight in zip(indices, importances, strict=True):
-            result[index] *= weight
-    total = sum(result)
-    return [weight / total for weight in result], approximate
+        declared = (values_by_axis or {}).get(key)
+        factors = [own_weight(declared, value) for value in present]
+        if None in factors and "{io}" in key[2]:
+            factors, is_unsure = _importances(present, declared, benchmark.get(key, ()))
+            approximate |= is_unsure
+        if None not in factors:
+            result[indices] *= np.array(factors, np.float64)
+    total = sum(float(result[indices].sum()) for indices in indices_by_bench.values())
+    return result / total, approximate
 
 
 def _importances(
@@ -490,11 +485,11 @@ def _importances(
     return [importance(order[value], len(order)) for value in present], is_unsure
 
 
-def known_axes(case: Case, declared: DeclaredAxes) -> DeclaredAxes:
+def known_axes(databases: Iterable[Database], declared: DeclaredAxes) -> DeclaredAxes:
     """Returns values declared by databases, else by sources; if databases differ, neither."""
     values_by_axis = dict(declared)
     first_values: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for database in case.databases:
+    for database in databases:
         for axis, values in database.declared.items():
             values_by_axis[axis] = first_values.setdefault(axis, values)
             if not are_same(first_values[axis], values):

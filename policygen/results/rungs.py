@@ -5,14 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policygen.model.results import RunKey
-from policygen.model.workload import BASE
-from policygen.results.cases import Case, Part, declared_points, weights
+from policygen.results.cases import count_points, known_axes, runtime_weights
 from policygen.results.database import Database
 from policygen.results.own_tables import RUNGS
 from policygen.results.samples import Samples
 from policygen.results.sessions import OwnRecords, PointSpot, RungRow, WorkloadSpot
-from policygen.results.tables import DeclaredAxes, ResultTable, quote
+from policygen.results.tables import DeclaredAxes, axes_of, quote
 
 MOST_SAMPLES = 1_000_000
 """Limit per row."""
@@ -170,31 +168,12 @@ def point_weights(
     declared: DeclaredAxes,
 ) -> tuple[tuple[float, ...], bool, int | None]:
     """Weights runtime workloads as scores of databases do: by the declared axes."""
-    points_by_axes: dict[tuple[str, tuple[str, ...]], list[PointSpot]] = {}
-    for point in points:
-        points_by_axes.setdefault(
-            (point.subbench, tuple(axis for axis, _ in point.axes)), []
-        ).append(point)
-    parts = tuple(
-        Part(
-            ResultTable(f"{spot.algorithm}.{bench}", spot.algorithm, bench, "cccl", axes, ()),
-            tuple(tuple(value for _, value in point.axes) for point in group),
-            np.empty((0, 0, 0)),
-            np.empty((0, 0, 0), np.int64),
-        )
-        for (bench, axes), group in points_by_axes.items()
-    )
-    gpu, ctk, cccl = spot.key
-    key = RunKey(gpu=gpu, ctk=ctk, cccl=cccl)
-    case = Case(spot.algorithm, key, dict(spot.axes), tuple(databases), (BASE,), parts)
-    by_part, approximate = weights(case, declared)
-    weight_by_point = {
-        point: float(weight)
-        for group, values in zip(points_by_axes.values(), by_part, strict=True)
-        for point, weight in zip(group, values, strict=True)
-    }
-    declared_count = declared_points(case, declared)
-    return tuple(weight_by_point[point] for point in points), approximate, declared_count
+    cccl, values_by_axis = spot.key[2], known_axes(databases, declared)
+    runtime = [(spot.algorithm, point.subbench, dict(point.axes)) for point in points]
+    weights, approximate = runtime_weights(runtime, values_by_axis, cccl)
+    benches = {(algorithm, subbench, tuple(axes)) for algorithm, subbench, axes in runtime}
+    declared_count = count_points(benches, {**axes_of(cccl), **values_by_axis})
+    return tuple(weights.tolist()), approximate, declared_count
 
 
 def _clock(spans: Sequence[Spans], spot: WorkloadSpot, records: Sequence[OwnRecords]) -> Clock:
