@@ -14,10 +14,11 @@ import numpy as np
 
 from policygen.errors import InputError
 from policygen.gpu.statistics import CONFIDENCE, student
+from policygen.model.measured import SkippedPoint
 from policygen.model.verdicts import PerformanceVerdict
 from policygen.model.workload import Point, axis_name, in_words
 from policygen.results.database import LONGEST, SHORTEST
-from policygen.results.nvbench import NvbenchBench, NvbenchRun, NvbenchState, SkippedState
+from policygen.results.nvbench import NvbenchBench, NvbenchRun, NvbenchState
 from policygen.results.samples import Samples
 
 SURE = 0.99
@@ -301,14 +302,14 @@ def step_of(samples: Samples | None) -> float:
     return step / (center - step) if step < center else 1.0
 
 
-def _states(run: NvbenchRun) -> Iterator[tuple[NvbenchBench, NvbenchState | SkippedState]]:
+def _states(run: NvbenchRun) -> Iterator[tuple[NvbenchBench, NvbenchState | SkippedPoint]]:
     for bench in run.benches:
         yield from ((bench, state) for state in bench.states)
         yield from ((bench, state) for state in bench.skipped)
 
 
-def _add(point: MatchedPoint, side: str, state: NvbenchState | SkippedState) -> None:
-    if isinstance(state, SkippedState):
+def _add(point: MatchedPoint, side: str, state: NvbenchState | SkippedPoint) -> None:
+    if isinstance(state, SkippedPoint):
         point.skipped[side] = state.reason
     elif not (math.isfinite(state.center) and SHORTEST <= state.center <= LONGEST):
         point.skipped[side] = NO_TIME

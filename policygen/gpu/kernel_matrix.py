@@ -10,17 +10,12 @@ from statistics import fmean, stdev
 from policygen.bindings.own_kernels import RUNTIME
 from policygen.errors import InputError
 from policygen.gpu.statistics import student
-from policygen.model.measured import (
-    KernelMatrix,
-    KernelUse,
-    MatrixCell,
-    MatrixVerdict,
-)
+from policygen.model.measured import KernelMatrix, MatrixCell, MatrixVerdict
 from policygen.model.own_workload import STRATEGY
 from policygen.model.results import Interval
 from policygen.model.workload import BASE, parse_label
 from policygen.results.database import Database
-from policygen.results.imported import KernelFacts, KernelLaunch, kernel_facts
+from policygen.results.imported import KernelFacts, kernel_facts
 from policygen.results.own_tables import ROWS, SESSIONS
 
 Times = dict[int, list[float]]
@@ -150,8 +145,8 @@ class _Kernel:
         verdict: MatrixVerdict = "best"
         if not is_best:
             verdict = "not known" if spread is None else "slower" if spread.high < 1 else "close"
-        launch = self.facts.launches.get((self.gpu, *size, label))
-        bandwidth = launch.traffic / seconds if launch and launch.traffic else None
+        use, traffic = self.facts.launches.get((self.gpu, *size, label), (None, 0))
+        bandwidth = traffic / seconds if traffic else None
         peak = self.facts.peaks.get(self.gpu)
         return MatrixCell(
             strategy=name,
@@ -165,7 +160,7 @@ class _Kernel:
             verdict=verdict,
             bandwidth=bandwidth,
             share=bandwidth / peak if bandwidth and peak else None,
-            use=launch and _use(launch),
+            use=use,
         )
 
 
@@ -194,18 +189,6 @@ def _size(spot: Spot) -> str:
     if len(axes) == 1 and text.isdigit():
         return f"{int(text):,}"
     return " ".join(f"{axis}={value}" for axis, value in axes.items())
-
-
-def _use(launch: KernelLaunch) -> KernelUse:
-    return KernelUse(
-        registers=launch.registers,
-        spilled=launch.spilled,
-        shared=launch.shared,
-        block=launch.block,
-        grid=launch.grid,
-        occupancy=launch.occupancy,
-        achieved=launch.achieved,
-    )
 
 
 def _mean(times: Times) -> float:

@@ -6,10 +6,11 @@ Databases that contradict each other are neither compared nor merged: a label wo
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from policygen.errors import InputError
+from policygen.model.measured import KernelUse
 from policygen.model.workload import axis_name, is_label, parse_label
 from policygen.results.database import Database
 from policygen.results.own_tables import IMPORT_TABLES, IMPORTS, OWN, SESSIONS, VALUES, workload_of
@@ -145,35 +146,16 @@ _LAUNCH_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class KernelLaunch:
-    """How a variant was launched on a runtime workload, and how much data it moved."""
-
-    registers: int
-    spilled: int
-    """Bytes of local memory per thread."""
-    shared: int
-    """Bytes per block, static and dynamic."""
-    block: int
-    grid: int
-    occupancy: float
-    """The share of a multiprocessor's threads that resident blocks occupy."""
-    traffic: int
-    """Bytes."""
-    achieved: float | None = None
-    """The achieved occupancy, as measured by ncu."""
-
-
-@dataclass(frozen=True, slots=True)
 class KernelFacts:
     """Facts about the kernels of a database."""
 
-    launches: Mapping[tuple[str, str, str, str], KernelLaunch] = field(default_factory=dict)
-    """By GPU, algorithm, workload text and variant."""
-    words: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
+    launches: Mapping[tuple[str, str, str, str], tuple[KernelUse, int]]
+    """By GPU, algorithm, workload text and variant: a launch, and the bytes that it moved."""
+    words: Mapping[tuple[str, str], Mapping[int, str]]
     """Words by algorithm, parameter and number."""
-    starts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    starts: Mapping[str, tuple[str, str]]
     """Algorithm → the kernel that it is a size class of, and the variant that is its baseline."""
-    peaks: Mapping[str, float] = field(default_factory=dict)
+    peaks: Mapping[str, float]
     """By GPU, the bytes per second of a copy."""
 
 
@@ -182,7 +164,7 @@ class KernelFacts:
 
 def kernel_facts(database: Database) -> KernelFacts:
     """Reads the facts of a database; damaged rows are ignored."""
-    launches: dict[tuple[str, str, str, str], KernelLaunch] = {}
+    launches: dict[tuple[str, str, str, str], tuple[KernelUse, int]] = {}
     achieved: dict[tuple[str, ...], float] = {}
     starts: dict[str, tuple[str, str]] = {}
     peaks: dict[str, float] = {}
@@ -194,9 +176,9 @@ def kernel_facts(database: Database) -> KernelFacts:
     for session, algorithm, workload, variant, *launch_cells in rows_of(
         database, LAUNCHES, *key_columns, *_LAUNCH_COLUMNS
     ):
-        if (rate := _launch(launch_cells)) is not None:
-            key = (str(gpus.get(session)), str(algorithm), str(workload), str(variant))
-            launches[key] = replace(rate, achieved=achieved.get(key))
+        key = (str(gpus.get(session)), str(algorithm), str(workload), str(variant))
+        if (launch := _launch(launch_cells, achieved.get(key))) is not None:
+            launches[key] = launch
     for algorithm, kernel, variant in rows_of(database, KERNELS, "algorithm", "kernel", "variant"):
         if is_label(str(variant)):
             starts[str(algorithm)] = str(kernel), str(variant)
@@ -220,10 +202,19 @@ def _unquoted(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def _launch(cells: list[object]) -> KernelLaunch | None:
+def _launch(cells: list[object], achieved: float | None) -> tuple[KernelUse, int] | None:
+    """Returns how a variant was launched, and how many bytes it moved."""
     numbers = [cell for cell in cells if isinstance(cell, int) and 0 <= cell < MOST_LAUNCHED]
     if len(numbers) < len(cells):
         return None
     registers, local, static, dynamic, block, grid, resident, room, traffic = numbers
-    occupancy = resident * block / room if room else 0.0
-    return KernelLaunch(registers, local, static + dynamic, block, grid, occupancy, traffic)
+    use = KernelUse(
+        registers=registers,
+        spilled=local,
+        shared=static + dynamic,
+        block=block,
+        grid=grid,
+        occupancy=resident * block / room if room else 0.0,
+        achieved=achieved,
+    )
+    return use, traffic

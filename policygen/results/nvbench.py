@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from policygen.errors import InputError
+from policygen.model.measured import SkippedPoint
 from policygen.model.workload import BASE, parse_label, shortened
 from policygen.opening import (
     DOCUMENT,
@@ -42,14 +43,6 @@ class NvbenchState:
 
 
 @dataclass(frozen=True, slots=True)
-class SkippedState:
-    """One point that NVBench skipped, with the reason."""
-
-    point: Mapping[str, str]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class NvbenchBench:
     """A sub-benchmark with its axes as databases name them."""
 
@@ -57,7 +50,7 @@ class NvbenchBench:
     axes: tuple[str, ...]
     states: tuple[NvbenchState, ...]
     """The measured ones."""
-    skipped: tuple[SkippedState, ...] = ()
+    skipped: tuple[SkippedPoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +253,9 @@ def _bench(path: Path, bench: Bench) -> NvbenchBench:
     axes = {axis.name: axis for axis in bench.axes}
     states = [_state(path, axes, state) for state in bench.states if not state.is_skipped]
     skipped = [
-        SkippedState(_point(path, axes, state), state.skip_reason or "NVBench skips it")
+        SkippedPoint(
+            point=_point(path, axes, state), reason=state.skip_reason or "NVBench skips it"
+        )
         for state in bench.states
         if state.is_skipped
     ]
@@ -268,7 +263,7 @@ def _bench(path: Path, bench: Bench) -> NvbenchBench:
     return NvbenchBench(bench.name, columns, tuple(states), tuple(skipped))
 
 
-def _point(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> Mapping[str, str]:
+def _point(path: Path, axes: Mapping[str, NvbenchAxis], state: State) -> dict[str, str]:
     """Returns the value of each axis."""
     point = {}
     for coordinate in state.axis_values:

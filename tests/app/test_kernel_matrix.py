@@ -193,4 +193,4 @@ def test_what_is_kept_is_what_is_read(path):
     spoil(
         path, *(f"DROP TABLE policygen_{one}" for one in ("launches", "kernels", "peaks", "values"))
     )
-    assert facts(path) == KernelFacts()
+    assert facts(path) == KernelFacts({}, {}, {}, {})
