@@ -42,8 +42,8 @@ from policygen.results.rungs import Rungs, Spans, point_weights, rungs_of, spans
 from policygen.results.samples import Decoder
 from policygen.results.score import SampleReader, Scores, score_case
 from policygen.results.sessions import (
+    Cells,
     OwnRecords,
-    SearchRow,
     SessionRow,
     WorkloadSpot,
     failed_in_logs,
@@ -79,7 +79,7 @@ class _Sources:
         selected = spelled(self.values, points)
         return rungs_of(self.records, self.databases, spot, self.declared, selected, self.spans)
 
-    def searches(self, spot: WorkloadSpot) -> list[SearchRow]:
+    def searches(self, spot: WorkloadSpot) -> list[Cells]:
         """Returns the searches that sessions recorded for a workload."""
         return [row for record in self.records for row in record.searches.get(spot, ())]
 
@@ -248,7 +248,7 @@ def _noise(sources: _Sources, spot: WorkloadSpot) -> dict[str, object]:
     return {"noise": tuple(noises(times)), "score_noise": score_noise(times)}
 
 
-def _base(sources: _Sources, spot: WorkloadSpot, searches: Sequence[SearchRow]) -> str | None:
+def _base(sources: _Sources, spot: WorkloadSpot, searches: Sequence[Cells]) -> str | None:
     """Returns the label of base according to the last search or an import."""
     base = next((run.base for run in map(_search, reversed(searches)) if run.base), None)
     if base is None and _origin(sources, spot) == "import":
@@ -258,8 +258,7 @@ def _base(sources: _Sources, spot: WorkloadSpot, searches: Sequence[SearchRow]) 
     return base
 
 
-def _search(row: SearchRow) -> SearchRun:
-    cells = row.cells
+def _search(cells: Cells) -> SearchRun:
     base, seed, ended = cells.get("base"), cells.get("seed"), cells.get("ended")
     return SearchRun(
         strategy=text_of(cells["strategy"]),

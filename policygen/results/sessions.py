@@ -88,14 +88,6 @@ class SessionRow:
         return self.cells.get("method") == IMPORTED
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRow:
-    """A session's record of its search of a workload."""
-
-    session: int
-    cells: Cells
-
-
 class FailureRow(NamedTuple):
     """A variant that is wrong or fails."""
 
@@ -116,7 +108,8 @@ class OwnRecords:
     """policygen's records in a database; empty if another program wrote it."""
 
     sessions: Mapping[int, SessionRow]
-    searches: Mapping[WorkloadSpot, Sequence[SearchRow]]
+    searches: Mapping[WorkloadSpot, Sequence[Cells]]
+    """The cells of what sessions recorded of their searches, by column."""
     rungs: Mapping[WorkloadSpot, Mapping[PointSpot, Sequence[RungRow]]]
     failures: Mapping[WorkloadSpot, Sequence[FailureRow]]
     noise: Mapping[WorkloadSpot, Mapping[PointSpot, Sequence[NoiseRow]]]
@@ -193,9 +186,9 @@ class _OwnReader:
             memchecks=_group(self._records(MEMCHECKS, (*place, *memcheck), self._memcheck)),
         )
 
-    def _search(self, cells: Cells) -> tuple[WorkloadSpot, SearchRow] | None:
+    def _search(self, cells: Cells) -> tuple[WorkloadSpot, Cells] | None:
         spot = self._spot_of_search(cells)
-        return spot and (spot, SearchRow(cells["session"], cells))
+        return spot and (spot, cells)
 
     def _memcheck(self, cells: Cells) -> tuple[WorkloadSpot, Memcheck] | None:
         spot = self._spot_of_search(cells)

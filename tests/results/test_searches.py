@@ -49,7 +49,7 @@ def test_everything_that_a_search_writes_is_read(path):
     assert told == []
     assert len(found.sessions) == 1
     assert {spot.axes for spot in found.searches} == {(("T", "I8"),), (("T", "I32"),)}
-    assert found.searches[I8][0].cells["base"] == "ipt_15.tpb_256.ns_500.trp_1"
+    assert found.searches[I8][0]["base"] == "ipt_15.tpb_256.ns_500.trp_1"
     points = found.rungs[I8]
     assert list(points) == [PointSpot("base", ((IO, size),)) for size in SIZES]
     # Twelve and base, nine again and base, three times three and base.
