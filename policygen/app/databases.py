@@ -202,7 +202,6 @@ def workload_plot(
             cells = score_cells(scores, x, y)
         else:
             raise InputError(f"--map {parameters!r} is not of the form X,Y")
-        where = ", ".join(f"{name}={value}" for name, value in case.workload.items())
         document = DbPlot(
             out=str(out),
             algorithm=case.algorithm,
@@ -214,16 +213,15 @@ def workload_plot(
             warnings=warnings.all,
             measured_on=case.key,
         )
-    title = f"{case.algorithm}[{where}] on {case.key.gpu}"
-    return WorkloadPlot(title, document, points, cells)
+    return WorkloadPlot(f"{case.title} on {case.key.gpu}", document, points, cells)
 
 
 def _single_case(cases: Sequence[Case]) -> Case:
     if len(cases) == 1:
         return cases[0]
     names = "".join(
-        f"\n    {case.algorithm}[{', '.join(f'{n}={v}' for n, v in case.workload.items())}]"
-        f" on {case.key.gpu}, ctk {case.key.ctk}, cccl {case.key.cccl}, {' + '.join(case.files)}"
+        f"\n    {case.title} on {case.key.gpu}, ctk {case.key.ctk}, cccl {case.key.cccl},"
+        f" {' + '.join(case.files)}"
         for case in cases[:10]
     )
     suffix = f"\n    and {len(cases) - 10} more" if len(cases) > 10 else ""
@@ -289,20 +287,14 @@ def _nothing_common(
     filtered = any(side.where.regex or side.where.axes for side in results)
     nothing = f"nothing with a base{' that matches' if filtered else ''}"
     contents = [
-        f"{name} has {_names(cases) or nothing}" for name, cases in zip("AB", sides, strict=True)
+        f"{name} has {listed(case.title for case in cases) or nothing}"
+        for name, cases in zip("AB", sides, strict=True)
     ]
     reasons = [
         f"; {warning.message}" for warning in warnings.all if warning.message.endswith(NOT_BOTH)
     ]
     message = f"A and B have nothing in common{''.join(reasons[:1])}"
     return InputError(message, ".\n  ".join(contents))
-
-
-def _names(cases: tuple[Case, ...]) -> str:
-    return listed(
-        f"{case.algorithm}[{', '.join(f'{name}={value}' for name, value in case.workload.items())}]"
-        for case in cases
-    )
 
 
 # What searches and measurements left in databases.

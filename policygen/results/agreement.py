@@ -105,9 +105,8 @@ def lone(cases: Sequence[Case], compared: Sequence[ComparedWorkload]) -> tuple[L
 
 
 def _nothing_common(case_a: Case, case_b: Case, missing: str) -> DataWarning:
-    workload = ", ".join(f"{name}={value}" for name, value in case_a.workload.items())
     files = " + ".join((*case_a.files, *case_b.files))
-    message = f"{case_a.algorithm}[{workload}]: no {missing} {NOT_BOTH}"
+    message = f"{case_a.title}: no {missing} {NOT_BOTH}"
     return DataWarning(database=files, table=None, message=message)
 
 

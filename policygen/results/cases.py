@@ -75,6 +75,12 @@ class Case:
     """Tables with measured variants but without base: they do not count."""
 
     @property
+    def title(self) -> str:
+        """The workload in words: `cub.bench.scan.exclusive.sum[T{ct}=I32]`."""
+        axes = ", ".join(f"{axis}={value}" for axis, value in self.workload.items())
+        return f"{self.algorithm}[{axes}]"
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The paths of the databases."""
         return tuple(str(database.path) for database in self.databases)
@@ -460,7 +466,7 @@ def runtime_weights(
     for key, indices in indices_by_axis.items():
         present = [points[index][2][key[2]] for index in indices]
         declared = (values_by_axis or {}).get(key)
-        factors = [own_weight(declared, value) for value in present]
+        factors: Sequence[float | None] = [own_weight(declared, value) for value in present]
         if None in factors and "{io}" in key[2]:
             factors, is_unsure = _importances(present, declared, benchmark.get(key, ()))
             approximate |= is_unsure

@@ -9,13 +9,12 @@ import numpy as np
 from policygen.errors import InputError
 from policygen.model.results import (
     Choice,
-    PointRatio,
     RejectedVariant,
     Rules,
     ScoredVariant,
     ScoredWorkload,
 )
-from policygen.model.workload import BASE
+from policygen.model.workload import BASE, axes
 from policygen.results.cases import Case, distance
 from policygen.results.database import Floats
 from policygen.results.noise import (
@@ -78,7 +77,11 @@ def choose(
         rejected = tuple(
             _rejected(variant, reasons[variant.variant] or "") for variant in candidates
         )
-        reason = f"no variant passes the rules; {_describe_best(candidates, reasons)}"
+        best_reason = "none was measured on all runtime workloads"
+        if candidates:
+            label = candidates[0].variant
+            best_reason = f"the best is {label}: {reasons[label]}"
+        reason = f"no variant passes the rules; {best_reason}"
         return Choice(
             decision="keep base", variant=None, reason=reason, rejected=rejected, **common_fields
         )
@@ -182,10 +185,11 @@ def refusal(variant: ScoredVariant, scores: Scores, rules: Rules) -> str | None:
         return f"mixed: {variant.slower} runtime workloads slower, by up to {variant.loss:.1%}"
     if variant.verdict == "better":
         return None
-    noise, limit = deviation(scores, rules), luck(scores, rules)
+    lucky = 1 + luck(scores, rules) * deviation(scores, rules)
+    variants = "one variant that is" if scores.tried == 1 else f"{scores.tried:,} variants that are"
     return (
-        f"too close to call: {variant.score:.6f} is not above {1 + limit * noise:.4f}, which the"
-        f" best of {_variants(scores.tried)} as fast as base reaches by luck"
+        f"too close to call: {variant.score:.6f} is not above {lucky:.4f}, which the best of"
+        f" {variants} as fast as base reaches by luck"
     )
 
 
@@ -229,32 +233,17 @@ def _measured_share(basis: Basis) -> str:
     return f"; measured on {measured:,} of {basis.declared:,} declared runtime workloads"
 
 
-def _variants(count: int) -> str:
-    return "one variant that is" if count == 1 else f"{count:,} variants that are"
-
-
 def _worst(variant: ScoredVariant) -> str:
     if variant.worst is None:
         return f"worst runtime workload at {variant.min:.4f}"
-    return f"worst runtime workload {describe(variant.worst)} at {variant.min:.4f}"
-
-
-def describe(point: PointRatio) -> str:
-    """Formats a runtime workload: `Elements{io}[pow2]=28, Entropy=0.201`."""
-    return ", ".join(f"{axis}={value}" for axis, value in point.point.items()) or point.subbench
+    point = ", ".join(axes(variant.worst.point)) or variant.worst.subbench
+    return f"worst runtime workload {point} at {variant.min:.4f}"
 
 
 def _why_not(variant: ScoredVariant, chosen: ScoredVariant) -> str:
     if variant.score > chosen.score:
         return f"{chosen.variant} is closer to the current values and too close to call"
     return f"score {variant.score:.6f} is lower"
-
-
-def _describe_best(candidates: Sequence[ScoredVariant], reasons: dict[str, str | None]) -> str:
-    if not candidates:
-        return "none was measured on all runtime workloads"
-    best = candidates[0]
-    return f"the best is {best.variant}: {reasons[best.variant]}"
 
 
 def _rejected(variant: ScoredVariant, reason: str) -> RejectedVariant:
@@ -293,12 +282,18 @@ def finalists(scores: Scores, confirming_case: Case, rules: Rules) -> list[int]:
     The rules apply later to both runs together; only variants that clearly lose too much somewhere
     are excluded here.
     """
+    noise = [1 + half_width(rules) * deviations for deviations in scores.noise.points]
+    loses_point = np.any(
+        [
+            (ratios * part_noise < rules.worst_allowed).any(axis=1)
+            for ratios, part_noise in zip(scores.ratios, noise, strict=True)
+        ],
+        axis=0,
+    )
     positions = (
         position
         for position, (name, index) in enumerate(zip(scores.names, scores.index, strict=True))
-        if name != BASE
-        and name in confirming_case.variants
-        and not _loses_point(scores, int(index), rules)
+        if name != BASE and name in confirming_case.variants and not loses_point[index]
     )
     return [*islice(positions, FINALISTS)]
 
@@ -330,8 +325,15 @@ def confirm(
         )
         luck_score = 1 + limit * deviation(scores, rules)
         worst = _confirm_worst(scores, int(scores.index[position]), confirming_scores, index, runs)
-        reason = _slower(confirming_scores, index) or _unconfirmed(
-            float(scores.score[position]), score, runs, luck_score, worst, rules
+        # What any single run finds slower than base is not confirmed.
+        by_run = scores_by_run(confirming_scores, index).items()
+        slower = ", ".join(
+            f"{run_score:.6f} in {run}" for run, run_score in by_run if run_score < 1
+        )
+        reason = (
+            f"not confirmed: {slower}"
+            if slower
+            else _unconfirmed(float(scores.score[position]), score, runs, luck_score, worst, rules)
         )
         confirmed_by_name[name] = Confirmed(score, runs, reason)
     return confirmed_by_name
@@ -342,15 +344,6 @@ def enough(scores: Scores, score: float, rules: Rules) -> float:
     luck = confirmed_threshold(max(1, scores.tried), 1, 1, 1 - rules.confidence)
     required = max(1 + luck * deviation(scores, rules), rules.least_score)
     return max(1.0, required * (SEARCH + 1) - SEARCH * score)
-
-
-def _loses_point(scores: Scores, variant: int, rules: Rules) -> bool:
-    """Returns whether a runtime workload is below the allowed ratio by more than noise."""
-    reach = half_width(rules)
-    return any(
-        bool((ratios[variant] * (1 + reach * noise) < rules.worst_allowed).any())
-        for ratios, noise in zip(scores.ratios, scores.noise.points, strict=True)
-    )
 
 
 def _confirm_worst(
@@ -371,13 +364,6 @@ def _by_point(scores: Scores, variant: int) -> dict[tuple[str, tuple[str, ...]],
         for part, ratios in zip(scores.case.parts, scores.ratios, strict=True)
         for column, point in enumerate(part.points)
     }
-
-
-def _slower(confirming_scores: Scores, variant: int) -> str | None:
-    """Refuses a variant that any single run finds slower than base."""
-    scores_of_runs = scores_by_run(confirming_scores, variant)
-    slower = [f"{score:.6f} in {name}" for name, score in scores_of_runs.items() if score < 1]
-    return f"not confirmed: {', '.join(slower)}" if slower else None
 
 
 def _unconfirmed(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from operator import and_
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from policygen.model.results import (
     Choice,
     DataWarning,
     DbTop,
-    PointRatio,
     Reasoning,
     Rules,
     RuntimeWorkload,
@@ -101,7 +101,11 @@ def open_cases(
             if not chosen:
                 for warning in never_ran(database, measured, pattern):
                     warnings.add(warning)
-        _check_axes(tables, chosen)
+        known_axes = {axis for rows in tables for axis in rows.table.axes}
+        for axis in spelled(chosen, known_axes):
+            if tables and axis not in known_axes:
+                available = ", ".join(sorted(known_axes))
+                raise InputError(f"-a {axis}: there is no such axis", f"Available: {available}")
         yield build_cases(tables, warnings.add)
 
 
@@ -140,7 +144,9 @@ def rank(
                 reader = SampleReader(case, decoder, warnings.add)
                 distinct_case = case if alpha >= 1 else distinct(case, reader, alpha)
                 if distinct_case is None:
-                    warnings.add(_no_difference(case, alpha))
+                    files = " + ".join(case.files)
+                    message = f"{case.title}: no samples differ from base's (alpha {alpha:g})"
+                    warnings.add(DataWarning(database=files, table=None, message=message))
                     continue
                 scores = score_case(distinct_case, declared or {})
                 judging_reader = (
@@ -207,21 +213,6 @@ def _shown(
     return shown + [variant for variant in variants[len(shown) :] if variant.variant == chosen]
 
 
-def _no_difference(case: Case, alpha: float) -> DataWarning:
-    axes = ", ".join(f"{name}={value}" for name, value in case.workload.items())
-    message = f"{case.algorithm}[{axes}]: no samples differ from base's (alpha {alpha:g})"
-    return DataWarning(database=" + ".join(case.files), table=None, message=message)
-
-
-def _check_axes(tables: Sequence[Rows], chosen: Mapping[str, frozenset[str]]) -> None:
-    known_axes = {axis for rows in tables for axis in rows.table.axes}
-    for axis in spelled(chosen, known_axes):
-        if tables and axis not in known_axes:
-            raise InputError(
-                f"-a {axis}: there is no such axis", f"Available: {', '.join(sorted(known_axes))}"
-            )
-
-
 def leading(
     scores: Scores,
     top: int | None,
@@ -263,39 +254,18 @@ def scored_variant(
     """Returns a variant's numbers; with a reader, also their confidence."""
     index = int(scores.index[position])
     name = scores.case.variants[index]
-    scored = ScoredVariant(
+    confidence: dict[str, Any] = {}
+    if name != BASE and reader is not None:
+        confidence = judge(scores, index, rules, reader).reported
+    elif name != BASE:
+        confidence["worst"] = min(scores.point_ratios(index), key=lambda point: point.ratio)
+    return ScoredVariant(
         variant=name,
         score=float(scores.score[position]),
         min=float(scores.minimum[position]),
         mean=float(scores.mean[position]),
         max=float(scores.maximum[position]),
-        worst=None if name == BASE else _worst(scores, index),
-    )
-    if reader is None or name == BASE:
-        return scored
-    confidence = judge(scores, index, rules, reader)
-    return scored.model_copy(
-        update={
-            "interval": confidence.interval,
-            "verdict": confidence.verdict,
-            "worst": confidence.worst,
-            "slower": confidence.slower,
-            "loss": confidence.loss,
-        }
-    )
-
-
-def _worst(scores: Scores, variant: int) -> PointRatio:
-    part, ratios, weights = min(
-        zip(scores.case.parts, scores.ratios, scores.weights, strict=True),
-        key=lambda item: float(item[1][variant].min()),
-    )
-    column = int(ratios[variant].argmin())
-    return PointRatio(
-        subbench=part.table.subbench,
-        point=part.table.by_axis(part.points[column]),
-        weight=float(weights[column]),
-        ratio=float(ratios[variant, column]),
+        **confidence,
     )
 
 
@@ -380,7 +350,9 @@ def p_value(samples_a: Samples, samples_b: Samples) -> float:
     u = float(ranks[inverse[:n]].sum()) - n * (n + 1) / 2
     u = max(u, n * m - u)
     if min(n, m) <= SMALL and values.size == n + m:
-        return min(1.0, 2 * _exact_tail(round(u), n, m))
+        # The probability that U is at least as large, over all orders of the samples
+        ways = [_ways(n, m, value) for value in range(n * m + 1)]
+        return min(1.0, 2 * sum(ways[round(u) :]) / sum(ways))
     ties = float((counts.astype(float) ** 3 - counts).sum())
     total = n + m
     deviation = math.sqrt(n * m / 12 * ((total + 1) - ties / (total * (total - 1))))
@@ -388,12 +360,6 @@ def p_value(samples_a: Samples, samples_b: Samples) -> float:
         return 1.0
     z = (u - n * m / 2 - 0.5) / deviation
     return min(1.0, math.erfc(z / math.sqrt(2)))
-
-
-def _exact_tail(u: int, n: int, m: int) -> float:
-    """Returns the probability that U is at least `u`, over all orders of the samples."""
-    ways = [_ways(n, m, value) for value in range(n * m + 1)]
-    return sum(ways[u:]) / sum(ways)
 
 
 @cache
@@ -462,24 +428,20 @@ def reasoning(scores: Scores, confirming_case: Case | None, rules: Rules) -> Rea
     """Returns weights and noise by runtime workload, and what would decide for the best variant."""
     best = next(iter(finalists(scores, scores.case, rules)), None)
     return Reasoning(
-        runtime=tuple(_runtime(scores)),
+        runtime=tuple(
+            RuntimeWorkload(
+                subbench=part.table.subbench,
+                point=part.table.by_axis(point),
+                weight=float(weights[column]),
+                base=float(np.nanmean(part.centers[:, 0, column])),
+                noise=float(noise[column]),
+            )
+            for part, weights, noise in zip(
+                scores.case.parts, scores.weights, scores.noise.points, strict=True
+            )
+            for column, point in enumerate(part.points)
+        ),
         confirming=confirming_case.files if confirming_case else (),
         enough=None if best is None else enough(scores, float(scores.score[best]), rules),
         runs=runs_needed(scores.tried, deviation(scores, rules), rules),
     )
-
-
-def _runtime(scores: Scores) -> list[RuntimeWorkload]:
-    return [
-        RuntimeWorkload(
-            subbench=part.table.subbench,
-            point=part.table.by_axis(point),
-            weight=float(weights[column]),
-            base=float(np.nanmean(part.centers[:, 0, column])),
-            noise=float(noise[column]),
-        )
-        for part, weights, noise in zip(
-            scores.case.parts, scores.weights, scores.noise.points, strict=True
-        )
-        for column, point in enumerate(part.points)
-    ]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import hypot, isclose, sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,21 @@ class Scores:
     def tried(self) -> int:
         """The number of complete variants, excluding base."""
         return max(0, len(self.index) - 1)
+
+    def point_ratios(self, variant: int) -> tuple[PointRatio, ...]:
+        """Returns a variant's ratio in each runtime workload."""
+        return tuple(
+            PointRatio(
+                subbench=part.table.subbench,
+                point=part.table.by_axis(point),
+                weight=float(weights[column]),
+                ratio=float(ratios[variant, column]),
+            )
+            for part, ratios, weights in zip(
+                self.case.parts, self.ratios, self.weights, strict=True
+            )
+            for column, point in enumerate(part.points)
+        )
 
     @property
     def gains(self) -> Floats:
@@ -102,6 +118,12 @@ class Confidence:
     loss: float | None
     loses: bool
     """Whether a runtime workload loses more than allowed, beyond noise."""
+
+    @property
+    def reported(self) -> dict[str, Any]:
+        """The fields that a scored variant has, too."""
+        names = ("interval", "verdict", "worst", "slower", "loss")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass

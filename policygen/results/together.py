@@ -302,7 +302,7 @@ def evidence(
                 continue
             reader = SampleReader(scores.case, decoder, warnings.add)
             scored = scored_variant(scores, position, rules, reader)
-            proofs.append((scored, _point_ratios(scores, int(scores.index[position]))))
+            proofs.append((scored, scores.point_ratios(int(scores.index[position]))))
     return proofs
 
 
@@ -311,16 +311,3 @@ def variants_of(paths: Sequence[Path], workloads: Sequence[Measured]) -> list[tu
     with open_cases(paths, Warnings(), only(workloads)) as cases:
         label_lists = [find_case(cases, workload).variants for workload in workloads]
     return [tuple(label for label in labels if label != BASE) for labels in label_lists]
-
-
-def _point_ratios(scores: Scores, variant: int) -> tuple[PointRatio, ...]:
-    return tuple(
-        PointRatio(
-            subbench=part.table.subbench,
-            point=part.table.by_axis(point),
-            weight=float(scores.weights[index][column]),
-            ratio=float(scores.ratios[index][variant, column]),
-        )
-        for index, part in enumerate(scores.case.parts)
-        for column, point in enumerate(part.points)
-    )
