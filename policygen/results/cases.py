@@ -112,14 +112,14 @@ class _Slice:
     index: Integers
 
     @property
-    def has_base(self) -> bool:
-        """Whether the slice has base rows to compare with."""
+    def is_base(self) -> npt.NDArray[np.bool_]:
+        """Which rows are base's, with which the others are compared."""
         labels = self.rows.variants
         base = labels.index(BASE) if BASE in labels else -1
-        return bool((self.rows.variant[self.index] == base).any())
+        return np.asarray(self.rows.variant[self.index] == base)
 
 
-_CaseKey = tuple[str, str, str, str, tuple[tuple[str, str], ...]]
+_CaseKey = tuple[str, RunKey, tuple[tuple[str, str], ...]]
 
 
 def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
@@ -134,14 +134,27 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
             case = _case(key, slices, warn)
             if case is not None:
                 cases.append(case)
-            without_base = [part for part in slices if not part.has_base]
-            _warn_of_missing_base(key, without_base, warn)
+            for part in slices:
+                if not part.is_base.any():
+                    warn(_missing_base(key, part))
     return tuple(cases)
+
+
+def _missing_base(key: _CaseKey, part: _Slice) -> DataWarning:
+    algorithm, run, workload = key
+    axes = ", ".join(f"{name}={value}" for name, value in workload)
+    return DataWarning(
+        database=str(part.rows.database.path),
+        table=part.rows.table.name,
+        message=f"{algorithm}[{axes}] on {run.gpu}, ctk {run.ctk}, cccl {run.cccl}: base was not"
+        " measured, so nothing can be compared",
+        count=len(part.index),
+    )
 
 
 def _natural_order(key: _CaseKey) -> tuple[object, ...]:
     """Returns a sort key that puts I8 before I16."""
-    algorithm, gpu, ctk, cccl, workload = key
+    algorithm, run, workload = key
     values = [part for _, value in workload for part in re.split(r"([0-9]+)", value)]
     # Numbers compare by their count of digits, without leading zeros, and then by the digits.
     digits = [value.lstrip("0") if value.isdecimal() else "" for value in values]
@@ -149,7 +162,7 @@ def _natural_order(key: _CaseKey) -> tuple[object, ...]:
         (0, len(digit_text), digit_text) if value.isdecimal() else (1, 0, value)
         for value, digit_text in zip(values, digits, strict=True)
     ]
-    return algorithm, numbers, gpu, ctk, cccl
+    return algorithm, numbers, run.gpu, run.ctk, run.cccl
 
 
 def _slices(rows: Rows) -> Iterator[tuple[_CaseKey, _Slice]]:
@@ -162,10 +175,7 @@ def _slices(rows: Rows) -> Iterator[tuple[_CaseKey, _Slice]]:
         first = index[0]
         key, workload = rows.keys[rows.key[first]], rows.workloads[rows.workload[first]]
         workload_items = tuple(zip(rows.table.ct_axes, workload, strict=True))
-        yield (
-            (rows.table.algorithm, key.gpu, key.ctk, key.cccl, workload_items),
-            _Slice(rows, index),
-        )
+        yield (rows.table.algorithm, key, workload_items), _Slice(rows, index)
 
 
 def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
@@ -183,7 +193,7 @@ def _comparable(slices: list[_Slice]) -> Iterator[list[_Slice]]:
 
 
 def _case(key: _CaseKey, slices: list[_Slice], warn: Warn) -> Case | None:
-    algorithm, gpu, ctk, cccl, workload = key
+    algorithm, run, workload = key
     databases = tuple({id(part.rows.database): part.rows.database for part in slices}.values())
     names: dict[str, int] = {BASE: 0}
     for part in slices:
@@ -199,7 +209,6 @@ def _case(key: _CaseKey, slices: list[_Slice], warn: Warn) -> Case | None:
     parts = tuple(part for part in parts_by_table.values() if part.points)
     if not parts:
         return None
-    run = RunKey(gpu=gpu, ctk=ctk, cccl=cccl)
     tables_without_base = tuple(name for name, part in parts_by_table.items() if not part.points)
     return Case(algorithm, run, dict(workload), databases, tuple(names), parts, tables_without_base)
 
@@ -211,20 +220,15 @@ def _part(
     points: dict[Point, int] = {}
     seen: dict[Point, None] = {}
     for part in slices:
-        rows = part.rows
-        base, index = rows.variants.index(BASE) if BASE in rows.variants else -1, part.index
-        measured = rows.point[index]
-        for point in dict.fromkeys(measured[rows.variant[index] == base].tolist()):
+        rows, measured = part.rows, part.rows.point[part.index]
+        for point in dict.fromkeys(measured[part.is_base].tolist()):
             points.setdefault(rows.points[point], len(points))
         seen |= dict.fromkeys(rows.points[point] for point in dict.fromkeys(measured.tolist()))
     shape = (len(databases), len(names), len(points))
     centers, rowids = np.full(shape, np.nan), np.full(shape, -1, np.int64)
+    runs = {id(database): run for run, database in enumerate(databases)}
     for part in slices:
-        run = next(
-            position
-            for position, database in enumerate(databases)
-            if database is part.rows.database
-        )
+        run = runs[id(part.rows.database)]
         _fill(part, names, points, centers[run], rowids[run], warn)
     _drop_copies(centers)
     missing = tuple(point for point in seen if point not in points)
@@ -275,21 +279,6 @@ def _drop_copies(centers: Floats) -> None:
                 break
 
 
-def _warn_of_missing_base(key: _CaseKey, slices: list[_Slice], warn: Warn) -> None:
-    algorithm, gpu, ctk, cccl, workload = key
-    axes = ", ".join(f"{name}={value}" for name, value in workload)
-    for part in slices:
-        warn(
-            DataWarning(
-                database=str(part.rows.database.path),
-                table=part.rows.table.name,
-                message=f"{algorithm}[{axes}] on {gpu}, ctk {ctk}, cccl {cccl}: base was not"
-                " measured, so nothing can be compared",
-                count=len(part.index),
-            )
-        )
-
-
 # Variants and search spaces: membership and distance.
 
 
@@ -338,17 +327,14 @@ def split(
                 " workloads",
                 f"Available: {', '.join(sorted(known_axis_names))}",
             )
-    selected = tuple(workload for workload in workloads if _is_selected(workload, pattern, axes))
+    selected = tuple(
+        workload
+        for workload in workloads
+        if pattern.match(workload.algorithm)
+        and all(value in axes.get(axis, {value}) for axis, value in workload.workload.items())
+    )
     rest = (workload for workload in workloads if workload not in selected)
     return selected, tuple(workload.model_copy(update={"choice": KEPT}) for workload in rest)
-
-
-def _is_selected(
-    workload: ScoredWorkload, pattern: re.Pattern[str], axes: Mapping[str, frozenset[str]]
-) -> bool:
-    requested = {axis: values for axis, values in axes.items() if axis in workload.workload}
-    axes_match = all(workload.workload[axis] in values for axis, values in requested.items())
-    return axes_match and pattern.match(workload.algorithm) is not None
 
 
 LISTED = 3
@@ -359,7 +345,13 @@ LISTED = 3
 
 def missing_of_base(case: Case, declared: DeclaredAxes) -> tuple[str, ...]:
     """Describes sub-benchmarks and runtime workloads without base, each once."""
-    return tuple(dict.fromkeys((*_subbenches(case, declared), *_points(case))))
+    points = [
+        (f"{part.table.subbench}: " if len(case.parts) > 1 else "")
+        + ", ".join(f"{axis}={value}" for axis, value in part.table.by_axis(point).items())
+        for part in case.parts
+        for point in part.without_base
+    ]
+    return tuple(dict.fromkeys((*_subbenches(case, declared), *points)))
 
 
 def in_words(missing: tuple[str, ...]) -> str:
@@ -409,15 +401,6 @@ def _subbenches(case: Case, declared: DeclaredAxes) -> Iterator[str]:
         (declared_names | known_names if present <= known_names else declared_names) - present
     ):
         yield f"{case.algorithm}.{subbench}"
-
-
-def _points(case: Case) -> Iterator[str]:
-    """Yields the runtime workloads that have variants but no base."""
-    for part in case.parts:
-        prefix = f"{part.table.subbench}: " if len(case.parts) > 1 else ""
-        for point in part.without_base:
-            axis_values = zip(part.table.rt_axes, point, strict=True)
-            yield prefix + ", ".join(f"{axis}={value}" for axis, value in axis_values)
 
 
 LEAST, MOST = 0.6, 0.999
