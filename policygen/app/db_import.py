@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +14,7 @@ from policygen.bindings.words import gpu_arch
 from policygen.errors import InputError, PolicygenError, listed, together
 from policygen.libraries import parts
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
-from policygen.model.databases import (
-    DbImport,
-)
+from policygen.model.databases import DbImport
 from policygen.model.trees import Cub
 from policygen.model.tuning import spell
 from policygen.model.workload import Point, point_of
@@ -24,17 +22,14 @@ from policygen.opening import read_document
 from policygen.results.database import expand
 from policygen.results.tuners import kernel_tuner, t4
 from policygen.results.tuners.documents import TunedFile, TunerFormat
-from policygen.results.tuners.import_documents import (
-    about,
-    kernel_import_document,
-    suite_import_document,
-)
-from policygen.results.tuners.kernels import TunedFacts, gather, write_kernels
+from policygen.results.tuners.import_documents import import_document
+from policygen.results.tuners.kernels import ImportedAs, gather, write_kernels
 from policygen.results.tuners.points import TunedKernel
 from policygen.results.tuners.suites import (
     Current,
     LibraryParameters,
     SuiteFacts,
+    TunedSuite,
     gather_suite,
     knows_nothing,
     suite_arch,
@@ -43,34 +38,9 @@ from policygen.results.tuners.suites import (
 )
 from policygen.untrusted import is_visible, visible
 
+__all__ = ["ImportedAs", "import_results"]
 LETTERS = 60
 """Maximum length of a toolkit or CCCL version."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedAs:
-    """Values that the files do not state, or that override what they state; empty if not given."""
-
-    name: str = ""
-    """The kernel's name in results: `own.NAME`. A name with dots is a name from the bindings."""
-    base: str = ""
-    """The current configuration: `block_size_x=128,tile=2`, or a label."""
-    gpu: str = ""
-    """The GPU's name as used in databases."""
-    archs: tuple[str, ...] = ()
-    """The GPU's architecture; at most one."""
-    ctk: str = ""
-    """The version of the CUDA toolkit."""
-    cccl: str = ""
-    """The version of CCCL, or of the tree that contains the kernel's header."""
-    types: tuple[str, ...] = ()
-    """Compile-time axes with their values: `T=F32`."""
-    size: str = ""
-    """The problem size."""
-    cub: str = ""
-    """The tree whose entries are the baseline, for a library that policygen knows."""
-    warmup: int = 1
-    """The number of first launches of each configuration that are discarded as warm-up."""
 
 
 def import_results(
@@ -101,18 +71,11 @@ def import_results(
     tuned = read_tuned(paths)
     if any(file.library for file in tuned):
         return _import_suite(tuned, out, overrides, force=force, current=current)
-    facts = (
-        overrides.name,
-        overrides.base,
-        overrides.gpu,
-        overrides.size,
-        overrides.types,
-        overrides.warmup,
-    )
-    kernel = gather(tuned, TunedFacts(*facts))
+    ctk, cccl = overrides.ctk, overrides.cccl
+    kernel = gather(tuned, overrides)
     arch = _arch(kernel, overrides)
-    write_kernels([kernel], out, arch=arch, ctk=overrides.ctk, cccl=overrides.cccl, force=force)
-    return kernel_import_document(kernel, about(out, arch, overrides.ctk, overrides.cccl))
+    write_kernels([kernel], out, arch=arch, ctk=ctk, cccl=cccl, force=force)
+    return import_document(TunedSuite.of(kernel), tuned, out, arch, ctk, cccl)
 
 
 def _import_suite(
@@ -142,7 +105,7 @@ def _import_suite(
     write_kernels(suite.kernels, out, arch=arch, ctk=overrides.ctk, cccl=release, force=force)
     # A release without a version counts as unknown.
     known_release = release.rpartition("@")[2] and release
-    return suite_import_document(suite, tuned, about(out, arch, overrides.ctk, known_release))
+    return import_document(suite, tuned, out, arch, overrides.ctk, known_release)
 
 
 def _arch(kernel: TunedKernel, overrides: ImportedAs) -> str:

@@ -13,7 +13,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.results.tuners import documents
 from policygen.results.tuners.documents import TunedFailure, TunedTimes
 from policygen.results.tuners.kernel_tuner import size_of
-from policygen.results.tuners.kernels import TunedFacts, gather
+from policygen.results.tuners.kernels import ImportedAs, gather
 from policygen.results.tuners.points import number_space, parse_base
 from tests.results.tuner_files import (
     BASE,
@@ -49,7 +49,7 @@ def refused(path, made):
 
 def gathered(tmp_path, *made, **facts):
     paths = [written(tmp_path / f"{number}.json", one) for number, one in enumerate(made)]
-    return gather(read_tuned(paths), TunedFacts(**{"base": BASE, **facts}))
+    return gather(read_tuned(paths), ImportedAs(**{"base": BASE, **facts}))
 
 
 def unsaid(tmp_path, *made, **facts):

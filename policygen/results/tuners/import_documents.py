@@ -1,8 +1,7 @@
 """Documents about imported results: of one kernel, or of a library's benchmarks."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from policygen.model.databases import (
     DbImport,
@@ -14,37 +13,62 @@ from policygen.model.databases import (
 )
 from policygen.model.workload import BASE
 from policygen.results.tuners.documents import TunedFile
-from policygen.results.tuners.points import NumberedSpace, TunedKernel
+from policygen.results.tuners.points import TunedKernel
 from policygen.results.tuners.suites import LeftOut, RefusedRun, TunedSuite
 
 REASONS = 40
 """Maximum number of reasons to list for failed configurations or omitted workloads."""
 NAMED = 3
 """Configurations to name for each reason."""
-About = Mapping[str, Any]
 
 
-def about(out: Path, arch: str, ctk: str, cccl: str) -> About:
-    """Returns the fields shared by every import document."""
-    return {"out": str(out), "arch": arch, "ctk": ctk, "cccl": cccl}
-
-
-def kernel_import_document(kernel: TunedKernel, shared_fields: About) -> DbImport:
-    """Builds the document for an import of one kernel."""
-    refused = [
-        RefusedRun(point.label, "", point.failure)
-        for point in kernel.points
-        if point.failure is not None
-    ]
-    files = [_file(file, kernel.sizes[index]) for index, file in enumerate(kernel.files)]
-    parameters = _parameters(kernel.space, kernel.algorithm)
-    return DbImport(**shared_fields, **_merged_fields([kernel], files, parameters, refused))
-
-
-def suite_import_document(
-    suite: TunedSuite, tuned: Sequence[TunedFile], shared_fields: About
+def import_document(
+    suite: TunedSuite, tuned: Sequence[TunedFile], out: Path, arch: str, ctk: str, cccl: str
 ) -> DbImport:
-    """Builds the document for an import of a library's benchmarks."""
+    """Builds the document; `algorithm` and `base` are the first kernel's, and counts are sums."""
+    kernels, first = suite.kernels, suite.kernels[0]
+    workloads = tuple(map(_workload, kernels))
+    failures = list(_failures(suite.refused))
+    measured = [point for kernel in kernels for point in kernel.points if point.failure is None]
+    spaces = {kernel.algorithm: kernel.space for kernel in kernels}
+    return DbImport(
+        out=str(out),
+        algorithm=first.algorithm,
+        workload=dict(first.workload),
+        gpu=first.gpu,
+        arch=arch,
+        ctk=ctk,
+        cccl=cccl,
+        base=first.base,
+        base_values=workloads[0].base_values,
+        sizes=tuple(dict.fromkeys(size for kernel in kernels for size in kernel.sizes.values())),
+        variants=sum(workload.variants for workload in workloads),
+        rows=len(measured),
+        without_samples=sum(workload.without_samples for workload in workloads),
+        joined=sum(point.repeats - 1 for point in measured),
+        warmup=first.warmup,
+        copies=sum(kernel.copies for kernel in kernels),
+        parameters=tuple(
+            ImportedParameter(
+                name=parameter.name,
+                algorithm=algorithm,
+                numbered=not parameter.plain,
+                values=dict(parameter.texts),
+            )
+            for algorithm, space in spaces.items()
+            for parameter in space.parameters
+        ),
+        files=tuple(_files(suite, tuned)),
+        failures=tuple(failures[:REASONS]),
+        other_failures=len(failures[REASONS:]),
+        library=tuned[0].library,
+        workloads=workloads,
+        left_out=tuple(_left_out(suite.left_out)),
+    )
+
+
+def _files(suite: TunedSuite, tuned: Sequence[TunedFile]) -> Iterator[ImportedFile]:
+    """Yields each file once; it may be of several kernels."""
     by_path: dict[Path, list[TunedFile]] = {}
     for file in tuned:
         by_path.setdefault(file.path, []).append(file)
@@ -53,54 +77,18 @@ def suite_import_document(
         for kernel in suite.kernels
         for index, file in enumerate(kernel.files)
     }
-    files = [
-        _file(parts[0], sizes.get(path) or parts[0].size or "").model_copy(
-            update={
-                "kernel": parts[0].kernel if len({part.kernel for part in parts}) == 1 else None,
-                "configurations": sum(len(part.entries) for part in parts),
-            }
+    for path, parts in by_path.items():
+        file = parts[0]
+        yield ImportedFile(
+            path=str(path),
+            sha256=file.sha256,
+            program=file.program,
+            kernel=file.kernel if len({part.kernel for part in parts}) == 1 else None,
+            device=file.device,
+            size=sizes.get(path) or file.size or "",
+            configurations=sum(len(part.entries) for part in parts),
+            notes=file.notes,
         )
-        for path, parts in by_path.items()
-    ]
-    spaces = {kernel.algorithm: kernel.space for kernel in suite.kernels}
-    parameters = [
-        parameter for name, space in spaces.items() for parameter in _parameters(space, name)
-    ]
-    joined = _merged_fields(suite.kernels, files, parameters, suite.refused)
-    left_out = tuple(_left_out(suite.left_out))
-    return DbImport(**shared_fields, **joined, library=tuned[0].library, left_out=left_out)
-
-
-def _merged_fields(
-    kernels: Sequence[TunedKernel],
-    files: Sequence[ImportedFile],
-    parameters: Sequence[ImportedParameter],
-    refused: Sequence[RefusedRun],
-) -> dict[str, Any]:
-    """Returns the fields of the first kernel, with counts summed over all kernels."""
-    first = kernels[0]
-    workloads = tuple(map(_workload, kernels))
-    failures = list(_failures(refused))
-    measured = [point for kernel in kernels for point in kernel.points if point.failure is None]
-    return {
-        "algorithm": first.algorithm,
-        "gpu": first.gpu,
-        "workload": dict(first.workload),
-        "base": first.base,
-        "base_values": workloads[0].base_values,
-        "sizes": tuple(dict.fromkeys(size for kernel in kernels for size in kernel.sizes.values())),
-        "variants": sum(workload.variants for workload in workloads),
-        "rows": len(measured),
-        "without_samples": sum(workload.without_samples for workload in workloads),
-        "joined": sum(point.repeats - 1 for point in measured),
-        "warmup": first.warmup,
-        "copies": sum(kernel.copies for kernel in kernels),
-        "parameters": tuple(parameters),
-        "files": tuple(files),
-        "failures": tuple(failures[:REASONS]),
-        "other_failures": len(failures[REASONS:]),
-        "workloads": workloads,
-    }
 
 
 def _workload(kernel: TunedKernel) -> ImportedWorkload:
@@ -119,31 +107,6 @@ def _workload(kernel: TunedKernel) -> ImportedWorkload:
         rows=len(measured),
         without_samples=sum(point.samples is None for point in measured),
         deviation=max(relative_deviations, default=None),
-    )
-
-
-def _parameters(space: NumberedSpace, algorithm: str) -> list[ImportedParameter]:
-    return [
-        ImportedParameter(
-            name=parameter.name,
-            algorithm=algorithm,
-            numbered=not parameter.plain,
-            values=dict(parameter.texts),
-        )
-        for parameter in space.parameters
-    ]
-
-
-def _file(file: TunedFile, size: str) -> ImportedFile:
-    return ImportedFile(
-        path=str(file.path),
-        sha256=file.sha256,
-        program=file.program,
-        kernel=file.kernel,
-        device=file.device,
-        size=size,
-        configurations=len(file.entries),
-        notes=file.notes,
     )
 
 

@@ -56,20 +56,32 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TunedFacts:
-    """Facts that files may lack and the user supplies; empty if not given."""
+class ImportedAs:
+    """Values that the files do not state, or that override what they state; empty if not given."""
 
     name: str = ""
+    """The kernel's name in results: `own.NAME`. A name with dots is a name from the bindings."""
     base: str = ""
+    """The current configuration: `block_size_x=128,tile=2`, or a label."""
     gpu: str = ""
-    size: str = ""
+    """The GPU's name as used in databases."""
+    archs: tuple[str, ...] = ()
+    """The GPU's architecture; at most one."""
+    ctk: str = ""
+    """The version of the CUDA toolkit."""
+    cccl: str = ""
+    """The version of CCCL, or of the tree that contains the kernel's header."""
     types: tuple[str, ...] = ()
     """Compile-time axes with their values: `T=F32`."""
+    size: str = ""
+    """The problem size."""
+    cub: str = ""
+    """The tree whose entries are the baseline, for a library that policygen knows."""
     warmup: int = 1
-    """The number of first launches of each configuration that count as warm-up."""
+    """The number of first launches of each configuration that are discarded as warm-up."""
 
 
-def gather(files: Sequence[TunedFile], facts: TunedFacts) -> TunedKernel:
+def gather(files: Sequence[TunedFile], facts: ImportedAs) -> TunedKernel:
     """Joins files: sizes become runtime workloads, and repeated measurements are joined."""
     space = number_space(files)
     errors: list[PolicygenError] = []
@@ -110,7 +122,7 @@ def _collect_error(
         return ""
 
 
-def _algorithm(files: Sequence[TunedFile], facts: TunedFacts) -> str:
+def _algorithm(files: Sequence[TunedFile], facts: ImportedAs) -> str:
     first = files[0]
     for file in files:
         if file.kernel != first.kernel:
@@ -146,7 +158,7 @@ def _is_name(text: str) -> bool:
     return is_valid and not any(part == BASE or parse_label(part) for part in parts)
 
 
-def _workload(facts: TunedFacts) -> dict[str, str]:
+def _workload(facts: ImportedAs) -> dict[str, str]:
     """Returns the compile-time axes as databases name them: `T{ct}`."""
     axes: dict[str, str] = {}
     for text in facts.types:
@@ -163,7 +175,7 @@ def _quoted_or_none(text: str | None) -> str:
     return "no name" if text is None else quoted(text)
 
 
-def _gpu(files: Sequence[TunedFile], facts: TunedFacts) -> str:
+def _gpu(files: Sequence[TunedFile], facts: ImportedAs) -> str:
     """Returns the GPU's name as CCCL's search spells it, as far as a file states it."""
     first = files[0]
     for file in files:
@@ -190,7 +202,7 @@ def gpu_name(text: str) -> str:
     return text
 
 
-def _size(file: TunedFile, facts: TunedFacts) -> str:
+def _size(file: TunedFile, facts: ImportedAs) -> str:
     return check_size(file.path, file.size, facts.size)
 
 
@@ -208,7 +220,7 @@ def check_size(path: Path, file_size: str | None, option: str) -> str:
     )
 
 
-def _base(files: Sequence[TunedFile], facts: TunedFacts, space: NumberedSpace) -> str:
+def _base(files: Sequence[TunedFile], facts: ImportedAs, space: NumberedSpace) -> str:
     entries = [entry for file in files for entry in file.entries]
     if not (measured := [entry for entry in entries if isinstance(entry.outcome, TunedTimes)]):
         reasons = (

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
+from typing import Self
 
 from policygen.errors import InputError, PolicygenError, listed, together
 from policygen.model.arch import arch_and_gpu
@@ -107,6 +108,14 @@ class TunedSuite:
     kernels: tuple[TunedKernel, ...]
     left_out: tuple[LeftOut, ...]
     refused: tuple[RefusedRun, ...]
+
+    @classmethod
+    def of(cls, kernel: TunedKernel) -> Self:
+        """Returns the suite of a user's kernel, whose failures are those of its points."""
+        failed = [(point.label, point.failure) for point in kernel.points if point.failure]
+        return cls(
+            (kernel,), (), tuple(RefusedRun(label, "", failure) for label, failure in failed)
+        )
 
 
 def gather_suite(files: Sequence[TunedFile], facts: SuiteFacts) -> TunedSuite:
