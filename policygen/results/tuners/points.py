@@ -63,6 +63,21 @@ class NumberedSpace:
             }
         )
 
+    def numbers(
+        self,
+        texts: Mapping[str, str],
+        number_of: Callable[[NumberedParameter, str], int | None],
+    ) -> dict[str, int]:
+        """Returns the numbers of given values, and of parameters that have a single value."""
+        numbers = {
+            parameter.name: number_of(parameter, texts[parameter.name])
+            if parameter.name in texts
+            else min(parameter.texts)
+            for parameter in self.parameters
+            if parameter.name in texts or len(parameter.texts) == 1
+        }
+        return {name: number for name, number in numbers.items() if number is not None}
+
     def spelled(self, label: str) -> dict[str, str]:
         """Returns the values of a label as JSON text."""
         numbers = parse_label(label) or {}
@@ -176,30 +191,22 @@ def parse_base(text: str, space: NumberedSpace) -> str:
     """
     names = [parameter.name for parameter in space.parameters]
     if (numbers := parse_label(text)) is not None and numbers.keys() == {*names}:
-        given = {
-            parameter.name: _by_number(parameter, numbers[parameter.name])
-            for parameter in space.parameters
-        }
-        return as_label(given)
-    texts = _texts_by_parameter(text, names)
-    given_numbers: dict[str, int] = {}
-    missing: list[str] = []
-    for parameter in space.parameters:
-        if parameter.name in texts:
-            given_numbers[parameter.name] = _by_text(parameter, texts[parameter.name])
-        elif len(parameter.numbers) == 1:
-            given_numbers[parameter.name] = next(iter(parameter.numbers.values()))
-        else:
-            missing.append(
-                f"{parameter.name}={'|'.join(map(_unquoted, list(parameter.numbers)[:8]))}"
-            )
+        for parameter in space.parameters:
+            if numbers[parameter.name] not in parameter.texts:
+                raise _no_value(parameter, str(numbers[parameter.name]))
+        return as_label({name: numbers[name] for name in names})
+    numbers = space.numbers(_texts_by_parameter(text, names), _by_text)
+    missing = [parameter for parameter in space.parameters if parameter.name not in numbers]
     if missing:
-        raise InputError(
-            f"--base {quoted(text)} does not set"
-            f" {', '.join(hint.split('=')[0] for hint in missing)}",
-            f"Available: {', '.join(missing)}",
+        hints = (
+            f"{parameter.name}={'|'.join(map(_unquoted, list(parameter.numbers)[:8]))}"
+            for parameter in missing
         )
-    return as_label(given_numbers)
+        raise InputError(
+            f"--base {quoted(text)} does not set {', '.join(item.name for item in missing)}",
+            f"Available: {', '.join(hints)}",
+        )
+    return as_label(numbers)
 
 
 def _texts_by_parameter(text: str, names: Sequence[str]) -> dict[str, str]:
@@ -218,12 +225,6 @@ def _texts_by_parameter(text: str, names: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--base gives {match[1]} twice", "Give it once.")
         texts[match[1]] = text[match.end() : end].strip()
     return texts
-
-
-def _by_number(parameter: NumberedParameter, number: int) -> int:
-    if number not in parameter.texts:
-        raise _no_value(parameter, str(number))
-    return number
 
 
 def _by_text(parameter: NumberedParameter, text: str) -> int:

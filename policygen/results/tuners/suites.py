@@ -368,7 +368,9 @@ def find_base(
     reasons if there is none.
     """
     reasons: list[str] = []
-    entry_label = None if entry is None else _label_of(entry, space)
+    # The entry may not be among the tuned configurations.
+    numbers = {} if entry is None else space.numbers(entry, _number)
+    entry_label = as_label(numbers) if 0 < len(numbers) == len(space.parameters) else None
     measured = {point.label for point in points if point.failure is None}
     defaults = [point for point in points if point.label == BASE]
     if BASE in measured:
@@ -390,20 +392,6 @@ def find_base(
                 return label, "option"
             reasons.append(f"--base {option} was not measured")
     raise InputError("; ".join(reasons) or UNSAID)
-
-
-def _label_of(entry: Mapping[str, str], space: NumberedSpace) -> str | None:
-    """Returns the label of an entry, or None if the entry is not among the tuned configurations."""
-    numbers: dict[str, int] = {}
-    for parameter in space.parameters:
-        if parameter.name in entry:
-            number = _number(parameter, entry[parameter.name])
-        else:
-            number = next(iter(parameter.texts)) if len(parameter.texts) == 1 else None
-        if number is None:
-            return None
-        numbers[parameter.name] = number
-    return as_label(numbers) if numbers else None
 
 
 def _number(parameter: NumberedParameter, text: str) -> int | None:
