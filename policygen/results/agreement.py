@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -51,7 +51,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a pair: its scores, and its part of the common variants."""
+    """One side of a pair, and its part of the variants and runtime workloads that both have."""
 
     scores: Scores
     reader: SampleReader
@@ -59,8 +59,12 @@ class _Side:
     declared: DeclaredAxes
     index: Integers
     """Index into its variants, by common variant, base first."""
+    columns: Integers
+    """Index into its runtime workloads, one sub-benchmark after the other."""
+    ratios: Floats
+    """Speedups of the common variants by common runtime workload."""
     common: Floats
-    """Its scores of the common variants except base."""
+    """Its scores of the common variants except base, with A's weights."""
 
     @property
     def winner(self) -> int | None:
@@ -75,20 +79,31 @@ class _Side:
         positions = np.flatnonzero(self.index[1:] == variant)
         return int(positions[0]) if positions.size else None
 
+    @property
+    def centers(self) -> Floats:
+        """Runs by common variants by common runtime workloads."""
+        centers = np.concatenate([part.centers for part in self.scores.case.parts], axis=2)
+        return np.asarray(centers[:, self.index][:, :, self.columns])
+
+    @property
+    def bases(self) -> Floats:
+        """Base's time on each common runtime workload, averaged over the runs."""
+        centers = self.centers[:, 0]
+        measured = ~np.isnan(centers)
+        return np.asarray(
+            np.where(measured, centers, 0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
+        )
+
 
 def compare_cases(
     cases_a: Sequence[Case], cases_b: Sequence[Case], terms: Terms
 ) -> tuple[ComparedWorkload, ...]:
     """Compares the workloads that both sides have; warns about those without a common variant."""
-    compared = []
-    for case_a, case_b in pairs(cases_a, cases_b):
-        pair = pair_of(score_case(case_a, terms.declared_a), score_case(case_b, terms.declared_b))
-        if not pair.columns_a.size or len(pair.index_a) < 2:
-            missing = "variant" if pair.columns_a.size else "runtime workload"
-            terms.warn(_nothing_common(case_a, case_b, missing))
-        else:
-            compared.append(_compared(pair, terms))
-    return tuple(compared)
+    compared = (
+        _compared(score_case(case_a, terms.declared_a), score_case(case_b, terms.declared_b), terms)
+        for case_a, case_b in pairs(cases_a, cases_b)
+    )
+    return tuple(workload for workload in compared if workload is not None)
 
 
 def lone(cases: Sequence[Case], compared: Sequence[ComparedWorkload]) -> tuple[LoneWorkload, ...]:
@@ -104,105 +119,81 @@ def lone(cases: Sequence[Case], compared: Sequence[ComparedWorkload]) -> tuple[L
     return tuple(lone_by_subject.values())
 
 
-def _nothing_common(case_a: Case, case_b: Case, missing: str) -> DataWarning:
-    files = " + ".join((*case_a.files, *case_b.files))
-    message = f"{case_a.title}: no {missing} {NOT_BOTH}"
-    return DataWarning(database=files, table=None, message=message)
+def _sides(scores_a: Scores, scores_b: Scores, terms: Terms) -> tuple[_Side, _Side, Floats] | None:
+    """Returns what the sides have in common, with A's weights; None, with a warning, if nothing."""
+    case_a, case_b = scores_a.case, scores_b.case
+    index_a, index_b = _common(_by_parameters(case_a), _by_parameters(case_b))
+    columns_a, columns_b = _common(_by_point(case_a), _by_point(case_b))
+    ratios_a = np.concatenate(scores_a.ratios, axis=1)[np.ix_(index_a, columns_a)]
+    ratios_b = np.concatenate(scores_b.ratios, axis=1)[np.ix_(index_b, columns_b)]
+    # Only variants that both sides measured on all common runtime workloads
+    complete = ~(np.isnan(ratios_a) | np.isnan(ratios_b)).any(axis=1)
+    if not columns_a.size or complete.sum() < 2:
+        missing = "variant" if columns_a.size else "runtime workload"
+        files = " + ".join((*case_a.files, *case_b.files))
+        message = f"{case_a.title}: no {missing} {NOT_BOTH}"
+        terms.warn(DataWarning(database=files, table=None, message=message))
+        return None
+    weights = np.concatenate(scores_a.weights)[columns_a]
+    weights = weights / weights.sum()
+
+    def side(
+        scores: Scores, declared: DeclaredAxes, index: Integers, columns: Integers, ratios: Floats
+    ) -> _Side:
+        """Builds one side, with the choice it makes by itself."""
+        reader = SampleReader(scores.case, terms.decoder, terms.warn)
+        choice = None
+        if not is_partial(scores.case, terms.axes):
+            variants = leading(scores, terms.rules.candidates + 1, terms.rules, reader)
+            choice = choose(variants, basis_of(scores, variants, None, declared), terms.rules, None)
+        index, ratios = index[complete], ratios[complete]
+        return _Side(scores, reader, choice, declared, index, columns, ratios, ratios[1:] @ weights)
+
+    a = side(scores_a, terms.declared_a, index_a, columns_a, ratios_a)
+    b = side(scores_b, terms.declared_b, index_b, columns_b, ratios_b)
+    return a, b, weights
 
 
-@dataclass(frozen=True, slots=True)
-class Common:
-    """What two sides have in common for one workload; base is the first variant."""
-
-    a: Scores
-    b: Scores
-    index_a: Integers
-    """Index into A's variants, by common variant."""
-    index_b: Integers
-    columns_a: Integers
-    """Index into A's runtime workloads, one sub-benchmark after the other."""
-    columns_b: Integers
-
-    @property
-    def names(self) -> list[str]:
-        """The common variants, as A names them."""
-        return [self.a.case.variants[index] for index in self.index_a]
-
-    @property
-    def weights(self) -> Floats:
-        """A's weights of the common runtime workloads."""
-        own = np.concatenate(self.a.weights)[self.columns_a]
-        return np.asarray(own / own.sum())
-
-    @property
-    def ratios(self) -> tuple[Floats, Floats]:
-        """Speedups of both sides, variants by runtime workloads."""
-        return (
-            np.concatenate(self.a.ratios, axis=1)[np.ix_(self.index_a, self.columns_a)],
-            np.concatenate(self.b.ratios, axis=1)[np.ix_(self.index_b, self.columns_b)],
-        )
-
-    @property
-    def is_copy(self) -> bool:
-        """Whether all centers that both sides have are bit-identical."""
-        runs_a = _centers(self.a.case)[:, self.index_a][:, :, self.columns_a]
-        runs_b = _centers(self.b.case)[:, self.index_b][:, :, self.columns_b]
-        return any(_same(run_a, run_b) for run_a in runs_a for run_b in runs_b)
-
-
-def _compared(pair: Common, terms: Terms) -> ComparedWorkload:
-    case_a, case_b = pair.a.case, pair.b.case
+def _compared(scores_a: Scores, scores_b: Scores, terms: Terms) -> ComparedWorkload | None:
+    if (sides := _sides(scores_a, scores_b, terms)) is None:
+        return None
+    a, b, weights = sides
+    case_a, case_b = scores_a.case, scores_b.case
     differs = tuple(name for name in KEYS if getattr(case_a.key, name) != getattr(case_b.key, name))
-    copied = pair.is_copy
-    weights = pair.weights
-    score_a, score_b = (ratios[1:] @ weights for ratios in pair.ratios)
-    a = _make_side(pair.a, pair.index_a, score_a, terms.declared_a, terms)
-    b = _make_side(pair.b, pair.index_b, score_b, terms.declared_b, terms)
+    copied = any(_same(run_a, run_b) for run_a in a.centers for run_b in b.centers)
     comparable = not differs and not copied
     winners = (
         _winner(a, b, terms.rules, comparable=comparable),
         _winner(b, a, terms.rules, comparable=comparable),
     )
-    names = pair.names[1:]
-    order = sorted(range(len(names)), key=lambda index: (-score_a[index], names[index]))
+    names = [case_a.variants[index] for index in a.index[1:]]
+    order = sorted(range(len(names)), key=lambda index: (-a.common[index], names[index]))
     return ComparedWorkload(
         algorithm=case_a.algorithm,
         workload=dict(case_a.workload),
-        a=_compared_side(a, winners[0], len(pair.columns_a)),
-        b=_compared_side(b, winners[1], len(pair.columns_b)),
+        a=_compared_side(a, winners[0]),
+        b=_compared_side(b, winners[1]),
         differs=differs,
         copy_of_rows=copied,
         agreement=_agreement(a, b, winners),
-        order=order_of(score_a, score_b),
-        difference=score_difference(pair, terms.rules, same=comparable),
-        points=point_differences(pair),
+        order=order_of(a.common, b.common),
+        difference=_score_difference(a, b, names, terms.rules, same=comparable),
+        points=_point_differences(a, b, weights),
         scores=tuple(
-            PairedScore(variant=names[index], a=float(score_a[index]), b=float(score_b[index]))
+            PairedScore(variant=names[index], a=float(a.common[index]), b=float(b.common[index]))
             for index in order
         ),
     )
 
 
-def _make_side(
-    scores: Scores, index: Integers, common: Floats, declared: DeclaredAxes, terms: Terms
-) -> _Side:
-    """Builds one side, with the choice it makes by itself."""
-    reader = SampleReader(scores.case, terms.decoder, terms.warn)
-    choice = None
-    if not is_partial(scores.case, terms.axes):
-        variants = leading(scores, terms.rules.candidates + 1, terms.rules, reader)
-        choice = choose(variants, basis_of(scores, variants, None, declared), terms.rules, None)
-    return _Side(scores, reader, choice, declared, index, common)
-
-
-def _compared_side(side: _Side, winner: Winner | None, points: int) -> ComparedSide:
+def _compared_side(side: _Side, winner: Winner | None) -> ComparedSide:
     case = side.scores.case
     return ComparedSide(
         **dict(case.key),
         databases=case.files,
         variants=side.scores.tried,
         only=len(set(side.scores.index.tolist()) - set(side.index.tolist())),
-        runtime_only=sum(len(part.points) for part in case.parts) - points,
+        runtime_only=sum(len(part.points) for part in case.parts) - len(side.columns),
         approximate=side.scores.approximate,
         choice=side.choice,
         winner=winner,
@@ -342,59 +333,42 @@ def subject(case: Case) -> tuple[str, frozenset[tuple[str, str]]]:
     return case.algorithm, frozenset(case.workload.items())
 
 
-def pair_of(a: Scores, b: Scores) -> Common:
-    """Returns the variants that both sides measured on all common runtime workloads."""
-    rows = _common(_by_parameters(a.case), _by_parameters(b.case))
-    columns = _common(_by_point(a.case), _by_point(b.case))
-    pair = Common(a, b, rows[0], rows[1], columns[0], columns[1])
-    ratios_a, ratios_b = pair.ratios
-    complete = ~(np.isnan(ratios_a) | np.isnan(ratios_b)).any(axis=1)
-    return replace(pair, index_a=rows[0][complete], index_b=rows[1][complete])
-
-
-def score_difference(pair: Common, rules: Rules, *, same: bool) -> ScoreDifference:
+def _score_difference(
+    a: _Side, b: _Side, names: Sequence[str], rules: Rules, *, same: bool
+) -> ScoreDifference:
     """Summarizes how far the scores differ, excluding base."""
-    scores_a, scores_b = (ratios[1:] @ pair.weights for ratios in pair.ratios)
-    log_ratios = np.log(scores_b / scores_a)
+    log_ratios = np.log(b.common / a.common)
     shift = float(log_ratios.mean())
     spread = _spread(log_ratios)
     farthest = int(np.abs(log_ratios - shift).argmax())
-    scale = _share(pair, 1.0, 1.0)
     return ScoreDifference(
         shift=shift,
         spread=spread,
-        expected=_share(pair, deviation(pair.a, rules), deviation(pair.b, rules)),
-        noise=spread / scale if same and spread is not None else None,
+        expected=_share(a, b, deviation(a.scores, rules), deviation(b.scores, rules)),
+        noise=spread / _share(a, b, 1.0, 1.0) if same and spread is not None else None,
         largest=float(log_ratios[farthest] - shift),
-        variant=pair.names[farthest + 1],
+        variant=names[farthest],
     )
 
 
-def point_differences(pair: Common) -> tuple[PointDifference, ...]:
+def _point_differences(a: _Side, b: _Side, weights: Floats) -> tuple[PointDifference, ...]:
     """Summarizes the differences for each runtime workload."""
-    ratios_a, ratios_b = pair.ratios
-    log_ratios = np.log(ratios_b[1:] / ratios_a[1:])
-    bases = _bases(pair.a.case)[pair.columns_a], _bases(pair.b.case)[pair.columns_b]
-    noise_a = np.concatenate(pair.a.noise.points)[pair.columns_a]
-    noise_b = np.concatenate(pair.b.noise.points)[pair.columns_b]
-    points = [
-        (part.table.subbench, part.table.by_axis(point))
-        for part in pair.a.case.parts
-        for point in part.points
-    ]
-    weights = pair.weights
+    log_ratios = np.log(b.ratios[1:] / a.ratios[1:])
+    bases_a, bases_b = a.bases, b.bases
+    noise_a, noise_b = (np.concatenate(side.scores.noise.points)[side.columns] for side in (a, b))
+    points = [(part.table, point) for part in a.scores.case.parts for point in part.points]
     return tuple(
         PointDifference(
-            subbench=points[column][0],
-            point=points[column][1],
+            subbench=table.subbench,
+            point=table.by_axis(point),
             weight=float(weights[position]),
-            base_a=float(bases[0][position]),
-            base_b=float(bases[1][position]),
+            base_a=float(bases_a[position]),
+            base_b=float(bases_b[position]),
             shift=float(log_ratios[:, position].mean()),
             spread=_spread(log_ratios[:, position]),
-            expected=_share(pair, float(noise_a[position]), float(noise_b[position])),
+            expected=_share(a, b, float(noise_a[position]), float(noise_b[position])),
         )
-        for position, column in enumerate(pair.columns_a)
+        for position, (table, point) in enumerate(points[column] for column in a.columns)
     )
 
 
@@ -431,27 +405,14 @@ def _spread(log_ratios: Floats) -> float | None:
     return float(log_ratios.std(ddof=1)) if len(log_ratios) >= LEAST else None
 
 
-def _share(pair: Common, deviation_a: float, deviation_b: float) -> float:
+def _share(a: _Side, b: _Side, deviation_a: float, deviation_b: float) -> float:
     """Returns the deviation of a difference around its mean, without base's half of the noise.
 
     Base and variant are equally noisy, and base's noise is the same for all variants: the variances
     of both sides are added and halved. A mean over several runs has less noise.
     """
-    runs_a, runs_b = len(pair.a.case.databases), len(pair.b.case.databases)
+    runs_a, runs_b = len(a.scores.case.databases), len(b.scores.case.databases)
     return math.sqrt((deviation_a**2 / runs_a + deviation_b**2 / runs_b) / 2)
-
-
-def _centers(case: Case) -> Floats:
-    return np.concatenate([part.centers for part in case.parts], axis=2)
-
-
-def _bases(case: Case) -> Floats:
-    """Returns base's time on each runtime workload, averaged over the runs."""
-    centers = _centers(case)[:, 0]
-    measured = ~np.isnan(centers)
-    return np.asarray(
-        np.where(measured, centers, 0).sum(axis=0) / np.maximum(measured.sum(axis=0), 1)
-    )
 
 
 def _same(run_a: Floats, run_b: Floats) -> bool:
