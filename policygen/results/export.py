@@ -1,6 +1,5 @@
 """Exports all rows of databases as one flat table: CSV or Parquet."""
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +16,7 @@ from policygen.outputs import MAKER
 from policygen.portable import portable_name
 from policygen.results.cases import Case, Part
 from policygen.results.database import Database, open_database
-from policygen.results.merge import remove, translating_write_errors
+from policygen.results.merge import replacing
 from policygen.results.samples import Samples, count_samples
 from policygen.results.score import SampleReader, Scores
 from policygen.results.tables import ResultTable, quote
@@ -42,15 +41,9 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
     if any(path.resolve() == out for path in paths):
         raise InputError(f"{out}: is one of the databases to be exported", "Name another file.")
     axes = _all_axes(paths)
-    temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
     write = _write_csv if kind == "csv" else _write_parquet
-    try:
-        with translating_write_errors(out):
-            rows = write(temporary, _frames(paths, axes), [*COLUMNS, *axes.values()])
-            temporary.replace(out)
-    finally:
-        remove(temporary)
-    return rows
+    with replacing(out) as temporary:
+        return write(temporary, _frames(paths, axes), [*COLUMNS, *axes.values()])
 
 
 def _all_axes(paths: Sequence[Path]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import sqlite3
 import stat
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -257,30 +257,29 @@ def new_database(out: Path, *, force: bool = False) -> Iterator[sqlite3.Connecti
     """Yields a database that appears as `out` only if the block succeeds."""
     out = out.resolve()
     _check_free(out, force=force)
+    with replacing(out) as temporary:
+        # Until it is renamed no other process sees it: no journal, no syncing to disk.
+        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = OFF")
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+        if out.exists():
+            temporary.chmod(stat.S_IMODE(out.stat().st_mode))
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """Yields the path of a temporary file, which replaces `out` if the block succeeds."""
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}")
     try:
         with translating_write_errors(out):
-            # Until it is renamed no other process sees it: no journal, no syncing to disk.
-            connection = sqlite3.connect(temporary, isolation_level=None)
-            try:
-                connection.execute("PRAGMA journal_mode = OFF")
-                connection.execute("PRAGMA synchronous = OFF")
-                connection.execute("BEGIN")
-                yield connection
-                connection.execute("COMMIT")
-            finally:
-                connection.close()
-            if out.exists():
-                temporary.chmod(stat.S_IMODE(out.stat().st_mode))
+            yield temporary
             temporary.replace(out)
     finally:
-        remove(temporary)
-
-
-def remove(temporary: Path) -> None:
-    """Removes an unfinished file, if any; on a read-only disk there is none."""
-    with suppress(OSError):
-        temporary.unlink()
+        with suppress(OSError):  # on a read-only disk there is none
+            temporary.unlink()
 
 
 def _check_free(out: Path, *, force: bool) -> None:

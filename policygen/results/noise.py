@@ -94,7 +94,13 @@ def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
     rows = 0
     measured_spreads: list[Spread | None] = []
     for part in case.parts:
-        spreads = [_measured(case, part, point) for point in part.points]
+        keys = [point_key(case, part, point) for point in part.points]
+        spreads = [
+            pool_spreads(
+                database.noise[key] for database in case.databases if key in database.noise
+            )
+            for key in keys
+        ]
         measured_spreads += spreads
         expected = prior.deviation(np.nanmean(part.centers[:, 0], axis=0))
         weight = np.full(len(spreads), PRIOR_WEIGHT)
@@ -116,11 +122,6 @@ def noise_of(case: Case, weights: Sequence[Floats]) -> Noise:
     # Base has the same noise as a variant.
     points = tuple(math.sqrt(2) * deviations for deviations in deviations_by_part)
     return Noise(points, math.sqrt(2) * center, _origin(prior, measured_spreads, rows))
-
-
-def _measured(case: Case, part: Part, point: Point) -> Spread | None:
-    key = point_key(case, part, point)
-    return pool_spreads(database.noise[key] for database in case.databases if key in database.noise)
 
 
 def _paired_noise(case: Case, weights: Sequence[Floats]) -> Noise | None:

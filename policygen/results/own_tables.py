@@ -141,6 +141,8 @@ class Spread:
     deviation: float
     """The standard deviation of the logarithm of a center, predicted for another process."""
     processes: int
+    variants: int = 0
+    """The number of variants next to base, if it is a ratio that differs."""
 
     @property
     def freedom(self) -> int:
@@ -235,15 +237,6 @@ Pairs = Mapping[NoiseKey, Mapping[Side, Sequence[float]]]
 """By runtime workload and side, the logarithm of base over variant in each process."""
 
 
-@dataclass(frozen=True, slots=True)
-class PairedSpread:
-    """The uncertainty of a database's ratio."""
-
-    deviation: float
-    processes: int
-    variants: int
-
-
 # Noise of ratios: base and variants side by side in fresh processes. Drift from process to process
 # affects both, so their ratio is more certain than either time.
 
@@ -271,14 +264,14 @@ def _log_ratios(sides: Mapping[Side, Sequence[float]]) -> dict[Side, Sequence[fl
     }
 
 
-def spread_at(pairs_by_database: Iterable[Mapping[Side, Sequence[float]]]) -> PairedSpread | None:
+def spread_at(pairs_by_database: Iterable[Mapping[Side, Sequence[float]]]) -> Spread | None:
     """Pools several databases for the ratio of a runtime workload; None if too little data."""
     return _paired_spread([logs for pairs in pairs_by_database for logs in pairs.values()])
 
 
 def spread_of_scores(
     runs: Iterable[Sequence[Mapping[Side, Sequence[float]]]], weights: npt.NDArray[np.float64]
-) -> PairedSpread | None:
+) -> Spread | None:
     """Does the same for a score, from the sides of all runtime workloads by database."""
     scores = []
     for pairs_by_point in runs:
@@ -288,7 +281,7 @@ def spread_of_scores(
     return _paired_spread(scores)
 
 
-def _paired_spread(observed: Iterable[Sequence[float]]) -> PairedSpread | None:
+def _paired_spread(observed: Iterable[Sequence[float]]) -> Spread | None:
     """Pools over variants; the base they share makes half of their differences common."""
     samples = [np.asarray(sample) for sample in observed if len(sample) > 1]
     freedom = sum(len(sample) - 1 for sample in samples) / 2
@@ -299,7 +292,7 @@ def _paired_spread(observed: Iterable[Sequence[float]]) -> PairedSpread | None:
     variance = squares / (2 * freedom) * (freedom / (freedom - 2))
     processes = min(len(sample) for sample in samples)
     deviation = math.sqrt(variance / processes)
-    return PairedSpread(deviation, processes, len(samples)) if 0 < deviation <= MOST else None
+    return Spread(deviation, processes, len(samples)) if 0 < deviation <= MOST else None
 
 
 # The last rung of searches: the finalists, and their results in each process.

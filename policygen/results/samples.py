@@ -155,7 +155,12 @@ class Decoder:
                 continue
             batch = _batch(blobs[len(decoded) :])
             answers = self._ask(batch)
-            decoded += [_parse_answer(answer) for answer in answers]
+            decoded += [
+                BadSamplesError(answer[1:].decode())
+                if answer[:1] == b"-"
+                else np.frombuffer(answer, np.float64, offset=1)
+                for answer in answers
+            ]
             if len(answers) < len(batch):
                 self.close()
                 decoded.append(BadSamplesError("fpzip crashes on them"))
@@ -208,12 +213,6 @@ def _batch(blobs: Sequence[object]) -> list[bytes]:
         batch.append(blob)
         size += len(blob) + LENGTH
     return batch
-
-
-def _parse_answer(answer: bytes) -> Samples | BadSamplesError:
-    if answer[:1] == b"-":
-        return BadSamplesError(answer[1:].decode())
-    return np.frombuffer(answer, np.float64, offset=1)
 
 
 def _start() -> Child:

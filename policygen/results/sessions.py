@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from policygen.model.results import DataWarning, RunKey
@@ -151,7 +152,6 @@ class _OwnReader:
     def __init__(self, database: Database, warn: Warn) -> None:
         self._connection = database.connection
         self._path, self._warn = str(database.path), warn
-        self._axes_by_text: dict[str, tuple[Axes, Axes] | None] = {}
         names = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._names = {str(name) for (name,) in names}
         self._sessions: dict[int, SessionRow] = {}
@@ -240,7 +240,7 @@ class _OwnReader:
 
     def _spots(self, cells: Cells) -> tuple[WorkloadSpot, PointSpot] | None:
         """Returns the workload of a session that a row names."""
-        session, axes = self._sessions.get(cells["session"]), self._axes(cells["workload"])
+        session, axes = self._sessions.get(cells["session"]), _parse_workload(cells["workload"])
         algorithm, subbench = cells["algorithm"], cells.get("bench", "")
         if not session or not axes or not isinstance(algorithm, str):
             return None
@@ -284,14 +284,6 @@ class _OwnReader:
         if count == MOST and (rest := self._connection.execute(query).fetchone()[0] - MOST):
             self._warn_about(table, f"rows after the first {MOST:,} are ignored", rest)
 
-    def _axes(self, text: object) -> tuple[Axes, Axes] | None:
-        """Returns the compile-time and runtime axes that a cell names."""
-        if not isinstance(text, str) or len(text) > LONGEST_NAME:
-            return None
-        if text not in self._axes_by_text:
-            self._axes_by_text[text] = _parse_workload(text)
-        return self._axes_by_text[text]
-
     def _warn_about(self, table: str, message: str, count: int) -> None:
         self._warn(DataWarning(database=self._path, table=table, message=message, count=count))
 
@@ -304,8 +296,11 @@ def _session(cells: Cells) -> tuple[int, SessionRow] | None:
     return number, SessionRow((gpu, ctk, cccl), started, ended, cells)
 
 
-def _parse_workload(text: str) -> tuple[Axes, Axes] | None:
-    if (axes := workload_of(text)) is None:
+@lru_cache(maxsize=1 << 12)
+def _parse_workload(text: object) -> tuple[Axes, Axes] | None:
+    """Returns the compile-time and runtime axes that a cell names."""
+    is_short = isinstance(text, str) and len(text) <= LONGEST_NAME
+    if not is_short or (axes := workload_of(text)) is None:
         return None
     fixed = sorted((axis_name(name), value) for name, value in axes.items() if "{ct}" in name)
     free = sorted((name, value) for name, value in axes.items() if "{ct}" not in name)

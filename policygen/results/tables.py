@@ -87,7 +87,10 @@ def find_gpus(
 ) -> GpuArchs:
     """Finds the architectures in any of the other tables; contradictory ones are dropped."""
     archs_by_gpu: dict[str, set[str]] = {}
-    capability_columns = {name: _capability(columns) for name, columns in other_tables.items()}
+    capability_columns = {
+        name: next(filter(_CAPABILITY.fullmatch, columns), None)
+        for name, columns in other_tables.items()
+    }
     measured = _measured(connection, tables) if any(capability_columns.values()) else set()
     for name, capability in capability_columns.items():
         if capability is None:
@@ -117,11 +120,6 @@ def write_gpus(connection: sqlite3.Connection, gpus: GpuArchs) -> None:
         connection.execute(f"CREATE TABLE {GPUS} (gpu TEXT PRIMARY KEY, arch TEXT NOT NULL)")
         rows = sorted(gpus.items())
         connection.executemany(f"INSERT INTO {GPUS} VALUES (?, ?)", rows)  # noqa: S608
-
-
-def _capability(columns: Sequence[str]) -> str | None:
-    """Returns the column that holds the compute capability."""
-    return next((column for column in columns if _CAPABILITY.fullmatch(column)), None)
 
 
 def _measured(connection: sqlite3.Connection, tables: Sequence[ResultTable]) -> set[str]:

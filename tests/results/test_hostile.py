@@ -10,9 +10,10 @@ import sys
 import pytest
 
 from policygen.cli.main import main
+from policygen.errors import InputError
 from policygen.results.contents import describe
 from policygen.results.database import open_all, read_rows
-from policygen.results.merge import merge, remove
+from policygen.results.merge import merge, replacing
 from policygen.results.ranking import rank
 from tests.results.build import ALGORITHM, Builder, simple
 from tests.tiers import sampled
@@ -236,7 +237,11 @@ def test_a_read_only_disk_is_told(tmp_path, command):
 
 
 def test_what_cannot_be_removed_is_left(tmp_path):
-    with pytest.raises(OSError, match=os.strerror(errno.EISDIR)):
-        tmp_path.unlink()
-    remove(tmp_path)
-    assert tmp_path.is_dir()
+    def replace_by_a_folder():
+        with replacing(tmp_path / "out.db") as temporary:
+            temporary.mkdir()
+            temporary.unlink()
+
+    with pytest.raises(InputError, match=os.strerror(errno.EISDIR)):
+        replace_by_a_folder()
+    assert [path.is_dir() for path in tmp_path.iterdir()] == [True]
