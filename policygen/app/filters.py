@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from policygen.bindings.words import amd_archs, ladder, older
+from policygen.bindings.words import archs_file, ladder
 from policygen.errors import InputError, PolicygenError
 from policygen.headers.protocol import Notation
 from policygen.libraries import part_of
@@ -122,10 +122,10 @@ def check_archs(cub: Cub, texts: Sequence[str]) -> None:
 def _typed_arch(text: str, *, amd: bool) -> str:
     (arch,) = parse_archs([text])
     if is_amd(arch):
-        if not amd and arch_and_gpu(arch)[0] not in amd_archs():
+        if not amd and arch_and_gpu(arch)[0] not in archs_file().amd:
             raise InputError(
                 f"rocPRIM has no configs for {arch}",
-                f"Available: {', '.join(amd_archs())}.",
+                f"Available: {', '.join(archs_file().amd)}.",
             )
         return arch
     if text[-1] in "afAF":
@@ -133,7 +133,7 @@ def _typed_arch(text: str, *, amd: bool) -> str:
             f"{text!r} is a compiler target, but CUB selects only by architecture",
             f"Write --arch {arch}, which covers all of its targets.",
         )
-    if arch not in {*ladder(), *older()} and arch not in _compiler_archs():
+    if arch not in {*ladder(), *archs_file().older} and arch not in _compiler_archs():
         raise InputError(
             f"unknown architecture {arch}",
             f"Available: {', '.join(ladder())}, and the architectures that nvcc compiles for.",

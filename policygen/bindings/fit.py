@@ -347,14 +347,11 @@ def chosen(
         if override is None:
             kept |= {id(row): row for row in group.rows if row.covers(at)}
         elif override.row is not None:
-            kept[id(group.rows[override.row])] = _with_names(group.rows[override.row], override)
+            row = group.rows[override.row]
+            kept[id(row)] = row
+            if isinstance(row, Site) and override.renamed:
+                kept[id(row)] = cast("Row", respelled(row, override.renamed))
     return tuple(kept[id(row)] for row in rows if id(row) in kept)
-
-
-def _with_names(row: Row, override: RowOverride) -> Row:
-    if not isinstance(row, Site) or not override.renamed:
-        return row
-    return cast("Row", respelled(row, override.renamed))
 
 
 # policy.lookback_delay.kind, selected.lookahead.items_per_thread, other.algorithm

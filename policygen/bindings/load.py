@@ -1,7 +1,7 @@
 """Loads the files of `schemas/bindings/` and selects what holds for one version of CUB."""
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -164,15 +164,18 @@ def bindings() -> tuple[Binding, ...]:
         _check_units(path, binding)
         names = [benchmark.name for benchmark in binding.benchmarks]
         previous = binding_by_algorithm.get(binding.algorithm)
-        if previous is None or not is_joined(binding):
+        selects = binding.sites or binding.families or binding.selectors or binding.hubs
+        if previous is None or selects:
             names.insert(0, binding.algorithm)
         for name in names:
             # A benchmark's versions share one file.
             if (first_path := path_by_name.setdefault(name, path)) != path:
                 raise InputError(f"{path}: {name} is already bound", f"by {first_path}; rename it")
-        binding_by_algorithm[binding.algorithm] = (
-            binding if previous is None else merge_bindings(previous, binding)
-        )
+        if previous is not None:
+            fields = ("benchmarks", "calls", "runs", "types")
+            added = {name: getattr(previous, name) + getattr(binding, name) for name in fields}
+            binding = previous.model_copy(update=added)
+        binding_by_algorithm[binding.algorithm] = binding
     return tuple(binding_by_algorithm.values())
 
 
@@ -238,8 +241,10 @@ def bound(version: BoundVersion) -> tuple[Bound, ...]:
     A user workload joins its algorithm's benchmarks; a user kernel is an algorithm by itself.
     """
     algorithms = _bound_by_files(version)
-    if isinstance(version.own, KernelMaker):
-        return (*algorithms, _kernel_algorithm(version.own))
+    if isinstance(maker := version.own, KernelMaker):
+        families, runs = tuple(map(maker.family, ladder())), tuple(maker.runs())
+        kernel = Bound(maker.name, maker.sites(), families, maker.benchmarks, (), runs=runs)
+        return (*algorithms, kernel)
     workload = own_binding(version)
     return (
         algorithms
@@ -268,7 +273,13 @@ def _bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:
                     serving(_covering(binding.selectors, version_numbers), benchmarks),
                     _covering(binding.runs, version_numbers),
                     _covering(binding.own, version_numbers),
-                    tuple(_hubs(binding.hubs, version_numbers)),
+                    # With the functions that dispatch to them in this version
+                    tuple(
+                        hub.model_copy(
+                            update={"dispatches": _covering(hub.dispatches, version_numbers)}
+                        )
+                        for hub in _covering(binding.hubs, version_numbers)
+                    ),
                 )
             )
     return tuple(algorithms)
@@ -289,13 +300,6 @@ def own_binding(version: BoundVersion) -> OwnBinding | None:
     runs = [run for run in algorithm.runs if model.name in run.benchmarks]
     types_of_version = _covering(types().types, _nearest(version))
     return replace(maker, known=types_of_version).make(call, model, runs)
-
-
-def _kernel_algorithm(maker: KernelMaker) -> Bound:
-    """Makes an algorithm from a user kernel, with a family for each architecture."""
-    families = tuple(map(maker.family, ladder()))
-    runs = tuple(maker.runs())
-    return Bound(maker.name, maker.sites(), families, maker.benchmarks, (), runs=runs)
 
 
 def _with_own(algorithm: Bound, workload: OwnBinding) -> Bound:
@@ -369,12 +373,6 @@ def _nearest(version: BoundVersion) -> tuple[int, ...]:
     return max(version.numbers, numbers(oldest or "0"))
 
 
-def _hubs(hubs: Iterable[HubBinding], version: tuple[int, ...]) -> Iterator[HubBinding]:
-    """Yields the hubs of a version with the functions that dispatch to them in it."""
-    for hub in _covering(hubs, version):
-        yield hub.model_copy(update={"dispatches": _covering(hub.dispatches, version)})
-
-
 def _covering(parts: Iterable[Part], version: tuple[int, ...]) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.covers(version))
 
@@ -383,20 +381,7 @@ UNPLAIN = set('<>"\\\n\r')
 """Characters that end a header's name or start something else."""
 
 
-# User files that add benchmarks to a bound algorithm
-
-
-def is_joined(binding: Binding) -> bool:
-    """Returns whether a file adds to an algorithm whose policy selection another file binds."""
-    return not (binding.sites or binding.families or binding.selectors or binding.hubs)
-
-
-def merge_bindings(binding: Binding, addition: Binding) -> Binding:
-    """Returns an algorithm with another file's benchmarks, runs and types added."""
-    fields = ("benchmarks", "calls", "runs", "types")
-    return binding.model_copy(
-        update={field: getattr(binding, field) + getattr(addition, field) for field in fields}
-    )
+# The user's own files
 
 
 def with_headers(binding: Binding, folder: Path) -> Binding:

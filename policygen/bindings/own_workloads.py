@@ -251,21 +251,14 @@ class OwnMaker(OwnFile):
                     'Use how = "generator" with a functor that makes an element from an index and'
                     ' 64 random bits, or how = "bytes", "constant" or "file".',
                 )
-            if (fill := self._fill(workload.input, call, buffer)) is not None:
+            is_benchmarks = kind == "entropy" and ENTROPY in call.axes
+            if not is_benchmarks and (fill := fill_of(workload.input, self.path, buffer.type)):
                 update |= {"fill": fill, "exact": None}
         if buffer.result in {"equal", "close"} and axis in call.types and axis not in call.defaults:
             result = workload.result
             update |= {"result": "close" if result.tolerance else "equal"}
             update |= {"tolerance": result.tolerance, "same": qualified(result.same)}
         return buffer.model_copy(update=update)
-
-    def _fill(
-        self, source: WorkloadInput, call: OwnCallBinding, buffer: BufferBinding
-    ) -> str | None:
-        """Returns the call that fills a buffer, if it differs from the benchmark's."""
-        if source.how == "entropy" and ENTROPY in call.axes:
-            return None
-        return fill_of(source, self.path, buffer.type)
 
     def _error(self, message: str, remedy: str) -> InputError:
         return InputError(f"{self.path}: {message}", remedy)

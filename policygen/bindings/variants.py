@@ -286,7 +286,9 @@ def rules_of(
     rules: dict[str, MemberRule] = {}
     fields: dict[str, str] = {}
     own_rules = dict(benchmark.returns) if benchmark else {}
-    is_scaled = bool(own_rules) or _is_scaled(entry)
+    # A function that the return calls, or passes counts to, scales by a size.
+    calls = entry.inherits is not None or words().selectors.counts in entry.values
+    is_scaled = bool(own_rules) or calls
     for member, rule in (own_rules or newest_family(algorithm, site).members).items():
         value = value_name(site, member, rule) or shown_as(site, member)
         name = _name_in_return(site, entry, member, value)
@@ -298,7 +300,8 @@ def rules_of(
                 f"{family.header}:{entry.line} ({family.name}) returns no {value}: CUB selects a"
                 " different algorithm for it than the measured one"
             )
-        if _is_computed(entry, name, rule):
+        counts = rule.parameter is not None and rule.choices is None
+        if counts and any(item.name == name and item.value is None for item in entry.members):
             raise InputError(f"{family.header}:{entry.line} ({family.name}) computes {value}")
         rules[value] = rule if is_scaled else rule.model_copy(update={"unit": None})
         fields[value] = name
@@ -307,14 +310,6 @@ def rules_of(
             if name := _name_in_return(site, entry, value, value):
                 rules[value], fields[value] = rule, name
     return rules, fields
-
-
-def _is_computed(entry: Entry, name: str, rule: MemberRule) -> bool:
-    """Returns whether a return computes a value that a parameter counts."""
-    counts = rule.parameter is not None and rule.choices is None
-    return counts and any(
-        entry_member.name == name and entry_member.value is None for entry_member in entry.members
-    )
 
 
 def says_algorithm(entry: Entry) -> bool:
@@ -374,11 +369,6 @@ def _possible_names(site: Site, member: str, value: str) -> Iterator[str]:
     if path:
         yield path.rpartition(".")[2]
     yield from site.arguments.get(value, ())
-
-
-def _is_scaled(entry: Entry) -> bool:
-    """Returns whether a function that the return calls, or passes counts to, scales by a size."""
-    return entry.inherits is not None or words().selectors.counts in entry.values
 
 
 # Template arguments as printed by the compiler

@@ -125,7 +125,8 @@ class Archs(Record):
 
 
 @cache
-def _archs_file() -> Archs:
+def archs_file() -> Archs:
+    """Loads the file."""
     return load_toml(folder("schemas") / "archs.toml", Archs)
 
 
@@ -134,28 +135,18 @@ def ladder() -> tuple[str, ...]:
     return tuple(archs())
 
 
-def older() -> tuple[str, ...]:
-    """Returns older architectures without facts."""
-    return _archs_file().older
-
-
-def amd_archs() -> tuple[str, ...]:
-    """Returns AMD's architectures."""
-    return _archs_file().amd
-
-
 def generation(arch: str) -> str | None:
     """Returns rocPRIM's name for the generation of an AMD architecture."""
     plain_arch, _ = arch_and_gpu(arch)
     return next(
-        (name for name, archs in _archs_file().generations.items() if plain_arch in archs), None
+        (name for name, archs in archs_file().generations.items() if plain_arch in archs), None
     )
 
 
 def table_number(arch: str) -> int:
     """Returns the number of an AMD architecture in a handwritten table."""
     plain_arch, _ = arch_and_gpu(arch)
-    number = _archs_file().numbers.get(plain_arch)
+    number = archs_file().numbers.get(plain_arch)
     digits = plain_arch.removeprefix("gfx")
     return number or (int(digits) if digits.isdigit() else 0)
 
@@ -164,7 +155,7 @@ def table_number(arch: str) -> int:
 def of_table(number: int) -> str | None:
     """Returns the AMD architecture with an explicit number in a handwritten table."""
     return next(
-        (arch for arch, own_number in _archs_file().numbers.items() if own_number == number), None
+        (arch for arch, own_number in archs_file().numbers.items() if own_number == number), None
     )
 
 
@@ -183,7 +174,7 @@ def known_arch(arch: str) -> str:
 @cache
 def archs() -> dict[str, ArchFacts]:
     """Returns the facts about known architectures by name."""
-    return {arch.name: arch for arch in _archs_file().archs}
+    return {arch.name: arch for arch in archs_file().archs}
 
 
 @cache

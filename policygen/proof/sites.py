@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from policygen.bindings.fit import read
 from policygen.bindings.load import Bound, axis_values, bound, library_types
-from policygen.bindings.words import amd_archs, ladder
+from policygen.bindings.words import archs_file, ladder
 from policygen.errors import InputError, anchored, listed
 from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
@@ -145,7 +145,7 @@ def sites_of(algorithm: Bound, dialect: Dialect) -> list[Site]:
 def devices(headers: Iterable[TuningHeader]) -> set[str]:
     """Returns the AMD architectures that headers name: devices that may share a target's config."""
     names = {name for header in headers for name, _ in header.aggregates.get("target_arch", ())}
-    return names & {*amd_archs()}
+    return names & {*archs_file().amd}
 
 
 def _kinds(binding: FamilyBinding, family: Family) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from policygen.bindings.words import amd_archs
+from policygen.bindings.words import archs_file
 from policygen.errors import SourceError
 from policygen.headers.comments import SourceFile
 from policygen.headers.specializations.families import (
@@ -334,7 +334,7 @@ def declaring(path: Path) -> dict[str, bytes]:
 def tree_archs(root: Path) -> tuple[str, ...]:
     """Returns the architectures that a tree enumerates; all known ones for an older tree."""
     enumerated = _enumerated(root, ARCHS)
-    return (*enumerated, UNKNOWN) if enumerated else amd_archs()
+    return (*enumerated, UNKNOWN) if enumerated else archs_file().amd
 
 
 def tree_gpus(root: Path) -> tuple[str, ...]:
