@@ -90,16 +90,12 @@ def read_cache(path: Path, document: Mapping[str, Any], note: str | None) -> Tun
 def size_of(problem_size: object) -> str | None:
     """Formats a size, `1000000` or `4096x4096`; None if a function computed it during tuning."""
     sizes = problem_size if isinstance(problem_size, list) else [problem_size]
-    valid_sizes = [size for size in sizes if _is_size(size)]
+    valid_sizes = [size for size in sizes if type(size) is int and 0 < size < 1 << 63]
     if len(valid_sizes) != len(sizes) or not 0 < len(sizes) <= 3:
         return None
     while len(valid_sizes) > 1 and valid_sizes[-1] == 1:
         valid_sizes.pop()
     return "x".join(map(str, valid_sizes))
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 63
 
 
 def _parameters(path: Path, document: Mapping[str, Any]) -> dict[str, tuple[TunedValue, ...]]:
@@ -109,9 +105,8 @@ def _parameters(path: Path, document: Mapping[str, Any]) -> dict[str, tuple[Tune
     values_by_parameter: dict[str, tuple[TunedValue, ...]] = {}
     for key in keys[: MOST_PARAMETERS + 1]:
         if not isinstance(key, str) or key in values_by_parameter:
-            raise InputError(
-                f"{path}: tune_params_keys has {_describe_key(key)} twice, or without a name"
-            )
+            name = quoted(key) if isinstance(key, str) else kind_of(key)
+            raise InputError(f"{path}: tune_params_keys has {name} twice, or without a name")
         values = listed_at(path, f"tune_params of {quoted(key)}", declared.get(key, []))
         values_by_parameter[key] = tuple(
             _value(path, f"tune_params of {quoted(key)}", value) for value in values
@@ -121,10 +116,6 @@ def _parameters(path: Path, document: Mapping[str, Any]) -> dict[str, tuple[Tune
             f"{path}: {len(keys)} parameters, but only 1 to {MOST_PARAMETERS} are possible"
         )
     return values_by_parameter
-
-
-def _describe_key(key: object) -> str:
-    return quoted(key) if isinstance(key, str) else kind_of(key)
 
 
 def _value(path: Path, place: str, value: object) -> TunedValue:

@@ -87,7 +87,10 @@ def gather(files: Sequence[TunedFile], facts: ImportedAs) -> TunedKernel:
     errors: list[PolicygenError] = []
     algorithm = _collect_error(errors, _algorithm, files, facts)
     gpu = _collect_error(errors, _gpu, files, facts)
-    sizes = {place: _collect_error(errors, _size, file, facts) for place, file in enumerate(files)}
+    sizes = {
+        place: _collect_error(errors, check_size, file.path, file.size, facts.size)
+        for place, file in enumerate(files)
+    }
     base = _collect_error(errors, _base, files, facts, space)
     if errors:
         raise together(errors)
@@ -200,10 +203,6 @@ def gpu_name(text: str) -> str:
     if len(text) > LETTERS or not all(map(is_visible, text)):
         raise InputError(f"--gpu {quoted(text)} is not a GPU's name")
     return text
-
-
-def _size(file: TunedFile, facts: ImportedAs) -> str:
-    return check_size(file.path, file.size, facts.size)
 
 
 def check_size(path: Path, file_size: str | None, option: str) -> str:

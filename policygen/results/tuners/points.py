@@ -134,11 +134,11 @@ def _numbered(
             f"{files[0].path}: {quoted(name)} cannot be a parameter's name in a label",
             "Rename it in the file and in the kernel: letters, digits, underscores, at most 63.",
         )
+    declared = [value for file in files for value in file.parameters[name]]
+    tried = (entry.values[name] for file in files for entry in file.entries)
     values: dict[str, TunedValue] = {}
-    for file in files:
-        _collect(values, file.parameters[name])
-    for file in files:
-        _collect(values, (entry.values[name] for entry in file.entries))
+    for value in (*declared, *tried):
+        values.setdefault(json_value(value), value)
     if all(map(_is_int, values.values())):
         return NumberedParameter(
             name, {text: int(value) for text, value in values.items()}, plain=True
@@ -166,11 +166,6 @@ def _by_words(values: Iterable[str], words: Sequence[str]) -> dict[str, int]:
             unknown.append(text)
     numbers |= {text: len(words) + place for place, text in enumerate(unknown)}
     return dict(sorted(numbers.items(), key=lambda pair: pair[1]))
-
-
-def _collect(values_by_text: dict[str, TunedValue], values: Iterable[TunedValue]) -> None:
-    for value in values:
-        values_by_text.setdefault(json_value(value), value)
 
 
 def _is_int(value: TunedValue) -> bool:
@@ -348,7 +343,14 @@ def _point(label: str, size: str, entries: Sequence[TunedEntry], warmup: int) ->
     A single measurement that states its deviation also keeps its own summary.
     """
     times = [entry.outcome for entry in entries if isinstance(entry.outcome, TunedTimes)]
-    joined = [sample for entry in times for sample in _without_warmup(entry.samples, warmup)]
+    # Unlike NVBench, these tuners launch no warm-up kernel before timing: the first launch loads
+    # the code and takes several times as long. It counts only if there is no other.
+    starts = (warmup if len(entry.samples) > warmup else 0 for entry in times)
+    joined = [
+        sample
+        for entry, start in zip(times, starts, strict=True)
+        for sample in entry.samples[start:]
+    ]
     failures = [entry.outcome for entry in entries if isinstance(entry.outcome, TunedFailure)]
     works = [entry.work for entry in entries if entry.work is not None]
     samples = None
@@ -372,12 +374,3 @@ def _point(label: str, size: str, entries: Sequence[TunedEntry], warmup: int) ->
         deviation=deviation,
         work=median(works) if works else None,
     )
-
-
-def _without_warmup(samples: Sequence[float], warmup: int) -> Sequence[float]:
-    """Drops the first `warmup` samples if there are more.
-
-    Unlike NVBench, these tuners launch no warm-up kernel before timing: the first launch loads the
-    code and takes several times as long.
-    """
-    return samples[warmup:] if len(samples) > warmup else samples

@@ -420,63 +420,56 @@ def check_work(points: Sequence[TunedPoint]) -> None:
 def suite_arch(files: Sequence[TunedFile], arch_option: str) -> str:
     """Returns the files' architecture, or the given one if they state none or no GPU."""
     with_arch = [file for file in files if file.arch is not None]
-    for file in with_arch:
-        if file.arch != with_arch[0].arch:
-            raise InputError(
-                f"{file.path}: was measured on {file.arch}, but {with_arch[0].path} on"
-                f" {with_arch[0].arch}",
-                "Import each architecture into a database of its own.",
-            )
-    if not with_arch and not arch_option:
+    if not with_arch:
+        if arch_option:
+            return arch_option
         raise InputError(
             f"{files[0].path}: does not state the GPU's architecture",
             "Name it: --arch gfx942",
         )
-    if (
-        with_arch
-        and arch_option
-        and with_arch[0].arch not in {arch_option, arch_and_gpu(arch_option)[0]}
-    ):
+    first = with_arch[0]
+    for file in with_arch:
+        if file.arch != first.arch:
+            raise InputError(
+                f"{file.path}: was measured on {file.arch}, but {first.path} on {first.arch}",
+                "Import each architecture into a database of its own.",
+            )
+    if arch_option and first.arch not in {arch_option, arch_and_gpu(arch_option)[0]}:
         raise InputError(
-            f"{with_arch[0].path}: was measured on {with_arch[0].arch}, but --arch is"
-            f" {arch_option}",
+            f"{first.path}: was measured on {first.arch}, but --arch is {arch_option}",
             "Omit --arch if the files state it.",
         )
-    return arch_option or str(with_arch[0].arch)
+    return arch_option or str(first.arch)
 
 
 def suite_gpu(files: Sequence[TunedFile], gpu_option: str, arch: str) -> str:
     """Returns the given GPU name, else the files' name, else the architecture."""
-    with_device = [file for file in files if file.device is not None]
+    named = {file.path: file.device for file in files if file.device is not None}
     # The most detailed name comes first: `MI300X (8192, 304, eccon)` may be a `MI300X`.
-    with_device.sort(key=lambda file: "(" not in (file.device or ""))
-    for file in with_device:
-        if file.device not in {
-            with_device[0].device,
-            (with_device[0].device or "").partition(" (")[0],
-        }:
+    devices = sorted(named.items(), key=lambda item: "(" not in item[1])
+    path, name = devices[0] if devices else (None, "")
+    for other_path, device in devices:
+        if device not in {name, name.partition(" (")[0]}:
             raise InputError(
-                f"{file.path}: was measured on {quoted(file.device or '')}, but"
-                f" {with_device[0].path} on {quoted(with_device[0].device or '')}",
+                f"{other_path}: was measured on {quoted(device)}, but {path} on {quoted(name)}",
                 "Import each GPU into a database of its own; `policygen db compare` compares them.",
             )
     if gpu_option:
         return gpu_name(gpu_option)
-    if not with_device:
+    if path is None:
         return arch
-    named = with_device[0]
     for file in files:
-        if file.device != named.device:
+        if file.device != name:
             complaint = (
                 "does not state the GPU"
                 if file.device is None
                 else f"was measured on {quoted(file.device)}"
             )
             raise InputError(
-                f"{file.path}: {complaint}, but {named.path} names {quoted(named.device or '')}",
-                f"If it was the same GPU, add --gpu '{named.device}'",
+                f"{file.path}: {complaint}, but {path} names {quoted(name)}",
+                f"If it was the same GPU, add --gpu '{name}'",
             )
-    return (named.device or "").removeprefix("AMD ")
+    return name.removeprefix("AMD ")
 
 
 def suite_sizes(files: Sequence[TunedFile], size_option: str) -> None:

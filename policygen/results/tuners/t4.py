@@ -123,11 +123,10 @@ def _configuration(path: Path, place: str, cells: Mapping[str, Any]) -> dict[str
             )
         if isinstance(value, str) and len(value) > LETTERS:
             raise InputError(f"{prefix}: a string of more than {LETTERS} characters")
-    return {key: _number(value) for key, value in values.items()}
-
-
-def _number(value: TunedValue) -> TunedValue:
-    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
+    return {
+        key: int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
+        for key, value in values.items()
+    }
 
 
 def _outcome(
