@@ -97,7 +97,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
 def _invalid(path: Path, model: type[BaseModel], error: ValidationError) -> InputError:
     rows = []
     for detail in error.errors(include_url=False)[:_MAX_FAULTS]:
-        key = _key(detail["loc"])
+        key = place_of(detail["loc"])
         is_unknown = detail["type"] == "extra_forbidden"
         rows.append(f"unknown key {key}" if is_unknown else f"{key}: {fault(detail)}")
     keys = ", ".join(field.alias or name for name, field in model.model_fields.items())
@@ -112,7 +112,7 @@ def fault(detail: ErrorDetails) -> str:
     return message
 
 
-def _key(location: Sequence[int | str]) -> str:
+def place_of(location: Sequence[int | str]) -> str:
     """Formats a key such as `wheels[2].sha256`."""
     parts = [
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "[key]"

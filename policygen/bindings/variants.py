@@ -134,29 +134,18 @@ def _delay(number: int, ns: int, l2w: int) -> str:
 
 def _rescaled(rule: MemberRule, value: int, benchmark_unit: Unit | None, sizes: Sizes) -> int:
     """Converts a count from the benchmark's unit to the header's unit."""
-    header_unit = rule.unit
-    if _same_unit(header_unit, benchmark_unit, sizes):
+    header, benchmark = (
+        None if unit is None else (unit.scaling, _size(unit, sizes))
+        for unit in (rule.unit, benchmark_unit)
+    )
+    if header == benchmark:
         return value
-    if benchmark_unit is not None and value < 1:  # scaling would round it up to 1
+    if benchmark is not None and value < 1:  # scaling would round it up to 1
         raise InputError(
             f"{rule.parameter} = {value} is invalid", "The value is a number of items."
         )
-    items = (
-        value
-        if benchmark_unit is None
-        else scaling(benchmark_unit.scaling).items(value, _size(benchmark_unit, sizes))
-    )
-    if header_unit is None:
-        return items
-    return unscaled(header_unit.scaling, items, _size(header_unit, sizes))
-
-
-def _same_unit(header_unit: Unit | None, benchmark_unit: Unit | None, sizes: Sizes) -> bool:
-    if header_unit is None or benchmark_unit is None:
-        return header_unit is benchmark_unit
-    return header_unit.scaling == benchmark_unit.scaling and _size(header_unit, sizes) == _size(
-        benchmark_unit, sizes
-    )
+    items = value if benchmark is None else scaling(benchmark[0]).items(value, benchmark[1])
+    return items if header is None else unscaled(header[0], items, header[1])
 
 
 def _size(unit: Unit, sizes: Sizes) -> int:

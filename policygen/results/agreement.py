@@ -213,7 +213,13 @@ def _winner(side: _Side, other_side: _Side, rules: Rules, *, comparable: bool) -
         verdict, explanation = "not measured", NOT_WHOLE
     else:
         score, other_score = float(side.common[place]), float(other_side.common[place])
-        confidence = _judged(other_side, place, rules)
+        # The other side may not have measured it completely.
+        scores, index = other_side.scores, int(other_side.index[place + 1])
+        confidence = (
+            judge(scores, index, rules, other_side.reader, named=True)
+            if index in scores.index
+            else None
+        )
         comparison = {
             "rank": _rank(side.common, place),
             "other_score": other_score,
@@ -236,14 +242,6 @@ def _winner(side: _Side, other_side: _Side, rules: Rules, *, comparable: bool) -
 def _rank(scores: Floats, place: int) -> int:
     """Returns the 1-based rank; equal scores share the first place."""
     return 1 + int((scores > scores[place]).sum())
-
-
-def _judged(side: _Side, place: int, rules: Rules) -> Confidence | None:
-    """Returns a side's confidence in the other's variant; None if not measured completely."""
-    variant = int(side.index[place + 1])
-    if variant not in side.scores.index:
-        return None
-    return judge(side.scores, variant, rules, side.reader, named=True)
 
 
 def _confirmed(side: _Side, other_side: _Side, variant: int, rules: Rules) -> Confirmed | None:

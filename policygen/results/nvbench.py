@@ -26,6 +26,7 @@ from policygen.results.database import is_database
 from policygen.results.merge import create_results, declare, insert, new_database
 from policygen.results.samples import Samples, encode
 from policygen.results.tables import DeclaredAxes, capability_arch, write_gpus
+from policygen.settings import place_of
 
 # cub.bench.reduce.sum.ipt_16.tpb_512.ipv_2
 _LABEL = re.compile(r"(?:^|\.)(base|[A-Za-z]\w*?_-?\d+(?:\.[A-Za-z]\w*?_-?\d+)*)$")
@@ -383,18 +384,11 @@ def parse(path: Path, data: bytes) -> NvbenchFile:
         first_error = error.errors()[0]
         if first_error["type"] == "json_invalid":
             raise InputError(f"{path}: not JSON: {first_error['msg']}") from error
-        raise InputError(
-            f"{path}: not NVBench's JSON: {_place(first_error['loc'])}: {first_error['msg']}"
-        ) from error
+        place = place_of(first_error["loc"]) or "the document"
+        raise InputError(f"{path}: not NVBench's JSON: {place}: {first_error['msg']}") from error
     if (major := document.meta.version) != VERSION:
         raise InputError(f"{path}: NVBench JSON of version {major}; policygen supports {VERSION}")
     return document
-
-
-def _place(steps: tuple[int | str, ...]) -> str:
-    """Formats a location: `benchmarks[3].states`."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
-    return text.removeprefix(".") or "the document"
 
 
 SAMPLES = "nv/json/bin:nv/cold/sample_times"

@@ -321,9 +321,9 @@ MOST_WEIGHTS = 1e9
 
 
 class WeighedValues(tuple[str, ...]):
-    """The values of an axis in declaration order, each with its weight."""
+    """The values of an axis in declaration order, each with its weight relative to the others."""
 
-    weights: tuple[float, ...]
+    weights: Mapping[str, float]
 
     @classmethod
     def of(cls, values: Sequence[str], weights: Sequence[float] | None) -> tuple[str, ...]:
@@ -331,12 +331,8 @@ class WeighedValues(tuple[str, ...]):
         if weights is None:
             return tuple(values)
         weighed = cls(values)
-        weighed.weights = tuple(weights)
+        weighed.weights = dict(zip(values, weights, strict=True))
         return weighed
-
-    def weight(self, value: str) -> float:
-        """Returns a value's weight relative to the others."""
-        return self.weights[self.index(value)]
 
 
 # Values of runtime axes with user-defined weights, which replace CCCL's.
@@ -344,17 +340,13 @@ class WeighedValues(tuple[str, ...]):
 
 def are_same(left: Sequence[str], right: Sequence[str]) -> bool:
     """Returns whether two databases declare an axis identically."""
-    weights = [
-        values.weights if isinstance(values, WeighedValues) else None for values in (left, right)
-    ]
-    return tuple(left) == tuple(right) and weights[0] == weights[1]
+    same_weights = getattr(left, "weights", None) == getattr(right, "weights", None)
+    return tuple(left) == tuple(right) and same_weights
 
 
 def own_weight(values: Sequence[str] | None, value: str) -> float | None:
     """Returns the user-defined weight of a value, or None if the axis has none."""
-    if isinstance(values, WeighedValues) and value in values:
-        return values.weight(value)
-    return None
+    return values.weights.get(value) if isinstance(values, WeighedValues) else None
 
 
 def keep_weights(
@@ -370,7 +362,7 @@ def keep_weights(
     )
     connection.executemany(
         f"INSERT OR REPLACE INTO {WEIGHTS} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-        [(*key, value, values.weight(value)) for value in values],
+        [(*key, *weighed) for weighed in values.weights.items()],
     )
 
 
@@ -380,14 +372,14 @@ def find_weights(
     """Reads the weights by axis; an axis with an invalid weight is ignored."""
     if WEIGHTS not in names:
         return {}
-    rows: dict[tuple[str, str, str], list[tuple[str, float]]] = {}
+    rows: dict[tuple[str, str, str], dict[str, float]] = {}
     for algorithm, bench, axis, value, weight in connection.execute(
         f"SELECT algorithm, bench, axis, value, weight FROM {WEIGHTS} ORDER BY rowid"  # noqa: S608
     ):
         if all(isinstance(cell, str) for cell in (algorithm, bench, axis, value)):
-            rows.setdefault((algorithm, bench, axis), []).append((value, weight))
+            rows.setdefault((algorithm, bench, axis), {})[value] = weight
     return {
-        key: WeighedValues.of([value for value, _ in entries], [weight for _, weight in entries])
-        for key, entries in rows.items()
-        if all(isinstance(weight, float) and 0 < weight < MOST_WEIGHTS for _, weight in entries)
+        key: WeighedValues.of([*weights], [*weights.values()])
+        for key, weights in rows.items()
+        if all(isinstance(item, float) and 0 < item < MOST_WEIGHTS for item in weights.values())
     }
