@@ -300,19 +300,14 @@ def read_rows(
 def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[str, list[str]]:
     columns = ["gpu", "ctk", table.version, "variant", "center", *table.ct_axes, *table.rt_axes]
     column_list = ", ".join(quote(column) for column in columns)
-    sql = f"SELECT rowid, {column_list} FROM {table.quoted}"  # noqa: S608  names are quoted
-    conditions: list[str] = []
-    values: list[str] = []
-    for axis, allowed in chosen.items():
-        if axis in table.axes:
-            conditions.append(f"{quote(axis)} IN ({', '.join('?' * len(allowed))})")
-            values += sorted(allowed)
-    return sql + (" WHERE " + " AND ".join(conditions) if conditions else ""), values
-
-
-def _numbering() -> dict[Any, int]:
-    """Numbers keys in the order of their first use."""
-    return defaultdict(count().__next__)
+    values_by_axis = {axis: sorted(chosen[axis]) for axis in chosen if axis in table.axes}
+    conditions = [
+        f"{quote(axis)} IN ({', '.join('?' * len(values))})"
+        for axis, values in values_by_axis.items()
+    ]
+    where = " AND ".join(["TRUE", *conditions])
+    sql = f"SELECT rowid, {column_list} FROM {table.quoted} WHERE {where}"  # noqa: S608  quoted
+    return sql, [value for values in values_by_axis.values() for value in values]
 
 
 def _is_label(cell: object) -> bool:
@@ -324,8 +319,10 @@ class _Reader:
 
     def __init__(self, ct_axes: int) -> None:
         self._split = 6 + ct_axes
-        self._keys, self._variants = _numbering(), _numbering()
-        self._workloads, self._points = _numbering(), _numbering()
+        # They number what they are asked for, in the order of its first use.
+        self._keys, self._variants, self._workloads, self._points = (
+            defaultdict[Any, int](count().__next__) for _ in range(4)
+        )
         self._codes = tuple(array("i") for _ in range(4))
         self._centers = array("d")
         self._rowids = array("q")
@@ -391,16 +388,14 @@ class _Reader:
 
     def rows(self, database: Database, table: ResultTable) -> Rows:
         key, variant, workload, point = (np.frombuffer(codes, np.int32) for codes in self._codes)
+        keys = (tuple(map(_text, cells)) for cells in self._keys)
         return Rows(
             database=database,
             table=table,
-            keys=[
-                RunKey(gpu=_text(gpu), ctk=_text(ctk), cccl=_text(version))
-                for gpu, ctk, version in self._keys
-            ],
+            keys=[RunKey(gpu=gpu, ctk=ctk, cccl=version) for gpu, ctk, version in keys],
             variants=list(self._variants),
-            workloads=[tuple(map(_text, workload_cells)) for workload_cells in self._workloads],
-            points=[tuple(map(_text, point_cells)) for point_cells in self._points],
+            workloads=[tuple(map(_text, cells)) for cells in self._workloads],
+            points=[tuple(map(_text, cells)) for cells in self._points],
             key=key,
             variant=variant,
             workload=workload,

@@ -210,21 +210,16 @@ def _roles(
     subbench = take_column({table.subbench for table in tables})
     versions = tuple(column for column in free_columns if _VERSION_COLUMN.match(columns[column]))
     free_columns = [column for column in free_columns if column not in versions]
+    if not free_columns:
+        return None
     integers = (
         column for column in free_columns if all(isinstance(cell, int) for cell in contents[column])
     )
     order = next(integers, None)
-    value_candidates = [column for column in free_columns if column != order] or (
-        [] if order is None else [order]
+    value = min(
+        [column for column in free_columns if column != order] or free_columns,
+        key=lambda column: not re.search("value|input", columns[column], re.IGNORECASE),
     )
-    if not value_candidates:
-        return None
-    by_name = (
-        column
-        for column in value_candidates
-        if re.search("value|input", columns[column], re.IGNORECASE)
-    )
-    value = next(by_name, value_candidates[0])
     return _Roles(benchmark, subbench, axis, None if value == order else order, value, versions)
 
 
