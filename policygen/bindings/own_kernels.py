@@ -18,7 +18,14 @@ from policygen.model.bindings import (
     Site,
 )
 from policygen.model.expression import Expression
-from policygen.model.own_workload import AT_LAUNCH, ELEMENTS, STRATEGY, KernelBuffer, OwnKernel
+from policygen.model.own_workload import (
+    AT_LAUNCH,
+    ELEMENTS,
+    STRATEGY,
+    KernelBuffer,
+    KernelParameter,
+    OwnKernel,
+)
 from policygen.model.trees import Cub, OwnFile
 
 SITE = "kernel"
@@ -71,24 +78,28 @@ class KernelMaker(OwnFile):
         return sorted({text.partition("<")[0].rpartition("::")[2].strip() for text in texts})
 
     @cached_property
+    def parameters(self) -> dict[str, KernelParameter]:
+        """All parameters, including the strategy if there are several."""
+        return self.given.every_parameter
+
+    @cached_property
     def members(self) -> dict[str, MemberRule]:
         """The policy's members by the parameter that sets them."""
         return {
             label: MemberRule(parameter=label, choices=parameter.words or None)
-            for label, parameter in self.given.every_parameter.items()
+            for label, parameter in self.parameters.items()
         }
 
     def spelled(self, variant: Mapping[str, int]) -> dict[str, str]:
         """Returns how the header spells a variant's parameters."""
-        parameters = self.given.every_parameter
         return {
-            label: words[value] if (words := parameters[label].words) else str(value)
+            label: words[value] if (words := self.parameters[label].words) else str(value)
             for label, value in variant.items()
         }
 
     def type_of(self, label: str) -> str:
         """Returns the type of a policy's member."""
-        if not self.given.every_parameter[label].words:
+        if not self.parameters[label].words:
             return "int"
         return "strategies" if label == STRATEGY else "auto"
 
@@ -111,27 +122,17 @@ class KernelMaker(OwnFile):
 
     def family(self, arch: str) -> FamilyBinding:
         """Returns the family for an architecture."""
+        name = f"{arch}_tuning"
         return FamilyBinding(
-            site=SITE,
-            name=f"{arch}_tuning",
-            args=(ROLE,),
-            members=self.members,
-            mark=self._mark,
+            site=SITE, name=name, args=(ROLE,), members=self.members, mark=self._mark
         )
 
     @property
     def benchmarks(self) -> tuple[BenchmarkBinding, ...]:
         """The benchmarks, one for each size class, such as `own.saxpy.large`."""
-        ranges = {
-            label: parameter.numbers for label, parameter in self.given.every_parameter.items()
-        }
+        ranges = {label: _range(parameter.numbers) for label, parameter in self.parameters.items()}
         return tuple(
-            BenchmarkBinding(
-                name=name,
-                site=SITE,
-                constants={ROLE: str(index)},
-                parameters={label: _range(numbers) for label, numbers in ranges.items()},
-            )
+            BenchmarkBinding(name=name, site=SITE, constants={ROLE: str(index)}, parameters=ranges)
             for index, name in enumerate(self.names)
         )
 
@@ -139,11 +140,8 @@ class KernelMaker(OwnFile):
     def names(self) -> tuple[str, ...]:
         """The names of the size classes in results; the kernel's name if there is only one."""
         classes = self.given.classes
-        return (
-            tuple(f"{self.name}.{size_class}" for size_class in classes)
-            if len(classes) > 1
-            else (self.name,)
-        )
+        names = tuple(f"{self.name}.{size_class}" for size_class in classes)
+        return names if len(classes) > 1 else (self.name,)
 
     @property
     def pattern(self) -> str:
@@ -171,31 +169,28 @@ class KernelMaker(OwnFile):
 
     def values(self, variant: Mapping[str, int]) -> dict[str, str]:
         """Returns the parameters in C++; raises for an unknown value or a violated constraint."""
-        parameters = self.given.every_parameter
-        for label, parameter in parameters.items():
+        for label, parameter in self.parameters.items():
             if variant[label] not in parameter.numbers:
                 raise InputError(f"{label} = {variant[label]} is not one of its values")
         for text in self.given.constraints:
             if not Expression(text).value(variant):
                 raise InputError(f"it violates {text}")
-        return self.spelled({label: variant[label] for label in parameters})
+        return self.spelled({label: variant[label] for label in self.parameters})
 
     @property
     def only(self) -> dict[str, tuple[int, ...]]:
         """The values of each parameter in ascending order."""
-        parameters = self.given.every_parameter
-        return {label: tuple(sorted(parameter.numbers)) for label, parameter in parameters.items()}
+        return {label: tuple(sorted(item.numbers)) for label, item in self.parameters.items()}
 
     @property
     def start(self) -> dict[str, int]:
         """The current value of each parameter."""
-        return {label: parameter.start for label, parameter in self.given.every_parameter.items()}
+        return {label: parameter.start for label, parameter in self.parameters.items()}
 
     @property
     def _mark(self) -> str:
         """The member that carries marks: the first one that is a number."""
-        parameters = self.given.every_parameter.items()
-        return next((label for label, parameter in parameters if not parameter.words), "items")
+        return next((label for label, item in self.parameters.items() if not item.words), "items")
 
     def _buffer(self, name: str, buffer: KernelBuffer) -> BufferBinding:
         fill = None
@@ -214,7 +209,7 @@ class KernelMaker(OwnFile):
 
     def _check(self) -> None:
         """Raises if a name is not defined, or if the current parameters are invalid."""
-        kernel, labels = self.given, {*self.given.every_parameter}
+        kernel, labels = self.given, {*self.parameters}
         for name in filter(None, (kernel.kernel, kernel.header)):
             beside(self.path, name)
         if not labels:
