@@ -20,7 +20,7 @@ from policygen.model.tuning import spell
 from policygen.model.workload import Point, point_of
 from policygen.opening import read_document
 from policygen.results.database import expand
-from policygen.results.tuners import kernel_tuner, t4
+from policygen.results.tuners import formats
 from policygen.results.tuners.documents import TunedFile, TunerFormat
 from policygen.results.tuners.import_documents import import_document
 from policygen.results.tuners.kernels import ImportedAs, gather, write_kernels
@@ -201,7 +201,7 @@ def _formats() -> tuple[TunerFormat, ...]:
     of_libraries = list(parts(TunerFormat))
     return (
         *(form for form in of_libraries if form.extends),
-        *(kernel_tuner.FORMAT, t4.FORMAT),
+        *formats.FORMATS,
         *(form for form in of_libraries if not form.extends),
     )
 

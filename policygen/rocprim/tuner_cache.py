@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from policygen.errors import InputError
-from policygen.results.tuners import kernel_tuner
+from policygen.results.tuners import formats
 from policygen.results.tuners.documents import (
     TunedEntry,
     TunedFile,
@@ -33,13 +33,13 @@ LAYOUT = ("segment_count", "segment_length")
 
 def is_it(data: bytes) -> bool:
     """Detects caches of rocPRIM's tuner."""
-    return kernel_tuner.is_it(data) and mentions(data, *MARKS)
+    return formats.is_cache(data) and mentions(data, *MARKS)
 
 
 def read(path: Path, data: bytes) -> tuple[TunedFile, ...]:
     """Reads the results of the algorithm, for each layout of segments."""
-    document, note = kernel_tuner.open_cache(path, data)
-    cache = kernel_tuner.read_cache(path, document, note)
+    document, note = formats.open_cache(path, data)
+    cache = formats.read_cache(path, document, note)
     if not all(key in document for key in MARKS):
         return (cache,)  # a user kernel may have parameters of these names
     arch = arch_at(path, "arch_name", document["arch_name"])

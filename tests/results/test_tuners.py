@@ -12,7 +12,7 @@ from policygen.app.db_import import read_tuned
 from policygen.errors import InputError, PolicygenError
 from policygen.results.tuners import documents
 from policygen.results.tuners.documents import TunedFailure, TunedTimes
-from policygen.results.tuners.kernel_tuner import size_of
+from policygen.results.tuners.formats import size_of
 from policygen.results.tuners.kernels import ImportedAs, gather
 from policygen.results.tuners.points import number_space, parse_base
 from tests.results.tuner_files import (
@@ -281,8 +281,7 @@ def test_a_file_is_bounded(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_tuned([tmp_path / "none.json"])
     monkeypatch.undo()
-    for module in ("kernel_tuner", "t4"):
-        monkeypatch.setattr(f"policygen.results.tuners.{module}.MOST_ENTRIES", 8)
+    monkeypatch.setattr("policygen.results.tuners.formats.MOST_ENTRIES", 8)
     assert refused(path, document()) == "more than 8 configurations"
     assert refused(path, json.dumps(t4_document())) == "more than 8 configurations"
     monkeypatch.setattr(documents, "MOST_SAMPLES", 3)
