@@ -90,15 +90,8 @@ def _keep_choices(path: Path, document: DbTop) -> None:
         ChosenRow(
             chosen_at=now,
             sources=tuple(map(ChosenFrom.of, workload.databases)),
-            algorithm=workload.algorithm,
-            workload=workload.workload,
-            gpu=workload.gpu,
-            ctk=workload.ctk,
-            cccl=workload.cccl,
-            decision=workload.choice.decision,
-            variant=workload.choice.variant,
-            score=workload.choice.score,
-            reason=workload.choice.reason,
+            **workload.model_dump(include={"algorithm", "workload", "gpu", "ctk", "cccl"}),
+            **workload.choice.model_dump(include={"decision", "variant", "score", "reason"}),
         )
         for workload in document.workloads
         if workload.choice is not None

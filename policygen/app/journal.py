@@ -103,14 +103,9 @@ def _row(action: Action, when: datetime) -> ChosenRow:
         chosen_at=when,
         sources=tuple(map(ChosenFrom.of, available)),
         algorithm=action.benchmark,
-        workload=action.workload,
-        gpu=action.gpu,
-        ctk=action.ctk,
-        cccl=action.cccl,
         decision="use",
-        variant=action.variant,
         score=action.scores[0] if action.scores else None,
-        reason=action.reason,
+        **action.model_dump(include={"workload", "gpu", "ctk", "cccl", "variant", "reason"}),
     )
 
 
