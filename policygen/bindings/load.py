@@ -255,33 +255,30 @@ def bound(version: BoundVersion) -> tuple[Bound, ...]:
 
 def _bound_by_files(version: BoundVersion) -> tuple[Bound, ...]:
     """Returns the algorithms from the binding files alone."""
-    version_numbers, library = _nearest(version), version.library
+    at = _nearest(version)
     algorithms = []
-    for binding in bindings():
-        if binding.library != library:
-            continue
+    for binding in (item for item in bindings() if item.library == version.library):
         name = binding.algorithm
-        benchmarks = chosen(name, binding.benchmarks, version_numbers, version.text)
-        if benchmarks:
-            algorithms.append(
-                Bound(
-                    name,
-                    chosen(name, binding.sites, version_numbers, version.text),
-                    chosen(name, binding.families, version_numbers, version.text),
-                    benchmarks,
-                    _covering(binding.calls, version_numbers),
-                    serving(_covering(binding.selectors, version_numbers), benchmarks),
-                    _covering(binding.runs, version_numbers),
-                    _covering(binding.own, version_numbers),
-                    # With the functions that dispatch to them in this version
-                    tuple(
-                        hub.model_copy(
-                            update={"dispatches": _covering(hub.dispatches, version_numbers)}
-                        )
-                        for hub in _covering(binding.hubs, version_numbers)
-                    ),
-                )
-            )
+        benchmarks = chosen(name, binding.benchmarks, at, version.text)
+        if not benchmarks:
+            continue
+        hubs = (
+            # With the functions that dispatch to them in this version
+            hub.model_copy(update={"dispatches": _covering(hub.dispatches, at)})
+            for hub in _covering(binding.hubs, at)
+        )
+        algorithm = Bound(
+            name,
+            chosen(name, binding.sites, at, version.text),
+            chosen(name, binding.families, at, version.text),
+            benchmarks,
+            _covering(binding.calls, at),
+            serving(_covering(binding.selectors, at), benchmarks),
+            _covering(binding.runs, at),
+            _covering(binding.own, at),
+            tuple(hubs),
+        )
+        algorithms.append(algorithm)
     return tuple(algorithms)
 
 

@@ -35,6 +35,13 @@ class Part:
     without_base: tuple[Point, ...] = ()
     """Runtime workloads with measured variants but without base."""
 
+    def place(self, column: int) -> dict[str, Any]:
+        """The fields of `AtPoint`, which every record of a runtime workload has."""
+        return {
+            "subbench": self.table.subbench,
+            "point": self.table.by_axis(self.points[column]),
+        }
+
     @property
     def ratios_by_run(self) -> Floats:
         """Each row's speedup over the base of its own run; above 1 is faster."""
@@ -143,13 +150,11 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
 def _missing_base(key: _CaseKey, part: _Slice) -> DataWarning:
     algorithm, run, workload = key
     axes = ", ".join(f"{name}={value}" for name, value in workload)
-    return DataWarning(
-        database=str(part.rows.database.path),
-        table=part.rows.table.name,
-        message=f"{algorithm}[{axes}] on {run.gpu}, ctk {run.ctk}, cccl {run.cccl}: base was not"
-        " measured, so nothing can be compared",
-        count=len(part.index),
+    message = (
+        f"{algorithm}[{axes}] on {run.gpu}, ctk {run.ctk}, cccl {run.cccl}: base was not"
+        " measured, so nothing can be compared"
     )
+    return part.rows.database.warning(part.rows.table.name, message, len(part.index))
 
 
 def _natural_order(key: _CaseKey) -> tuple[object, ...]:
@@ -255,15 +260,8 @@ def _fill(
     differs = centers[row, column] != rows.center[index]
     if differs.any():
         centers[row[differs], column[differs]] = np.nan
-        warn(
-            DataWarning(
-                database=str(rows.database.path),
-                table=rows.table.name,
-                message=TWICE,
-                count=int(differs.sum()),
-                row=int(rows.rowid[index[differs]][0]),
-            )
-        )
+        first = int(rows.rowid[index[differs]][0])
+        warn(rows.database.warning(rows.table.name, TWICE, int(differs.sum()), first))
 
 
 def _drop_copies(centers: Floats) -> None:

@@ -67,6 +67,13 @@ class Database:
     finals: Pairs = field(default_factory=dict)
     """The same for the finalists of searches."""
 
+    def warning(
+        self, table: str | None, message: str, count: int = 1, row: int | None = None
+    ) -> DataWarning:
+        """Returns a warning about a part of it."""
+        path = str(self.path)
+        return DataWarning(database=path, table=table, message=message, count=count, row=row)
+
     @property
     def layout(self) -> str:
         """`cccl`, or `cub` for CCCL 2.2's column name."""
@@ -285,15 +292,8 @@ def read_rows(
             first = reader.first[problem]
             variant = first[4] if isinstance(first[4], str) else repr(first[4])
             example = f": {shortened(variant)}" if problem == NO_LABEL else ""
-            warn(
-                DataWarning(
-                    database=str(database.path),
-                    table=table.name,
-                    message=f"{problem}{example}",
-                    count=reader.refused[problem],
-                    row=first[0],
-                )
-            )
+            message, count = f"{problem}{example}", reader.refused[problem]
+            warn(database.warning(table.name, message, count, first[0]))
     return reader.rows(database, table)
 
 

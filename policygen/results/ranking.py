@@ -430,8 +430,7 @@ def reasoning(scores: Scores, confirming_case: Case | None, rules: Rules) -> Rea
     return Reasoning(
         runtime=tuple(
             RuntimeWorkload(
-                subbench=part.table.subbench,
-                point=part.table.by_axis(point),
+                **part.place(column),
                 weight=float(weights[column]),
                 base=float(np.nanmean(part.centers[:, 0, column])),
                 noise=float(noise[column]),
@@ -439,7 +438,7 @@ def reasoning(scores: Scores, confirming_case: Case | None, rules: Rules) -> Rea
             for part, weights, noise in zip(
                 scores.case.parts, scores.weights, scores.noise.points, strict=True
             )
-            for column, point in enumerate(part.points)
+            for column in range(len(part.points))
         ),
         confirming=confirming_case.files if confirming_case else (),
         enough=None if best is None else enough(scores, float(scores.score[best]), rules),

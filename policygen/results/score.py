@@ -51,15 +51,14 @@ class Scores:
         """Returns a variant's ratio in each runtime workload."""
         return tuple(
             PointRatio(
-                subbench=part.table.subbench,
-                point=part.table.by_axis(point),
+                **part.place(column),
                 weight=float(weights[column]),
                 ratio=float(ratios[variant, column]),
             )
             for part, ratios, weights in zip(
                 self.case.parts, self.ratios, self.weights, strict=True
             )
-            for column, point in enumerate(part.points)
+            for column in range(len(part.points))
         )
 
     @property
@@ -203,14 +202,8 @@ class SampleReader:
     def _warn_about(
         self, part: Part, variant: int, run: int, column: int, error: BadSamplesError
     ) -> None:
-        self.warn(
-            DataWarning(
-                database=str(self.case.databases[run].path),
-                table=part.table.name,
-                message=f"samples cannot be used: {error}",
-                row=int(part.rowids[run, variant, column]),
-            )
-        )
+        message, row = f"samples cannot be used: {error}", int(part.rowids[run, variant, column])
+        self.warn(self.case.databases[run].warning(part.table.name, message, row=row))
 
 
 # The certainty of a score, slowdowns, and the verdict.
@@ -241,13 +234,7 @@ def judge(
                 spread = _deviation(float(noise[column]) * ratio, draws, int(repeats[column]))
                 interval = _interval(ratio, spread, rules)
             points.append(
-                PointRatio(
-                    subbench=part.table.subbench,
-                    point=part.table.by_axis(part.points[column]),
-                    weight=weight,
-                    ratio=ratio,
-                    interval=interval,
-                )
+                PointRatio(**part.place(column), weight=weight, ratio=ratio, interval=interval)
             )
     score = sum(point.weight * point.ratio for point in points)
     slower_points = [point for point in points if _upper_bound(point) < 1 - rules.point_noise]

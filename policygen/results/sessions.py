@@ -151,7 +151,7 @@ class _OwnReader:
 
     def __init__(self, database: Database, warn: Warn) -> None:
         self._connection = database.connection
-        self._path, self._warn = str(database.path), warn
+        self._database, self._warn = database, warn
         names = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._names = {str(name) for (name,) in names}
         self._sessions: dict[int, SessionRow] = {}
@@ -162,9 +162,8 @@ class _OwnReader:
             return False
         version = own_version(self._connection, self._names)
         if version != VERSION:
-            self._warn_about(
-                FORMAT, f"version {version} of these tables is unknown; they are not read", 1
-            )
+            message = f"version {version} of these tables is unknown; they are not read"
+            self._warn(self._database.warning(FORMAT, message))
         return version == VERSION
 
     def read(self) -> OwnRecords:
@@ -258,7 +257,8 @@ class _OwnReader:
         info = self._connection.execute(f"PRAGMA table_info({quote(table)})")
         table_columns = [row[1] for row in info]
         if missing := [name for name in columns if name not in table_columns]:
-            self._warn_about(table, f"has no column {missing[0]!r}; it is not read", 1)
+            message = f"has no column {missing[0]!r}; it is not read"
+            self._warn(self._database.warning(table, message))
             return
         # Samples are only read for the rows that are shown.
         read_columns = [
@@ -279,13 +279,11 @@ class _OwnReader:
                 yield record
         if skipped:
             message = "rows without usable content are ignored"
-            self._warn_about(table, message, skipped)
+            self._warn(self._database.warning(table, message, skipped))
         query = f"SELECT count(*) FROM {quote(table)}"  # noqa: S608
         if count == MOST and (rest := self._connection.execute(query).fetchone()[0] - MOST):
-            self._warn_about(table, f"rows after the first {MOST:,} are ignored", rest)
-
-    def _warn_about(self, table: str, message: str, count: int) -> None:
-        self._warn(DataWarning(database=self._path, table=table, message=message, count=count))
+            message = f"rows after the first {MOST:,} are ignored"
+            self._warn(self._database.warning(table, message, rest))
 
 
 def _session(cells: Cells) -> tuple[int, SessionRow] | None:
@@ -375,7 +373,7 @@ def nothing_measured(database: Database) -> DataWarning:
     built = sum(code == "0" for code in codes)
     reason = f"{built:,} of {len(codes):,} builds succeeded, but no run left a row"
     message = f"nothing was measured: {reason if built else 'every build failed'}"
-    return DataWarning(database=str(database.path), table=None, message=message)
+    return database.warning(None, message)
 
 
 def never_ran(
@@ -390,11 +388,8 @@ def never_ran(
             silent.setdefault(algorithm, {})[variant] = None
     for algorithm, variants in silent.items():
         rest = f" and {len(variants) - LISTED:,} more" if len(variants) > LISTED else ""
-        yield DataWarning(
-            database=str(database.path),
-            table=algorithm,
-            message=f"built, but no run left a row: {', '.join([*variants][:LISTED])}{rest}",
-        )
+        names = ", ".join([*variants][:LISTED])
+        yield database.warning(algorithm, f"built, but no run left a row: {names}{rest}")
 
 
 def failed_in_logs(database: Database) -> dict[str, dict[tuple[str, str], list[str]]]:
