@@ -40,7 +40,8 @@ def failed_check(
     name: str, needed_by: tuple[str, ...], error: PolicygenError, remedy: str | None = None
 ) -> Check:
     """Builds a failed check: missing, with its install command, or broken, with the error."""
-    state, message = "broken", str(error)
+    state: CheckState = "broken"
+    message = str(error)
     if isinstance(error, MissingToolError):
         state, message = "missing", f"{error.tool} is missing"
         # If a variable points to the wrong place, installing something does not help.
@@ -49,15 +50,8 @@ def failed_check(
         message, remedy = first_error_line(error.stderr), error.remedy or remedy
     elif isinstance(error, InputError):
         message, remedy = error.message, error.remedy or remedy
-    return Check.model_validate(
-        {
-            "name": name,
-            "state": state,
-            "found": message.partition("\n")[0],
-            "needed_by": needed_by,
-            "remedy": remedy,
-        }
-    )
+    message = message.partition("\n")[0]
+    return Check(name=name, state=state, found=message, needed_by=needed_by, remedy=remedy)
 
 
 def first_error_line(text: str) -> str:

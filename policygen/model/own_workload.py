@@ -377,8 +377,8 @@ class OwnKernel(Record):
     @property
     def ways(self) -> tuple[KernelStrategy, ...]:
         """The strategies with defaults filled in; the kernel itself if it has none."""
-        defaults = {key: getattr(self, key) for key in ("function", "grid", "block", "shared")}
-        defaults["memory"] = self.memory
+        keys = ("function", "grid", "block", "shared", "memory")
+        defaults = {key: getattr(self, key) for key in keys}
         return tuple(
             strategy.model_copy(
                 update={

@@ -1,6 +1,6 @@
 """The performance of a merged change on a GPU, for each workload before and after it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -180,28 +180,21 @@ class VerifyPerformance(Document):
         """Returns whether a workload, or one of its runtime workloads, is too slow."""
         return self.too_slow(workload) or any(self.too_slow(row) for row in workload.runtime)
 
-    def _is_partly_too_slow(self, workload: WorkloadPerformance) -> bool:
-        return self.slowed(workload) and not self.too_slow(workload)
-
     @property
     def failures(self) -> tuple[str, ...]:
         """Descriptions of everything that is unknown or wrong."""
-        workloads = self.workloads
-        groups = (
-            ("slower", [workload for workload in workloads if self.too_slow(workload)]),
-            (
-                "slower in part",
-                [workload for workload in workloads if self._is_partly_too_slow(workload)],
-            ),
-            (
-                "less than claimed",
-                [workload for workload in workloads if workload.holds is False],
-            ),
-            ("does not run as before", [workload for workload in workloads if workload.failed]),
-            ("not measured", [workload for workload in workloads if workload.problem]),
-            ("undecided", [workload for workload in workloads if workload.open]),
+        tests: dict[str, Callable[[WorkloadPerformance], object]] = {
+            "slower": self.too_slow,
+            "slower in part": lambda row: self.slowed(row) and not self.too_slow(row),
+            "less than claimed": lambda row: row.holds is False,
+            "does not run as before": lambda row: row.failed,
+            "not measured": lambda row: row.problem,
+            "undecided": lambda row: row.open,
+        }
+        groups = {name: [*filter(fails, self.workloads)] for name, fails in tests.items()}
+        return tuple(
+            f"{name}: {_first_and_count(group)}" for name, group in groups.items() if group
         )
-        return tuple(f"{label}: {_first_and_count(group)}" for label, group in groups if group)
 
     @property
     def passes(self) -> bool:

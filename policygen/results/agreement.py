@@ -215,11 +215,9 @@ def _winner(side: _Side, other_side: _Side, rules: Rules, *, comparable: bool) -
         score, other_score = float(side.common[place]), float(other_side.common[place])
         # The other side may not have measured it completely.
         scores, index = other_side.scores, int(other_side.index[place + 1])
-        confidence = (
-            judge(scores, index, rules, other_side.reader, named=True)
-            if index in scores.index
-            else None
-        )
+        is_judged = index in scores.index
+        reader = other_side.reader
+        confidence = judge(scores, index, rules, reader, named=True) if is_judged else None
         comparison = {
             "rank": _rank(side.common, place),
             "other_score": other_score,

@@ -25,7 +25,7 @@ from policygen.results.cases import Case, fits
 from policygen.results.database import Database, Rows, open_all, read_rows
 from policygen.results.imported import imported_facts
 from policygen.results.ranking import ANY, Warnings, open_cases
-from policygen.results.sessions import algorithm_of
+from policygen.results.sessions import split
 
 
 def describe(paths: Sequence[Path], pattern: re.Pattern[str] = ANY) -> DbInfo:
@@ -82,11 +82,10 @@ def _table(database: Database, rows: Rows) -> TableInfo:
 
 def _failures(database: Database) -> Iterator[FailureCount]:
     for log in database.logs:
-        counts: Counter[tuple[str, str]] = Counter()
         rows = database.connection.execute(f"SELECT bench, code FROM {log}")  # noqa: S608  fixed
-        for bench, code in rows:
-            if str(code) != "0":
-                counts[algorithm_of(str(bench)), str(code)] += 1
+        counts = Counter(
+            (split(str(bench))[0], str(code)) for bench, code in rows if str(code) != "0"
+        )
         for (algorithm, code), count in sorted(counts.items()):
             kind = "build" if log == "builds" else "run"
             yield FailureCount(kind=kind, algorithm=algorithm, code=code, count=count)

@@ -227,12 +227,8 @@ def confirmed_threshold(variants: int, finalists: int, runs: int, share: float) 
 
     A finalist's score in the search and the mean of its later runs are combined.
     """
-    return float(
-        np.quantile(
-            combine_runs(*_simulated_searches(variants, finalists, runs), runs)[:, 1:].max(axis=1),
-            1 - share,
-        )
-    )
+    joint_scores = combine_runs(*_simulated_searches(variants, finalists, runs), runs)
+    return float(np.quantile(joint_scores[:, 1:].max(axis=1), 1 - share))
 
 
 def power(variants: int, finalists: int, runs: int, gain: float, limit: float) -> float:

@@ -230,11 +230,7 @@ def _device(path: Path, document: NvbenchFile) -> BenchDevice:
         for state in bench.states
         if not state.is_skipped and state.device is not None
     }
-    devices = (
-        [device for device in document.devices if device.id in used]
-        if used
-        else [*document.devices]
-    )
+    devices = [device for device in document.devices if not used or device.id in used]
     if len(devices) != 1:
         raise InputError(
             f"{path}: measured on {len(devices)} of the GPUs that it lists, instead of one",

@@ -348,11 +348,6 @@ LISTED = 3
 # A search's logs: what was built, and what became of it.
 
 
-def algorithm_of(bench: str) -> str:
-    """Returns the algorithm of a benchmark's name, which may end with a variant's label."""
-    return split(bench)[0]
-
-
 def split(bench: str) -> tuple[str, str]:
     """Splits `cub.bench.reduce.sum.ipt_16.tpb_512` into the algorithm and the label.
 

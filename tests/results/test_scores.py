@@ -6,9 +6,10 @@ from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.workload import parse_label
 from policygen.results.cases import distance, fits, importance
-from policygen.results.contents import algorithm_of, cover, describe
+from policygen.results.contents import cover, describe
 from policygen.results.database import expand
 from policygen.results.ranking import rank
+from policygen.results.sessions import split
 from tests.results.build import ALGORITHM, IO, Builder, simple
 
 
@@ -235,7 +236,7 @@ def test_info_tells_what_there_is(tmp_path):
     ],
 )
 def test_a_log_names_the_algorithm_and_the_variant_in_one(bench, algorithm):
-    assert algorithm_of(bench) == algorithm
+    assert split(bench)[0] == algorithm
 
 
 def test_files_are_taken_once_and_globs_are_expanded(tmp_path, monkeypatch):

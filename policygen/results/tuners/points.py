@@ -56,12 +56,8 @@ class NumberedSpace:
 
     def label(self, values: Mapping[str, TunedValue]) -> str:
         """Returns the label of values: `block_size_x_128.tile_2`."""
-        return as_label(
-            {
-                parameter.name: parameter.number(values[parameter.name])
-                for parameter in self.parameters
-            }
-        )
+        numbers = {item.name: item.number(values[item.name]) for item in self.parameters}
+        return as_label(numbers)
 
     def numbers(
         self,
@@ -81,10 +77,7 @@ class NumberedSpace:
     def spelled(self, label: str) -> dict[str, str]:
         """Returns the values of a label as JSON text."""
         numbers = parse_label(label) or {}
-        return {
-            parameter.name: parameter.texts[numbers[parameter.name]]
-            for parameter in self.parameters
-        }
+        return {item.name: item.texts[numbers[item.name]] for item in self.parameters}
 
     def asked(self, label: str) -> str:
         """Returns a label as a user would type it: `block_size_x=128,tile=2`."""
