@@ -38,7 +38,7 @@ from policygen.results.cases import Case, declared_points
 from policygen.results.database import Database, open_all
 from policygen.results.imported import imported_facts
 from policygen.results.ranking import Warnings, open_cases
-from policygen.results.rungs import Rungs, Spans, point_weights, rungs_of, spans_of
+from policygen.results.rungs import Rungs, point_weights, rungs_of
 from policygen.results.samples import Decoder
 from policygen.results.score import SampleReader, Scores, score_case
 from policygen.results.sessions import (
@@ -64,7 +64,6 @@ class _Sources:
     declared: DeclaredAxes
     databases: tuple[Database, ...]
     records: tuple[OwnRecords, ...]
-    spans: tuple[Spans, ...]
     cases: tuple[Case, ...]
     decoder: Decoder
 
@@ -77,7 +76,7 @@ class _Sources:
             for axis, _ in p.axes
         }
         selected = spelled(self.values, points)
-        return rungs_of(self.records, self.databases, spot, self.declared, selected, self.spans)
+        return rungs_of(self.records, self.databases, spot, self.declared, selected)
 
     def searches(self, spot: WorkloadSpot) -> list[Cells]:
         """Returns the searches that sessions recorded for a workload."""
@@ -107,8 +106,7 @@ def report_workloads(
         Decoder() as decoder,
     ):
         records = tuple(read_own(database, warnings.add) for database in databases)
-        spans = tuple(map(spans_of, records))
-        sources = _Sources(pattern, values, declared, databases, records, spans, cases, decoder)
+        sources = _Sources(pattern, values, declared, databases, records, cases, decoder)
         scored = {_identity(workload): workload for workload in ranked}
         workloads = (*_with_cases(sources, scored), *_without_cases(sources))
         return workloads, *_reported_sessions(databases, records)

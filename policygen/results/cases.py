@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -23,7 +24,7 @@ Warn = Callable[[DataWarning], None]
 TWICE = "rows that appear twice with different centers are ignored"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """One sub-benchmark of a case: runs by variants by runtime workloads, base first."""
 
@@ -42,22 +43,17 @@ class Part:
             "point": self.table.by_axis(self.points[column]),
         }
 
-    @property
+    @cached_property
     def ratios_by_run(self) -> Floats:
         """Each row's speedup over the base of its own run; above 1 is faster."""
         return np.asarray(self.centers[:, :1] / self.centers)
 
-    @property
+    @cached_property
     def repeats(self) -> Integers:
         """The number of runs that compare a variant with base on a runtime workload."""
         return np.asarray((~np.isnan(self.ratios_by_run)).sum(axis=0), np.int64)
 
-    def repeats_of(self, variant: int) -> Integers:
-        """Returns `repeats` of one variant."""
-        ratios = self.centers[:, 0] / self.centers[:, variant]
-        return np.asarray((~np.isnan(ratios)).sum(axis=0), np.int64)
-
-    @property
+    @cached_property
     def ratios(self) -> Floats:
         """Variants by runtime workloads: the mean over the runs; NaN where no run has both."""
         ratios, counts = self.ratios_by_run, self.repeats

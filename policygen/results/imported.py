@@ -187,13 +187,13 @@ def kernel_facts(database: Database) -> KernelFacts:
             gpu = str(gpus.get(session))
             peaks[gpu] = max(rate, peaks.get(gpu, 0))
     words = {
-        key: {number: _unquoted(text) for number, text in texts.items()}
+        key: {number: unquoted(text) for number, text in texts.items()}
         for key, texts in imported_facts(database).values.items()
     }
     return KernelFacts(launches, words, starts, peaks)
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
     """Decodes a value stored as JSON."""
     try:
         value = json.loads(text)

@@ -353,12 +353,8 @@ def _check_pair(base: NvbenchRun, run: NvbenchRun) -> None:
                 f"{run.path}: sub-benchmark {bench.name!r} has the axes {', '.join(bench.axes)},"
                 f" but {', '.join(axes[bench.name])} in {base.path}"
             )
-    if not _points(base) & _points(run):
+    if {key for key, _ in _rows("", base)}.isdisjoint(key for key, _ in _rows("", run)):
         raise InputError(f"{run.path}: has no measurement in common with {base.path}")
-
-
-def _points(run: NvbenchRun) -> set[tuple[str, ...]]:
-    return {key[1:] for key, _ in _rows("", run)}
 
 
 def _rows(label: str, run: NvbenchRun) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:

@@ -19,8 +19,6 @@ Run = tuple[int, int, int]
 """A process: the index of its database, the session, and its number there."""
 Side = tuple[int, int]
 """A session: the index of its database, and its number there."""
-Spans = Mapping[WorkloadSpot, Mapping[int, tuple[float, float]]]
-"""By workload and session, the times of its first and last row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,6 @@ def rungs_of(
     spot: WorkloadSpot,
     declared: DeclaredAxes,
     values_by_axis: Mapping[str, frozenset[str]],
-    spans: Sequence[Spans],
 ) -> Rungs | None:
     """Collects the rungs of a workload; None if there are none on the selected points."""
     rows: dict[int, dict[str, dict[Run, dict[PointSpot, RungRow]]]] = {}
@@ -123,20 +120,8 @@ def rungs_of(
         approximate,
         declared_count,
         rows,
-        _clock(spans, spot, records),
+        _clock(spot, records),
     )
-
-
-def spans_of(record: OwnRecords) -> Spans:
-    """Returns when each session worked on each workload."""
-    spans: dict[WorkloadSpot, dict[int, tuple[float, float]]] = {}
-    for spot, points in record.rungs.items():
-        sessions = spans.setdefault(spot, {})
-        for row in (row for rows in points.values() for row in rows):
-            if row.at is not None:
-                first, last = sessions.get(row.session, (row.at, row.at))
-                sessions[row.session] = min(first, row.at), max(last, row.at)
-    return spans
 
 
 def read_samples(databases: Sequence[Database], places: Iterable[tuple[int, int]]) -> Samples:
@@ -176,15 +161,15 @@ def point_weights(
     return tuple(weights.tolist()), approximate, declared_count
 
 
-def _clock(spans: Sequence[Spans], spot: WorkloadSpot, records: Sequence[OwnRecords]) -> Clock:
+def _clock(spot: WorkloadSpot, records: Sequence[OwnRecords]) -> Clock:
     """Builds a clock; a session begins a workload when it has finished the ones before."""
     begun: dict[Side, float] = {}
     length: dict[Side, float] = {}
-    for database_index, (record, by_spot) in enumerate(zip(records, spans, strict=True)):
-        for session, (first, last) in by_spot.get(spot, {}).items():
+    for database_index, record in enumerate(records):
+        for session, (first, last) in record.spans.get(spot, {}).items():
             ends = [
                 sessions[session][1]
-                for other_spot, sessions in by_spot.items()
+                for other_spot, sessions in record.spans.items()
                 if other_spot != spot and session in sessions
             ]
             started = record.sessions[session].started

@@ -223,7 +223,7 @@ def judge(
     for part, ratios, part_weights, noise in zip(
         case.parts, scores.ratios, scores.weights, scores.noise.points, strict=True
     ):
-        repeats = part.repeats_of(variant)
+        repeats = part.repeats[variant]
         for column, draws in enumerate(_draws(part, variant, reader, rng)):
             ratio, weight = float(ratios[variant, column]), float(part_weights[column])
             interval = None

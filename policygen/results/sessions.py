@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from policygen.model.results import DataWarning, RunKey
@@ -104,7 +104,7 @@ class NoiseRow(NamedTuple):
     beside: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OwnRecords:
     """policygen's records in a database; empty if another program wrote it."""
 
@@ -116,6 +116,18 @@ class OwnRecords:
     noise: Mapping[WorkloadSpot, Mapping[PointSpot, Sequence[NoiseRow]]]
     times: Mapping[int, Sequence[tuple[str, float]]]
     memchecks: Mapping[WorkloadSpot, Sequence[Memcheck]]
+
+    @cached_property
+    def spans(self) -> Mapping[WorkloadSpot, Mapping[int, tuple[float, float]]]:
+        """By workload and session, the times of its first and last row."""
+        spans: dict[WorkloadSpot, dict[int, tuple[float, float]]] = {}
+        for spot, points in self.rungs.items():
+            sessions = spans.setdefault(spot, {})
+            for row in (row for rows in points.values() for row in rows):
+                if row.at is not None:
+                    first, last = sessions.get(row.session, (row.at, row.at))
+                    sessions[row.session] = min(first, row.at), max(last, row.at)
+        return spans
 
 
 NOTHING = OwnRecords({}, {}, {}, {}, {}, {}, {})

@@ -11,7 +11,7 @@ from policygen.results import sessions as sessions_module
 from policygen.results.cases import importance
 from policygen.results.database import open_all
 from policygen.results.own_tables import FORMAT, NOISE, RUNGS, SEARCHES, SESSIONS, TIMES
-from policygen.results.rungs import read_samples, rungs_of, spans_of
+from policygen.results.rungs import read_samples, rungs_of
 from policygen.results.sessions import NOTHING, PointSpot, read_own, seconds_of, spot_of
 from tests.results.build import simple
 from tests.results.searched import ALGORITHM, CCCL, CT, CTK, GPU, IO, SIZES, Searched, searched
@@ -40,8 +40,7 @@ def read(path):
 def rungs(path, asked=None):
     with open_all([path]) as databases:
         records = [read_own(one, [].append) for one in databases]
-        spans = [spans_of(one) for one in records]
-        return rungs_of(records, databases, I8, {}, asked or {}, spans)
+        return rungs_of(records, databases, I8, {}, asked or {})
 
 
 def test_everything_that_a_search_writes_is_read(path):
@@ -225,13 +224,13 @@ def test_samples_are_read_in_their_order_and_damaged_ones_left_out(path):
 def test_the_clock_of_a_workload_begins_when_the_session_leaves_the_one_before(path):
     with open_all([path]) as databases:
         record = read_own(databases[0], [].append)
-    spans = {spot.axes: sessions[1] for spot, sessions in spans_of(record).items()}
+    spans = {spot.axes: sessions[1] for spot, sessions in record.spans.items()}
     (_, left), (first, _) = spans[("T", "I8"),], spans[("T", "I32"),]
     assert left < first
     clock = rungs(path).clock
     begun = record.sessions[1].started
     with open_all([path]) as databases:
-        later = rungs_of([record], databases, I32, {}, {}, [spans_of(record)]).clock
+        later = rungs_of([record], databases, I32, {}, {}).clock
     assert later.seconds((0, 1), left + 3) == pytest.approx(3)
     assert clock.seconds((0, 1), begun + 70) == pytest.approx(70)
     # What is before it, or years later, is no time of it.

@@ -15,6 +15,7 @@ import numpy as np
 
 from policygen.errors import InputError, listed
 from policygen.model.workload import IDENTIFIER, LIMIT, as_label, parse_label
+from policygen.results.imported import unquoted
 from policygen.results.samples import Samples
 from policygen.results.tuners.documents import (
     MOST_SAMPLES,
@@ -81,7 +82,7 @@ class NumberedSpace:
 
     def asked(self, label: str) -> str:
         """Returns a label as a user would type it: `block_size_x=128,tile=2`."""
-        return ",".join(f"{name}={_unquoted(text)}" for name, text in self.spelled(label).items())
+        return ",".join(f"{name}={unquoted(text)}" for name, text in self.spelled(label).items())
 
 
 def json_value(value: TunedValue) -> str:
@@ -166,12 +167,6 @@ def _is_int(value: TunedValue) -> bool:
     return whole and not isinstance(value, bool) and -LIMIT <= value < LIMIT  # type: ignore[operator]
 
 
-def _unquoted(text: str) -> str:
-    """Returns a JSON value without quotation marks."""
-    value = json.loads(text)
-    return value if isinstance(value, str) else text
-
-
 def parse_base(text: str, space: NumberedSpace) -> str:
     """Parses a configuration, given as a label or as `block_size_x=128,tile=2`, into a label.
 
@@ -187,7 +182,7 @@ def parse_base(text: str, space: NumberedSpace) -> str:
     missing = [parameter for parameter in space.parameters if parameter.name not in numbers]
     if missing:
         hints = (
-            f"{parameter.name}={'|'.join(map(_unquoted, list(parameter.numbers)[:8]))}"
+            f"{parameter.name}={'|'.join(map(unquoted, list(parameter.numbers)[:8]))}"
             for parameter in missing
         )
         raise InputError(
@@ -235,7 +230,7 @@ def _spellings(json_text: str) -> set[str]:
 
 
 def _no_value(parameter: NumberedParameter, text: str) -> InputError:
-    values = listed(_unquoted(text) for text in parameter.numbers)
+    values = listed(unquoted(text) for text in parameter.numbers)
     return InputError(
         f"--base: {parameter.name} has no value {quoted(text)} in what was tuned",
         f"It has: {values}. Include the baseline's values in the tuning run.",
@@ -247,7 +242,7 @@ def spelled_alike(json_text: str, text: str) -> bool:
 
     `"::rocprim::block_scan_algorithm::using_warp_scan"` matches `using_warp_scan`.
     """
-    value, name = _unquoted(json_text).removeprefix("::"), text.strip().removeprefix("::")
+    value, name = unquoted(json_text).removeprefix("::"), text.strip().removeprefix("::")
     return (
         name in _spellings(json_text)
         or f"::{value}".endswith(f"::{name}")
