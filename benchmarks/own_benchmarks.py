@@ -22,7 +22,7 @@ from policygen.gpu.checkout import (
     find_library,
     open_checkout,
 )
-from policygen.gpu.checkout_rounds import NvbenchSettings, run_arguments, run_program
+from policygen.gpu.checkout_rounds import run_arguments, run_program
 from policygen.gpu.judgments import Judge, SeparateTimes
 from policygen.gpu.machine import find_gpu, gpu_lock
 from policygen.model.workload import BASE
@@ -99,7 +99,7 @@ def measured(
             if built.failed:
                 raise SystemExit(f"{name} does not compile: {built.failed}")
             chosen = {"Elements": SIZES, "Entropy": ("1.000",)}
-            arguments = run_arguments(one.benchmark, workload, chosen, NvbenchSettings())
+            arguments = run_arguments(one.benchmark, workload, chosen)
             programs += [(at, kind, built.programs[kind], arguments) for kind in (BASE, label)]
         with gpu_lock(gpu.uuid, patience=600.0):
             for number in range(runs):

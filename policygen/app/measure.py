@@ -18,7 +18,7 @@ from policygen.app.measured_workloads import (
 from policygen.app.session import Session, check_serves
 from policygen.bindings.own_kernels import kernel_of
 from policygen.errors import InputError, PolicygenError
-from policygen.gpu.checkout_rounds import NvbenchController, NvbenchSettings
+from policygen.gpu.checkout_rounds import CRITERION, NvbenchController
 from policygen.gpu.compiling import (
     CompiledWorkload,
     ObjectCompiler,
@@ -119,7 +119,7 @@ def measure_variants(
             )
             kind = Controller
             if effort.method == "nvbench":
-                kind, command = NvbenchController, (*command, *NvbenchSettings().worker_options)
+                kind, command = NvbenchController, (*command, "nvbench", *CRITERION)
             controller = stack.enter_context(
                 controlling(command, kind=kind, patience=effort.patience, more=device_environment())
             )

@@ -201,8 +201,6 @@ class ChangeMeasuring:
     """Seconds."""
     progress: Progress | None = None
     _has_measured: bool = field(init=False, default=False)
-    late: bool = field(init=False, default=False)
-    """Whether something was skipped for lack of time."""
 
     def run(self, changes: Sequence[ChangedWorkload]) -> list[JudgedWorkload | None]:
         """Measure all changes, repeat those that are not clear, and return the verdicts."""
@@ -225,7 +223,6 @@ class ChangeMeasuring:
         if self.budget is not None:
             remaining = self.budget - (time.monotonic() - started)
             if remaining <= change.seconds * len(spots):
-                self.late = True
                 return
         for part in change.parts:
             part_spots = [spot for spot in part.points if spot in spots]

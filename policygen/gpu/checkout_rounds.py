@@ -29,33 +29,10 @@ from policygen.steps import HowFar, Progress
 from policygen.untrusted import visible
 
 PHASE = "measuring with NVBench"
+CRITERION = ("--stopping-criterion", "entropy")
+"""When NVBench stops sampling, as in CCCL's search: for programs and for `cuda.bench`."""
 PointKey = tuple[str, str, str]
 """Key of a runtime workload in policygen's own tables."""
-
-
-@dataclass(frozen=True, slots=True)
-class NvbenchSettings:
-    """Stopping criteria of NVBench; the defaults are those of CCCL's search."""
-
-    criterion: str = "entropy"
-    min_samples: int | None = None
-    timeout: float | None = None
-    """Seconds per runtime workload."""
-
-    @property
-    def arguments(self) -> list[str]:
-        """Arguments for NVBench programs and for `cuda.bench`."""
-        arguments = ["--stopping-criterion", self.criterion]
-        if self.min_samples is not None:
-            arguments += ["--min-samples", str(self.min_samples)]
-        if self.timeout is not None:
-            arguments += ["--timeout", f"{self.timeout:g}"]
-        return arguments
-
-    @property
-    def worker_options(self) -> tuple[str, ...]:
-        """Worker options that make NVBench take the samples."""
-        return ("nvbench", *self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +45,6 @@ class CheckoutTask:
     gpu: GpuFacts
     chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Runtime axis → the values to measure, if not all."""
-    settings: NvbenchSettings = field(default_factory=NvbenchSettings)
 
     @property
     def name(self) -> str:
@@ -78,7 +54,7 @@ class CheckoutTask:
     @property
     def arguments(self) -> list[str]:
         """Arguments of each program."""
-        return run_arguments(self.benchmark.benchmark, self.workload, self.chosen, self.settings)
+        return run_arguments(self.benchmark.benchmark, self.workload, self.chosen)
 
     @property
     def spots(self) -> tuple[RowSpot, ...]:
@@ -316,15 +292,12 @@ class FailedRunError(Exception):
 
 
 def run_arguments(
-    benchmark: Benchmark,
-    workload: Mapping[str, str],
-    chosen: Mapping[str, Sequence[str]],
-    settings: NvbenchSettings,
+    benchmark: Benchmark, workload: Mapping[str, str], chosen: Mapping[str, Sequence[str]]
 ) -> list[str]:
     """Return program arguments for one workload and the chosen values of its runtime axes."""
     arguments = [part for axis, value in workload.items() for part in ("-a", f"{axis}={value}")]
     # Only one GPU is visible to the program, so it is device 0.
-    arguments += ["--jsonbin", RESULT, *settings.arguments, "-d", "0"]
+    arguments += ["--jsonbin", RESULT, *CRITERION, "-d", "0"]
     for subbench in benchmark.subbenches:
         arguments += ["-b", subbench.name]
         for axis in subbench.axes:

@@ -69,18 +69,17 @@ def measure_workload(
     rounds: int,
     seed: int,
     processes: int = 1,
-    retry: bool = False,
     progress: Progress | None = None,
 ) -> Findings:
     """Check and measure variants until each has `processes` fresh processes.
 
     A variant that fails on a runtime workload is not run on the next, because only variants
-    measured everywhere count. `retry` repeats those that failed in an earlier session.
+    measured everywhere count.
     """
     for point in task.points:
         session.prepare(point.spot, task.declared)
     failed: dict[str, Failure] = {}
-    for point in () if retry else task.points:
+    for point in task.points:
         failed |= session.failed(point.spot)
     missing_processes = {
         str(point): _missing_processes(session, point, task, processes) for point in task.points

@@ -18,7 +18,7 @@ from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.trees import BoundVersion
-from policygen.model.workload import Point, as_label
+from policygen.model.workload import as_label
 
 Variant = Mapping[str, int]
 """Parameter → value, in label order."""
@@ -191,14 +191,6 @@ class PolicyPart:
 
 class Meaning(Protocol):
     """A workload on an architecture that maps variants to policies."""
-
-    @property
-    def point(self) -> Point:
-        """The workload."""
-
-    @property
-    def arch(self) -> str:
-        """The architecture."""
 
     @property
     def benchmark(self) -> BenchmarkBinding:

@@ -108,11 +108,6 @@ class Fresh:
     domain: Domain
     seen: set[Hashable] = field(default_factory=set)
 
-    def has(self, values: Values) -> bool:
-        """Whether a variant is valid and its policy is new."""
-        key = self.domain.key(values)
-        return key is not None and key not in self.seen
-
     def take(self, values: Values) -> bool:
         """Mark the policy of a variant as seen; return whether it was valid and new."""
         key = self.domain.key(values)

@@ -46,7 +46,7 @@ def measuring(db, plan, about=ABOUT):
         yield controller, session
 
 
-def measure(db, folder, wanted=None, *, rounds=4, noise=False, retry=False, progress=None, **plan):
+def measure(db, folder, wanted=None, *, rounds=4, noise=False, progress=None, **plan):
     """What was found."""
     plan.setdefault("ratios", RATIOS)
     with measuring(db, Plan(str(folder), **plan)) as (controller, session):
@@ -54,7 +54,7 @@ def measure(db, folder, wanted=None, *, rounds=4, noise=False, retry=False, prog
         if noise:
             measure_noise(controller, session, BASE, wanted.points, rounds=rounds, seed=1)
         return measure_workload(
-            controller, session, wanted, rounds=rounds, seed=7, retry=retry, progress=progress
+            controller, session, wanted, rounds=rounds, seed=7, progress=progress
         )
 
 

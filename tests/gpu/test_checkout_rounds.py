@@ -11,7 +11,7 @@ import pytest
 from policygen.errors import InputError
 from policygen.gpu import checkout_rounds
 from policygen.gpu.checkout import BuiltPrograms, open_checkout
-from policygen.gpu.checkout_rounds import CheckoutTask, NvbenchSettings, measure_programs
+from policygen.gpu.checkout_rounds import CheckoutTask, measure_programs
 from policygen.gpu.machine import BusyGpuError, gpu_lock
 from policygen.gpu.measured_rows import About, open_measurements
 from policygen.results.contents import describe
@@ -38,7 +38,7 @@ def measure(tmp_path, benchmark):
     """Measures with programs of these plans, by label; the rows are in `run.db`."""
     made = {}
 
-    def run(rounds=2, chosen=SIZES, gpu=GPU, settings=None, **plans):
+    def run(rounds=2, chosen=SIZES, gpu=GPU, **plans):
         for label, plan in {"base": ProgramPlan(), **plans}.items():
             kind = "base" if label == "base" else "variant"
             if label not in made:
@@ -46,8 +46,7 @@ def measure(tmp_path, benchmark):
         programs = {
             label: made[label] for label in ("base", *(one for one in plans if one != "base"))
         }
-        settings = settings or NvbenchSettings()
-        task = CheckoutTask(benchmark, WORKLOAD, BuiltPrograms(programs, {}), gpu, chosen, settings)
+        task = CheckoutTask(benchmark, WORKLOAD, BuiltPrograms(programs, {}), gpu, chosen)
         about = About("13.2.86", "v3.0.1", gpu, "13.2.86", "nvbench", 1)
         with open_measurements(tmp_path / "run.db", about) as session:
             return measure_programs(task, session, rounds=rounds, seed=1, locks=tmp_path)
@@ -79,12 +78,11 @@ def test_base_and_variants_run_in_turns_and_each_second_round_backwards(tmp_path
 
 
 def test_a_program_is_called_as_cccl_calls_it(tmp_path, measure):
-    measure(rounds=1, settings=NvbenchSettings("stdrel", 20, 0.5))
+    measure(rounds=1)
     assert runs(tmp_path) == [
         [
             *("base", "GPU-5f3b", "-a", "T{ct}=F32", "-a", "OffsetT{ct}=I32"),
-            *("--jsonbin", "result.json", "--stopping-criterion", "stdrel"),
-            *("--min-samples", "20", "--timeout", "0.5", "-d", "0"),
+            *("--jsonbin", "result.json", "--stopping-criterion", "entropy", "-d", "0"),
             *("-b", "base", "-a", "Elements{io}[pow2]=[16,20]"),
         ]
     ]

@@ -1,13 +1,12 @@
 """Where NVBench measures, each process measures one runtime workload; who fails costs itself."""
 
-import json
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from policygen.gpu import worker
-from policygen.gpu.checkout_rounds import NvbenchController, NvbenchSettings
+from policygen.gpu.checkout_rounds import NvbenchController
 from policygen.gpu.control import controlling
 from policygen.gpu.device import LostGpuError, Watch
 from tests.gpu.simulated import BASE, Plan, case, variants
@@ -95,10 +94,8 @@ def test_a_worker_without_nvbench_is_not_asked_for_ever(tmp_path):
 
 
 def test_the_command_of_a_worker_names_nvbenchs_options(monkeypatch):
-    settings = NvbenchSettings("stdrel", min_samples=20, timeout=0.05)
     where = ["2", "/a/runner.so", ""]
     options = ["--stopping-criterion", "stdrel", "--min-samples", "20", "--timeout", "0.05"]
-    assert settings.worker_options == ("nvbench", *options)
     seen = []
 
     class Seen:
@@ -108,7 +105,7 @@ def test_the_command_of_a_worker_names_nvbenchs_options(monkeypatch):
     monkeypatch.setattr(worker, "run_worker", lambda make: make() and 0)
     monkeypatch.setattr(worker, "NvbenchDevice", Seen)
     monkeypatch.setattr(worker, "CudaDevice", Seen)
-    worker.main([*where, *settings.worker_options])
+    worker.main([*where, "nvbench", *options])
     worker.main(["0", "/a/runner.so", "/a/libcudart.so"])
     worker.main(["0", "/a/runner.so", ""])
     assert seen == [
@@ -116,10 +113,3 @@ def test_the_command_of_a_worker_names_nvbenchs_options(monkeypatch):
         (0, Path("/a/runner.so"), Path("/a/libcudart.so")),
         (0, Path("/a/runner.so"), None),
     ]
-
-
-def test_settings_are_those_of_cccls_search_where_nothing_is_said():
-    assert NvbenchSettings().arguments == ["--stopping-criterion", "entropy"]
-    assert json.dumps(NvbenchSettings("stdrel", 10, 0.05).arguments) == (
-        '["--stopping-criterion", "stdrel", "--min-samples", "10", "--timeout", "0.05"]'
-    )

@@ -125,13 +125,6 @@ def test_who_failed_is_told_again_and_not_asked_again(db, tmp_path):
     assert measure(db, tmp_path, task(LABELS[0])).failed == {}
 
 
-def test_who_failed_may_be_asked_again(db, tmp_path):
-    measure(db, tmp_path, does={"ipt_2.tpb_64": "wrong"})
-    assert measure(db, tmp_path, retry=True).failed == {}
-    assert rows(db).keys() == ALL
-    assert measure(db, tmp_path).failed == {}
-
-
 def test_where_base_s_results_do_not_fit_twice_nothing_is_compared(db, tmp_path):
     found = measure(db, tmp_path, does={"base": "check: memory"})
     assert set(found.skipped.values()) == {"out of memory"}
