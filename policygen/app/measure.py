@@ -29,7 +29,7 @@ from policygen.gpu.compiling import (
 from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About
 from policygen.gpu.device import Failure
-from policygen.gpu.machine import device_environment, find_gpu
+from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import (
     MeasuringSession,
     keep_peak,
@@ -121,7 +121,7 @@ def measure_variants(
             if effort.method == "nvbench":
                 kind, command = NvbenchController, (*command, "nvbench", *CRITERION)
             controller = stack.enter_context(
-                controlling(command, kind=kind, patience=effort.patience, more=device_environment())
+                controlling(command, kind=kind, patience=effort.patience)
             )
             facts = controller.facts
             label, driver = facts.label, facts.driver

@@ -29,7 +29,7 @@ from policygen.gpu.compiling import (
 from policygen.gpu.control import controlling, worker_command
 from policygen.gpu.database_writer import About
 from policygen.gpu.device import GpuFacts
-from policygen.gpu.machine import device_environment, find_gpu
+from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import MeasuringSession, open_measurements
 from policygen.gpu.rounds import Findings
 from policygen.gpu.statistics import judged, noises, runtime_axes, score_noise, times_of
@@ -122,7 +122,7 @@ def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> Gpu
     compiler = ObjectCompiler(toolchain, folder, Listings())
     runner = compiler.make(ObjectSource(runner_text(), (), arch))
     command = worker_command(effort.gpu, runner, runtime_of(toolchain))
-    with controlling(command, patience=effort.patience, more=device_environment()) as controller:
+    with controlling(command, patience=effort.patience) as controller:
         return controller.facts
 
 

@@ -35,7 +35,7 @@ from policygen.gpu.compiling import ObjectCompiler, check_compiles, runtime_of, 
 from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About
 from policygen.gpu.judgments import SURE, Axes, Judge, Keeps
-from policygen.gpu.machine import device_environment, find_gpu
+from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import open_measurements
 from policygen.gpu.nvbench_files import check_nvbench, unwritten, write_nvbench
 from policygen.headers.protocol import TuningTree
@@ -146,9 +146,7 @@ def measure_change(
         )
         if compiled.runner is not None and compiled.changes:
             command = worker_command(effort.gpu, compiled.runner, runtime_of(toolchain))
-            controller = stack.enter_context(
-                controlling(command, patience=effort.patience, more=device_environment())
-            )
+            controller = stack.enter_context(controlling(command, patience=effort.patience))
             facts = controller.facts
             about = _about(session, toolchain, controller, compiled.changes, effort.seed)
             path = database or folder / "measured.db"

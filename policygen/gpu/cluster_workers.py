@@ -26,7 +26,7 @@ from policygen.errors import InputError, MissingToolError, PolicygenError, Proce
 from policygen.gpu.compiling import ObjectCompiler, ObjectSource, runtime_of
 from policygen.gpu.control import controlling, worker_command
 from policygen.gpu.device import LostGpuError
-from policygen.gpu.machine import BusyGpuError, device_environment, find_gpu
+from policygen.gpu.machine import BusyGpuError, find_gpu
 from policygen.gpu.pool import LocalGpu, RungPoint
 from policygen.paths import cache_failure
 from policygen.proof.compile import Listings, RefusedError
@@ -263,7 +263,7 @@ class WorkersGpu:
         runner, runtime = store().path(ask.runner), runtime_of(find_toolchain())
         # A batch system assigns a GPU, which is the first visible one.
         command = worker_command(find_gpu().number, runner, runtime)
-        controller = self.stack.enter_context(controlling(command, more=device_environment()))
+        controller = self.stack.enter_context(controlling(command))
         self.gpu, self.owner = LocalGpu(controller), ask.owner
         return self.gpu
 

@@ -33,7 +33,7 @@ from policygen.gpu.device import (
     WorkerLine,
     WorkerMessage,
 )
-from policygen.gpu.machine import SESSION, gpu_lock
+from policygen.gpu.machine import SESSION, device_environment, gpu_lock
 from policygen.process import module
 
 AT_ONCE = 64
@@ -120,12 +120,10 @@ class _Task:
 class Controller:
     """Interface to one GPU, with one runtime workload open at a time."""
 
-    def __init__(
-        self, command: Sequence[str], more: Mapping[str, str], limits: Limits, watch: Watch
-    ) -> None:
+    def __init__(self, command: Sequence[str], limits: Limits, watch: Watch) -> None:
         """Start the first worker process."""
-        self._command, self._more, self._limits, self._watch = command, more, limits, watch
-        self._line = WorkerLine(command, more)
+        self._command, self._limits, self._watch = command, limits, watch
+        self._line = WorkerLine(command, device_environment())
         self._opened: Opened | None = None
         self._kept: dict[tuple[RuntimeCase, VariantFunction], Opened] = {}
         """Runtime workloads that were open before, with their verdicts."""
@@ -330,7 +328,7 @@ class Controller:
             if not error.outside:
                 raise
         self._line.close()
-        self._line = WorkerLine(self._command, self._more)
+        self._line = WorkerLine(self._command, device_environment())
         return read_facts(self._line, self._limits)
 
     def _work(
@@ -450,7 +448,7 @@ class Controller:
                 return
 
     def _start(self) -> None:
-        self._line = WorkerLine(self._command, self._more)
+        self._line = WorkerLine(self._command, device_environment())
         self.restarts += 1
         if (uuid := read_facts(self._line, self._limits).uuid) != self.facts.uuid:
             raise GoneError(f"a different GPU has its number now: {uuid}")
@@ -472,17 +470,15 @@ def controlling(
     kind: type[Controller] = Controller,
     limits: Limits | None = None,
     watch: Watch | None = None,
-    more: Mapping[str, str] | None = None,
     patience: float = 0.0,
     locks: Path | None = None,
     held: bool = False,
 ) -> Iterator[Controller]:
     """Start a worker and hold its GPU for the block; `patience` is how long to wait for a busy GPU.
 
-    `more` is added to the worker's environment. `held` means that this process already holds the
-    GPU.
+    `held` means that this process already holds the GPU.
     """
-    controller = kind(command, more or {}, limits or Limits(), watch or Watch())
+    controller = kind(command, limits or Limits(), watch or Watch())
     try:
         with nullcontext() if held else gpu_lock(controller.facts.uuid, SESSION, patience, locks):
             yield controller

@@ -29,9 +29,9 @@ from policygen.gpu.compiling import (
     compile_workloads,
     runtime_of,
 )
-from policygen.gpu.control import Controller, controlling, worker_command
+from policygen.gpu.control import controlling, worker_command
 from policygen.gpu.device import GpuFacts
-from policygen.gpu.machine import ListedGpu, check_one_model, device_environment, find_gpus
+from policygen.gpu.machine import ListedGpu, check_one_model, find_gpus
 from policygen.gpu.opened import OpenedWorkload
 from policygen.gpu.pool import Asked, GpuPool, LocalGpu, StopAskedError
 from policygen.gpu.rounds import Keeps, runtime_spots
@@ -139,33 +139,23 @@ class LocalPlace:
         """Holds all GPUs, acquired in numerical order so that two searches cannot deadlock."""
         runtime = runtime_of(self.toolchain)
         with ExitStack() as stack:
+            commands = [worker_command(gpu.number, runner, runtime) for gpu in self.gpus]
             controllers = [
-                stack.enter_context(
-                    controlling(
-                        worker_command(gpu.number, runner, runtime),
-                        patience=self.patience,
-                        more=device_environment(),
-                    )
-                )
-                for gpu in self.gpus
+                stack.enter_context(controlling(command, patience=self.patience))
+                for command in commands
             ]
             facts = [controller.facts for controller in controllers]
             pairs = zip(self.gpus, facts, strict=True)
             check_one_model({f"GPU {gpu.number}": gpu_facts.label for gpu, gpu_facts in pairs})
             pool = GpuPool([LocalGpu(controller) for controller in controllers], note=self.note)
-            sanitizer = self._sanitizer(controllers, runner)
-            yield HeldGpus(pool, facts, sanitizer if self.sanitizes else None, sanitizer)
 
-    def _sanitizer(self, controllers: Sequence[Controller], runner: Path) -> Sanitizes:
-        """Runs compute-sanitizer on the first GPU."""
-        command = worker_command(self.gpus[0].number, runner, runtime_of(self.toolchain))
+            def run_sanitizer(workloads: Sequence[WatchedWorkload]) -> list[dict[str, str]]:
+                """Runs compute-sanitizer on the first GPU."""
+                tool = find_sanitizer(self.toolchain)
+                with controllers[0].aside():
+                    return sanitize(tool, commands[0], workloads, held=True)
 
-        def run_sanitizer(workloads: Sequence[WatchedWorkload]) -> list[dict[str, str]]:
-            tool = find_sanitizer(self.toolchain)
-            with controllers[0].aside():
-                return sanitize(tool, command, workloads, held=True)
-
-        return run_sanitizer
+            yield HeldGpus(pool, facts, run_sanitizer if self.sanitizes else None, run_sanitizer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ import csv
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from policygen.gpu.control import Controller, controlling
 from policygen.gpu.device import Limits, RuntimeCase, VariantFunction
-from policygen.gpu.machine import device_environment
 from policygen.installation import pip
 from policygen.model.searches import Memcheck
 from policygen.model.workload import BASE
@@ -242,16 +241,9 @@ FLOOR = 30.0
 # Workers under a tool
 
 
-@contextmanager
 def watched(
-    tool: Sequence[str], command: Sequence[str], *, patience: float = 0.0, held: bool = False
-) -> Iterator[Controller]:
+    tool: Sequence[str], command: Sequence[str], *, patience: float = 0.0, held: bool
+) -> AbstractContextManager[Controller]:
     """Start a worker under a tool; `held` means that this process already holds the GPU."""
-    with controlling(
-        (*tool, *command),
-        limits=Limits(floor=FLOOR),
-        patience=patience,
-        more=device_environment(),
-        held=held,
-    ) as controller:
-        yield controller
+    limits = Limits(floor=FLOOR)
+    return controlling((*tool, *command), limits=limits, patience=patience, held=held)
