@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 from policygen.errors import InputError, ProcessError
 from policygen.gpu.checkout import BuiltPrograms, CheckoutBenchmark
-from policygen.gpu.control import Controller, Opened, round_order
+from policygen.gpu.control import Controller, Opened, PointResult, round_order
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import Failure, GpuFacts, Rounds, VariantFunction, WorkerMessage
+from policygen.gpu.device import Failure, GpuFacts, VariantFunction, WorkerMessage
 from policygen.gpu.machine import SESSION, gpu_lock
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import Findings
@@ -242,7 +242,7 @@ class NvbenchController(Controller):
 
     def rounds(
         self, variants: Sequence[VariantFunction], count: int, seed: int, *, checks: bool = True
-    ) -> Rounds:
+    ) -> PointResult:
         """Run rounds of the baseline and the correct variants, all in one NVBench process."""
         if self._spent == self.restarts:
             self.restart()

@@ -34,13 +34,13 @@ from policygen.gpu.cluster_workers import (
     see_gpu,
 )
 from policygen.gpu.compiling import ObjectSource, as_made, as_refused, is_code_error, object_in
+from policygen.gpu.control import PointResult
 from policygen.gpu.device import GpuFacts, LostGpuError
 from policygen.gpu.machine import BusyGpuError, ListedGpu
 from policygen.gpu.pool import (
     Asked,
     BaselineSamples,
     GpuSource,
-    PointResult,
     RungGpu,
     RungPoint,
     StopAskedError,

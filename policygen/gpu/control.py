@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any, TypeVar
 
 from policygen.gpu.device import (
@@ -26,7 +27,6 @@ from policygen.gpu.device import (
     Launch,
     Limits,
     LostGpuError,
-    Rounds,
     RuntimeCase,
     VariantFunction,
     Watch,
@@ -34,6 +34,7 @@ from policygen.gpu.device import (
     WorkerMessage,
 )
 from policygen.gpu.machine import SESSION, device_environment, gpu_lock
+from policygen.model.workload import BASE
 from policygen.process import module
 
 AT_ONCE = 64
@@ -46,6 +47,35 @@ def worker_command(index: int, runner: Path, runtime: Path | None) -> tuple[str,
     """Return the command that starts the worker of GPU `index` with a runner and a CUDA runtime."""
     paths = (str(runner.absolute()), "" if runtime is None else str(runtime.absolute()))
     return (*module("policygen.gpu.worker"), str(index), *paths)
+
+
+@dataclass(frozen=True, slots=True)
+class PointResult:
+    """Result of rounds of the baseline and variants on one runtime workload."""
+
+    samples: Mapping[str, Sequence[float]]
+    """Seconds by label in measurement order, including `base`; empty if it cannot be opened."""
+    failed: Mapping[str, Failure]
+    """Requested variants without samples."""
+    elapsed: Mapping[str, float]
+    """GPU seconds by variant, including its check."""
+    repeated: int = 0
+    """Samples that were repeated because the GPU was throttled."""
+    throttled: int = 0
+    """Samples that are still throttled after all allowed repeats."""
+    restarts: int = 0
+    """Number of processes so far that were started after the first one of each GPU."""
+    point: int = 0
+    """Index of the runtime workload in a rung."""
+    part: int = 0
+    """Index of the process of a rung; each process measures the baseline."""
+
+    def below(self, least: float) -> set[str]:
+        """Return the variants whose ratio to the baseline is lower."""
+        if not least or not self.samples:
+            return set()
+        base = median(self.samples[BASE])
+        return {label for label, times in self.samples.items() if base < least * median(times)}
 
 
 @dataclass(slots=True)
@@ -190,7 +220,7 @@ class Controller:
 
     def rounds(
         self, variants: Sequence[VariantFunction], count: int, seed: int, *, checks: bool = True
-    ) -> Rounds:
+    ) -> PointResult:
         """Measure rounds of the baseline and the variants; those that `checks` finds wrong are not.
 
         Without variants only the baseline is measured.
@@ -207,7 +237,10 @@ class Controller:
             for function, seconds in samples.items()
             if function.variant not in failed
         }
-        return Rounds(samples_by_label, failed, dict(self._elapsed), repeated, throttled)
+        elapsed = dict(self._elapsed)
+        return PointResult(
+            samples_by_label, failed, elapsed, repeated, throttled, restarts=self.restarts
+        )
 
     def _sample(
         self,

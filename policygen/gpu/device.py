@@ -166,22 +166,6 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
-    """Samples from rounds of the baseline and variants."""
-
-    samples: Mapping[str, tuple[float, ...]]
-    """Seconds by label in measurement order, including `base`."""
-    failed: Mapping[str, Failure]
-    """Requested variants without samples."""
-    elapsed: Mapping[str, float]
-    """GPU seconds by variant, including its check."""
-    repeated: int = 0
-    """Samples that were repeated because the GPU was throttled."""
-    throttled: int = 0
-    """Samples that are still throttled after all allowed repeats."""
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """Time limits of steps in seconds; a step that takes longer counts as hung."""
 

@@ -11,13 +11,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from statistics import median
 from typing import Protocol
 
 from policygen.errors import plural
-from policygen.gpu.control import Controller
+from policygen.gpu.control import Controller, PointResult
 from policygen.gpu.device import Failure, LostGpuError, RuntimeCase, VariantFunction
-from policygen.model.workload import BASE
 from policygen.process import threads
 
 LOOK, LONG = 12, 0.02
@@ -41,7 +39,7 @@ class StopAskedError(Exception):
 class BaselineSamples:
     """Samples of the baseline on a runtime workload, or the reason why there are none."""
 
-    samples: tuple[float, ...] = ()
+    samples: Sequence[float] = ()
     skipped: str | None = None
     opening: float = 0.0
     """Seconds to create the inputs and the baseline results."""
@@ -78,31 +76,6 @@ class RungPoint:
         return replace(self, case=case, base=move(self.base), functions=functions)
 
 
-@dataclass(frozen=True, slots=True)
-class PointResult:
-    """Result of one runtime workload of a rung."""
-
-    samples: Mapping[str, Sequence[float]]
-    """Seconds by label, including the baseline; empty if the runtime workload cannot be opened."""
-    failed: Mapping[str, Failure]
-    elapsed: Mapping[str, float]
-    repeated: int = 0
-    throttled: int = 0
-    restarts: int = 0
-    """Number of processes so far that were started after the first one of each GPU."""
-    point: int = 0
-    """Index of the runtime workload in the rung."""
-    part: int = 0
-    """Index of the process of the rung; each process measures the baseline."""
-
-    def below(self, least: float) -> set[str]:
-        """Return the variants whose ratio to the baseline is lower."""
-        if not least or not self.samples:
-            return set()
-        base = median(self.samples[BASE])
-        return {label for label, times in self.samples.items() if base < least * median(times)}
-
-
 class RungGpu(Protocol):
     """A GPU of this machine or of another one."""
 
@@ -134,15 +107,7 @@ class LocalGpu:
         if problem is not None:  # it could be opened before: the GPU has less memory now
             return PointResult({}, dict.fromkeys(point.functions, Failure("error", problem)), {})
         functions = [*point.functions.values()]
-        rounds = controller.rounds(functions, point.rounds, seed, checks=point.checks)
-        return PointResult(
-            samples=rounds.samples,
-            failed=rounds.failed,
-            elapsed=rounds.elapsed,
-            repeated=rounds.repeated,
-            throttled=rounds.throttled,
-            restarts=controller.restarts,
-        )
+        return controller.rounds(functions, point.rounds, seed, checks=point.checks)
 
     def _look(self, point: RungPoint, seed: int) -> BaselineSamples:
         begun = time.monotonic()

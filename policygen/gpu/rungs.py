@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import TypeVar
 
-from policygen.gpu.control import bases_among
+from policygen.gpu.control import PointResult, bases_among
 from policygen.gpu.database_writer import RowSpot
 from policygen.gpu.device import Failure, VariantFunction
 from policygen.gpu.measured_rows import KeptRung, MeasuringSession
-from policygen.gpu.pool import Asked, Functions, GpuPool, PointResult, RungPoint
+from policygen.gpu.pool import Asked, Functions, GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
 from policygen.gpu.statistics import PointTimes, runtime_axes, spot_weights
 from policygen.model.workload import BASE
