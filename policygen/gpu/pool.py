@@ -8,9 +8,8 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field, replace
-from queue import SimpleQueue
 from typing import Protocol
 
 from policygen.errors import plural
@@ -27,8 +26,6 @@ Functions = Mapping[str, VariantFunction]
 """Functions by variant label."""
 Asked = Callable[[], bool]
 """Returns whether a stop was requested."""
-_Answer = tuple["RungShare", "PointResult | BaseException | None"]
-"""Result of a GPU, or the end of its share with the error, if any."""
 
 
 class StopAskedError(Exception):
@@ -178,9 +175,9 @@ class GpuPool:
         """
         self._join()
         shares = divided(points, 1 if together else len(self.gpus))
-        run = _PoolRun(self, seed, stop_requested, deque(shares), fresh)
+        run = _PoolRun(self, seed, stop_requested, deque(shares))
         with threads(len(shares)) as executor:
-            yield from run.all(executor)
+            yield from run.all(executor, fresh=fresh)
         if run.problem is not None:
             raise run.problem
 
@@ -245,25 +242,17 @@ class RungShare:
     lost: int = 0
     """Number of GPUs lost in a row at the same runtime workload."""
 
-    def measure(
-        self, gpu: RungGpu, seed: int, stop_requested: Asked, *, fresh: bool
-    ) -> Iterator[PointResult]:
-        """Measure the remaining work without the variants that are left out.
+    @property
+    def point(self) -> RungPoint:
+        """The next runtime workload, without the variants that are left out."""
+        return self.points[self.done].without(self.failed)
 
-        It can be stopped between two runtime workloads.
-        """
-        while self.done < len(self.points):
-            if stop_requested():
-                raise StopAskedError
-            point = self.points[self.done].without(self.failed)
-            if not point.functions:
-                return
-            result = gpu.point(point, seed, fresh=fresh)
-            fresh = False
-            yield replace(result, point=self.done, part=self.number)
-            self.done += 1
-            self.failed |= result.failed.keys() | result.below(point.least)
-            self.lost = 0
+    def take(self, result: PointResult) -> PointResult:
+        """Go on to the next runtime workload; return the result with its place in the rung."""
+        self.failed |= result.failed.keys() | result.below(self.points[self.done].least)
+        result = replace(result, point=self.done, part=self.number)
+        self.done, self.lost = self.done + 1, 0
+        return result
 
 
 @dataclass(slots=True)
@@ -274,70 +263,55 @@ class _PoolRun:
     seed: int
     stop_requested: Asked
     waiting: deque[RungShare]
-    fresh: bool
-    running: dict[int, RungGpu] = field(default_factory=dict)
-    """By share number."""
-    answers: SimpleQueue[_Answer] = field(default_factory=SimpleQueue)
+    running: dict[Future[PointResult], tuple[RungGpu, RungShare]] = field(default_factory=dict)
+    """What each GPU measures: the next runtime workload of a share."""
     problem: Exception | None = None
-    """Reason for stopping early, raised after the running shares have ended."""
+    """Reason for stopping early, raised after what runs has ended."""
 
-    def all(self, executor: Executor) -> Iterator[PointResult]:
+    def all(self, executor: Executor, *, fresh: bool) -> Iterator[PointResult]:
         """Yield results as they arrive."""
         while True:
-            self._start(executor)
+            busy = [gpu for gpu, _ in self.running.values()]
+            for gpu in [gpu for gpu in self.pool.gpus if gpu not in busy]:
+                if self.waiting and self.problem is None:
+                    self._measure(executor, gpu, self.waiting.popleft(), fresh=fresh)
             if not self.running:
                 return
-            share, answer = self.answers.get()
-            if isinstance(answer, PointResult):
-                yield self.pool.counted(self.running[share.number], answer)
-            else:
-                self._finish_share(share, answer)
+            ended, _ = wait(self.running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                gpu, share = self.running.pop(future)
+                try:
+                    result = share.take(future.result())
+                except LostGpuError as error:
+                    self._lose(gpu, share, error)
+                else:
+                    # The GPU goes on while the result is written.
+                    self._measure(executor, gpu, share, fresh=False)
+                    yield self.pool.counted(gpu, result)
 
-    def _start(self, executor: Executor) -> None:
-        busy = self.running.values()
-        for gpu in [gpu for gpu in self.pool.gpus if gpu not in busy]:
-            if not self.waiting or self.problem:
-                return
-            share = self.waiting.popleft()
-            self.running[share.number] = gpu
-            executor.submit(self._measure, gpu, share)
-
-    def _measure(self, gpu: RungGpu, share: RungShare) -> None:
-        """Measure a share; runs in its own thread."""
-        ended: BaseException | None = None
-        try:
-            is_over = lambda: self.problem is not None or self.stop_requested()  # noqa: E731
-            for result in share.measure(gpu, self.seed, is_over, fresh=self.fresh):
-                self.answers.put((share, result))
-        except BaseException as error:  # noqa: BLE001  raised where the answers are read
-            ended = error
-        self.answers.put((share, ended))
-
-    def _finish_share(self, share: RungShare, error: BaseException | None) -> None:
-        gpu = self.running.pop(share.number)
-        if error is None:
+    def _measure(self, executor: Executor, gpu: RungGpu, share: RungShare, *, fresh: bool) -> None:
+        """Begin the next runtime workload of a share; it can be stopped between two."""
+        if self.problem is not None or share.done == len(share.points):
             return
-        if isinstance(error, StopAskedError):
-            self.problem = self.problem or error
-            return
-        if not isinstance(error, LostGpuError):
-            raise error
+        if self.stop_requested():
+            self.problem = StopAskedError()
+        elif (point := share.point).functions:
+            future = executor.submit(gpu.point, point, self.seed, fresh=fresh)
+            self.running[future] = gpu, share
+
+    def _lose(self, gpu: RungGpu, share: RungShare, error: LostGpuError) -> None:
+        """Let another GPU continue a share."""
         self.pool.lose(gpu, error)
         share.lost += 1
         self.waiting.append(share)
-        try:
-            self._reassign(share, error)
-        except (LostGpuError, StopAskedError) as problem:
-            self.problem = problem
-
-    def _reassign(self, share: RungShare, error: LostGpuError) -> None:
         if share.lost >= ATTEMPTS:
-            raise LostGpuError(
-                f"{share.lost} GPUs in a row failed on the same work: {error.message}",
-                error.remedy,
-            )
-        if not self.pool.gpus:
-            self.pool.replace(error, self.stop_requested)
+            message = f"{share.lost} GPUs in a row failed on the same work: {error.message}"
+            self.problem = LostGpuError(message, error.remedy)
+        elif not self.pool.gpus:
+            try:
+                self.pool.replace(error, self.stop_requested)
+            except (LostGpuError, StopAskedError) as problem:
+                self.problem = problem
 
 
 def _never_stop() -> bool:
