@@ -3,33 +3,32 @@
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from policygen.errors import InputError, PolicygenError
 from policygen.gpu.compiling import MOST
+from policygen.gpu.control import PointResult
 from policygen.gpu.database_writer import OF_KEY, RowSpot
 from policygen.gpu.device import Failure, VariantFunction
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.opened import OpenedWorkload
-from policygen.gpu.pool import Asked, Functions, GpuPool
+from policygen.gpu.pool import Asked, GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rungs import RungResult, RungTask, SearchTarget, measure_rung
+from policygen.gpu.rungs import RungResult, SearchTarget
 from policygen.gpu.space import Classifier, Policy, SpaceCounts
 from policygen.gpu.strategies import FINE, AskedVariant, Domain, Strategy, Values
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
 from policygen.model.results import Rules
 from policygen.model.searches import Ended, Memcheck
 from policygen.model.workload import BASE, Point, as_label
-from policygen.results.own_tables import (
-    MEMCHECKS,
-    SEARCH_TABLES,
-    SEARCHES,
-    workload_text,
-)
+from policygen.results.own_tables import LAST, MEMCHECKS, SEARCH_TABLES, SEARCHES, workload_text
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import Note
 
+Functions = Mapping[str, tuple[VariantFunction, ...]]
+"""By label, the functions of a variant: one for each sub-benchmark."""
 Key = tuple[int, ...]
 Reason = tuple[str, str]
 """Kind of failure and reason."""
@@ -387,8 +386,7 @@ class CompiledBatch:
 
     bases: tuple[VariantFunction, ...] = ()
     """Baseline of each sub-benchmark; only where no variants were requested."""
-    functions: tuple[Functions, ...] = ()
-    """Functions by label of each sub-benchmark."""
+    functions: Functions = field(default_factory=dict)
     runtimes: tuple[tuple[RuntimeSpot, ...], ...] = ()
     failed: Reasons = field(default_factory=dict)
     problem: str | None = None
@@ -439,40 +437,108 @@ class SearchBench:
         compiled = self.compiles(name, labels)
         return compiled, time.monotonic() - started
 
-    def keep(self, name: str, compiled: CompiledBatch) -> CompiledBatch:
-        """Add compiled variants to the baseline; return all of the workload."""
-        first = self.made.setdefault(name, compiled)
-        pairs = zip(first.functions, compiled.functions, strict=True)
-        functions = tuple({**earlier, **new} for earlier, new in pairs)
-        self.made[name] = replace(first, functions=functions)
-        return self.made[name]
+    def keep(self, name: str, compiled: CompiledBatch) -> None:
+        """Add compiled variants to those of a workload."""
+        made = self.made[name]
+        self.made[name] = replace(made, functions={**made.functions, **compiled.functions})
 
-    def functions(self, name: str, labels: Sequence[str]) -> tuple[list[Functions], Reasons]:
+    def functions(self, name: str, labels: Sequence[str]) -> tuple[Functions, Reasons]:
         """Return functions and failures, recompiling variants of earlier sessions."""
         failed: Reasons = {}
-        missing = [label for label in labels if label not in self.made[name].functions[0]]
+        missing = [label for label in labels if label not in self.made[name].functions]
         if missing:
             compiled, seconds = self.compile(name, missing)
             self.rows.time("compiling", seconds)
             failed = compiled.failed
             self.keep(name, compiled)
-        functions_by_subbench = self.made[name].functions
-        return [
-            {label: functions[label] for label in labels if label in functions}
-            for functions in functions_by_subbench
-        ], failed
+        functions = self.made[name].functions
+        return {label: functions[label] for label in labels if label in functions}, failed
 
     def measure(
-        self, target: SearchTarget, task: RungTask, idle: Callable[[], None] = lambda: None
+        self,
+        name: str,
+        target: SearchTarget,
+        rung: int,
+        labels: Sequence[str],
+        rounds: Sequence[int],
+        seed: int,
+        *,
+        allowed: float = 0.0,
+        checks: bool = True,
+        fresh: bool = True,
+        idle: Callable[[], None] = lambda: None,
     ) -> RungResult:
-        """Measure one rung; `idle` is called now and then."""
-        return measure_rung(
-            self.gpu, self.rows, target, task, self._fresh, self.stop_requested, idle
-        )
+        """Measure a rung, write each result as it arrives, and return the scores.
 
-    def _fresh(self) -> int:
-        self.processes += 1
-        return self.processes
+        `rounds` are those of each runtime workload. A variant is dropped if its ratio on any is
+        under `allowed`, as far as noise allows for it. `fresh` means to begin in fresh processes,
+        and `idle` is called after each result.
+        """
+        functions, refused = self.functions(name, labels)
+        failed: dict[str, Reason] = {**refused}
+        ratios: dict[str, list[tuple[float, float]]] = {}
+        processes: dict[int, int] = {}
+        points = self._rung_points(name, target, functions, rounds, allowed, checks=checks)
+        results = self.gpu.rung(
+            points, seed, self.stop_requested, together=rung == LAST, fresh=fresh
+        )
+        with closing(results):
+            for result in results:
+                point = target.points[result.point]
+                if result.part not in processes:  # each of several GPUs has its own process
+                    self.processes += 1
+                    processes[result.part] = self.processes
+                failed |= result.failed
+                of_point = self._write_point(point.spot, result, rung, processes[result.part])
+                for label, ratio in of_point.items():
+                    ratios.setdefault(label, []).append((point.weight, ratio))
+                idle()
+        ratios = {label: pairs for label, pairs in ratios.items() if label not in failed}
+        complete = {
+            label: sum(weight * ratio for weight, ratio in pairs)
+            for label, pairs in ratios.items()
+            if len(pairs) == len(target.points)
+        }
+        least = {label: min(ratio for _, ratio in pairs) for label, pairs in ratios.items()}
+        return RungResult(complete, least, failed)
+
+    def _rung_points(
+        self,
+        name: str,
+        target: SearchTarget,
+        functions: Functions,
+        rounds: Sequence[int],
+        allowed: float,
+        *,
+        checks: bool,
+    ) -> list[RungPoint]:
+        """Return the requests to GPUs for a rung."""
+        bases = self.made[name].bases
+        return [
+            RungPoint(
+                point.runtime.case,
+                bases[point.index],
+                {label: of_variant[point.index] for label, of_variant in functions.items()},
+                count,
+                max(0.0, allowed - point.doubt(count)),
+                checks,
+            )
+            for point, count in zip(target.points, rounds, strict=True)
+        ]
+
+    def _write_point(
+        self, spot: RowSpot, result: PointResult, rung: int, process: int
+    ) -> dict[str, float]:
+        """Write a result; return the baseline's time over each variant's."""
+        for label, failure in result.failed.items():
+            self.rows.fail(spot, label, failure, result.elapsed.get(label, 0.0))
+        if not result.samples:
+            return {}
+        self.rows.note(result.repeated, result.throttled, result.restarts)
+        centers = self.rows.write_rung(spot, rung, process, result.samples, result.elapsed)
+        if rung == LAST:  # the noise between processes is that of the decision
+            self.rows.noise(spot, process, result.samples[BASE])
+        return {label: centers[BASE] / center for label, center in centers.items() if label != BASE}
 
     def refuse(self, target: SearchTarget, failed: Reasons) -> None:
         """Record variants that nvcc or CUB's rules reject, so that they are not compiled again."""
@@ -490,7 +556,9 @@ class SearchBench:
         smallest = {point.index: point for point in descending}  # the last one, the smallest, wins
         watched = [
             WatchedWorkload(
-                point.runtime.case, self.made[name].bases[index], tuple(functions[index].values())
+                point.runtime.case,
+                self.made[name].bases[index],
+                tuple(of_variant[index] for of_variant in functions.values()),
             )
             for index, point in smallest.items()
         ]
@@ -516,9 +584,9 @@ class SearchBench:
         try:
             functions, _ = self.functions(name, labels)
             watched = {
-                label: self._where_it_failed(name, target, label, functions)
+                label: self._where_it_failed(name, target, label, functions[label])
                 for label in labels
-                if all(label in functions_of_run for functions_of_run in functions)
+                if label in functions
             }
             results = self.memchecks([*watched.values()]) if watched else ()
         except PolicygenError as error:
@@ -529,10 +597,10 @@ class SearchBench:
         return [memcheck_of(label, errors) for label, errors in zip(watched, results, strict=True)]
 
     def _where_it_failed(
-        self, name: str, target: SearchTarget, label: str, functions: Sequence[Functions]
+        self, name: str, target: SearchTarget, label: str, functions: Sequence[VariantFunction]
     ) -> WatchedWorkload:
         """Return the smallest runtime workload on which a variant failed."""
         failing = [point for point in target.points if label in self.rows.failed(point.spot)]
         point = min(failing or target.points, key=lambda point: point.runtime.case.axes)
-        base, function = self.made[name].bases[point.index], functions[point.index][label]
-        return WatchedWorkload(point.runtime.case, base, (function,))
+        base = self.made[name].bases[point.index]
+        return WatchedWorkload(point.runtime.case, base, (functions[point.index],))

@@ -21,11 +21,9 @@ from policygen.gpu.rungs import (
     TO_SHARPER,
     RungResult,
     RungRule,
-    RungTask,
     SearchTarget,
     SpotRungs,
     heaviest_point,
-    in_all,
     look,
     rung_least,
     rung_scores,
@@ -248,8 +246,7 @@ class SearchDriver:
         if name in self.bench.made:
             for batch in search.compiled:
                 self.bench.keep(name, batch)
-                made = in_all(batch.functions)
-                self.ready[name].extend(label for label in made if label not in batch.failed)
+                self.ready[name].extend(batch.functions)
                 search.tell(RungResult({}, {}, {}), batch.failed)
                 search.refused |= batch.failed
             search.compiled.clear()
@@ -346,19 +343,14 @@ class SearchDriver:
         *,
         checks: bool = True,
     ) -> RungResult:
-        search = self.searches[name]
-        functions, _ = self.bench.functions(name, labels)
-        task = RungTask(
-            SCREENING,
-            self.bench.made[name].bases,
-            functions,
-            rounds,
+        return self.bench.measure(
+            *(name, target, SCREENING, labels, rounds),
             self.bench.effort.seed + self.bench.processes,
-            allowed=search.allowed - LENIENT if checks else 0.0,
+            allowed=self.searches[name].allowed - LENIENT if checks else 0.0,
             checks=checks,
             fresh=False,
+            idle=self._feed,
         )
-        return self.bench.measure(target, task, self._feed)
 
     def _target(self, search: WorkloadSearch, compiled: CompiledBatch) -> SearchTarget | None:
         """Return what to measure for a workload; None if the baseline cannot run."""
@@ -559,9 +551,6 @@ class Decision:
         self, rung: int, labels: Sequence[str], rounds: Sequence[int], seed: int
     ) -> Mapping[str, float]:
         """Measure a rung, record its failures, and return the scores."""
-        functions, failed = self.bench.functions(self.name, labels)
-        bases = self.bench.made[self.name].bases
-        task = RungTask(rung, bases, functions, rounds, seed)
-        outcome = self.bench.measure(self.target, task)
-        self.search.failed |= {**failed, **outcome.failed}
+        outcome = self.bench.measure(self.name, self.target, rung, labels, rounds, seed)
+        self.search.failed |= outcome.failed
         return outcome.scores

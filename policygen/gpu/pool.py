@@ -22,8 +22,6 @@ LOOK, LONG = 12, 0.02
 """
 ATTEMPTS = 3
 """Number of GPUs that the same work may lose in a row before the work itself is blamed."""
-Functions = Mapping[str, VariantFunction]
-"""Functions by variant label."""
 Asked = Callable[[], bool]
 """Returns whether a stop was requested."""
 
@@ -50,8 +48,8 @@ class RungPoint:
 
     case: RuntimeCase
     base: VariantFunction
-    functions: Functions = field(default_factory=dict)
-    """All variants of the rung."""
+    functions: Mapping[str, VariantFunction] = field(default_factory=dict)
+    """All variants of the rung, by label."""
     rounds: int = 0
     least: float = 0.0
     """Ratio to the baseline under which a variant is left out of the next runtime workloads."""

@@ -2,20 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import TypeVar
 
-from policygen.gpu.control import PointResult, bases_among
+from policygen.gpu.control import bases_among
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import Failure, VariantFunction
+from policygen.gpu.device import VariantFunction
 from policygen.gpu.measured_rows import KeptRung, MeasuringSession
-from policygen.gpu.pool import Asked, Functions, GpuPool, RungPoint
+from policygen.gpu.pool import GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
 from policygen.gpu.statistics import PointTimes, runtime_axes, spot_weights
 from policygen.model.workload import BASE
-from policygen.results.own_tables import LAST
 from policygen.results.tables import DeclaredAxes
 
 MEDIAN = 1.2533
@@ -28,19 +26,6 @@ RESTART = 2.0
 """Seconds until a fresh process measures, without its inputs."""
 WARM, BESIDE = 2.0, 0.00015
 """Duration of a sample: a multiple of one run plus a constant number of seconds."""
-
-
-# Rungs of a search
-
-
-def in_all(functions: Sequence[Functions]) -> list[str]:
-    """Return the variants that all sub-benchmarks have, in request order."""
-    first, *others = functions
-    return [
-        label
-        for label in first
-        if all(label in functions_by_label for functions_by_label in others)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,40 +104,6 @@ class SearchTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class RungTask:
-    """What a rung measures."""
-
-    rung: int
-    bases: Sequence[VariantFunction]
-    """Baseline function of each sub-benchmark."""
-    functions: Sequence[Functions]
-    """Functions by label of each sub-benchmark."""
-    rounds: Sequence[int]
-    """Rounds for each runtime workload of the target."""
-    seed: int
-    allowed: float = 0.0
-    """Ratio on any runtime workload under which a variant is dropped, if noise allows for it."""
-    checks: bool = True
-    fresh: bool = True
-    """Whether to begin in a fresh process."""
-
-    def points(self, target: SearchTarget) -> list[RungPoint]:
-        """Return the GPU requests, for variants that all sub-benchmarks have."""
-        labels = in_all(self.functions)
-        return [
-            RungPoint(
-                point.runtime.case,
-                self.bases[point.index],
-                {label: self.functions[point.index][label] for label in labels},
-                rounds,
-                max(0.0, self.allowed - point.doubt(rounds)),
-                self.checks,
-            )
-            for point, rounds in zip(target.points, self.rounds, strict=True)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
 class RungResult:
     """Scores and failures of a rung."""
 
@@ -160,67 +111,8 @@ class RungResult:
     """Scores of variants that ran on all runtime workloads."""
     least: Mapping[str, float]
     """The lowest ratio of each variant that ran on any."""
-    failed: Mapping[str, Failure]
-
-
-def measure_rung(
-    gpu: GpuPool,
-    rows: MeasuringSession,
-    target: SearchTarget,
-    task: RungTask,
-    fresh: Callable[[], int],
-    stop_requested: Asked,
-    idle: Callable[[], None] = lambda: None,
-) -> RungResult:
-    """Measure a rung, write each result as it arrives, and return the scores.
-
-    `fresh` returns a new process number; each of several GPUs has its own process. `idle` is called
-    after each result.
-    """
-    failed: dict[str, Failure] = {}
-    ratios: dict[str, list[tuple[float, float]]] = {}
-    processes: dict[int, int] = {}
-    results = gpu.rung(
-        task.points(target),
-        task.seed,
-        stop_requested,
-        together=task.rung == LAST,
-        fresh=task.fresh,
-    )
-    with closing(results):
-        for result in results:
-            point = target.points[result.point]
-            if result.part not in processes:
-                processes[result.part] = fresh()
-            process = processes[result.part]
-            failed |= result.failed
-            for label, ratio in _write_point(rows, point, result, task, process).items():
-                ratios.setdefault(label, []).append((point.weight, ratio))
-            idle()
-    ratios = {label: pairs for label, pairs in ratios.items() if label not in failed}
-    complete = {
-        label: sum(weight * ratio for weight, ratio in pairs)
-        for label, pairs in ratios.items()
-        if len(pairs) == len(target.points)
-    }
-    least = {label: min(ratio for _, ratio in pairs) for label, pairs in ratios.items()}
-    return RungResult(complete, least, failed)
-
-
-def _write_point(
-    rows: MeasuringSession, point: TargetPoint, result: PointResult, task: RungTask, process: int
-) -> dict[str, float]:
-    """Write a result; return the baseline's time over each variant's."""
-    spot, base = point.spot, task.bases[point.index].variant
-    for label, failure in result.failed.items():
-        rows.fail(spot, label, failure, result.elapsed.get(label, 0.0))
-    if not result.samples:
-        return {}
-    rows.note(result.repeated, result.throttled, result.restarts)
-    centers = rows.write_rung(spot, task.rung, process, result.samples, result.elapsed)
-    if task.rung == LAST:  # the noise between processes is that of the decision
-        rows.noise(spot, process, result.samples[BASE])
-    return {label: centers[base] / center for label, center in centers.items() if label != base}
+    failed: Mapping[str, tuple[str, str]]
+    """Kind and reason."""
 
 
 # Baselines and rounds of a search

@@ -83,14 +83,19 @@ class UnitCompiler:
         candidates = opened.candidates(labels)
         failed = {label: ("invalid", reason) for label, reason in candidates.refused.items()}
         failed |= dict.fromkeys(candidates.base, ("base", "it is what CUB selects"))
-        functions = []
+        by_run = []
         for run in opened.runs:
             made = [candidate for candidate in candidates.made if candidate.label not in failed]
             with cache_failures():
                 of_run, messages = compile_unit(opened.to_compile(run, made), self.compiler, made)
-            functions.append(of_run)
+            by_run.append(of_run)
             failed |= {label: ("compile", reason) for label, reason in messages.items()}
-        return CompiledBatch(functions=tuple(functions), failed=failed)
+        functions = {
+            label: tuple(of_run[label] for of_run in by_run)
+            for label in by_run[0]
+            if label not in failed
+        }
+        return CompiledBatch(functions=functions, failed=failed)
 
     def _baseline(self, opened: OpenedWorkload) -> CompiledBatch:
         tasks = [opened.to_compile(run, ()) for run in opened.runs]
@@ -105,7 +110,7 @@ class UnitCompiler:
             for run, unit in zip(opened.runs, units, strict=True)
         ]
         bases = tuple(unit.functions[0] for unit in units)
-        return CompiledBatch(bases, tuple({} for _ in units), tuple(runtimes))
+        return CompiledBatch(bases, runtimes=tuple(runtimes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,6 @@ def pretend(folder, monkeypatch, plan=None, refused=()):
             inputs = folder / "inputs.so"
             return CompiledBatch(
                 bases=(VariantFunction("base", "unit.so", "policygen_run_0"),),
-                functions=({},),
                 runtimes=tuple(
                     tuple(runtime_spots(run, inputs, self.keeps)) for run in opened.runs
                 ),
@@ -54,10 +53,10 @@ def pretend(folder, monkeypatch, plan=None, refused=()):
         candidates = opened.candidates(labels)
         made = [one.label for one in candidates.made if one.label not in refused]
         functions = {
-            label: VariantFunction(label, "unit.so", f"policygen_run_{label}") for label in made
+            label: (VariantFunction(label, "unit.so", f"policygen_run_{label}"),) for label in made
         }
         failed = {label: ("compile", "refused") for label in labels if label in refused}
-        return CompiledBatch(functions=(functions,), failed=failed)
+        return CompiledBatch(functions=functions, failed=failed)
 
     class Compiler:
         def __init__(self, *_):

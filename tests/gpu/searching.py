@@ -103,14 +103,14 @@ def compiling(refused=(), problem=None):
     def compiles(name, labels):
         if not labels:
             runtimes = tuple(RuntimeSpot(spot(size), case(size)) for size in SIZES)
-            return CompiledBatch((BASE,), ({},), (runtimes,), problem=problem)
+            return CompiledBatch((BASE,), runtimes=(runtimes,), problem=problem)
         functions = {
-            label: VariantFunction(label, "unit.so", f"policygen_run_{number}")
+            label: (VariantFunction(label, "unit.so", f"policygen_run_{number}"),)
             for number, label in enumerate(labels, 1)
             if label not in refused
         }
         failed = {label: ("compile", "refused") for label in labels if label in refused}
-        return CompiledBatch(functions=(functions,), failed=failed)
+        return CompiledBatch(functions=functions, failed=failed)
 
     return compiles
 
