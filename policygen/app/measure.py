@@ -51,7 +51,6 @@ from policygen.gpu.statistics import (
     judged,
     measure_noise,
     noises,
-    runtime_axes,
     score_noise,
     times_of,
 )
@@ -245,7 +244,7 @@ def _measure_chosen(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkl
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
         skipped=tuple(
-            SkippedPoint(point=runtime_axes(point.spot), reason=findings.skipped[str(point)])
+            SkippedPoint(point=point.spot.runtime_axes, reason=findings.skipped[str(point)])
             for workload_task, findings in results
             for point in workload_task.points
             if str(point) in findings.skipped

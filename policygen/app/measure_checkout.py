@@ -32,7 +32,7 @@ from policygen.gpu.device import GpuFacts
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import MeasuringSession, open_measurements
 from policygen.gpu.rounds import Findings
-from policygen.gpu.statistics import judged, noises, runtime_axes, score_noise, times_of
+from policygen.gpu.statistics import judged, noises, score_noise, times_of
 from policygen.gpu.units import runner_text
 from policygen.model.measured import (
     MeasuredVariant,
@@ -195,7 +195,7 @@ def _summarize(
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
         skipped=tuple(
-            SkippedPoint(point=runtime_axes(spot), reason=findings.skipped[in_words(spot)])
+            SkippedPoint(point=spot.runtime_axes, reason=findings.skipped[in_words(spot)])
             for spot in task.spots
             if in_words(spot) in findings.skipped
         ),

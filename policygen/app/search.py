@@ -43,10 +43,9 @@ from policygen.gpu.replay import (
     replay_runs,
 )
 from policygen.gpu.rounds import declared_axes, runtime_spots
-from policygen.gpu.rungs import rung_times
 from policygen.gpu.search_places import UnitCompiler, open_place
 from policygen.gpu.space import Classifier, Policy
-from policygen.gpu.statistics import judged, noises, runtime_axes, score_noise, times_of
+from policygen.gpu.statistics import judged, noises, rung_times, score_noise, times_of
 from policygen.gpu.strategies import STRATEGIES, AskedVariant, StrategyName, Values, make_strategy
 from policygen.gpu.units import runner_text
 from policygen.model.measured import SkippedPoint
@@ -331,7 +330,7 @@ def searched_workload(
         noise=tuple(noises(times)) if finalists else (),
         score_noise=score_noise(times) if finalists else None,
         skipped=tuple(
-            SkippedPoint(point=runtime_axes(spot), reason=reason)
+            SkippedPoint(point=spot.runtime_axes, reason=reason)
             for spot, reason in (search.target.skipped if search.target else ())
         ),
         ended=ended,
@@ -344,8 +343,9 @@ def _finalists(search: WorkloadSearch, rows: MeasuringSession) -> Iterator[Final
     """Yields finalists, best first."""
     if search.target is None:
         return
-    times = rung_times([point.rungs(rows) for point in search.target.points], LAST)
-    labels = [label for label in (times[0].variants if times else ()) if label not in search.failed]
+    times = rung_times(search.target.rungs(rows), LAST)
+    excluded = {BASE, *search.failed}
+    labels = [label for label in (times[0].variants if times else ()) if label not in excluded]
     for result in sorted(judged(times, labels), key=lambda candidate: -(candidate.score or 0.0)):
         assert result.score is not None
         yield Finalist(

@@ -28,7 +28,7 @@ from policygen.gpu.rounds import (
     measure_workload,
     runtime_spots,
 )
-from policygen.gpu.statistics import PointTimes, runtime_axes, times_of, weighted
+from policygen.gpu.statistics import PointTimes, times_of, weighted
 from policygen.gpu.units import WorkloadRun, runner_text
 from policygen.model.measured import SkippedPoint, VariantFailure
 from policygen.model.selection import EntryPlace
@@ -403,7 +403,7 @@ def workload_document(
         "entry": entry,
     }
     fields["skipped"] = tuple(
-        SkippedPoint(point=runtime_axes(spot.spot), reason=change.skipped[str(spot)])
+        SkippedPoint(point=spot.spot.runtime_axes, reason=change.skipped[str(spot)])
         for part in change.parts
         for spot in part.points
         if str(spot) in change.skipped

@@ -145,6 +145,11 @@ class RowSpot:
         return quote(f"{self.algorithm}.{self.subbench}")
 
     @property
+    def runtime_axes(self) -> dict[str, str]:
+        """The axes that distinguish it from other runtime workloads of its workload."""
+        return {axis: value for axis, value in self.workload.items() if "{ct}" not in axis}
+
+    @property
     def key(self) -> tuple[str, str, str]:
         """Key in policygen's own tables."""
         return self.algorithm, self.subbench, workload_text(self.workload)

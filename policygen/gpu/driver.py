@@ -22,12 +22,7 @@ from policygen.gpu.rungs import (
     RungResult,
     RungRule,
     SearchTarget,
-    SpotRungs,
-    heaviest_point,
     look,
-    rung_least,
-    rung_scores,
-    rung_times,
     survivors,
 )
 from policygen.gpu.statistics import spot_weights
@@ -36,6 +31,7 @@ from policygen.model.searches import Ended, RungName
 from policygen.model.workload import in_words
 from policygen.process import ending, threads
 from policygen.results.own_tables import LAST, SCREENING, SHARPER
+from policygen.results.rungs import Rungs
 from policygen.steps import spelled
 
 LOOKS = 0.3
@@ -147,18 +143,14 @@ class SearchDriver:
         rows = self.bench.rows
         skipped = self.notes.skipped(search.point)
         spots = [spot for spot in search.spots if spot.key[1:] not in skipped]
-        weights = spot_weights(spots, search.declared)
-        points = [
-            SpotRungs(spot, weight, rows.rungs(spot))
-            for spot, weight in zip(spots, weights, strict=True)
-        ]
+        rungs = rows.rungs(spots, spot_weights(spots, search.declared))
         failed = {
             label: failure for spot in search.spots for label, failure in rows.failed(spot).items()
         }
         search.remember(
-            rung_scores(points, SCREENING),
-            rung_least(points, SCREENING),
-            rung_least([heaviest_point(points)] if points else [], SCREENING),
+            rungs.means(SCREENING),
+            rungs.least(SCREENING),
+            rungs.least(SCREENING, rungs.heaviest),
             failed,
         )
 
@@ -465,8 +457,8 @@ class Decision:
 
     def run(self, on_rung: Callable[[int], None]) -> None:
         """Measure the best variants with more rounds, then the finalists beside the baseline."""
-        if self.end <= self.budget.elapsed and (known := rung_scores(self._known, LAST)):
-            self.search.last = {k: v for k, v in known.items() if k not in self.search.failed}
+        if self.end <= self.budget.elapsed and (decided := self._rungs.means(LAST)):
+            self.search.last = {k: v for k, v in decided.items() if k not in self.search.failed}
             return  # earlier sessions used the time, and decided
         plan = FinalPlan.within(self.end - self.budget.elapsed, self.target, self.bench)
         sharp = self.target.rounds(SHARP, LEAST_SHARP, MOST_SHARP)
@@ -477,7 +469,7 @@ class Decision:
         rule = RungRule(TO_SHARPER.least, plan.sharper)
         is_new = self._measure_sharper(survivors(goals, screening_error, rule), sharp)
         on_rung(SHARPER)
-        decided = () if is_new else rung_scores(self._known, LAST)  # by an earlier session
+        decided = {} if is_new else self._rungs.means(LAST)  # by an earlier session
         rule = RungRule(TO_LAST.least, plan.last)
         finalists = self._finalists(self.target.error(sharp), rule, decided)
         rounds = self.bench.effort.rounds
@@ -493,7 +485,7 @@ class Decision:
                 break
             taken = self.budget.elapsed - begun
             process += 1
-        scores = rung_scores(self._known, LAST)
+        scores = self._rungs.means(LAST)
         self.search.last = {
             label: scores[label]
             for label in finalists
@@ -502,13 +494,13 @@ class Decision:
         on_rung(LAST)
 
     @property
-    def _known(self) -> list[SpotRungs]:
+    def _rungs(self) -> Rungs:
         """The rungs that the database has."""
-        return [point.rungs(self.bench.rows) for point in self.target.points]
+        return self.target.rungs(self.bench.rows)
 
     def _finalists(self, error: float, rule: RungRule, decided: Collection[str]) -> Sequence[str]:
         """Return the variants that may still win; a harmful variant is replaced by the next."""
-        allowed, least = self.search.allowed, rung_least(self._known, SHARPER)
+        allowed, least = self.search.allowed, self._rungs.least(SHARPER)
         checked: set[str] = set()
         while True:
             scores = {k: v for k, v in self.search.sharper.items() if k not in self.search.failed}
@@ -526,7 +518,7 @@ class Decision:
 
     def _measure_sharper(self, labels: Sequence[str], rounds: Sequence[int]) -> bool:
         """Measure those that have no sharper score; return whether there were any."""
-        scores = rung_scores(self._known, SHARPER)
+        scores = self._rungs.means(SHARPER)
         if missing := [label for label in labels if label not in scores]:
             seed = self.bench.effort.seed + self.bench.processes
             scores |= self._measure(SHARPER, missing, rounds, seed)
@@ -537,11 +529,11 @@ class Decision:
         self, finalists: Sequence[str], process: int, rounds: Sequence[int]
     ) -> Mapping[str, float]:
         """Measure the finalists that have run in fewer processes in one more."""
-        times = rung_times(self._known, LAST)
+        runs = self._rungs.scores(LAST)
         missing = [
             label
             for label in finalists
-            if label not in self.search.failed and len(times[0].variants.get(label, ())) <= process
+            if label not in self.search.failed and len(runs.get(label, ())) <= process
         ]
         if not missing:
             return {}

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from policygen.gpu.statistics import PointTimes, judged
+from policygen.gpu.statistics import PointTimes, judged, rung_times
 from policygen.gpu.tools import SANITIZER_TOOL, memcheck_of
 from policygen.model.measured import FailureKind, MeasuredVariant, RuntimeRatio
 from policygen.model.results import Choice, ScoredVariant
@@ -56,18 +56,17 @@ class Finals:
 
 def rung_finals(rungs: Rungs, databases: Sequence[Database]) -> Finals:
     """Return the finalists of the last rung that the search reached."""
-    scores = {rung: rungs.scores(rung) for rung in RUNGS}
-    rung = max((rung for rung in RUNGS if scores[rung].keys() - {BASE}), default=None)
+    means = {rung: rungs.means(rung) for rung in RUNGS}
+    rung = max((rung for rung in RUNGS if means[rung]), default=None)
     if rung is None:
         return Finals(None, ())
-    means = {label: fmean(run.score for run in runs) for label, runs in scores[rung].items()}
-    order = sorted(means.keys() - {BASE}, key=lambda label: (-means[label], label))
+    scores, mean_scores = rungs.scores(rung), means[rung]
+    order = sorted(mean_scores, key=lambda label: (-mean_scores[label], label))
     # The noise is estimated from all repeated variants; the first rung has thousands of variants.
     candidates = order if rung == LAST else order[:MOST]
-    points = _times(rungs, rung, scores[rung])
+    points = rung_times(rungs, rung)
     judged_by_variant = {variant.variant: variant for variant in judged(points, candidates)}
-    screened = _means(scores[1])
-    sharper = _means(scores[2])
+    screened, sharper = means[SCREENING], means[SHARPER]
     ranks = {
         label: place
         for place, label in enumerate(sorted(screened, key=lambda name: -screened[name]), 1)
@@ -75,10 +74,10 @@ def rung_finals(rungs: Rungs, databases: Sequence[Database]) -> Finals:
     finalists = [
         _finalist(
             judged_by_variant[label],
-            scores[rung][label],
-            screened=screened.get(label) if rung > 1 else None,
+            scores[label],
+            screened=screened.get(label) if rung > SCREENING else None,
             rank=ranks.get(label),
-            sharper=sharper.get(label) if rung > 2 else None,
+            sharper=sharper.get(label) if rung > SHARPER else None,
             quantiles=_rung_quantiles(rungs, rung, label, databases) if index < COMPARED else (),
         )
         for index, label in enumerate(order[:MOST])
@@ -88,7 +87,7 @@ def rung_finals(rungs: Rungs, databases: Sequence[Database]) -> Finals:
         RUNGS[rung],
         with_close(finalists),
         len(order) - len(finalists),
-        _control(rungs, rung, scores[rung], points),
+        _control(rungs, rung, scores, points),
         faster[0] if faster and rung == LAST else None,
     )
 
@@ -134,34 +133,6 @@ def with_close(finalists: Sequence[ReportedFinalist]) -> tuple[ReportedFinalist,
         )
         for index, finalist in enumerate(finalists)
     )
-
-
-def _means(scores: Mapping[str, Sequence[RungScore]]) -> dict[str, float]:
-    return {
-        label: fmean(run.score for run in runs) for label, runs in scores.items() if label != BASE
-    }
-
-
-def _times(rungs: Rungs, rung: int, scores: Mapping[str, Sequence[RungScore]]) -> list[PointTimes]:
-    """Return pairs of baseline and variant times, one per complete process."""
-    rows = rungs.rows[rung]
-    return [
-        PointTimes(
-            subbench=point.subbench,
-            point=dict(point.axes),
-            weight=weight,
-            base=(),
-            beside=(),
-            variants={
-                label: [
-                    (rows[label][run.run][point].base, rows[label][run.run][point].center)
-                    for run in runs
-                ]
-                for label, runs in scores.items()
-            },
-        )
-        for point, weight in zip(rungs.points, rungs.weights, strict=True)
-    ]
 
 
 def _finalist(

@@ -10,7 +10,7 @@ only the samples of the last rung, and those of the others are kept separately.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,9 @@ from policygen.results.own_tables import (
     VALUES,
     keep_weights,
 )
+from policygen.results.rungs import Rungs, rungs_at
 from policygen.results.samples import BadSamplesError, Decoder, Samples, encode
+from policygen.results.sessions import PointSpot, RungRow
 from policygen.results.tables import DeclaredAxes, quote
 
 CODES: Mapping[Kind, str] = {
@@ -58,19 +60,6 @@ CODES: Mapping[Kind, str] = {
 _OTHER = "The rows belong to another version of the benchmark; name another file."
 _OWN_SPOT = f"(algorithm, bench, workload) = (?, ?, ?) AND {OF_KEY}"
 _LAUNCH_COLUMNS = ", ".join(f"{column.name} INTEGER NOT NULL" for column in fields(Launch))
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRung:
-    """A variant on a runtime workload in one process."""
-
-    variant: str
-    rung: int
-    process: tuple[int, int]
-    """Session and process number in it."""
-    center: float
-    base: float
-    """Time of the baseline in the same process."""
 
 
 @contextmanager
@@ -243,13 +232,16 @@ class MeasuringSession:
                 self._log(connection, "runs", spot.algorithm, label, "0", seconds)
         return centers
 
-    def rungs(self, spot: RowSpot) -> list[KeptRung]:
-        """Return the rungs on a runtime workload in the order in which they were written."""
-        columns = "variant, rung, session, process, center, base"
-        return [
-            KeptRung(variant, rung, (session, process), center, base)
-            for variant, rung, session, process, center, base in self._own(RUNGS, columns, spot)
-        ]
+    def rungs(self, spots: Sequence[RowSpot], weights: Sequence[float]) -> Rungs:
+        """Return the rungs on the runtime workloads of a workload."""
+        columns = "session, process, rung, variant, center, base, NULL, rowid"
+        rows = {
+            PointSpot(spot.subbench, tuple(spot.runtime_axes.items())): [
+                RungRow(*cells) for cells in self._own(RUNGS, columns, spot)
+            ]
+            for spot in spots
+        }
+        return rungs_at(rows, weights)
 
     def withdraw(self, spot: RowSpot, variant: str, failure: Failure) -> None:
         """Write that a variant must not be used, with the reason, and delete its measurements."""

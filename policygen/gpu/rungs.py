@@ -3,17 +3,16 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
-from typing import TypeVar
+from statistics import median
 
 from policygen.gpu.control import bases_among
 from policygen.gpu.database_writer import RowSpot
 from policygen.gpu.device import VariantFunction
-from policygen.gpu.measured_rows import KeptRung, MeasuringSession
+from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.pool import GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.statistics import PointTimes, runtime_axes, spot_weights
-from policygen.model.workload import BASE
+from policygen.gpu.statistics import spot_weights
+from policygen.results.rungs import Rungs
 from policygen.results.tables import DeclaredAxes
 
 MEDIAN = 1.2533
@@ -55,10 +54,6 @@ class TargetPoint:
         """Estimated duration of one sample."""
         return max(self.cost, WARM * self.seconds + BESIDE)
 
-    def rungs(self, rows: MeasuringSession) -> "SpotRungs":
-        """Return the rungs that the database has."""
-        return SpotRungs(self.spot, self.weight, rows.rungs(self.spot))
-
     def doubt(self, rounds: int) -> float:
         """Return how far below its true value a ratio of so many samples may be."""
         return SURE * self.spread * MEDIAN / math.sqrt(rounds)
@@ -75,8 +70,13 @@ class SearchTarget:
 
     @property
     def heaviest(self) -> "SearchTarget":
-        """Only the heaviest runtime workload."""
-        return SearchTarget((heaviest_point(self.points),))
+        """Only the runtime workload that counts most; of equals the slowest."""
+        return SearchTarget((max(self.points, key=lambda point: (point.weight, point.seconds)),))
+
+    def rungs(self, rows: MeasuringSession) -> Rungs:
+        """Return the rungs that the database has."""
+        spots = [point.spot for point in self.points]
+        return rows.rungs(spots, [point.weight for point in self.points])
 
     def rounds(self, aim: float, least: int, most: int) -> list[int]:
         """Return the rounds per runtime workload for a standard error of `aim`."""
@@ -163,103 +163,6 @@ def look(
 def _spread(samples: Sequence[float]) -> float:
     middle = median(samples)
     return ROBUST * median(abs(sample - middle) for sample in samples) / middle
-
-
-@dataclass(frozen=True, slots=True)
-class SpotRungs:
-    """The rungs of a runtime workload, and its share of a score."""
-
-    spot: RowSpot
-    weight: float
-    rows: Sequence[KeptRung]
-
-    @property
-    def seconds(self) -> float:
-        """Longest time of the baseline; 0 before it ran."""
-        return max((row.base for row in self.rows), default=0.0)
-
-
-Weighed = TypeVar("Weighed", TargetPoint, SpotRungs)
-
-
-def heaviest_point(points: Sequence[Weighed]) -> Weighed:
-    """Return the runtime workload that counts most; of equals the slowest."""
-    return max(points, key=lambda point: (point.weight, point.seconds))
-
-
-# Scores of rungs
-
-
-def rung_scores(points: Sequence[SpotRungs], rung: int) -> dict[str, float]:
-    """Return mean scores by variant over the processes that ran all runtime workloads.
-
-    A score is the weighted mean of baseline over variant in the same process.
-    """
-    return {
-        label: fmean(
-            sum(
-                point.weight * base / variant
-                for point, (base, variant) in zip(points, pairs, strict=True)
-            )
-            for pairs in processes.values()
-        )
-        for label, processes in _complete_processes(points, rung).items()
-    }
-
-
-def rung_least(points: Sequence[SpotRungs], rung: int) -> dict[str, float]:
-    """Return the lowest ratio of each variant on any runtime workload, over all processes."""
-    ratios: dict[str, list[float]] = {}
-    for point in points:
-        of_point: dict[str, list[float]] = {}
-        for row in point.rows:
-            if row.rung == rung and row.variant != BASE:
-                of_point.setdefault(row.variant, []).append(row.base / row.center)
-        for label, values in of_point.items():
-            ratios.setdefault(label, []).append(fmean(values))
-    return {label: min(values) for label, values in ratios.items()}
-
-
-def rung_times(points: Sequence[SpotRungs], rung: int) -> list[PointTimes]:
-    """Return the times for statistics, from the processes that ran all runtime workloads."""
-    complete = _complete_processes(points, rung)
-    pairs_by_process = {
-        process: pairs for processes in complete.values() for process, pairs in processes.items()
-    }
-    return [
-        PointTimes(
-            subbench=point.spot.subbench,
-            point=runtime_axes(point.spot),
-            weight=point.weight,
-            base=[pairs[index][0] for pairs in pairs_by_process.values()],
-            beside=[],
-            variants={
-                label: [pairs[index] for pairs in processes.values()]
-                for label, processes in complete.items()
-            },
-        )
-        for index, point in enumerate(points)
-    ]
-
-
-def _complete_processes(
-    points: Sequence[SpotRungs], rung: int
-) -> dict[str, dict[tuple[int, int], list[tuple[float, float]]]]:
-    """Map variant → process → baseline and variant times on each runtime workload."""
-    by_point = [
-        {
-            (row.variant, row.process): (row.base, row.center)
-            for row in point.rows
-            if row.rung == rung and row.variant != BASE
-        }
-        for point in points
-    ]
-    complete: dict[str, dict[tuple[int, int], list[tuple[float, float]]]] = {}
-    for key in by_point[0] if by_point else ():
-        if all(key in times for times in by_point):
-            label, process = key
-            complete.setdefault(label, {})[process] = [times[key] for times in by_point]
-    return complete
 
 
 RUNGS_SURE = 2.0

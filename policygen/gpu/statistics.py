@@ -17,6 +17,7 @@ from policygen.model.results import Interval
 from policygen.model.workload import BASE
 from policygen.results.cases import importance
 from policygen.results.own_tables import Spread, own_weight, spread_of
+from policygen.results.rungs import Rungs
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import HowFar, Progress
 
@@ -180,7 +181,7 @@ def times_of(
         points.append(
             PointTimes(
                 subbench=spot.subbench,
-                point=runtime_axes(spot),
+                point=spot.runtime_axes,
                 weight=weight,
                 base=rows.noise_centers(spot) or [center for _, center in base],
                 beside=rows.beside(spot),
@@ -190,16 +191,33 @@ def times_of(
     return points
 
 
+def rung_times(rungs: Rungs, rung: int) -> list[PointTimes]:
+    """Return the times of a rung, from the processes that ran all runtime workloads."""
+    rows, scores = rungs.rows.get(rung, {}), rungs.scores(rung)
+    return [
+        PointTimes(
+            subbench=point.subbench,
+            point=dict(point.axes),
+            weight=weight,
+            base=(),
+            beside=(),
+            variants={
+                label: [
+                    (rows[label][run.run][point].base, rows[label][run.run][point].center)
+                    for run in runs
+                ]
+                for label, runs in scores.items()
+            },
+        )
+        for point, weight in zip(rungs.points, rungs.weights, strict=True)
+    ]
+
+
 def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float]:
     """Return the normalized weights of runtime workloads."""
     weights = [_weight(spot, declared) for spot in spots]
     total = sum(weights)
     return [weight / total for weight in weights]
-
-
-def runtime_axes(spot: RowSpot) -> dict[str, str]:
-    """Return the axes that distinguish a runtime workload from others of its workload."""
-    return {axis: value for axis, value in spot.workload.items() if "{ct}" not in axis}
 
 
 def _pairs(

@@ -1,7 +1,8 @@
 """Scores the rungs of searches: each process by itself, on all runtime workloads or not at all."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -59,6 +60,38 @@ class Rungs:
                 scores_by_variant[variant] = scores
         return scores_by_variant
 
+    def means(self, rung: int) -> dict[str, float]:
+        """Returns the mean score of each variant over the processes that measured it completely."""
+        return {
+            variant: fmean(run.score for run in runs)
+            for variant, runs in self.scores(rung).items()
+            if variant != BASE
+        }
+
+    def least(self, rung: int, points: Collection[PointSpot] | None = None) -> dict[str, float]:
+        """Returns the lowest ratio of each variant on any runtime workload, over all processes."""
+        ratios: dict[str, dict[PointSpot, list[float]]] = {}
+        for point, row in self._cells(rung):
+            if row.variant != BASE and (points is None or point in points):
+                by_point = ratios.setdefault(row.variant, {})
+                by_point.setdefault(point, []).append(row.base / row.center)
+        return {variant: min(map(fmean, by_point.values())) for variant, by_point in ratios.items()}
+
+    @property
+    def heaviest(self) -> tuple[PointSpot, ...]:
+        """The runtime workload that counts most, if any; of equals that with the slowest base."""
+        seconds = dict.fromkeys(self.points, 0.0)
+        for point, row in (cell for rung in self.rows for cell in self._cells(rung)):
+            seconds[point] = max(seconds[point], row.base)
+        weights = dict(zip(self.points, self.weights, strict=True))
+        order = sorted(self.points, key=lambda point: (-weights[point], -seconds[point]))
+        return tuple(order[:1])
+
+    def _cells(self, rung: int) -> Iterator[tuple[PointSpot, RungRow]]:
+        for runs in self.rows.get(rung, {}).values():
+            for rows in runs.values():
+                yield from rows.items()
+
     def highest(self) -> dict[str, int]:
         """Returns the last rung that each variant reached."""
         return {
@@ -97,20 +130,16 @@ def rungs_of(
     values_by_axis: Mapping[str, frozenset[str]],
 ) -> Rungs | None:
     """Collects the rungs of a workload; None if there are none on the selected points."""
-    rows: dict[int, dict[str, dict[Run, dict[PointSpot, RungRow]]]] = {}
-    points: dict[PointSpot, None] = {}
-    for database_index, record in enumerate(records):
-        for point, point_rows in record.rungs.get(spot, {}).items():
-            if any(value not in values_by_axis.get(axis, {value}) for axis, value in point.axes):
-                continue
-            points.setdefault(point)
-            for row in point_rows:
-                runs = rows.setdefault(row.rung, {}).setdefault(row.variant, {})
-                # Repeated measurements follow those that they replace.
-                runs.setdefault((database_index, row.session, row.process), {})[point] = row
-    if not points:
+    rows = [
+        (database_index, point, row)
+        for database_index, record in enumerate(records)
+        for point, point_rows in record.rungs.get(spot, {}).items()
+        if all(value in values_by_axis.get(axis, {value}) for axis, value in point.axes)
+        for row in point_rows
+    ]
+    if not rows:
         return None
-    sorted_points = tuple(sorted(points, key=_natural_order))
+    sorted_points = tuple(sorted({point for _, point, _ in rows}, key=_natural_order))
     weights_of_points, approximate, declared_count = point_weights(
         spot, sorted_points, databases, declared
     )
@@ -119,9 +148,36 @@ def rungs_of(
         weights_of_points,
         approximate,
         declared_count,
-        rows,
+        _by_rung(rows),
         _clock(spot, records),
     )
+
+
+def rungs_at(
+    rows_by_point: Mapping[PointSpot, Sequence[RungRow]], weights_of_points: Sequence[float]
+) -> Rungs:
+    """Returns the rungs of runtime workloads in one database, which knows of no time of day."""
+    rows = ((0, point, row) for point, rows in rows_by_point.items() for row in rows)
+    return Rungs(
+        tuple(rows_by_point),
+        tuple(weights_of_points),
+        approximate=False,
+        declared=None,
+        rows=_by_rung(rows),
+        clock=Clock({}, {}),
+    )
+
+
+def _by_rung(
+    rows: Iterable[tuple[int, PointSpot, RungRow]],
+) -> dict[int, dict[str, dict[Run, dict[PointSpot, RungRow]]]]:
+    """Groups rows by rung, variant and process; each has the index of its database."""
+    groups: dict[int, dict[str, dict[Run, dict[PointSpot, RungRow]]]] = {}
+    for database_index, point, row in rows:
+        runs = groups.setdefault(row.rung, {}).setdefault(row.variant, {})
+        # Repeated measurements follow those that they replace.
+        runs.setdefault((database_index, row.session, row.process), {})[point] = row
+    return groups
 
 
 def read_samples(databases: Sequence[Database], places: Iterable[tuple[int, int]]) -> Samples:

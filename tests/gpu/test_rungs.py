@@ -6,21 +6,13 @@ from statistics import fmean
 import pytest
 
 from policygen.gpu.driver import AIM, FEWEST, MOST, Budget
-from policygen.gpu.measured_rows import KeptRung
 from policygen.gpu.pool import BaselineSamples
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rungs import (
-    PROCESS,
-    RungRule,
-    SpotRungs,
-    look,
-    rounds_for,
-    rung_least,
-    rung_scores,
-    rung_times,
-    survivors,
-)
+from policygen.gpu.rungs import PROCESS, RungRule, look, rounds_for, survivors
 from policygen.gpu.rungs import RUNGS_SURE as SURE
+from policygen.gpu.statistics import rung_times
+from policygen.results.rungs import rungs_at
+from policygen.results.sessions import PointSpot, RungRow
 from tests.gpu.measuring import DECLARED, SIZES, spot
 from tests.gpu.searching import BASE
 from tests.gpu.simulated import case
@@ -90,50 +82,56 @@ def test_rounds_are_within_limits(error, rounds):
 
 
 def rows(*cells):
-    return [KeptRung(v, r, (1, p), center, base) for v, r, p, center, base in cells]
+    return [
+        RungRow(1, p, r, v, center, base, None, rowid)
+        for rowid, (v, r, p, center, base) in enumerate(cells)
+    ]
 
 
-POINTS = [
-    SpotRungs(
-        spot(16),
-        0.25,
-        rows(
+RUNGS = rungs_at(
+    {
+        PointSpot("base", (("Elements", "16"),)): rows(
             ("base", 1, 1, 4.0, 4.0),
             ("a", 1, 1, 2.0, 4.0),
             ("a", 3, 2, 4.0, 4.0),
             ("a", 3, 3, 2.0, 4.0),
             ("b", 1, 1, 4.0, 4.0),
         ),
-    ),
-    SpotRungs(
-        spot(20),
-        0.75,
-        rows(
+        PointSpot("base", (("Elements", "20"),)): rows(
             ("a", 1, 1, 4.0, 4.0),
             ("a", 3, 2, 4.0, 2.0),
             ("a", 3, 4, 4.0, 9.0),
         ),
-    ),
-]
+    },
+    (0.25, 0.75),
+)
+NOTHING = rungs_at({}, ())
 
 
 def test_a_score_is_of_processes_that_were_on_all_runtime_workloads():
-    assert rung_scores(POINTS, 1) == {"a": 0.25 * 2 + 0.75}
-    assert rung_scores(POINTS, 3) == {"a": 0.25 + 0.75 / 2}
-    assert rung_scores(POINTS, 2) == {}
-    assert rung_scores([], 1) == {}
+    assert RUNGS.means(1) == {"a": 0.25 * 2 + 0.75}
+    assert RUNGS.means(3) == {"a": 0.25 + 0.75 / 2}
+    assert RUNGS.means(2) == {}
+    assert NOTHING.means(1) == {}
 
 
 def test_the_lowest_ratio_is_known_of_variants_that_were_dropped_too():
-    assert rung_least(POINTS, 1) == {"a": 1.0, "b": 1.0}
-    assert rung_least(POINTS, 3) == {"a": fmean([2.0 / 4.0, 9.0 / 4.0])}
+    assert RUNGS.least(1) == {"a": 1.0, "b": 1.0}
+    assert RUNGS.least(3) == {"a": fmean([2.0 / 4.0, 9.0 / 4.0])}
+
+
+def test_the_runtime_workload_that_counts_most_has_ratios_of_its_own():
+    assert RUNGS.heaviest == RUNGS.points[1:]
+    assert RUNGS.least(1, RUNGS.heaviest) == {"a": 1.0}
+    assert RUNGS.least(1, RUNGS.points[:1]) == {"a": 2.0, "b": 1.0}
+    assert NOTHING.heaviest == ()
+    assert NOTHING.least(1, NOTHING.heaviest) == {}
 
 
 def test_times_are_of_the_same_processes():
-    first, second = rung_times(POINTS, 3)
+    first, second = rung_times(RUNGS, 3)
     assert first.variants == {"a": [(4.0, 4.0)]}
     assert second.variants == {"a": [(2.0, 4.0)]}
-    assert (first.base, second.base) == ([4.0], [2.0])
 
 
 def test_a_budget_counts_what_was_spent_before():
