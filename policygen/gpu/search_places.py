@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -196,6 +196,7 @@ class ClusterPlace:
 SearchPlace = LocalPlace | ClusterPlace
 
 
+@contextmanager
 def open_place(
     gpus: Sequence[int] | None,
     scheduler: str | None,
@@ -206,53 +207,35 @@ def open_place(
     sanitizes: bool,
     note: Note,
     stop_requested: Asked,
-) -> AbstractContextManager[SearchPlace]:
-    """Opens the GPUs of this machine, None: all of them, or those of a scheduler's workers."""
+) -> Iterator[SearchPlace]:
+    """Opens the GPUs of this machine, None: all of them, or those of a scheduler's workers.
+
+    Only this machine writes the database.
+    """
     if scheduler is None:
         listed, toolchain = find_gpus(gpus), find_toolchain()
         if sanitizes:
             find_sanitizer(toolchain)
-        return nullcontext(LocalPlace(listed, toolchain, slots, patience, sanitizes, note))
+        yield LocalPlace(listed, toolchain, slots, patience, sanitizes, note)
+        return
     if sanitizes:
         raise InputError(
             "--sanitize works on GPUs of this machine, but --scheduler uses those of its workers",
             "Check the results of a cluster search with: policygen measure --sanitize",
         )
-    return cluster_place(
-        scheduler,
-        database,
-        slots=slots,
-        patience=patience,
-        note=note,
-        stop_requested=stop_requested,
-    )
-
-
-# Searching on a Dask cluster. Only this machine writes the database.
-
-
-@contextmanager
-def cluster_place(
-    scheduler: str,
-    database: Path,
-    *,
-    slots: int | None,
-    patience: float,
-    note: Note,
-    stop_requested: Asked,
-) -> Iterator[ClusterPlace]:
-    """Connects to a scheduler's workers for a search that writes a database."""
     toolchain = find_toolchain()
     terms = (policygen.__version__, toolchain.version)
     with connected(scheduler, terms, patience) as cluster:
-        gpus = ClusterGpus(cluster, note)
+        cluster_gpus = ClusterGpus(cluster, note)
         with _stopping_while_waiting():
-            gpus_by_worker = gpus.seen(stop_requested)
+            gpus_by_worker = cluster_gpus.seen(stop_requested)
         check_one_model({worker: gpu.name for worker, gpu in gpus_by_worker.items()})
         arch = next(iter(gpus_by_worker.values())).arch
         threads = sum(worker.threads for worker in cluster.workers().values())
         owner = digest("search", socket.gethostname(), str(database.resolve()))
-        yield ClusterPlace(cluster, gpus, toolchain, arch, slots or threads, owner, stop_requested)
+        yield ClusterPlace(
+            cluster, cluster_gpus, toolchain, arch, slots or threads, owner, stop_requested
+        )
 
 
 @contextmanager
