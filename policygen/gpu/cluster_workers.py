@@ -8,9 +8,9 @@ import os
 import tarfile
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -18,7 +18,7 @@ from secrets import token_hex
 from shutil import rmtree
 from tempfile import mkdtemp
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import policygen
 from policygen.cache import digest
@@ -29,7 +29,7 @@ from policygen.gpu.device import LostGpuError
 from policygen.gpu.machine import BusyGpuError, find_gpu
 from policygen.gpu.pool import LocalGpu, RungPoint
 from policygen.paths import cache_failure
-from policygen.proof.compile import Listings, RefusedError
+from policygen.proof.compile import Listings
 from policygen.proof.toolchain import find_toolchain
 from policygen.untrusted import visible
 
@@ -109,14 +109,6 @@ def _store(folder: Path) -> WorkerStore:
 
 Terms = tuple[str, str]
 """Versions of policygen and of nvcc, which must match on all machines of a search."""
-ERRORS: Mapping[str, type[PolicygenError]] = {
-    "refused": RefusedError,
-    "killed": ProcessError,
-    "busy": BusyGpuError,
-    "lost": LostGpuError,
-    "missing": MissingToolError,
-}
-"""Errors that clients distinguish, by the kind of answer; a subclass comes before its base."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,27 +117,23 @@ class WorkerAnswer:
 
     worker: str
     """Address of the worker."""
-    kind: str
-    """`done`, `lacks`, a kind of error, or `failed`."""
+    kind: Literal["done", "lacks", "failed"]
     value: Any = None
-    words: str = ""
-    remedy: str | None = None
-    status: int = 0
+    """The result, the digests of the contents that it lacks, or the error."""
 
     def given(self) -> Any:
-        """Return the result or raise the error."""
-        match self.kind:
-            case "done":
-                return self.value
-            case "refused":
-                raise RefusedError(["nvcc"], self.status, self.words, self.remedy)
-            case "killed":
-                raise ProcessError(["nvcc"], self.status, self.words, self.remedy)
-            case "missing":
-                raise MissingToolError(f"{self.worker}: {self.words}", self.remedy or "")
-            case _:
-                error = {"busy": BusyGpuError, "lost": LostGpuError}.get(self.kind, InputError)
-                raise error(f"{self.worker}: {self.words}", self.remedy)
+        """Return the result, or raise the error with the worker's name."""
+        if self.kind == "done":
+            return self.value
+        match self.value:
+            case ProcessError() as error:
+                raise replace(error, command=["nvcc"])
+            case MissingToolError() as error:
+                raise replace(error, tool=f"{self.worker}: {error.tool}")
+            case InputError() as error:
+                raise replace(error, message=f"{self.worker}: {error.message}")
+            case error:
+                raise InputError(f"{self.worker}: {error.in_line}")
 
 
 def answered(terms: Terms, work: Callable[[], object]) -> WorkerAnswer:
@@ -171,9 +159,9 @@ def _outcome(work: Callable[[], object]) -> WorkerAnswer:
     except LackingError as error:
         return WorkerAnswer(worker, "lacks", error.digests)
     except PolicygenError as error:
-        return error_answer(worker, error)
+        return WorkerAnswer(worker, "failed", error)
     except OSError as error:
-        return error_answer(worker, cache_failure(error))
+        return WorkerAnswer(worker, "failed", cache_failure(error))
 
 
 def keep_part(name: str, sender: str, start: int, part: bytes, size: int) -> WorkerAnswer:
@@ -354,21 +342,6 @@ def _use_gpu(
             return work(gpu, local_points)
 
     return answered(terms, use)
-
-
-# Answers to clients
-
-
-def error_answer(worker: str, error: PolicygenError) -> WorkerAnswer:
-    """Convert an error into an answer."""
-    kind = next((kind for kind, type_ in ERRORS.items() if isinstance(error, type_)), "failed")
-    if isinstance(error, ProcessError):
-        return WorkerAnswer(worker, kind, None, error.stderr, error.remedy, error.status)
-    if isinstance(error, InputError):
-        return WorkerAnswer(worker, kind, None, error.message, error.remedy)
-    if isinstance(error, MissingToolError):
-        return WorkerAnswer(worker, kind, None, error.tool, error.remedy)
-    return WorkerAnswer(worker, kind, None, error.in_line)
 
 
 LARGEST = 512 << 20
