@@ -215,10 +215,10 @@ def _about(
     Includes a digest of both sides' objects, so that rows of another change are never reused.
     """
     objects = (
-        Path(library).name
+        Path(side.library).name
         for change in changes
         for part in change.parts
-        for library in (part.before.library, part.after.library)
+        for side in (part.base, part.variants[0])
     )
     version = toolchain.version
     cccl = f"v{session.cub.version} change {digest('change', *objects)[:12]}"

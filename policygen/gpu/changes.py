@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
@@ -41,7 +41,6 @@ from policygen.model.verdicts import (
 )
 from policygen.model.workload import BASE, Point, axis_name
 from policygen.results.export import quantile_ratios
-from policygen.results.tables import DeclaredAxes
 from policygen.steps import Progress
 
 AFTER, COPY = "after_1", "before_1"
@@ -55,24 +54,15 @@ Runs = Sequence[tuple[WorkloadRun, WorkloadToCompile]]
 NO_TIME = "the budget ended before it was measured"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePart:
-    """A sub-benchmark of a workload, compiled with the headers of both sides."""
-
-    before: VariantFunction
-    after: VariantFunction
-    copy: VariantFunction
-    """Copy of the side before in its own file, for the noise of equal code."""
-    points: tuple[RuntimeSpot, ...]
-    declared: DeclaredAxes
-
-
 @dataclass(slots=True)
 class ChangedWorkload:
     """Measurement state of a workload."""
 
     point: Point
-    parts: tuple[ChangePart, ...]
+    parts: tuple[WorkloadTask, ...]
+    """By sub-benchmark: the side before is the baseline, and the variants are the side after, and a
+    copy of the side before in its own file, for the noise of equal code.
+    """
     skipped: dict[str, str] = field(default_factory=dict)
     """Runtime workloads that are not measured, with reasons."""
     failed: Failure | None = None
@@ -230,17 +220,16 @@ class ChangeMeasuring:
                 self._measure(change, part, part_spots, processes)
 
     def _measure(
-        self, change: ChangedWorkload, part: ChangePart, spots: Sequence[RuntimeSpot], count: int
+        self, change: ChangedWorkload, part: WorkloadTask, spots: Sequence[RuntimeSpot], count: int
     ) -> None:
         started = time.monotonic()
         if self._has_measured:
             self.controller.restart()  # each look begins with a fresh process, as the first did
         self._has_measured = True
-        task = WorkloadTask(part.before, (part.after, part.copy), tuple(spots), part.declared)
         findings = measure_workload(
             self.controller,
             self.rows,
-            task,
+            replace(part, points=tuple(spots)),
             rounds=self.rounds,
             seed=self.seed,
             processes=count,
@@ -334,18 +323,14 @@ def compile_changes(
     return CompiledChanges(measurable, refused, runner)
 
 
-def _part(run: WorkloadRun, compiled: CompiledWorkload, keeps: Keeps, folder: Path) -> ChangePart:
+def _part(run: WorkloadRun, compiled: CompiledWorkload, keeps: Keeps, folder: Path) -> WorkloadTask:
     before, after = compiled.functions
     library = Path(before.library)
     copy = folder / f"{library.stem}-again{library.suffix}"
     shutil.copyfile(library, copy)
-    return ChangePart(
-        before,
-        after,
-        VariantFunction(COPY, str(copy), before.function),
-        tuple(runtime_spots(run, compiled.inputs, keeps)),
-        declared_axes(run),
-    )
+    variants = (after, VariantFunction(COPY, str(copy), before.function))
+    spots = runtime_spots(run, compiled.inputs, keeps)
+    return WorkloadTask(before, variants, tuple(spots), declared_axes(run))
 
 
 # What was measured, as a document

@@ -10,23 +10,19 @@ from policygen.gpu.changes import (
     LOOKS,
     ChangedWorkload,
     ChangeMeasuring,
-    ChangePart,
     looks_until,
 )
 from policygen.gpu.device import VariantFunction
 from policygen.gpu.judgments import Judge
+from policygen.gpu.rounds import WorkloadTask
 from tests.gpu.measuring import ABOUT, ALGORITHM, DECLARED, SIZES, measuring, points
 from tests.gpu.simulated import BASE, Plan
 
 
 def change(workload="I8", sizes=SIZES):
-    part = ChangePart(
-        BASE,
-        VariantFunction(AFTER, "after.so", "policygen_run_0"),
-        VariantFunction(COPY, "again.so", "policygen_run_0"),
-        points(*sizes, workload=workload),
-        DECLARED,
-    )
+    after = VariantFunction(AFTER, "after.so", "policygen_run_0")
+    copy = VariantFunction(COPY, "again.so", "policygen_run_0")
+    part = WorkloadTask(BASE, (after, copy), points(*sizes, workload=workload), DECLARED)
     return ChangedWorkload((ALGORITHM, (("T", workload),)), (part,))
 
 
