@@ -406,11 +406,7 @@ def workload_document(
         fields |= {"claimed": claimed, "least": threshold, "holds": score.high >= threshold}
     return WorkloadPerformance(
         **fields,
-        verdict=score.verdict,
-        ratio=score.ratio,
-        low=score.low,
-        high=score.high,
-        noise=score.noise,
+        **score.fields,
         runtime=tuple(
             _runtime(judged_point, () if rows is None else quantiles_of(rows, spot))
             for judged_point, spot in zip(judged.points, change.spots, strict=True)
@@ -419,20 +415,15 @@ def workload_document(
 
 
 def _runtime(judged_point: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerformance:
-    judged = judged_point.judged
-    before, after = judged_point.seconds
+    times, (before, after) = judged_point.times, judged_point.seconds
     return RuntimePerformance(
-        subbench=judged_point.times.subbench,
-        point=dict(judged_point.times.point),
-        weight=judged_point.times.weight,
+        subbench=times.subbench,
+        point=dict(times.point),
+        weight=times.weight,
         before_seconds=before,
         after_seconds=after,
-        ratio=judged.ratio,
-        low=judged.low,
-        high=judged.high,
-        noise=judged.noise,
-        verdict=judged.verdict,
-        processes=len(judged_point.times.base),
+        **judged_point.judged.fields,
+        processes=len(times.base),
         quantiles=quantiles,
     )
 

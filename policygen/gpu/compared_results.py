@@ -11,7 +11,6 @@ from policygen.gpu.judgments import (
     LEAST,
     SURE,
     Judge,
-    JudgedTimes,
     Keeps,
     MatchedPoint,
     MatchedWorkload,
@@ -21,7 +20,6 @@ from policygen.gpu.judgments import (
 )
 from policygen.model.measured import SkippedPoint
 from policygen.model.verdicts import (
-    PerformanceVerdict,
     RuntimePerformance,
     VerifyPerformance,
     WorkloadPerformance,
@@ -150,18 +148,14 @@ class _ComparedResults:
         )
         if not self.points:
             return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
-        times = score_times(self.weights, [times for _, times in self.points])
-        judgment = judge.judge(times)
-        verdict = _verdict(judgment)
-        if problem and verdict != "slower":
-            verdict = "undecided"
+        fields |= _judged(judge, score_times(self.weights, [times for _, times in self.points]))
+        if problem and fields["verdict"] != "slower":
+            fields["verdict"] = "undecided"
         return WorkloadPerformance(
             **fields,
-            **_interval(times, judgment),
-            verdict=verdict,
             problem=problem,
             runtime=tuple(
-                _runtime(matched, point_times, weight, judge.judge(point_times))
+                _runtime(matched, point_times, weight, judge)
                 for (matched, point_times), weight in zip(self.points, self.weights, strict=True)
             ),
         )
@@ -179,7 +173,7 @@ class _ComparedResults:
 
 
 def _runtime(
-    point: MatchedPoint, times: SeparateTimes, weight: float, judgment: JudgedTimes | None
+    point: MatchedPoint, times: SeparateTimes, weight: float, judge: Judge
 ) -> RuntimePerformance:
     before, after = times.middles
     return RuntimePerformance(
@@ -188,18 +182,13 @@ def _runtime(
         weight=weight,
         before_seconds=before,
         after_seconds=after,
-        **_interval(times, judgment),
-        verdict=_verdict(judgment),
+        **_judged(judge, times),
         processes=min(len(times.before), len(times.after)),
     )
 
 
-def _interval(times: SeparateTimes, judgment: JudgedTimes | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {"ratio": times.ratio}
-    if judgment is not None:
-        fields |= {"low": judgment.low, "high": judgment.high, "noise": judgment.noise}
-    return fields
-
-
-def _verdict(judgment: JudgedTimes | None) -> PerformanceVerdict:
-    return "undecided" if judgment is None else judgment.verdict
+def _judged(judge: Judge, times: SeparateTimes) -> dict[str, Any]:
+    """Returns the verdict with its interval; undecided if the noise cannot be estimated."""
+    judgment = judge.judge(times)
+    fields = {"verdict": "undecided"} if judgment is None else judgment.fields
+    return fields | {"ratio": times.ratio}

@@ -7,8 +7,9 @@ Verdicts are strict enough that none of a whole run is wrong by chance.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +79,11 @@ class JudgedTimes:
     verdict: PerformanceVerdict
     clear: bool
     """Whether more processes would not change the verdict."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a document that it fills."""
+        return {name: value for name, value in asdict(self).items() if name != "clear"}
 
 
 @dataclass(frozen=True, slots=True)
