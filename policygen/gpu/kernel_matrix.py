@@ -2,17 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite, sqrt
-from statistics import fmean, stdev
+from math import isfinite
+from statistics import fmean
 
 from policygen.bindings.own_kernels import RUNTIME
 from policygen.errors import InputError
-from policygen.gpu.statistics import student
+from policygen.gpu.statistics import interval_of
 from policygen.model.measured import KernelMatrix, MatrixCell, MatrixVerdict
 from policygen.model.own_workload import STRATEGY
-from policygen.model.results import Interval
 from policygen.model.workload import BASE, parse_label
 from policygen.results.database import Database
 from policygen.results.imported import KernelFacts, kernel_facts
@@ -141,7 +140,7 @@ class _Kernel:
         times = times_by_label[label]
         seconds = _mean(times)
         ratios = list(_ratios(winner, times))
-        spread = _interval(ratios)
+        spread = interval_of(ratios)
         verdict: MatrixVerdict = "best"
         if not is_best:
             verdict = "not known" if spread is None else "slower" if spread.high < 1 else "close"
@@ -154,7 +153,7 @@ class _Kernel:
             variant=self.start if label == BASE else label,
             tried=len(times_by_label),
             seconds=seconds,
-            interval=_interval([sample for samples in times.values() for sample in samples]),
+            interval=interval_of([sample for samples in times.values() for sample in samples]),
             ratio=fmean(ratios) if ratios else _mean(winner) / seconds,
             ratio_interval=spread,
             verdict=verdict,
@@ -202,10 +201,3 @@ def _ratios(winner: Times, other: Times) -> Iterator[float]:
             winner_seconds / seconds
             for winner_seconds, seconds in zip(winner.get(session, ()), samples, strict=False)
         )
-
-
-def _interval(values: Sequence[float]) -> Interval | None:
-    if len(values) < 2:
-        return None
-    middle, half = fmean(values), student(len(values) - 1) * stdev(values) / sqrt(len(values))
-    return Interval(low=middle - half, high=middle + half)

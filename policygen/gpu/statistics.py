@@ -51,7 +51,7 @@ def judged(points: Sequence[PointTimes], labels: Sequence[str]) -> list[Measured
     spreads = [_spread(point.ratios(label) for label in complete) for point in points]
     variants = []
     for label in complete:
-        interval = _interval(scores[label], score_spread)
+        interval = interval_of(scores[label], score_spread)
         runtime = (
             RuntimeRatio(
                 subbench=point.subbench,
@@ -60,7 +60,7 @@ def judged(points: Sequence[PointTimes], labels: Sequence[str]) -> list[Measured
                 seconds=median(seconds for _, seconds in point.variants[label]),
                 base_seconds=median(seconds for seconds, _ in point.variants[label]),
                 ratio=fmean(point.ratios(label)),
-                interval=_interval(point.ratios(label), spread),
+                interval=interval_of(point.ratios(label), spread),
             )
             for point, spread in zip(points, spreads, strict=True)
         )
@@ -113,7 +113,7 @@ def _spread(groups: Iterable[Sequence[float]]) -> float:
     return sqrt(fmean(relative_variances)) if relative_variances else 0.0
 
 
-def _interval(observed: Sequence[float], spread: float) -> Interval | None:
+def interval_of(observed: Sequence[float], spread: float = 0.0) -> Interval | None:
     """Return the confidence interval of the mean, at least as wide as the pooled spread implies."""
     count = len(observed)
     if count < 2:

@@ -6,6 +6,7 @@ from statistics import fmean
 
 import numpy as np
 
+from policygen.model.workload import BASE
 from policygen.results.cases import count_points, known_axes, runtime_weights
 from policygen.results.database import Database
 from policygen.results.own_tables import RUNGS
