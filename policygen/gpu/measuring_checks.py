@@ -17,12 +17,14 @@ from policygen.gpu.machine import (
     management_library,
 )
 from policygen.installation import add
-from policygen.model.machine import Check, CheckState, failed_check, passed_check
+from policygen.model.machine import Check, CheckState, failed_check
+from policygen.proof.compile import attempt
 from policygen.proof.kernel_units import MEMORY, workers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.results.noise import prior_of
 
-NEEDED_BY = ("measure",)
+COMMAND = "measure"
+"""Needs what is checked."""
 DRIVERS: Mapping[int, int] = {11: 450, 12: 525, 13: 580}
 """Major CUDA release → the first driver that runs its programs (CUDA Toolkit Release Notes)."""
 DRIVER = "NVIDIA's driver {}, or a newer one: https://www.nvidia.com/drivers"
@@ -42,7 +44,7 @@ _GIB = 1 << 30
 
 def measuring_checks() -> Iterator[Check]:
     """Yields all checks, without changing any setting. Missing tools do not raise errors."""
-    toolchain, gpus = _toolchain(), _gpus()
+    toolchain, gpus = attempt(find_toolchain), attempt(list_gpus)
     listed = () if isinstance(gpus, PolicygenError) else gpus
     driver = listed[0].driver if listed else driver_of_kernel()
     yield _driver(driver, None if isinstance(toolchain, PolicygenError) else toolchain)
@@ -52,11 +54,11 @@ def measuring_checks() -> Iterator[Check]:
         yield from _gpu(gpu)
     yield _compiler(toolchain, listed)
     count = workers_of(None)
-    yield passed_check(
+    yield _check(
         "compiles",
+        "fine",
         f"{count} at once: limited by {os.cpu_count()} cores and by {MEMORY // _GIB} GiB of free"
         " memory per compile",
-        NEEDED_BY,
     )
     for name, user in PACKAGES.items():
         yield _package(name, user)
@@ -64,20 +66,6 @@ def measuring_checks() -> Iterator[Check]:
         yield _permission()
     for name in dict.fromkeys(gpu.name for gpu in listed):
         yield _noise(name)
-
-
-def _toolchain() -> Toolchain | PolicygenError:
-    try:
-        return find_toolchain()
-    except PolicygenError as error:
-        return error
-
-
-def _gpus() -> tuple[ListedGpu, ...] | PolicygenError:
-    try:
-        return list_gpus()
-    except PolicygenError as error:
-        return error
 
 
 def _absent(error: PolicygenError) -> Check:
@@ -88,12 +76,8 @@ def _absent(error: PolicygenError) -> Check:
         message = cause.stderr if isinstance(cause, ProcessError) else str(cause)
         first_line = message.strip().partition("\n")[0]
         detail = ": ".join(filter(None, ("nvidia-smi does not respond", first_line)))
-    return Check(
-        name="GPU",
-        state="missing",
-        found=f"{detail}; policygen measure --compile-only works without a GPU",
-        needed_by=NEEDED_BY,
-    )
+    detail += "; policygen measure --compile-only works without a GPU"
+    return _check("GPU", "missing", detail)
 
 
 def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
@@ -101,14 +85,11 @@ def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
     major = int(toolchain.version.partition(".")[0]) if toolchain else max(DRIVERS)
     required = DRIVERS.get(major, DRIVERS[max(DRIVERS)])
     if driver is None:
-        return _problem(
-            "driver", "missing", "no NVIDIA driver on this machine", DRIVER.format(required)
-        )
+        detail = "no NVIDIA driver on this machine"
+        return _check("driver", "missing", detail, DRIVER.format(required))
     installed = int(driver.partition(".")[0])
     if installed >= required:
-        return passed_check(
-            "driver", f"{driver}; CUDA {major} needs {required} or newer", NEEDED_BY
-        )
+        return _check("driver", "fine", f"{driver}; CUDA {major} needs {required} or newer")
     older = max(
         (release for release, first_driver in DRIVERS.items() if first_driver <= installed),
         default=None,
@@ -120,23 +101,22 @@ def _driver(driver: str | None, toolchain: Toolchain | None) -> Check:
             f" the packages cuda-bindings=={older}.* and nvidia-curand-cu{older}"
         )
     detail = f"{driver}; programs built by nvcc of CUDA {major} need {required} or newer"
-    return _problem("driver", "broken", detail, remedy)
+    return _check("driver", "broken", detail, remedy)
 
 
 def _gpu(gpu: ListedGpu) -> Iterator[Check]:
     name, state = f"GPU {gpu.number}", gpu_state(gpu.uuid)
     description = f"{gpu.name}, {gpu.arch}"
     if state is None:
-        yield passed_check(name, f"{description}; its clocks and limits are unknown", NEEDED_BY)
+        yield _check(name, "fine", f"{description}; its clocks and limits are unknown")
         return
-    yield passed_check(name, ", ".join([description, *_facts(state)]), NEEDED_BY)
+    yield _check(name, "fine", ", ".join([description, *_facts(state)]))
     if state.divided:
         detail = "partitioned (MIG): its instances share memory bandwidth and power"
-        yield Check(name=f"{name} MIG", state="optional", found=detail, needed_by=NEEDED_BY)
-    yield _use(name, state)
+        yield _check(f"{name} MIG", "optional", detail)
+    yield _use(f"{name} use", state)
     if state.slowed:
-        detail = f"throttled now: {', '.join(state.slowed)}"
-        yield Check(name=f"{name} speed", state="optional", found=detail, needed_by=NEEDED_BY)
+        yield _check(f"{name} speed", "optional", f"throttled now: {', '.join(state.slowed)}")
 
 
 def _facts(state: GpuState) -> Iterator[str]:
@@ -167,44 +147,36 @@ def _switch(value: bool | None) -> str:  # noqa: FBT001  a value to display, not
 
 def _use(name: str, state: GpuState) -> Check:
     """Checks whether another process computes on the GPU."""
-    name = f"{name} use"
     if state.processes is None:
         detail = "unknown: the driver does not report which processes use it"
-        return Check(name=name, state="optional", found=detail, needed_by=NEEDED_BY)
+        return _check(name, "optional", detail)
     other_pids = [pid for pid in state.processes if pid != os.getpid()]
     if not other_pids:
-        return passed_check(name, "no other process is using it", NEEDED_BY)
+        return _check(name, "fine", "no other process is using it")
     numbers = ", ".join(map(str, other_pids))
     subject = "1 other process is using it and disturbs"
     if len(other_pids) > 1:
         subject = f"{len(other_pids)} other processes are using it and disturb"
-    detail = f"{subject} measurements: {numbers}"
-    return Check(name=name, state="optional", found=detail, needed_by=NEEDED_BY)
+    return _check(name, "optional", f"{subject} measurements: {numbers}")
 
 
 def _compiler(toolchain: Toolchain | PolicygenError, gpus: tuple[ListedGpu, ...]) -> Check:
     """Checks whether nvcc compiles for the GPUs present."""
     if isinstance(toolchain, PolicygenError):
-        return failed_check("nvcc", NEEDED_BY, toolchain, add("measure"))
+        return failed_check("nvcc", (COMMAND,), toolchain, add("measure"))
     archs = f"{toolchain.archs[0]} to {toolchain.newest}"
     missing = sorted({gpu.arch for gpu in gpus} - set(toolchain.archs))
     if missing:
         detail = f"{toolchain.version} compiles for {archs}, but not for {', '.join(missing)}"
-        return _problem("nvcc", "broken", detail, "set CUDA_HOME to a toolkit that does")
-    return passed_check("nvcc", f"{toolchain.version}, compiles for {archs}", NEEDED_BY)
+        return _check("nvcc", "broken", detail, "set CUDA_HOME to a toolkit that does")
+    return _check("nvcc", "fine", f"{toolchain.version}, compiles for {archs}")
 
 
 def _package(name: str, user: str) -> Check:
     try:
-        return passed_check(name, metadata.version(name), (user,))
+        return _check(name, "fine", metadata.version(name), user=user)
     except metadata.PackageNotFoundError:
-        return Check(
-            name=name,
-            state="optional",
-            found="not installed",
-            needed_by=(user,),
-            remedy=add("measure"),
-        )
+        return _check(name, "optional", "not installed", add("measure"), user=user)
 
 
 def _permission() -> Check:
@@ -214,14 +186,14 @@ def _permission() -> Check:
             "root may lock clocks (nvidia-smi --lock-gpu-clocks), unless a container forbids it;"
             " policygen never does"
         )
-        return passed_check("clocks", detail, NEEDED_BY)
+        return _check("clocks", "fine", detail)
     detail = (
         "only root may lock clocks, so they follow temperature and power. Base and variants take"
         " turns, so drift affects both, and samples of a throttled GPU are repeated"
     )
     if management_library() is None:
         detail += ", as far as a kernel that counts cycles can detect"
-    return Check(name="clocks", state="optional", found=detail, needed_by=NEEDED_BY)
+    return _check("clocks", "optional", detail)
 
 
 def _noise(gpu: str) -> Check:
@@ -233,8 +205,10 @@ def _noise(gpu: str) -> Check:
         for seconds, share in zip(TIMES, shares, strict=True)
     )
     detail = f"consecutive runs differ by {deviations}, estimated from: {prior.origin}"
-    return passed_check(f"noise of {gpu}", detail, NEEDED_BY)
+    return _check(f"noise of {gpu}", "fine", detail)
 
 
-def _problem(name: str, state: CheckState, detail: str, remedy: str) -> Check:
-    return Check(name=name, state=state, found=detail, needed_by=NEEDED_BY, remedy=remedy)
+def _check(
+    name: str, state: CheckState, detail: str, remedy: str | None = None, user: str = COMMAND
+) -> Check:
+    return Check(name=name, state=state, found=detail, needed_by=(user,), remedy=remedy)
