@@ -17,7 +17,6 @@ from policygen.gpu.compiling import (
     WorkloadToCompile,
     check_compiles,
     compile_workloads,
-    failing_variants,
     work_folder,
 )
 from policygen.gpu.opened import (
@@ -200,14 +199,17 @@ def compile_lot(
     chosen: Mapping[Point, ChosenWorkload],
     compiler: MakesObjects,
     slots: int | None,
+    *,
+    runs: bool = True,
 ) -> dict[Point, list[CompiledWorkload | PolicygenError]]:
-    """Compiles the chosen variants. Returns each workload's results, one per sub-benchmark."""
-    if not chosen:
-        return {}
+    """Compiles the chosen variants, and what they need to run.
+
+    Returns each workload's results, one per sub-benchmark.
+    """
     tasks = [(point, task) for point, workload in chosen.items() for task in workload.tasks]
     compiled = compile_workloads(
         [task for _, task in tasks],
-        runner_text(),
+        runner_text() if runs else None,
         compiler,
         slots=slots,
         progress=session.progress,
@@ -387,20 +389,14 @@ def compile_variants(
     toolchain = find_toolchain()
     check_compiles(toolchain, arch)
     selection = choose_lot(session, where, arch, options)
-    chosen, refused = selection.chosen, dict(selection.refused)
-    tasks = [(point, task) for point, workload in chosen.items() for task in workload.tasks]
+    refused = dict(selection.refused)
     with work_folder() as folder:
         compiler = ObjectCompiler(toolchain, Path(folder), Listings())
-        compiled = failing_variants(
-            [task for _, task in tasks], compiler, slots=slots, progress=session.progress
-        )
+        compiled = compile_lot(session, selection.chosen, compiler, slots, runs=False)
     spaces = []
-    for point, workload in chosen.items():
-        results = [
-            result for (place, _), result in zip(tasks, compiled, strict=True) if place == point
-        ]
+    for point, workload in selection.chosen.items():
         try:
-            spaces.append(_space(workload, results))
+            spaces.append(_space(workload, compiled[point]))
         except PolicygenError as error:
             refused[point] = error.in_line
     drawn = options.count is not None and not options.labels
@@ -418,14 +414,14 @@ def compile_variants(
 
 
 def _space(
-    chosen: ChosenWorkload, results: Sequence[Mapping[str, str] | PolicygenError]
+    chosen: ChosenWorkload, results: Sequence[CompiledWorkload | PolicygenError]
 ) -> CompiledSpace:
     """Summarizes the compile results. A variant that fails in one sub-benchmark has failed."""
     failed = dict(chosen.candidates.refused)
     for result in results:
         if isinstance(result, PolicygenError):
             raise result
-        failed = {**result, **failed}
+        failed = {**result.failed, **failed}
     benchmark, workload = chosen.opened.meaning.point
     variants, valid, distinct = chosen.counted
     candidate_count = len(chosen.candidates.made) + len(chosen.candidates.refused)

@@ -103,6 +103,7 @@ class CompiledWorkload:
 
     inputs: Path
     runner: Path
+    """Neither is there if the workload will not run."""
     functions: tuple[VariantFunction, ...]
     """Functions, baseline first."""
     failed: Mapping[str, str]
@@ -134,7 +135,7 @@ class MakesObjects(Protocol):
 
 def compile_workloads(
     workloads: Sequence[WorkloadToCompile],
-    runner: str,
+    runner: str | None,
     compiler: MakesObjects,
     *,
     slots: int | None = None,
@@ -142,32 +143,19 @@ def compile_workloads(
 ) -> list[CompiledWorkload | PolicygenError]:
     """Compile all variants of workloads in order, returning an error for a workload that fails.
 
+    `runner` is the unit that times calls; without it, nothing that only a run needs is compiled.
     `slots` is the number of units compiled at once; by default as many as cores and memory allow.
     """
     if not workloads:
         return []
-    run = _Run([_State(workload, compiler, is_run=True) for workload in workloads], progress)
-    made = run.all(compiler, slots, ObjectSource(runner, (), workloads[0].arch))
+    is_run = runner is not None
+    run = _Run([_State(workload, compiler, is_run) for workload in workloads], progress)
+    source = None if runner is None else ObjectSource(runner, (), workloads[0].arch)
+    made = run.all(compiler, slots, source)
     return [
         state.problem or CompiledWorkload(state.inputs, made, state.functions, state.failures)
         for state in run.states
     ]
-
-
-def failing_variants(
-    workloads: Sequence[WorkloadToCompile],
-    compiler: MakesObjects,
-    *,
-    slots: int | None = None,
-    progress: Progress | None = None,
-) -> list[Mapping[str, str] | PolicygenError]:
-    """Compile all variants of workloads, but nothing that only a run needs.
-
-    Returns the compiler's messages by variant, or an error for a workload that fails.
-    """
-    run = _Run([_State(workload, compiler, is_run=False) for workload in workloads], progress)
-    run.all(compiler, slots, None)
-    return [state.problem or state.failures for state in run.states]
 
 
 @dataclass(slots=True)

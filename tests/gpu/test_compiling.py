@@ -6,12 +6,7 @@ from dataclasses import replace
 import pytest
 
 from policygen.errors import InputError, MissingToolError, ProcessError
-from policygen.gpu.compiling import (
-    Candidate,
-    WorkloadToCompile,
-    compile_workloads,
-    failing_variants,
-)
+from policygen.gpu.compiling import Candidate, WorkloadToCompile, compile_workloads
 from policygen.process import Stopped
 from policygen.proof.compile import RefusedError
 from tests.gpu.pretended import PretendedCompiler
@@ -37,6 +32,12 @@ def compiler(tmp_path):
 
 def compiled(compiler, *asked, slots=2, **more):
     return compile_workloads(asked or [workload()], "runner", compiler, slots=slots, **more)
+
+
+def failing(compiler, *asked, **more):
+    """What fails of each workload, or its problem, if none will run."""
+    results = compile_workloads(asked, None, compiler, slots=2, **more)
+    return [getattr(result, "failed", result) for result in results]
 
 
 def test_each_variant_is_a_function_of_a_unit(compiler):
@@ -160,24 +161,24 @@ def test_workloads_fail_apart(compiler):
 def test_without_a_run_neither_inputs_nor_base_are_compiled(compiler):
     told = []
     one = workload(("ipt_1",))
-    assert failing_variants([one], compiler, slots=2, progress=told.append) == [{}]
+    assert failing(compiler, one, progress=told.append) == [{}]
     assert compiler.texts == ["ipt_1"]
     assert (told[-1].done, told[-1].total) == (1, 1)
 
 
 def test_without_a_run_base_tells_who_is_at_fault(compiler):
     compiler.bad = ("ipt_2",)
-    (failed,) = failing_variants([workload(("ipt_1", "ipt_2"))], compiler, slots=2)
+    (failed,) = failing(compiler, workload(("ipt_1", "ipt_2")))
     assert failed == {"ipt_2": "static assertion failed"}
     assert sorted(compiler.texts) == ["base", "ipt_1", "ipt_2"]
     compiler.bad = ("base", *LABELS)
-    (problem,) = failing_variants([workload()], compiler, slots=2)
+    (problem,) = failing(compiler, workload())
     assert isinstance(problem, RefusedError)
-    assert failing_variants([], compiler) == []
+    assert failing(compiler) == []
 
 
 def test_a_workload_whose_variants_are_all_base_compiles_base(compiler):
-    assert failing_variants([workload(())], compiler, slots=2) == [{}]
+    assert failing(compiler, workload(())) == [{}]
     assert compiler.texts == ["base"]
 
 
