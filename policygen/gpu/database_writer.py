@@ -21,7 +21,7 @@ from policygen.gpu.device import GpuFacts
 from policygen.results.database import is_database
 from policygen.results.merge import create_log, create_subbenches, translating_write_errors
 from policygen.results.own_tables import SESSIONS, VERSION, create_own, own_version, workload_text
-from policygen.results.tables import GPUS, check_regular, quote
+from policygen.results.tables import check_regular, quote, write_gpus
 from policygen.store_schema import stamp, transaction
 
 PATIENCE = 30.0
@@ -203,13 +203,7 @@ def begin_session(writer: DatabaseWriter, about: About) -> int:
         "power_limit": gpu.power_limit,
     }
     with writer.writing() as connection:
-        connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {GPUS} (gpu TEXT PRIMARY KEY, arch TEXT NOT NULL)"
-        )
-        connection.execute(
-            f"INSERT OR IGNORE INTO {GPUS} VALUES (?, ?)",  # noqa: S608
-            (gpu.label, gpu.arch),
-        )
+        write_gpus(connection, {gpu.label: gpu.arch})
         inserted = connection.execute(
             f"INSERT INTO {SESSIONS} ({', '.join(cells)})"  # noqa: S608
             f" VALUES ({', '.join('?' * len(cells))})",

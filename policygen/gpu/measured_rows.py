@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from policygen.model.workload import BASE
 from policygen.results.imported import ACHIEVED, KERNELS, LAUNCHES, PEAKS
 from policygen.results.merge import DECLARED, create_results, declare, declared_cell
 from policygen.results.own_tables import (
+    FAILURE_CODES,
     FAILURES,
     LAST,
     NOISE,
@@ -48,15 +49,6 @@ from policygen.results.samples import BadSamplesError, Decoder, Samples, encode
 from policygen.results.sessions import PointSpot, RungRow
 from policygen.results.tables import DeclaredAxes, quote
 
-CODES: Mapping[Kind, str] = {
-    "wrong": "1",
-    "memory": "2",
-    "error": "3",
-    "crash": "4",
-    "compile": "5",
-    "hang": "42",
-}
-"""Log codes of failed runs; 42 is CCCL's code for a timeout."""
 _OTHER = "The rows belong to another version of the benchmark; name another file."
 _OWN_SPOT = f"(algorithm, bench, workload) = (?, ?, ?) AND {OF_KEY}"
 _LAUNCH_COLUMNS = ", ".join(f"{column.name} INTEGER NOT NULL" for column in fields(Launch))
@@ -167,7 +159,8 @@ class MeasuringSession:
         with self.writer.writing() as connection:
             insert(connection, FAILURES, *cells)
             log = "builds" if failure.kind == "compile" else "runs"
-            self._log(connection, log, spot.algorithm, variant, CODES[failure.kind], elapsed)
+            code = FAILURE_CODES[failure.kind]
+            self._log(connection, log, spot.algorithm, variant, code, elapsed)
 
     def noise(self, spot: RowSpot, process: int, samples: Sequence[float]) -> None:
         """Write the time and noise of the baseline once per fresh process."""
@@ -348,7 +341,7 @@ def center_of(samples: "np.ndarray[Any, Any]") -> float:
 
 
 def _kind(text: object) -> Kind:
-    return next((kind for kind in CODES if kind == text), "error")
+    return next((kind for kind in get_args(Kind) if kind == text), "error")
 
 
 def _declared_values(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,6 @@
 """Replays a strategy on a measured space, without a GPU, to see what it finds and how soon."""
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,11 +25,12 @@ from policygen.model.searches import BestVariant, ReplayedSpace, ReplayRun
 from policygen.model.workload import BASE, as_label, axis_name, parse_label, shortened
 from policygen.results.cases import Case, Part
 from policygen.results.database import Floats
-from policygen.results.own_tables import OWN, workload_of, workload_text
+from policygen.results.imported import rows_of
+from policygen.results.own_tables import STARTS, workload_of
 from policygen.results.ranking import Warnings, open_cases
 from policygen.results.samples import Decoder, Samples
 from policygen.results.score import SampleReader, Scores, score_case
-from policygen.results.tables import DeclaredAxes, quote
+from policygen.results.tables import DeclaredAxes
 from policygen.steps import HowFar, Progress
 
 Curve = tuple[tuple[int, float], ...]
@@ -221,36 +221,20 @@ def _medians(cells: Sequence[SampledCell], count: int, rng: np.random.Generator)
     return np.asarray(np.median(np.take_along_axis(padded, indexes, axis=1), axis=1), np.float64)
 
 
-STARTS = f"{OWN}starts"
-"""Policygen's own table of starts: algorithm, workload, and variant."""
-
-
 # Starts of a recorded space
 
 
 def recorded_starts(case: Case) -> tuple[str, ...]:
     """Return the valid start labels that databases have for a workload."""
-    workload_key = case.algorithm, workload_text(case.workload)
+    columns = ("algorithm", "workload", "variant")
+    rows = (row for database in case.databases for row in rows_of(database, STARTS, *columns))
     variants = (
         variant
-        for database in case.databases
-        for algorithm, workload, variant in _rows(database.connection)
-        if (algorithm, workload) == workload_key and parse_label(variant)
+        for algorithm, workload, variant in rows
+        if algorithm == case.algorithm and workload_of(workload) == case.workload
+        if isinstance(variant, str) and parse_label(variant)
     )
     return tuple(dict.fromkeys(variants))
-
-
-def _rows(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of the table, if it exists with these columns."""
-    info = connection.execute(f"PRAGMA table_info({quote(STARTS)})").fetchall()
-    names = ("algorithm", "workload", "variant")
-    if not {*names} <= {row[1] for row in info}:
-        return
-    query = f"SELECT {', '.join(names)} FROM {STARTS} ORDER BY rowid"  # noqa: S608
-    for algorithm, workload, variant in connection.execute(query):
-        axes = workload_of(workload)
-        if isinstance(algorithm, str) and isinstance(variant, str) and axes is not None:
-            yield algorithm, workload_text(axes), variant
 
 
 def starts_in(domain: Domain, labels: Sequence[str]) -> tuple[Values, ...]:

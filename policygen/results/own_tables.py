@@ -29,10 +29,22 @@ MEMCHECKS = f"{OWN}memchecks"
 IMPORTS = f"{OWN}imports"
 VALUES = f"{OWN}values"
 DEVIATIONS = f"{OWN}deviations"
+STARTS = f"{OWN}starts"
+"""Where a search would start: the algorithm, the workload, and the variant."""
 IMPORTED = "import"
 """The method of a session that imported other tools' measurements instead of measuring."""
 SCREENING, SHARPER, LAST = 1, 2, 3
 """The numbers of the rungs; no choice was based on the samples of the last one."""
+FAILURE_CODES: Mapping[str, str] = {
+    "wrong": "1",
+    "memory": "2",
+    "error": "3",
+    "crash": "4",
+    "compile": "5",
+    "untimed": "6",
+    "hang": "42",
+}
+"""Log codes of failures; 42 is CCCL's code for a timeout."""
 # `workload` is a JSON object with all axes of the sub-benchmark and their values. `card`
 # distinguishes GPUs of the same name without identifying them. Times are UTC, as ISO 8601.
 TABLES = (

@@ -115,11 +115,12 @@ def capability_arch(cell: object) -> str | None:
 
 
 def write_gpus(connection: sqlite3.Connection, gpus: GpuArchs) -> None:
-    """Writes the known GPU architectures, if any."""
+    """Writes the known GPU architectures, if any, besides those that are there."""
     if gpus:
-        connection.execute(f"CREATE TABLE {GPUS} (gpu TEXT PRIMARY KEY, arch TEXT NOT NULL)")
+        columns = "gpu TEXT PRIMARY KEY, arch TEXT NOT NULL"
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {GPUS} ({columns})")
         rows = sorted(gpus.items())
-        connection.executemany(f"INSERT INTO {GPUS} VALUES (?, ?)", rows)  # noqa: S608
+        connection.executemany(f"INSERT OR IGNORE INTO {GPUS} VALUES (?, ?)", rows)  # noqa: S608
 
 
 def _measured(connection: sqlite3.Connection, tables: Sequence[ResultTable]) -> set[str]:

@@ -9,8 +9,9 @@ import pytest
 from policygen.app.inputs import ResultFiles
 from policygen.app.search import Replaying, replay_search
 from policygen.errors import InputError, PolicygenError
-from policygen.gpu.replay import STARTS, starts_in
+from policygen.gpu.replay import starts_in
 from policygen.gpu.strategies import Domain
+from policygen.results.own_tables import STARTS
 from policygen.results.tables import quote
 from tests.results.build import ALGORITHM, IO, Builder
 

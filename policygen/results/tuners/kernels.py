@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +14,13 @@ from policygen.results.merge import Cells, create_log, create_results, insert, n
 from policygen.results.own_tables import (
     DEVIATION_TABLE,
     DEVIATIONS,
+    FAILURE_CODES,
     FAILURES,
     IMPORT_TABLES,
     IMPORTED,
     IMPORTS,
-    OWN,
     SESSIONS,
+    STARTS,
     VALUES,
     create_own,
     workload_text,
@@ -29,7 +30,6 @@ from policygen.results.tables import write_gpus
 from policygen.results.tuners.documents import (
     LETTERS,
     TunedFailure,
-    TunedFailureKind,
     TunedFile,
     TunedTimes,
     quoted,
@@ -256,17 +256,6 @@ def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -
 
 SUBBENCH, ELEMENTS = "base", "Elements"
 """The names that workloads of user kernels have."""
-STARTS = f"{OWN}starts"
-CODES: Mapping[TunedFailureKind, str] = {
-    "wrong": "1",
-    "memory": "2",
-    "error": "3",
-    "crash": "4",
-    "compile": "5",
-    "hang": "42",
-    "untimed": "6",
-}
-"""Exit codes of failures, as in `policygen measure`; an invalid configuration was never built."""
 
 
 # Writing another tuner's kernels in the layout of CCCL's search.
@@ -335,12 +324,17 @@ def _result_rows(kernel: TunedKernel, key: tuple[str, str, str]) -> Iterator[Cel
 
 
 def _log_rows(kernel: TunedKernel, log: str) -> Iterator[tuple[str, str, float | None]]:
-    """Yields the rows of `builds` or `runs`: what was not built did not run."""
+    """Yields the rows of `builds` or `runs`: what was not built did not run.
+
+    An invalid configuration was never built.
+    """
     for point in kernel.points:
         kind = point.failure.kind if point.failure else None
         if kind == "invalid" or (kind == "compile" and log == "runs"):
             continue
-        code = "0" if kind is None or (log == "builds" and kind != "compile") else CODES[kind]
+        code = (
+            "0" if kind is None or (log == "builds" and kind != "compile") else FAILURE_CODES[kind]
+        )
         elapsed = point.compiling if log == "builds" else point.running
         yield f"{kernel.algorithm}.{point.label}", code, elapsed or None
 
