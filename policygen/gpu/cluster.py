@@ -22,7 +22,6 @@ from policygen.gpu.cluster_workers import (
     SAME,
     GpuAsk,
     Terms,
-    UnitAsk,
     WorkerAnswer,
     compile_unit,
     give_back,
@@ -556,11 +555,11 @@ class ClusterCompiler:
         key = digest(self.toolchain.version, *source.flags, source.text, "trees", *trees)
         data = kept(KIND, key)
         if data is None:
-            data = self._compile(UnitAsk(source.text, trees, source.arch))
+            data = self._compile(replace(source, includes=trees))
             keep(KIND, key, data)
         return object_in(self.folder, key, data)
 
-    def _compile(self, unit: UnitAsk) -> bytes:
+    def _compile(self, unit: ObjectSource) -> bytes:
         try:
             return as_made(self.cluster.ask(compile_unit, unit, near=self._free_workers()))
         except RefusedError as error:

@@ -169,25 +169,15 @@ def keep_part(name: str, sender: str, start: int, part: bytes, size: int) -> Wor
     return _outcome(lambda: store().keep(name, sender, start, part, size))
 
 
-@dataclass(frozen=True, slots=True)
-class UnitAsk:
-    """A translation unit to compile."""
-
-    text: str
-    trees: tuple[str, ...]
-    """Digests of its include folders."""
-    arch: str
-
-
-def compile_unit(terms: Terms, ask: UnitAsk) -> WorkerAnswer:
-    """Return the compiled object as bytes."""
+def compile_unit(terms: Terms, source: ObjectSource) -> WorkerAnswer:
+    """Return the compiled object of a unit, whose include folders are digests, as bytes."""
 
     def work() -> bytes:
         contents = store()
-        contents.need(ask.trees)
-        source = ObjectSource(ask.text, tuple(map(contents.tree, ask.trees)), ask.arch)
+        contents.need(source.includes)
+        local_source = replace(source, includes=tuple(map(contents.tree, source.includes)))
         compiler = ObjectCompiler(find_toolchain(), contents.folder / "made", contents.there)
-        return compiler.make(source).read_bytes()
+        return compiler.make(local_source).read_bytes()
 
     return answered(terms, work)
 
