@@ -22,9 +22,8 @@ from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import Findings
 from policygen.model.benchmarks import Axis, Benchmark
 from policygen.model.workload import BASE, axis_name
-from policygen.opening import read_document
 from policygen.process import ENDLESS, run, stopping
-from policygen.results.nvbench import NvbenchRun, NvbenchState, parse, read_nvbench
+from policygen.results.nvbench import NvbenchRun, NvbenchState, read_nvbench
 from policygen.steps import HowFar, Progress
 from policygen.untrusted import visible
 
@@ -130,8 +129,6 @@ class ProgramRun:
     results: NvbenchRun
     elapsed: float
     """Seconds for the whole program."""
-    skipped: Mapping[str, str]
-    """NVBench name of each skipped runtime workload → reason."""
 
 
 @dataclass(slots=True)
@@ -180,7 +177,8 @@ class _Measuring:
         if run.results.gpu != self.task.gpu.label:
             raise InputError(f"NVBench measured on {run.results.gpu}, not on {self.task.gpu.label}")
         measured = self._samples_by_point(run)
-        reason = next(iter(run.skipped.values()), "it took no samples")
+        skipped = (state.reason for bench in run.results.benches for state in bench.skipped)
+        reason = visible(next(skipped, "it took no samples"))
         if label == BASE:
             self.slowest = max(self.slowest or 0.0, run.elapsed)
             self.measured_by_base = frozenset(measured)
@@ -339,8 +337,7 @@ def run_program(
         except ProcessError as error:
             raise FailedRunError(_failure(error), time.monotonic() - started) from error
         elapsed = time.monotonic() - started
-        path = folder / RESULT
-        return ProgramRun(read_nvbench(path), elapsed, _skipped(path))
+        return ProgramRun(read_nvbench(folder / RESULT), elapsed)
 
 
 def _failure(error: ProcessError) -> Failure:
@@ -350,13 +347,3 @@ def _failure(error: ProcessError) -> Failure:
     if error.stderr.startswith(ENDLESS):
         return Failure("hang", error.stderr)
     return Failure("crash", f"it was ended by signal {-error.status}: {last_line}".rstrip(": "))
-
-
-def _skipped(path: Path) -> dict[str, str]:
-    document = parse(path, read_document(path))
-    return {
-        f"{bench.name} {state.name}": visible(state.skip_reason or "NVBench skips it")
-        for bench in document.benchmarks
-        for state in bench.states
-        if state.is_skipped
-    }
