@@ -15,8 +15,8 @@ from policygen.gpu.rounds import RuntimeSpot
 from policygen.model.measured import MeasuredVariant, MeasuredVerdict, PointNoise, RuntimeRatio
 from policygen.model.results import Interval
 from policygen.model.workload import BASE
-from policygen.results.cases import importance
-from policygen.results.own_tables import Spread, own_weight, spread_of
+from policygen.results.cases import runtime_weights
+from policygen.results.own_tables import Spread, spread_of
 from policygen.results.rungs import Rungs
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import HowFar, Progress
@@ -215,9 +215,8 @@ def rung_times(rungs: Rungs, rung: int) -> list[PointTimes]:
 
 def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float]:
     """Return the normalized weights of runtime workloads."""
-    weights = [_weight(spot, declared) for spot in spots]
-    total = sum(weights)
-    return [weight / total for weight in weights]
+    points = [(spot.algorithm, spot.subbench, spot.workload) for spot in spots]
+    return runtime_weights(points, declared)[0].tolist()
 
 
 def _pairs(
@@ -232,19 +231,6 @@ def _pairs(
         ]
         pairs += list(zip(*sides, strict=False))
     return pairs
-
-
-def _weight(spot: RowSpot, declared: DeclaredAxes) -> float:
-    weight = 1.0
-    for (name, subbench, axis), values in declared.items():
-        if (name, subbench) != (spot.algorithm, spot.subbench):
-            continue
-        value = spot.workload[axis]
-        if (own_value := own_weight(values, value)) is not None:
-            weight *= own_value
-        elif "{io}" in axis:
-            weight *= importance(values.index(value), len(values))
-    return weight
 
 
 PROCESSES = 5
