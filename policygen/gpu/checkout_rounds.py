@@ -16,7 +16,7 @@ from policygen.errors import InputError, ProcessError
 from policygen.gpu.checkout import BuiltPrograms, CheckoutBenchmark
 from policygen.gpu.control import Controller, Opened, PointResult, round_order
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import Failure, GpuFacts, VariantFunction, WorkerMessage
+from policygen.gpu.device import Failure, GpuFacts, VariantFunction
 from policygen.gpu.machine import SESSION, gpu_lock
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import Findings
@@ -256,13 +256,10 @@ class NvbenchController(Controller):
     ) -> tuple[int, int]:
         """Add the samples of rounds; NVBench itself discards those of a throttled GPU."""
         correct = [function for function in variants if opened.verdicts[function] is None]
-
-        def on_answer(function: VariantFunction, message: WorkerMessage) -> None:
-            samples.setdefault(function, []).extend(map(float, message["samples"]))
-
         rounds = (round_order(opened.base, correct, number, seed) for number in range(count))
         order = [function for functions in rounds for function in functions]
-        self._work(opened, "nvbench", order, on_answer)
+        for function, message in self._work(opened, "nvbench", order).answers:
+            samples.setdefault(function, []).extend(map(float, message["samples"]))
         self._spent = self.restarts
         return 0, 0
 

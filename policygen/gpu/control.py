@@ -8,13 +8,13 @@ baseline itself fails several times in a row is reported as lost.
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from policygen.gpu.device import (
     MEMORY,
@@ -114,10 +114,6 @@ class Opened:
         return {label: failure for label, failure in verdicts if failure is not None}
 
 
-Take = Callable[[VariantFunction, WorkerMessage], None]
-"""Callback that receives each answer."""
-
-
 @dataclass(slots=True)
 class _Task:
     """A request for one step of an open runtime workload."""
@@ -126,7 +122,7 @@ class _Task:
     step: str
     pending: list[VariantFunction]
     """Variants without an answer, in order."""
-    on_answer: Take
+    answers: list[tuple[VariantFunction, WorkerMessage]] = field(default_factory=list)
     clocks: Clocks | None = None
     current: VariantFunction | None = None
     """Variant that is currently running."""
@@ -307,15 +303,11 @@ class Controller:
 
     def _check(self, opened: Opened, variants: Sequence[VariantFunction]) -> None:
         verdicts = opened.verdicts
-
-        def on_answer(function: VariantFunction, message: WorkerMessage) -> None:
-            verdicts[function] = (
-                Failure("wrong", str(message["words"])) if "wrong" in message else None
-            )
-            opened.keep_launch(function, message)
-
         for chunk in _chunks([function for function in variants if function not in verdicts]):
-            self._work(opened, "check", chunk, on_answer)
+            for function, message in self._work(opened, "check", chunk).answers:
+                is_wrong = "wrong" in message
+                verdicts[function] = Failure("wrong", str(message["words"])) if is_wrong else None
+                opened.keep_launch(function, message)
 
     def _warm(self, opened: Opened) -> None:
         """Run the baseline in a new process, or after a pause, so that the clocks ramp up."""
@@ -323,7 +315,7 @@ class Controller:
             seconds = opened.slowest.get("reference", 0.0)
             most = self._watch.warm if seconds <= 0 else math.ceil(WARM_SECONDS / seconds)
             runs = [opened.base] * max(2, min(self._watch.warm, most))
-            self._is_slow(self._work(opened, "sample", runs, nothing))
+            self._is_slow(self._work(opened, "sample", runs).clocks)
             opened.warm = True
 
     def _chunk(
@@ -331,14 +323,9 @@ class Controller:
     ) -> tuple[list[tuple[VariantFunction, float]], int, bool]:
         """Return samples, the number of repeats, and whether the GPU is still throttled."""
         for repeats in range(most_repeats + 1):
-            taken: list[tuple[VariantFunction, float]] = []
-
-            def on_answer(
-                function: VariantFunction, message: WorkerMessage, samples: list[Any] = taken
-            ) -> None:
-                samples.append((function, float(message["took"])))
-
-            if not self._is_slow(self._work(opened, "sample", order, on_answer)):
+            task = self._work(opened, "sample", order)
+            taken = [(function, float(message["took"])) for function, message in task.answers]
+            if not self._is_slow(task.clocks):
                 return taken, repeats, False
             if repeats < most_repeats:
                 time.sleep(self._watch.pause)
@@ -364,11 +351,9 @@ class Controller:
         self._line = WorkerLine(self._command, device_environment())
         return read_facts(self._line, self._limits)
 
-    def _work(
-        self, opened: Opened, step: str, items: Sequence[VariantFunction], take: Take
-    ) -> Clocks | None:
+    def _work(self, opened: Opened, step: str, items: Sequence[VariantFunction]) -> _Task:
         """Send requests until each item has an answer or has failed."""
-        task = _Task(opened, step, list(items), take)
+        task = _Task(opened, step, list(items))
         while task.shorten():
             try:
                 self._prepare(opened, reference=step == "check")
@@ -382,15 +367,17 @@ class Controller:
                     self._record_failure(task, Failure(error.kind, error.words))
                 self._another()
         self._idle_since = time.monotonic()
-        return task.clocks
+        return task
 
     def _reference(self, opened: Opened) -> str | None:
         """Record the baseline results; return the reason if the baseline is refused."""
-        task = _Task(opened, "reference", [opened.base], opened.keep_launch)
+        task = _Task(opened, "reference", [opened.base])
         try:
             self._ask(task)
         except _RefusedError as error:
             return str(error)
+        for function, message in task.answers:
+            opened.keep_launch(function, message)
         opened.referenced = True
         return None
 
@@ -436,7 +423,7 @@ class Controller:
         self._elapsed[function.variant] += seconds
         task.pending.remove(function)
         task.current = None
-        task.on_answer(function, message)
+        task.answers.append((function, message))
 
     def _record_failure(self, task: _Task, failure: Failure) -> None:
         """Record that the current variant failed and must not run again."""
@@ -552,10 +539,6 @@ def _message_failure(message: WorkerMessage) -> Failure | None:
     if "took" in message and not 0 < message["took"] < math.inf:
         return Failure("error", f"it took {message['took']} seconds")
     return None
-
-
-def nothing(function: VariantFunction, message: WorkerMessage) -> None:
-    """Ignore an answer."""
 
 
 T = TypeVar("T")
