@@ -27,6 +27,7 @@ from policygen.gpu.opened import (
     OpenedWorkload,
     ask_public,
     takes_policies,
+    to_compile,
 )
 from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, space_of
 from policygen.gpu.units import WorkloadRun, runner_text, runs_of
@@ -153,7 +154,7 @@ class ChosenWorkload:
     def tasks(self) -> Iterator[WorkloadToCompile]:
         """One task for each sub-benchmark."""
         for run in self.opened.runs:
-            yield self.opened.to_compile(run, self.candidates.made)
+            yield to_compile(self.opened.meaning, run, self.candidates.made)
 
 
 def _choose(opened: OpenedWorkload, options: VariantsWanted) -> ChosenWorkload:

@@ -19,15 +19,9 @@ from policygen.gpu.compiling import (
     Renders,
     WorkloadToCompile,
 )
-from policygen.gpu.opened import PublicWorkload, ask_public
+from policygen.gpu.opened import PublicWorkload, ask_public, to_compile
 from policygen.gpu.statistics import CONFIDENCE
-from policygen.gpu.units import (
-    PublicPolicy,
-    WorkloadRun,
-    inputs_text,
-    runs_of,
-    variants_text,
-)
+from policygen.gpu.units import WorkloadRun, inputs_text, runs_of, variants_text
 from policygen.headers.selectors.functions import leaves
 from policygen.headers.user.policies import as_policy, check_takes_selectors, selectors_named
 from policygen.model.plans import Plan
@@ -223,8 +217,8 @@ def prepare_header(
         except InputError as error:
             refused[point] = error.in_line
             continue
-        candidate = Candidate(AFTER, policy)
-        runs[point] = [(run, _task(point, run, meaning, candidate)) for run in workload_runs]
+        candidates = (Candidate(AFTER, policy),)
+        runs[point] = [(run, to_compile(meaning, run, candidates)) for run in workload_runs]
     before = f"{session.cub.title} by itself"
     return PreparedChange(before, f"with {path.name}", runs, tuple(unchanged), refused, {})
 
@@ -262,18 +256,3 @@ def _questions(
         yield Question(
             bound_selector.site, bound_selector.benchmark, selector, paths, includes=(include,)
         )
-
-
-def _task(
-    point: Point, run: WorkloadRun, meaning: PublicWorkload, candidate: Candidate
-) -> WorkloadToCompile:
-    benchmark, axes = point
-    policy = PublicPolicy(meaning.selector.selector.policy, meaning.fields)
-    return WorkloadToCompile(
-        in_words(benchmark, dict(axes)),
-        meaning.arch,
-        run.cub.include_folders,
-        inputs_text(run),
-        lambda candidates: variants_text(run, [variant.policy for variant in candidates], policy),
-        (candidate,),
-    )

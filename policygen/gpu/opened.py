@@ -106,6 +106,10 @@ class EntryWorkload:
         unsaid = self.spot.unsaid(self.benchmark, variant)
         return {**unsaid, **self.spot.expected(self.members(variant))}
 
+    def text(self, run: WorkloadRun, policies: Sequence[Policy | None]) -> str:
+        """Render a unit; its variant is what the headers select."""
+        return variants_text(run, policies)
+
     def parts(self) -> Sequence[PolicyPart]:
         """Return the parts of the policy; a parameter in none of them has no effect."""
         return joined(self._groups())
@@ -336,6 +340,11 @@ class PublicWorkload:
         check_vectors(self.selector.site.name, policy)
         return policy
 
+    def text(self, run: WorkloadRun, policies: Sequence[Policy | None]) -> str:
+        """Render a unit of variants; a policy of None is CUB's default."""
+        public = PublicPolicy(self.selector.selector.policy, self.fields)
+        return variants_text(run, policies, public)
+
     def parts(self) -> Sequence[PolicyPart]:
         """Return the parts of the policy; a parameter in none of them has no effect."""
         return joined(self._groups())
@@ -372,11 +381,14 @@ class PublicWorkload:
         return frozenset(filled)
 
 
+WorkloadMeaning = PublicWorkload | EntryWorkload | KernelWorkload
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedWorkload:
     """A workload on an architecture with its search space and how it runs."""
 
-    meaning: PublicWorkload | EntryWorkload | KernelWorkload
+    meaning: WorkloadMeaning
     space: SearchSpace
     runs: tuple[WorkloadRun, ...]
     """One run per sub-benchmark."""
@@ -420,29 +432,22 @@ class OpenedWorkload:
                 outcomes[label] = None if policy == self.meaning.base else Candidate(label, policy)
         return outcomes
 
-    def to_compile(self, run: WorkloadRun, candidates: Sequence[Candidate]) -> WorkloadToCompile:
-        """Return a sub-benchmark with variants to compile."""
-        meaning = self.meaning
-        policy = None
-        if isinstance(meaning, PublicWorkload):
-            policy = PublicPolicy(meaning.selector.selector.policy, meaning.fields)
 
-        def render(batch: Sequence[Candidate]) -> str:
-            policies = [candidate.policy for candidate in batch]
-            if isinstance(meaning, KernelWorkload):
-                return meaning.text(run, policies)
-            return variants_text(run, policies, policy)
-
-        return WorkloadToCompile(
-            self.name,
-            meaning.arch,
-            run.cub.include_folders,
-            inputs_text(run),
-            render,
-            tuple(candidates),
-            alone=isinstance(meaning, KernelWorkload) and meaning.is_alone,
-            own=run.cub.own.path if run.cub.own else None,
-        )
+def to_compile(
+    meaning: WorkloadMeaning, run: WorkloadRun, candidates: Sequence[Candidate]
+) -> WorkloadToCompile:
+    """Return a sub-benchmark with variants to compile."""
+    benchmark, workload = meaning.point
+    return WorkloadToCompile(
+        in_words(benchmark, dict(workload)),
+        meaning.arch,
+        run.cub.include_folders,
+        inputs_text(run),
+        lambda batch: meaning.text(run, [candidate.policy for candidate in batch]),
+        tuple(candidates),
+        alone=isinstance(meaning, KernelWorkload) and meaning.is_alone,
+        own=run.cub.own.path if run.cub.own else None,
+    )
 
 
 # Policies for the public API: CUB 3.5 and later

@@ -32,7 +32,7 @@ from policygen.gpu.compiling import (
 from policygen.gpu.control import controlling, worker_command
 from policygen.gpu.device import GpuFacts
 from policygen.gpu.machine import ListedGpu, check_one_model, find_gpus
-from policygen.gpu.opened import OpenedWorkload
+from policygen.gpu.opened import OpenedWorkload, to_compile
 from policygen.gpu.pool import Asked, GpuPool, LocalGpu, StopAskedError
 from policygen.gpu.rounds import Keeps, runtime_spots
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, find_sanitizer, sanitize
@@ -86,8 +86,9 @@ class UnitCompiler:
         by_run = []
         for run in opened.runs:
             made = [candidate for candidate in candidates.made if candidate.label not in failed]
+            task = to_compile(opened.meaning, run, made)
             with cache_failures():
-                of_run, messages = compile_unit(opened.to_compile(run, made), self.compiler, made)
+                of_run, messages = compile_unit(task, self.compiler, made)
             by_run.append(of_run)
             failed |= {label: ("compile", reason) for label, reason in messages.items()}
         functions = {
@@ -98,7 +99,7 @@ class UnitCompiler:
         return CompiledBatch(functions=functions, failed=failed)
 
     def _baseline(self, opened: OpenedWorkload) -> CompiledBatch:
-        tasks = [opened.to_compile(run, ()) for run in opened.runs]
+        tasks = [to_compile(opened.meaning, run, ()) for run in opened.runs]
         slots = 2 * len(tasks)
         compiled = compile_workloads(tasks, runner_text(), self.compiler, slots=slots)
         units = [unit for unit in compiled if isinstance(unit, CompiledWorkload)]

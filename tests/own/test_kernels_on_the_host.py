@@ -9,7 +9,7 @@ from policygen.app.measured_workloads import chosen_workloads, open_workloads
 from policygen.app.own_workloads import with_workload
 from policygen.app.session import open_session
 from policygen.gpu.compiling import OWN, ObjectSource
-from policygen.gpu.opened import KernelWorkload
+from policygen.gpu.opened import KernelWorkload, to_compile
 from policygen.gpu.space import Classifier
 from tests.gpu import compiled
 from tests.gpu.stub import Arena, stub
@@ -32,14 +32,14 @@ def text_of(one, *labels):
     candidates = one.candidates(labels)
     assert not candidates.refused
     (run,) = one.runs
-    return one.to_compile(run, candidates.made).render([OWN, *candidates.made])
+    return to_compile(one.meaning, run, candidates.made).render([OWN, *candidates.made])
 
 
 def test_a_macro_has_one_value_in_a_unit_and_constants_have_one_each(tmp_path):
     short, long = opened(write_small(tmp_path))
     (candidate,) = short.candidates(["ipt_1.tpb_256"]).made
     (run,) = short.runs
-    made = short.to_compile(run, (candidate,))
+    made = to_compile(short.meaning, run, (candidate,))
     assert made.alone
     text = made.render([candidate])
     assert "#define TUNE_BLOCK 256\n" in text
@@ -60,7 +60,7 @@ def test_template_arguments_share_a_unit(tmp_path):
     small, _ = opened(write_saxpy(tmp_path))
     label = "strategy_3.threads_512.items_2"
     (run,) = small.runs
-    assert not small.to_compile(run, small.candidates([label]).made).alone
+    assert not to_compile(small.meaning, run, small.candidates([label]).made).alone
     text = text_of(small, label, "strategy_1.threads_128.items_1")
     assert "#define" not in text.partition('#include "saxpy.cu"')[0].partition("#define main")[0]
     assert "constexpr auto threads = 512;" in text
@@ -95,7 +95,8 @@ class Loaded:
     def __init__(self, opened, *labels, elements):
         stub()  # before the runtime that the unit asks for
         (run,) = opened.runs
-        source = ObjectSource(text_of(opened, *labels), opened.to_compile(run, ()).includes, "sm90")
+        includes = to_compile(opened.meaning, run, ()).includes
+        source = ObjectSource(text_of(opened, *labels), includes, "sm90")
         self.unit = ctypes.CDLL(str(compiled.compiler().make(source)))
         self.sizes = (ctypes.c_longlong * 1)(elements)
         self.places = [stub().allocate(4 * elements) for _ in run.binding.buffers]
@@ -167,7 +168,7 @@ def test_a_kernel_with_a_macro_and_its_inputs_compile(tmp_path):
     short, long = opened(write_small(tmp_path, *changed))
     (run,) = long.runs
     unit = Loaded(long, elements=70_001)
-    made = short.to_compile(run, ())
+    made = to_compile(short.meaning, run, ())
     inputs = ctypes.CDLL(
         str(compiled.compiler().make(ObjectSource(made.inputs, made.includes, "sm90")))
     )
