@@ -3,11 +3,11 @@
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from math import prod
 from random import Random
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from policygen.errors import InputError
 
@@ -24,23 +24,6 @@ class AskedVariant:
     values: Values
     score: float | None
     """Baseline time over variant time, as in databases; None if the variant failed or is wrong."""
-
-
-class Strategy(Protocol):
-    """Proposes what to try next.
-
-    Proposals are valid and have policies that were neither proposed nor reported before. Outcomes
-    may arrive late: the next batch is requested while one is measured.
-    """
-
-    def ask(self, count: int) -> list[Values]:
-        """Propose `count` variants; fewer if there are no more."""
-
-    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
-        """Learn outcomes, also of variants from earlier sessions that it has not proposed."""
-
-    def start(self, starts: Iterable[Values]) -> None:
-        """Propose these variants next, such as those that CUB selects elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,64 +61,59 @@ _ROUNDS = 4
 _WORD = (1 << 64) - 1
 
 
-class Walker:
-    """Proposes the starts and then all other variants in a given order."""
+class Strategy:
+    """Proposes what to try next: the starts, and then all other variants in a given order.
+
+    Proposals are valid and have policies that were neither proposed nor reported before. Outcomes
+    may arrive late: the next batch is requested while one is measured.
+    """
 
     def __init__(self, domain: Domain, order: Order, starts: Sequence[Values] = ()) -> None:
-        self._fresh = Fresh(domain)
+        self._domain = domain
+        self._seen: set[Hashable] = set()
+        """Keys of proposed and reported policies."""
         self._starts = deque(starts)
-        self._remaining = walk(self._fresh, order)
+        self._remaining = self._walk(order)
 
     def ask(self, count: int) -> list[Values]:
-        """Return the next variants."""
-        first = take_next(filter(self._fresh.take, drained(self._starts)), count)
+        """Propose `count` variants; fewer if there are no more."""
+        first = self._ask_starts(count)
         return first + take_next(self._remaining, count - len(first))
 
+    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
+        """Learn outcomes, also of variants from earlier sessions that it has not proposed."""
+        for outcome in outcomes:
+            self._take(outcome.values)
+
     def start(self, starts: Iterable[Values]) -> None:
-        """Propose these variants next."""
+        """Propose these variants next, such as those that CUB selects elsewhere."""
         self._starts.extend(starts)
 
-    def tell(self, outcomes: Sequence[AskedVariant]) -> None:
-        """Exclude these variants from later proposals."""
-        for outcome in outcomes:
-            self._fresh.take(outcome.values)
+    def _ask_starts(self, count: int) -> list[Values]:
+        variants: list[Values] = []
+        while self._starts and len(variants) < count:
+            if self._take(values := self._starts.popleft()):
+                variants.append(values)
+        return variants
 
-
-@dataclass(slots=True)
-class Fresh:
-    """Tracks which policies of a domain are still new."""
-
-    domain: Domain
-    seen: set[Hashable] = field(default_factory=set)
-
-    def take(self, values: Values) -> bool:
+    def _take(self, values: Values) -> bool:
         """Mark the policy of a variant as seen; return whether it was valid and new."""
-        key = self.domain.key(values)
-        if key is None or key in self.seen:
+        key = self._domain.key(values)
+        if key is None or key in self._seen:
             return False
-        self.seen.add(key)
+        self._seen.add(key)
         return True
 
-
-# Walks through a space without listing it
-
-
-def walk(fresh: Fresh, order: Order) -> Iterator[Values]:
-    """Yield all new variants in an order, marking each as seen."""
-    domain, misses_in_row = fresh.domain, 0
-    for step in range(domain.count):
-        values = domain.at(order(step))
-        if fresh.take(values):
-            misses_in_row = 0
-            yield values
-        elif (misses_in_row := misses_in_row + 1) >= MISSES:
-            return
-
-
-def drained(variants: deque[Values]) -> Iterator[Values]:
-    """Yield variants from the front of a queue, removing each."""
-    while variants:
-        yield variants.popleft()
+    def _walk(self, order: Order) -> Iterator[Values]:
+        """Yield all new variants of the space, without listing it, marking each as seen."""
+        misses_in_row = 0
+        for step in range(self._domain.count):
+            values = self._domain.at(order(step))
+            if self._take(values):
+                misses_in_row = 0
+                yield values
+            elif (misses_in_row := misses_in_row + 1) >= MISSES:
+                return
 
 
 def take_next(variants: Iterator[Values], count: int) -> list[Values]:
@@ -182,7 +160,7 @@ TRIES = 60
 """Proposals per variant; those that are invalid or not new are discarded."""
 
 
-class LocalSearch(Walker):
+class LocalSearch(Strategy):
     """Proposes variants near the best ones: base and its neighbors first."""
 
     def __init__(self, domain: Domain, seed: int, starts: Sequence[Values] = ()) -> None:
@@ -199,7 +177,7 @@ class LocalSearch(Walker):
 
         Without starts and scores, variants are drawn from the whole space.
         """
-        variants = take_next(filter(self._fresh.take, drained(self._starts)), count)
+        variants = self._ask_starts(count)
         missing, asked_count = count - len(variants), self._asked_count + len(variants)
         drawn = min(missing, FIRST - asked_count) if self._scores else missing
         variants += take_next(self._remaining, drawn)
@@ -238,7 +216,7 @@ class LocalSearch(Walker):
                 values = self._neighborhood.changed(parent(), draw, changes, fine=fine)
             else:
                 values = self._neighborhood.mixed(parent(), parent(), draw)
-            if self._fresh.take(values):
+            if self._take(values):
                 yield values
 
 
@@ -327,7 +305,7 @@ def make_strategy(name: str, domain: Domain, seed: int, starts: Sequence[Values]
     """Create a strategy for a space; `starts` are proposed first, such as the current values."""
     match name:
         case "random":
-            return Walker(domain, shuffled(domain, seed), starts)
+            return Strategy(domain, shuffled(domain, seed), starts)
         case "local":
             return LocalSearch(domain, seed, starts)
         case _:
