@@ -199,8 +199,8 @@ def search_variants(
         ended = _run_search(driver) if searches else None
         spent = budget.spent
         searched = [
-            searched_workload(search, rows, ended, _findings(name, search, bench, notes))
-            for name, search in searches.items()
+            searched_workload(search, rows, ended, _findings(search, bench, notes))
+            for search in searches.values()
         ]
         searched += [
             SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
@@ -376,7 +376,7 @@ MEMCHECKED = 4
 
 
 def _findings(
-    name: str, search: WorkloadSearch, bench: SearchBench, notes: SearchNotes
+    search: WorkloadSearch, bench: SearchBench, notes: SearchNotes
 ) -> tuple[FailureGroup, ...]:
     """Groups variants that fail on the GPU, and runs one of each group under memcheck."""
     memchecks = notes.memchecks(search.point)
@@ -386,9 +386,9 @@ def _findings(
         for finding in findings[:MEMCHECKED]
         if finding.variants and (finding.memcheck is None or finding.memcheck.outcome == "not run")
     ]
-    if not unchecked or search.target is None or name not in bench.made:
+    if not unchecked or search.target is None or not search.has_base:
         return findings
-    for memcheck in bench.memcheck(name, search.target, unchecked):
+    for memcheck in bench.memcheck(search, search.target, unchecked):
         notes.keep_memcheck(search.point, memcheck)
         memchecks[memcheck.variant] = memcheck
     return findings_of(search.failed, memchecks)

@@ -22,7 +22,7 @@ from policygen.gpu.strategies import FINE, AskedVariant, Domain, Strategy, Value
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
 from policygen.model.results import Rules
 from policygen.model.searches import Ended, Memcheck
-from policygen.model.workload import BASE, Point, as_label
+from policygen.model.workload import BASE, Point, as_label, in_words
 from policygen.results.own_tables import LAST, MEMCHECKS, SEARCH_TABLES, SEARCHES, workload_text
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import Note
@@ -119,6 +119,19 @@ def _value_distance(first: str | None, second: str) -> float:
     return abs(first_value - second_value) / (abs(first_value) + abs(second_value))
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledBatch:
+    """Objects of some variants of a workload."""
+
+    bases: tuple[VariantFunction, ...] = ()
+    """Baseline of each sub-benchmark; only where no variants were requested."""
+    functions: Functions = field(default_factory=dict)
+    runtimes: tuple[tuple[RuntimeSpot, ...], ...] = ()
+    failed: Reasons = field(default_factory=dict)
+    problem: str | None = None
+    """Reason why the workload cannot be compiled at all."""
+
+
 @dataclass(slots=True)
 class WorkloadSearch:
     """Search state of a workload."""
@@ -136,6 +149,8 @@ class WorkloadSearch:
     base: str | None
     """Label of the variant that equals CUB's default, if there is one."""
     target: SearchTarget | None = None
+    made: CompiledBatch = field(default_factory=CompiledBatch)
+    """The baseline and the variants that are compiled in this session."""
     tried: set[str] = field(default_factory=set)
     """Labels requested in all sessions."""
     waiting: list[str] = field(default_factory=list)
@@ -160,10 +175,28 @@ class WorkloadSearch:
     """GPU seconds."""
     units: list[tuple[int, float]] = field(default_factory=list)
     """Variants and seconds of each compiled unit."""
-    compiled: list["CompiledBatch"] = field(default_factory=list)
+    compiled: list[CompiledBatch] = field(default_factory=list)
     """Units that wait for the baseline."""
+    ready: list[str] = field(default_factory=list)
+    """Compiled variants that were not measured."""
+    passed: list[str] = field(default_factory=list)
+    """Variants that are good enough after their first sample."""
     refused: dict[str, Reason] = field(default_factory=dict)
     """Variants that do not compile and are not in the database yet."""
+
+    @property
+    def title(self) -> str:
+        """Name in words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
+        return in_words(self.point[0], dict(self.point[1]))
+
+    @property
+    def has_base(self) -> bool:
+        """Whether the baseline is compiled."""
+        return bool(self.made.bases)
+
+    def keep(self, compiled: CompiledBatch) -> None:
+        """Add compiled variants."""
+        self.made = replace(self.made, functions={**self.made.functions, **compiled.functions})
 
     @property
     def is_open(self) -> bool:
@@ -372,25 +405,9 @@ class SearchNotes:
         return sum(sessions.values())
 
 
-# Keys and compiled batches
-
-
 def _database_key(point: Point) -> tuple[str, str]:
     name, axes = point
     return name, workload_text({f"{axis}{{ct}}": value for axis, value in axes})
-
-
-@dataclass(frozen=True, slots=True)
-class CompiledBatch:
-    """Objects of some variants of a workload."""
-
-    bases: tuple[VariantFunction, ...] = ()
-    """Baseline of each sub-benchmark; only where no variants were requested."""
-    functions: Functions = field(default_factory=dict)
-    runtimes: tuple[tuple[RuntimeSpot, ...], ...] = ()
-    failed: Reasons = field(default_factory=dict)
-    problem: str | None = None
-    """Reason why the workload cannot be compiled at all."""
 
 
 Compiles = Callable[[str, Sequence[str]], CompiledBatch]
@@ -426,37 +443,30 @@ class SearchBench:
     memchecks: Sanitizes | None = None
     """Runs it on variants that failed, where the GPU is on this machine."""
     note: Note = lambda _: None
-    made: dict[str, CompiledBatch] = field(default_factory=dict)
-    """Compiled variants of each workload in this session."""
     processes: int = 0
     """Number of rungs that were measured in this session."""
 
-    def compile(self, name: str, labels: Sequence[str]) -> tuple[CompiledBatch, float]:
+    def compile(self, search: WorkloadSearch, labels: Sequence[str]) -> tuple[CompiledBatch, float]:
         """Compile a unit; return it with the seconds that it took."""
         started = time.monotonic()
-        compiled = self.compiles(name, labels)
+        compiled = self.compiles(search.title, labels)
         return compiled, time.monotonic() - started
 
-    def keep(self, name: str, compiled: CompiledBatch) -> None:
-        """Add compiled variants to those of a workload."""
-        made = self.made[name]
-        self.made[name] = replace(made, functions={**made.functions, **compiled.functions})
-
-    def functions(self, name: str, labels: Sequence[str]) -> tuple[Functions, Reasons]:
+    def functions(self, search: WorkloadSearch, labels: Sequence[str]) -> tuple[Functions, Reasons]:
         """Return functions and failures, recompiling variants of earlier sessions."""
         failed: Reasons = {}
-        missing = [label for label in labels if label not in self.made[name].functions]
+        missing = [label for label in labels if label not in search.made.functions]
         if missing:
-            compiled, seconds = self.compile(name, missing)
+            compiled, seconds = self.compile(search, missing)
             self.rows.time("compiling", seconds)
             failed = compiled.failed
-            self.keep(name, compiled)
-        functions = self.made[name].functions
+            search.keep(compiled)
+        functions = search.made.functions
         return {label: functions[label] for label in labels if label in functions}, failed
 
     def measure(
         self,
-        name: str,
+        search: WorkloadSearch,
         target: SearchTarget,
         rung: int,
         labels: Sequence[str],
@@ -474,11 +484,21 @@ class SearchBench:
         under `allowed`, as far as noise allows for it. `fresh` means to begin in fresh processes,
         and `idle` is called after each result.
         """
-        functions, refused = self.functions(name, labels)
+        functions, refused = self.functions(search, labels)
         failed: dict[str, Reason] = {**refused}
         ratios: dict[str, list[tuple[float, float]]] = {}
         processes: dict[int, int] = {}
-        points = self._rung_points(name, target, functions, rounds, allowed, checks=checks)
+        points = [
+            RungPoint(
+                point.runtime.case,
+                search.made.bases[point.index],
+                {label: of_variant[point.index] for label, of_variant in functions.items()},
+                count,
+                max(0.0, allowed - point.doubt(count)),
+                checks,
+            )
+            for point, count in zip(target.points, rounds, strict=True)
+        ]
         results = self.gpu.rung(
             points, seed, self.stop_requested, together=rung == LAST, fresh=fresh
         )
@@ -502,30 +522,6 @@ class SearchBench:
         least = {label: min(ratio for _, ratio in pairs) for label, pairs in ratios.items()}
         return RungResult(complete, least, failed)
 
-    def _rung_points(
-        self,
-        name: str,
-        target: SearchTarget,
-        functions: Functions,
-        rounds: Sequence[int],
-        allowed: float,
-        *,
-        checks: bool,
-    ) -> list[RungPoint]:
-        """Return the requests to GPUs for a rung."""
-        bases = self.made[name].bases
-        return [
-            RungPoint(
-                point.runtime.case,
-                bases[point.index],
-                {label: of_variant[point.index] for label, of_variant in functions.items()},
-                count,
-                max(0.0, allowed - point.doubt(count)),
-                checks,
-            )
-            for point, count in zip(target.points, rounds, strict=True)
-        ]
-
     def _write_point(
         self, spot: RowSpot, result: PointResult, rung: int, process: int
     ) -> dict[str, float]:
@@ -546,18 +542,20 @@ class SearchBench:
         for label, (_, reason) in failed.items():
             self.rows.fail(spot, label, Failure("compile", reason), 0.0)
 
-    def harmful(self, name: str, target: SearchTarget, labels: Sequence[str]) -> Reasons:
+    def harmful(
+        self, search: WorkloadSearch, target: SearchTarget, labels: Sequence[str]
+    ) -> Reasons:
         """Return variants with invalid memory accesses, and withdraw their measurements."""
         if self.sanitizes is None or not labels:
             return {}
         started = time.monotonic()
-        functions, _ = self.functions(name, labels)
+        functions, _ = self.functions(search, labels)
         descending = sorted(target.points, key=lambda point: point.runtime.case.axes, reverse=True)
         smallest = {point.index: point for point in descending}  # the last one, the smallest, wins
         watched = [
             WatchedWorkload(
                 point.runtime.case,
-                self.made[name].bases[index],
+                search.made.bases[index],
                 tuple(of_variant[index] for of_variant in functions.values()),
             )
             for index, point in smallest.items()
@@ -568,23 +566,25 @@ class SearchBench:
             for label, reason in reasons_by_label.items()
         }
         if BASE in reasons:
-            raise InputError(f"base of {name} cannot run: {reasons[BASE]}")
+            raise InputError(f"base of {search.title} cannot run: {reasons[BASE]}")
         for label, reason in reasons.items():
             for point in target.points:
                 self.rows.withdraw(point.spot, label, Failure("error", reason))
         self.rows.time("sanitizing", time.monotonic() - started)
         return {label: ("error", reason) for label, reason in reasons.items()}
 
-    def memcheck(self, name: str, target: SearchTarget, labels: Sequence[str]) -> list[Memcheck]:
+    def memcheck(
+        self, search: WorkloadSearch, target: SearchTarget, labels: Sequence[str]
+    ) -> list[Memcheck]:
         """Run variants that failed under memcheck, each where it failed, next to base."""
         if self.memchecks is None:
             words = "compute-sanitizer runs only on GPUs of this machine"
             return [Memcheck(variant=label, outcome="not run", words=words) for label in labels]
         started = time.monotonic()
         try:
-            functions, _ = self.functions(name, labels)
+            functions, _ = self.functions(search, labels)
             watched = {
-                label: self._where_it_failed(name, target, label, functions[label])
+                label: self._where_it_failed(search, target, label, functions[label])
                 for label in labels
                 if label in functions
             }
@@ -597,10 +597,14 @@ class SearchBench:
         return [memcheck_of(label, errors) for label, errors in zip(watched, results, strict=True)]
 
     def _where_it_failed(
-        self, name: str, target: SearchTarget, label: str, functions: Sequence[VariantFunction]
+        self,
+        search: WorkloadSearch,
+        target: SearchTarget,
+        label: str,
+        functions: Sequence[VariantFunction],
     ) -> WatchedWorkload:
         """Return the smallest runtime workload on which a variant failed."""
         failing = [point for point in target.points if label in self.rows.failed(point.spot)]
         point = min(failing or target.points, key=lambda point: point.runtime.case.axes)
-        base = self.made[name].bases[point.index]
+        base = search.made.bases[point.index]
         return WatchedWorkload(point.runtime.case, base, (functions[point.index],))

@@ -1,7 +1,6 @@
 """Search driver: compiles units while it measures others; the finalists decide the result."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
@@ -28,7 +27,6 @@ from policygen.gpu.rungs import (
 from policygen.gpu.statistics import spot_weights
 from policygen.gpu.strategies import Values
 from policygen.model.searches import Ended, RungName
-from policygen.model.workload import in_words
 from policygen.process import ending, threads
 from policygen.results.own_tables import LAST, SCREENING, SHARPER
 from policygen.results.rungs import Rungs
@@ -48,7 +46,7 @@ seconds of measuring that may wait before compiling does.
 """
 Observes = Callable[[str, WorkloadSearch, RungName, float], None]
 """Callback for an event (`begun`, `batch`, `rung`, `ended`) with the seconds left."""
-Unit = tuple[str, tuple[str, ...]]
+Unit = tuple[WorkloadSearch, tuple[str, ...]]
 """Workload and labels; no labels mean the baseline."""
 
 
@@ -100,10 +98,6 @@ class SearchDriver:
     """Returns more starts by workload once they are known."""
     units: "dict[Future[tuple[CompiledBatch, float]], Unit]" = field(default_factory=dict)
     """Units that are compiled or wait for it."""
-    ready: dict[str, deque[str]] = field(default_factory=dict)
-    """Compiled variants that were not measured."""
-    passed: dict[str, list[str]] = field(default_factory=dict)
-    """Variants that are good enough after their first sample."""
     measured: int = 0
     """Variants measured in this session."""
     measuring: float = 0.0
@@ -113,28 +107,28 @@ class SearchDriver:
 
     def run(self) -> Ended:
         """Try variants until the budget or the space is exhausted, then run the finalists."""
-        for name, search in self.searches.items():
-            self.ready[name], self.passed[name] = deque(), []
+        searches = self.searches.values()
+        for search in searches:
             self._recall(search)
         with threads(self.bench.effort.slots) as self.executor:
             if self.budget.remaining > 0:
-                for name in [name for name, search in self.searches.items() if search.is_open]:
-                    self._submit(name, ())
+                for search in [search for search in searches if search.is_open]:
+                    self._submit(search, ())
             ended = self._stream()
             self._put_back()
-            open_searches = {
-                name: search
-                for name, search in self.searches.items()
+            decided = [
+                search
+                for search in searches
                 if (search.scores or search.dropped) and not search.problem
-            }
-            for place, (name, search) in enumerate(open_searches.items()):
-                end = self.budget.elapsed + self.budget.remaining / (len(open_searches) - place)
-                self._decide(name, search, end, fills=ended == "budget")
+            ]
+            for place, search in enumerate(decided):
+                end = self.budget.elapsed + self.budget.remaining / (len(decided) - place)
+                self._decide(search, end, fills=ended == "budget")
             if any(future.running() for future in self.units):
                 with ending():
                     self.executor.shutdown()
         self.notes.spend(self.budget.elapsed, ended)
-        for search in self.searches.values():
+        for search in searches:
             self._notify("ended", search, LAST)
         return ended
 
@@ -156,11 +150,12 @@ class SearchDriver:
 
     def _put_back(self) -> None:
         """Stop compiling, and count nothing as tried that there was no time for."""
-        for future, (name, labels) in self.units.items():
+        for future, (search, labels) in self.units.items():
             future.cancel()
-            self.searches[name].put_back(labels)
-        for name, search in self.searches.items():
-            search.put_back([*self.ready[name], *self.passed[name]])
+            search.put_back(labels)
+        for search in self.searches.values():
+            search.put_back([*search.ready, *search.passed])
+            search.ready, search.passed = [], []
 
     def _stream(self) -> Ended:
         """Compile and measure until nothing more may be tried, or no time is left for it."""
@@ -168,10 +163,9 @@ class SearchDriver:
             if self.bench.stop_requested():
                 raise StopAskedError
             self._feed()
-            waiting = [*self.ready.values(), *self.passed.values(), self.units]
-            if not any(waiting):
-                return self.reason
             searches = self.searches.values()
+            if not self.units and not any(each.ready or each.passed for each in searches):
+                return self.reason
             is_begun = all(each.scores or each.dropped or each.problem for each in searches)
             if is_begun and self._search_seconds <= 0:
                 return "budget"
@@ -198,7 +192,8 @@ class SearchDriver:
         for future in [future for future in self.units if future.done()]:
             self._take(future)
         slots = self.bench.effort.slots
-        most = slots + QUEUED if self.bench.made else (slots + 1) // 2  # base compiles sooner
+        is_begun = any(search.has_base for search in self.searches.values())
+        most = slots + QUEUED if is_begun else (slots + 1) // 2  # base compiles sooner
         while (
             len(self.units) < most
             and self._waiting < BACKLOG
@@ -215,30 +210,29 @@ class SearchDriver:
     @property
     def _waiting(self) -> float:
         """Seconds that the measuring of compiled variants takes."""
-        return self._pace * sum(map(len, [*self.ready.values(), *self.passed.values()]))
+        searches = self.searches.values()
+        return self._pace * sum(len(search.ready) + len(search.passed) for search in searches)
 
-    def _submit(self, name: str, labels: Sequence[str]) -> None:
+    def _submit(self, search: WorkloadSearch, labels: tuple[str, ...]) -> None:
         assert self.executor is not None
-        future = self.executor.submit(self.bench.compile, name, tuple(labels))
-        self.units[future] = name, tuple(labels)
+        self.units[self.executor.submit(self.bench.compile, search, labels)] = search, labels
 
     def _take(self, future: "Future[tuple[CompiledBatch, float]]") -> None:
-        name, labels = self.units.pop(future)
-        search = self.searches[name]
+        search, labels = self.units.pop(future)
         compiled, seconds = future.result()
         self.bench.rows.time("compiling", seconds)
         if compiled.problem is not None:
             search.problem = compiled.problem
             return
         if not labels:
-            self.bench.made[name] = compiled
+            search.made = compiled
         else:
             search.units.append((len(labels), seconds))
             search.compiled.append(compiled)
-        if name in self.bench.made:
+        if search.has_base:
             for batch in search.compiled:
-                self.bench.keep(name, batch)
-                self.ready[name].extend(batch.functions)
+                search.keep(batch)
+                search.ready.extend(batch.functions)
                 search.tell(RungResult({}, {}, {}), batch.failed)
                 search.refused |= batch.failed
             search.compiled.clear()
@@ -246,13 +240,13 @@ class SearchDriver:
     def _next(self) -> Unit | None:
         """Return the next unit to compile; None if there is none now, with the reason."""
         limit = self.bench.effort.count
-        while names := [
-            name
-            for name, search in self.searches.items()
+        searches = self.searches.values()
+        while open_searches := [
+            search
+            for search in searches
             if search.is_open and (limit is None or len(search.tried) < limit)
         ]:
-            name = min(names, key=lambda name: len(self.searches[name].tried))
-            search = self.searches[name]
+            search = min(open_searches, key=lambda search: len(search.tried))
             size = self._size(search)
             if size < 1 or self.budget.remaining <= 0:
                 self.reason = "budget"
@@ -260,8 +254,8 @@ class SearchDriver:
             if limit is not None:
                 size = min(size, limit - len(search.tried))
             if labels := search.ask(size):
-                return name, tuple(labels)
-        is_any_open = any(search.is_open for search in self.searches.values())
+                return search, tuple(labels)
+        is_any_open = any(search.is_open for search in searches)
         self.reason = "count" if is_any_open else "exhausted"
         return None
 
@@ -283,52 +277,49 @@ class SearchDriver:
 
         First samples come first, unless enough variants passed theirs.
         """
-        passed = max(self.passed, key=lambda name: len(self.passed[name]))
-        ready = max(self.ready, key=lambda name: len(self.ready[name]))
-        if self.ready[ready] and len(self.passed[passed]) < TOGETHER:
+        passed = max(self.searches.values(), key=lambda search: len(search.passed))
+        ready = max(self.searches.values(), key=lambda search: len(search.ready))
+        if ready.ready and len(passed.passed) < TOGETHER:
             self._first_sample(ready)
-        elif self.passed[passed]:
+        elif passed.passed:
             self._screen(passed)
         else:
             return False
         return True
 
-    def _first_sample(self, name: str) -> None:
+    def _first_sample(self, search: WorkloadSearch) -> None:
         """Sample each ready variant once, on the heaviest runtime workload; drop the bad ones."""
-        search = self.searches[name]
-        target = self._target(search, self.bench.made[name])
-        labels = list(self.ready[name])
-        self.ready[name].clear()
+        target = self._target(search)
+        labels, search.ready = search.ready, []
         if target is None:
             return
         started = time.monotonic()
         self.bench.refuse(target, search.refused)
         search.refused.clear()
         heaviest = target.heaviest
-        result = self._measure(name, heaviest, labels, [1], checks=False)
+        result = self._measure(search, heaviest, labels, [1], checks=False)
         search.heaviest |= result.least
         limit = search.limit - heaviest.points[0].doubt(1)
         slow = {label: ratio for label, ratio in result.least.items() if ratio < limit}
-        self.passed[name] += [label for label in result.least if label not in slow]
+        search.passed += [label for label in result.least if label not in slow]
         search.tell(RungResult({}, slow, {}), result.failed)
-        self._record(name, search, started, len(labels))
+        self._record(search, started, len(labels))
         self._notify("batch", search, SCREENING)
 
-    def _screen(self, name: str) -> None:
+    def _screen(self, search: WorkloadSearch) -> None:
         """Measure variants on all runtime workloads, with results checked."""
-        search, labels = self.searches[name], self.passed[name]
-        self.passed[name] = []
+        labels, search.passed = search.passed, []
         target = search.target
         assert target is not None
         started = time.monotonic()
         rounds = target.rounds(AIM, FEWEST, MOST)
-        search.tell(result := self._measure(name, target, labels, rounds), result.failed)
-        self._record(name, search, started, 0)
+        search.tell(result := self._measure(search, target, labels, rounds), result.failed)
+        self._record(search, started, 0)
         self._notify("batch", search, SCREENING)
 
     def _measure(
         self,
-        name: str,
+        search: WorkloadSearch,
         target: SearchTarget,
         labels: Sequence[str],
         rounds: Sequence[int],
@@ -336,19 +327,19 @@ class SearchDriver:
         checks: bool = True,
     ) -> RungResult:
         return self.bench.measure(
-            *(name, target, SCREENING, labels, rounds),
+            *(search, target, SCREENING, labels, rounds),
             self.bench.effort.seed + self.bench.processes,
-            allowed=self.searches[name].allowed - LENIENT if checks else 0.0,
+            allowed=search.allowed - LENIENT if checks else 0.0,
             checks=checks,
             fresh=False,
             idle=self._feed,
         )
 
-    def _target(self, search: WorkloadSearch, compiled: CompiledBatch) -> SearchTarget | None:
+    def _target(self, search: WorkloadSearch) -> SearchTarget | None:
         """Return what to measure for a workload; None if the baseline cannot run."""
         if search.target is None:
-            seed = self.bench.effort.seed
-            target = look(self.bench.gpu, compiled.bases, compiled.runtimes, search.declared, seed)
+            seed, made = self.bench.effort.seed, search.made
+            target = look(self.bench.gpu, made.bases, made.runtimes, search.declared, seed)
             if not target.points:
                 search.problem = next(
                     (reason for _, reason in target.skipped), "it has no runtime workload"
@@ -366,34 +357,33 @@ class SearchDriver:
         needed = self.budget.spent + search.unit_seconds(1) + plan.seconds + self.budget.kept
         if self.budget.seconds is not None and needed > self.budget.seconds:
             self.bench.note(
-                f"a budget of {spelled(self.budget.seconds)} is too short for"
-                f" {in_words(search.point[0], dict(search.point[1]))}: a first unit and its"
-                f" confirmation take about {spelled(needed)}"
+                f"a budget of {spelled(self.budget.seconds)} is too short for {search.title}: a"
+                f" first unit and its confirmation take about {spelled(needed)}"
             )
 
-    def _decide(self, name: str, search: WorkloadSearch, end: float, *, fills: bool) -> None:
-        if name not in self.bench.made:  # earlier sessions measured everything
-            compiled, _ = self.bench.compile(name, ())
+    def _decide(self, search: WorkloadSearch, end: float, *, fills: bool) -> None:
+        if not search.has_base:  # earlier sessions measured everything
+            compiled, _ = self.bench.compile(search, ())
             if compiled.problem is not None:
                 search.problem = compiled.problem
                 return
-            self.bench.made[name] = compiled
+            search.made = compiled
         started = time.monotonic()
-        target = self._target(search, self.bench.made[name])
+        target = self._target(search)
         if target is not None:
-            decision = Decision(self.bench, name, search, target, self.budget, end, fills)
+            decision = Decision(self.bench, search, target, self.budget, end, fills)
             decision.run(lambda rung: self._notify("rung", search, rung))
-            self._record(name, search, started, 0, "deciding")
+            self._record(search, started, 0, "deciding")
 
     def _record(
-        self, name: str, search: WorkloadSearch, started: float, count: int, step: str = "screening"
+        self, search: WorkloadSearch, started: float, count: int, step: str = "screening"
     ) -> None:
         seconds = time.monotonic() - started
         search.seconds += seconds
         if step == "screening":
             self.measured += count
             self.measuring += seconds
-        self.bench.rows.time(f"{step} {name}", seconds)
+        self.bench.rows.time(f"{step} {search.title}", seconds)
         self.notes.spend(self.budget.elapsed)
 
     def _notify(self, event: str, search: WorkloadSearch, rung: int) -> None:
@@ -446,7 +436,6 @@ class Decision:
     """The last rungs of a workload."""
 
     bench: SearchBench
-    name: str
     search: WorkloadSearch
     target: SearchTarget
     budget: Budget
@@ -508,9 +497,8 @@ class Decision:
             finalists = [label for label in scores if label in decided] or survivors(
                 acceptable or scores, error, rule, self.search.kind
             )
-            harmful = self.bench.harmful(
-                self.name, self.target, [label for label in finalists if label not in checked]
-            )
+            unchecked = [label for label in finalists if label not in checked]
+            harmful = self.bench.harmful(self.search, self.target, unchecked)
             if not harmful:
                 return finalists
             self.search.failed |= harmful
@@ -543,6 +531,6 @@ class Decision:
         self, rung: int, labels: Sequence[str], rounds: Sequence[int], seed: int
     ) -> Mapping[str, float]:
         """Measure a rung, record its failures, and return the scores."""
-        outcome = self.bench.measure(self.name, self.target, rung, labels, rounds, seed)
+        outcome = self.bench.measure(self.search, self.target, rung, labels, rounds, seed)
         self.search.failed |= outcome.failed
         return outcome.scores

@@ -83,7 +83,7 @@ def memchecked(db, memchecks, failing=None):
     with driving(db, PretendedGpu(does=failing), one=one) as driver:
         driver.bench.memchecks = memchecks
         driver.run()
-        return one, _findings(NAME, one, driver.bench, driver.notes)
+        return one, _findings(one, driver.bench, driver.notes)
 
 
 @pytest.mark.parametrize(
