@@ -25,7 +25,7 @@ from policygen.gpu.checkout import (
 from policygen.gpu.checkout_rounds import run_arguments, run_program
 from policygen.gpu.judgments import Judge, SeparateTimes
 from policygen.gpu.machine import find_gpu, gpu_lock
-from policygen.model.workload import BASE
+from policygen.model.workload import BASE, axis_name
 from policygen.proof.toolchain import find_toolchain
 
 FOLDER = "policygen_check"
@@ -94,7 +94,8 @@ def measured(
         programs = []
         for at, name in enumerate(names):
             one = opened.benchmarks[name]
-            workload = one.workload(types)
+            axes = one.benchmark.ct_axes.items()
+            workload = {axis: types.get(axis_name(axis), values[0]) for axis, values in axes}
             built = build_programs(compiler, one, workload, [label])
             if built.failed:
                 raise SystemExit(f"{name} does not compile: {built.failed}")

@@ -138,8 +138,7 @@ def _build(
     progress: Progress | None,
 ) -> Iterator[_Build]:
     for benchmark in opened.benchmarks.values():
-        for chosen in _workloads(benchmark, where):
-            workload = benchmark.workload(chosen)
+        for workload in _workloads(benchmark, where):
             try:
                 built: BuiltPrograms | PolicygenError = build_programs(
                     compiler, benchmark, workload, labels, slots=effort.slots, progress=progress
@@ -153,12 +152,13 @@ def _workloads(benchmark: CheckoutBenchmark, where: Filter) -> Iterator[dict[str
     """Yields the compile-time axis values that `-a` selects."""
     selected = {axis_name(axis): values for axis, values in where.values.items()}
     remaining = {
-        axis_name(axis): tuple(v for v in values if v in selected.get(axis_name(axis), {v}))
+        axis: tuple(v for v in values if v in selected.get(axis_name(axis), {v}))
         for axis, values in benchmark.benchmark.ct_axes.items()
     }
     for axis, values in remaining.items():
         if not values:
-            raise InputError(f"-a leaves no value of {axis} of {benchmark.benchmark.name}")
+            name = benchmark.benchmark.name
+            raise InputError(f"-a leaves no value of {axis_name(axis)} of {name}")
     for values in product(*remaining.values()):
         yield dict(zip(remaining, values, strict=True))
 

@@ -83,30 +83,6 @@ class CheckoutBenchmark:
             parameter.macro: str(values[parameter.label]) for parameter in self.benchmark.parameters
         }
 
-    def workload(self, chosen: Mapping[str, str]) -> dict[str, str]:
-        """Return a value for each compile-time axis, with axis names as in the source."""
-        axes = self.benchmark.ct_axes
-        given = {axis_name(axis): value for axis, value in chosen.items()}
-        if unknown := sorted(given.keys() - {axis_name(axis) for axis in axes}):
-            raise InputError(
-                f"{self.benchmark.name} has no axis {unknown[0]}",
-                f"It has: {', '.join(map(axis_name, axes)) or 'none'}",
-            )
-        workload = {axis: given.get(axis_name(axis), values[0]) for axis, values in axes.items()}
-        for axis, values in axes.items():
-            if axis_name(axis) not in given and len(values) > 1:
-                raise InputError(
-                    f"{in_words(self.benchmark.name, chosen)} is not a workload: it lacks a value"
-                    f" of {axis_name(axis)}",
-                    f"It is one of: {', '.join(values)}",
-                )
-            if workload[axis] not in values:
-                raise InputError(
-                    f"{self.benchmark.name}: {axis_name(axis)} has no value {workload[axis]}",
-                    f"It has: {', '.join(values)}",
-                )
-        return workload
-
     def text(self, label: str, workload: Mapping[str, str], version: BoundVersion) -> str:
         """Return the unit of a variant for a workload, narrowed as far as possible."""
         types: dict[str, str] = {}
@@ -338,9 +314,9 @@ CURAND, CURAND_HEADER = "libcurand.so*", "curand.h"
 # NVBench and cuRAND for the release of nvcc
 
 
-def find_library(toolchain: Toolchain, folder: Path | None = None) -> NvbenchLibrary:
-    """Find NVBench in its install folder, or in its wheel by default."""
-    prefix = _wheel_prefix(toolchain) if folder is None else _checked_prefix(folder)
+def find_library(toolchain: Toolchain) -> NvbenchLibrary:
+    """Find NVBench in its wheel, and cuRAND."""
+    prefix = nvbench_prefix(toolchain)
     main, library = (library_in(prefix, name) for name in (MAIN, LIBRARY))
     assert main is not None
     assert library is not None
@@ -348,17 +324,7 @@ def find_library(toolchain: Toolchain, folder: Path | None = None) -> NvbenchLib
     return NvbenchLibrary((str(prefix / "include"), str(header)), main, (library, curand))
 
 
-def _checked_prefix(folder: Path) -> Path:
-    if _is_whole(folder):
-        return folder
-    raise InputError(
-        f"{folder} is not an installed NVBench: it has no include/{HEADER}, lib/{LIBRARY} and"
-        f" lib/{MAIN}",
-        "Build it and name the folder that `cmake --install` wrote, or omit the option.",
-    )
-
-
-def _wheel_prefix(toolchain: Toolchain) -> Path:
+def nvbench_prefix(toolchain: Toolchain) -> Path:
     """Find NVBench in the wheel, which has it for each major release of CUDA."""
     try:
         files = metadata.files(PACKAGE) or []

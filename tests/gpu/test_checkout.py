@@ -89,20 +89,7 @@ def test_a_variant_has_all_parameters_and_no_others(opened, label, words):
         opened.benchmarks[NAME].macros(label)
 
 
-def test_a_workload_has_a_value_of_each_axis(opened):
-    one = opened.benchmarks[NAME]
-    assert one.workload({"T": "F32"}) == WORKLOAD
-    assert one.workload({"T{ct}": "F32", "OffsetT": "I32"}) == WORKLOAD
-    for chosen, words in [
-        ({}, "is not a workload: it lacks a value of T"),
-        ({"T": "F64"}, "T has no value F64"),
-        ({"T": "F32", "U": "I8"}, "has no axis U"),
-    ]:
-        with pytest.raises(InputError, match=words):
-            one.workload(chosen)
-
-
-def test_without_axes_and_parameters_the_messages_say_so():
+def test_without_parameters_the_message_says_so():
     one = CheckoutBenchmark(
         Benchmark(
             name="cub.bench.plain",
@@ -116,8 +103,6 @@ def test_without_axes_and_parameters_the_messages_say_so():
     assert one.declared == {}
     with pytest.raises(InputError, match="which has the parameters none"):
         one.macros("ipt_1")
-    with pytest.raises(InputError, match="It has: none"):
-        one.workload({"T": "I8"})
 
 
 def test_axes_of_all_sub_benchmarks_are_declared():

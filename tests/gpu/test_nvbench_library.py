@@ -1,11 +1,11 @@
-"""What benchmarks are linked with is found: for the release of nvcc, or named by a person."""
+"""What benchmarks are linked with is found, for the release of nvcc."""
 
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from policygen.errors import InputError, MissingToolError
+from policygen.errors import MissingToolError
 from policygen.gpu import checkout
 from policygen.gpu.checkout import find_library
 from policygen.installation import add
@@ -51,9 +51,17 @@ def test_the_extra_has_all_that_is_linked():
     assert set(found.folders) == {str(path.parent) for path in found.shared}
 
 
-def test_an_installation_can_be_named_and_a_toolkit_has_curand(bare, tmp_path):
-    folder, toolkit = nvbench(tmp_path / "own", "lib64"), curand(tmp_path / "cuda")
-    found = find_library(bare, folder)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """NVBench, wherever its wheel is."""
+    folder = nvbench(tmp_path / "own", "lib64")
+    monkeypatch.setattr(checkout, "nvbench_prefix", lambda _: folder)
+    return folder
+
+
+def test_a_toolkit_has_curand(bare, folder, tmp_path):
+    toolkit = curand(tmp_path / "cuda")
+    found = find_library(bare)
     assert found.main == folder / "lib64/libnvbench_main.a"
     assert found.shared == (
         folder / "lib64/libnvbench.so",
@@ -63,26 +71,25 @@ def test_an_installation_can_be_named_and_a_toolkit_has_curand(bare, tmp_path):
     before = found.identity
     (folder / "lib64/libnvbench.so").write_text("another build")
     checkout.program.cache_clear()
-    assert find_library(bare, folder).identity != before
+    assert find_library(bare).identity != before
 
 
+@pytest.mark.usefixtures("folder")
 def test_the_wheels_of_both_releases_of_cuda_have_curand(bare, tmp_path):
-    folder = nvbench(tmp_path / "own")
     old = curand(tmp_path / "site/nvidia/curand", "lib")
-    assert find_library(bare, folder).shared[1] == old / "lib/libcurand.so.10"
+    assert find_library(bare).shared[1] == old / "lib/libcurand.so.10"
     new = curand(tmp_path / "site/nvidia/cu13", "lib")
-    assert find_library(bare, folder).shared[1] == new / "lib/libcurand.so.10"
+    assert find_library(bare).shared[1] == new / "lib/libcurand.so.10"
 
 
-def test_what_is_missing_is_told_with_the_command_that_installs_it(bare, tmp_path, monkeypatch):
-    folder = nvbench(tmp_path / "own")
+@pytest.mark.usefixtures("folder")
+def test_curand_that_is_missing_is_told_with_the_command_that_installs_it(bare):
     with pytest.raises(MissingToolError, match="cuRAND is missing") as error:
-        find_library(bare, folder)
+        find_library(bare)
     assert add("measure") in str(error.value)
-    (tmp_path / "own/lib/libnvbench.so").unlink()
-    with pytest.raises(InputError, match="is not an installed NVBench"):
-        find_library(bare, folder)
 
+
+def test_nvbench_that_is_missing_is_told(bare, monkeypatch):
     def absent(name):
         raise metadata.PackageNotFoundError(name)
 
