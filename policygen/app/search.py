@@ -153,8 +153,8 @@ def search_variants(
                 searches[workload.name] = _workload_search(workload, options, where, effort.seed)
             except InputError as error:
                 problems[point] = error.in_line
-        units = UnitCompiler(searches, compiler, where.accepts)
-        units.begin(background)
+        units = UnitCompiler(compiler, where.accepts)
+        units.begin(background, searches.values())
         later = [background.submit(_later_starts, session, opened, place.arch, options.earlier)]
         gpus = stack.enter_context(place.held(runner.result()))
         facts, version = gpus.facts[0], place.toolchain.version

@@ -410,7 +410,7 @@ def _database_key(point: Point) -> tuple[str, str]:
     return name, workload_text({f"{axis}{{ct}}": value for axis, value in axes})
 
 
-Compiles = Callable[[str, Sequence[str]], CompiledBatch]
+Compiles = Callable[[WorkloadSearch, Sequence[str]], CompiledBatch]
 """Compiles variants of a workload, or its baseline if there are none; called in threads."""
 
 
@@ -449,7 +449,7 @@ class SearchBench:
     def compile(self, search: WorkloadSearch, labels: Sequence[str]) -> tuple[CompiledBatch, float]:
         """Compile a unit; return it with the seconds that it took."""
         started = time.monotonic()
-        compiled = self.compiles(search.title, labels)
+        compiled = self.compiles(search, labels)
         return compiled, time.monotonic() - started
 
     def functions(self, search: WorkloadSearch, labels: Sequence[str]) -> tuple[Functions, Reasons]:

@@ -1,7 +1,7 @@
 """Where a search compiles and measures: on this machine, or on the workers of a cluster."""
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -64,22 +64,22 @@ class HeldGpus:
 class UnitCompiler:
     """A compiler for the units of several workloads; its calls run in several threads."""
 
-    searches: Mapping[str, WorkloadSearch]
     compiler: MakesObjects
     keeps: Keeps
     """Selects the runtime workloads to measure."""
     begun: "dict[str, Future[CompiledBatch]]" = field(default_factory=dict)
+    """Baselines by workload."""
 
-    def begin(self, executor: Executor) -> None:
+    def begin(self, executor: Executor, searches: Iterable[WorkloadSearch]) -> None:
         """Begins to compile the baselines, before a GPU is held."""
-        for name, search in self.searches.items():
-            self.begun[name] = executor.submit(self._baseline, search.opened)
+        for search in searches:
+            self.begun[search.title] = executor.submit(self._baseline, search.opened)
 
-    def __call__(self, name: str, labels: Sequence[str]) -> CompiledBatch:
+    def __call__(self, search: WorkloadSearch, labels: Sequence[str]) -> CompiledBatch:
         """Compiles variants of a workload, or its baseline if there are no labels."""
-        opened = self.searches[name].opened
+        opened = search.opened
         if not labels:
-            return self.begun[name].result() if name in self.begun else self._baseline(opened)
+            return self.begun[search.title].result()
         candidates = opened.candidates(labels)
         failed = {label: ("invalid", reason) for label, reason in candidates.refused.items()}
         failed |= dict.fromkeys(candidates.base, ("base", "it is what CUB selects"))

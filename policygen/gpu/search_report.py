@@ -240,7 +240,6 @@ def _noise(sources: _Sources, spot: WorkloadSpot) -> dict[str, object]:
                 weight=weight,
                 base=[row.center for row in rows],
                 beside=[row.beside for row in rows],
-                variants={},
             )
         )
     return {"noise": tuple(noises(times)), "score_noise": score_noise(times)}

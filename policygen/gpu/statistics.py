@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import sqrt
 from statistics import fmean, median, stdev, variance
@@ -29,11 +29,11 @@ class PointTimes:
     subbench: str
     point: Mapping[str, str]
     weight: float
-    base: Sequence[float]
+    base: Sequence[float] = ()
     """Seconds."""
-    beside: Sequence[float]
+    beside: Sequence[float] = ()
     """Baseline over baseline: every second sample of a process against the others."""
-    variants: Mapping[str, Sequence[tuple[float, float]]]
+    variants: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
     """Label → seconds of the baseline and of the variant in the same process."""
 
     def ratios(self, label: str) -> list[float]:
@@ -199,8 +199,6 @@ def rung_times(rungs: Rungs, rung: int) -> list[PointTimes]:
             subbench=point.subbench,
             point=dict(point.axes),
             weight=weight,
-            base=(),
-            beside=(),
             variants={
                 label: [
                     (rows[label][run.run][point].base, rows[label][run.run][point].center)

@@ -40,8 +40,8 @@ def pretend(folder, monkeypatch, plan=None, refused=()):
     """Replaces the GPU and nvcc for variants; the policies are still asked of the compiler."""
     plan = plan or Plan(str(folder), ratios=ratios())
 
-    def compiled(self, name, labels):
-        opened = self.searches[name].opened
+    def compiled(self, search, labels):
+        opened = search.opened
         if not labels:
             inputs = folder / "inputs.so"
             return CompiledBatch(

@@ -100,7 +100,7 @@ class PretendedGpu:
 def compiling(refused=(), problem=None):
     """What compiles units; some variants are refused."""
 
-    def compiles(name, labels):
+    def compiles(search, labels):
         if not labels:
             runtimes = tuple(RuntimeSpot(spot(size), case(size)) for size in SIZES)
             return CompiledBatch((BASE,), runtimes=(runtimes,), problem=problem)
