@@ -43,13 +43,13 @@ from policygen.gpu.rounds import (
     Keeps,
     WorkloadTask,
     declared_axes,
+    measure_noise,
     measure_workload,
     runtime_spots,
 )
 from policygen.gpu.statistics import (
     PointTimes,
     judged,
-    measure_noise,
     noises,
     score_noise,
     times_of,

@@ -6,21 +6,13 @@ Verdicts are strict enough that none of a whole run is wrong by chance.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
-from policygen.errors import InputError
 from policygen.gpu.statistics import CONFIDENCE, student
-from policygen.model.measured import SkippedPoint
 from policygen.model.verdicts import PerformanceVerdict
-from policygen.model.workload import Point, axis_name, in_words
-from policygen.results.database import LONGEST, SHORTEST
-from policygen.results.nvbench import NvbenchBench, NvbenchRun, NvbenchState
-from policygen.results.samples import Samples
 
 SURE = 0.99
 """Confidence that no verdict of a run is faster or slower by chance."""
@@ -205,142 +197,3 @@ def _log_mean(times: Sequence[float]) -> float:
 def _squares(times: Sequence[float]) -> list[float]:
     middle = _log_mean(times)
     return [(math.log(seconds) - middle) ** 2 for seconds in times]
-
-
-SIDES = ("before", "after")
-NO_TIME = "NVBench reports no time"
-Axes = Mapping[str, str]
-"""Axes with values, as named in databases."""
-Keeps = Callable[[str, Axes], bool]
-"""Whether to include a runtime workload, by benchmark and all axes."""
-
-
-@dataclass(slots=True)
-class MatchedPoint:
-    """Process times of a runtime workload by side, and reasons for missing ones."""
-
-    subbench: str
-    axes: Axes
-    times: Mapping[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
-    skipped: dict[str, str] = field(default_factory=dict)
-    """Reasons by side."""
-    step: float = 0.0
-
-    @property
-    def separate(self) -> SeparateTimes | None:
-        """Times of both sides; None if a side has no measurement."""
-        before, after = (self.times[side] for side in SIDES)
-        return SeparateTimes(before, after, self.step) if before and after else None
-
-    @property
-    def skips(self) -> bool:
-        """Whether NVBench skips it and neither side has measured it."""
-        reasons = self.skipped.values()
-        return bool(reasons) and NO_TIME not in reasons and not any(self.times.values())
-
-    @property
-    def lacking(self) -> str:
-        """The sides without a measurement, with reasons."""
-        return "; ".join(
-            f"{side}: {self.skipped.get(side, 'there is no result')}"
-            for side in SIDES
-            if not self.times[side]
-        )
-
-
-@dataclass(slots=True)
-class MatchedWorkload:
-    """A workload with the results of both sides."""
-
-    point: Point
-    points: list[MatchedPoint] = field(default_factory=list)
-    problem: str | None = None
-    """Reason why its runtime workloads cannot be matched."""
-
-
-# Matching the results of both sides
-
-
-def match_results(
-    before: Sequence[NvbenchRun], after: Sequence[NvbenchRun], keeps: Keeps
-) -> list[MatchedWorkload]:
-    """Return the workloads of both sides in order of appearance."""
-    problems = _different_axes((*before, *after))
-    workloads: dict[tuple[str, frozenset[tuple[str, str]]], MatchedWorkload] = {}
-    points: dict[tuple[str, str, frozenset[tuple[str, str]]], MatchedPoint] = {}
-    for side, run in [*((SIDES[0], run) for run in before), *((SIDES[1], run) for run in after)]:
-        seen = set()
-        for bench, state in _states(run):
-            if not keeps(run.algorithm, state.point):
-                continue
-            key = (run.algorithm, bench.name, frozenset(state.point.items()))
-            if key in seen:
-                name = in_words(bench.name, state.point)
-                raise InputError(f"{run.path}: {name}: appears twice")
-            seen.add(key)
-            if key not in points:
-                axes = {axis: state.point[axis] for axis in bench.axes}
-                types = {axis: value for axis, value in axes.items() if "{ct}" in axis}
-                runtime_axes = {axis: value for axis, value in axes.items() if "{ct}" not in axis}
-                points[key] = MatchedPoint(bench.name, runtime_axes)
-                workload = MatchedWorkload(
-                    (run.algorithm, tuple((axis_name(axis), types[axis]) for axis in types)),
-                    problem=problems.get(run.algorithm),
-                )
-                workload_key = (run.algorithm, frozenset(types.items()))
-                workloads.setdefault(workload_key, workload).points.append(points[key])
-            _add(points[key], side, state)
-    return list(workloads.values())
-
-
-def step_of(samples: Samples | None) -> float:
-    """Return the relative clock step around the median; 0 if none is visible.
-
-    Two medians that are one step apart may belong to equal code.
-    """
-    if samples is None or not samples.size:
-        return 0.0
-    center = float(np.median(samples.astype(np.float64)))
-    below, above = samples[samples < center], samples[samples > center]
-    low = float(below.max()) if below.size else center
-    high = float(above.min()) if above.size else center
-    step = (high - low) / 2
-    return step / (center - step) if step < center else 1.0
-
-
-def _states(run: NvbenchRun) -> Iterator[tuple[NvbenchBench, NvbenchState | SkippedPoint]]:
-    for bench in run.benches:
-        yield from ((bench, state) for state in bench.states)
-        yield from ((bench, state) for state in bench.skipped)
-
-
-def _add(point: MatchedPoint, side: str, state: NvbenchState | SkippedPoint) -> None:
-    if isinstance(state, SkippedPoint):
-        point.skipped[side] = state.reason
-    elif not (math.isfinite(state.center) and SHORTEST <= state.center <= LONGEST):
-        point.skipped[side] = NO_TIME
-    else:
-        point.times[side].append(state.center)
-        point.step = max(point.step, step_of(state.samples))
-
-
-def _different_axes(runs: Sequence[NvbenchRun]) -> dict[str, str]:
-    """Return the benchmarks whose results have different axes, with a message."""
-    first_by_name: dict[tuple[str, str], tuple[NvbenchRun, NvbenchBench]] = {}
-    problems: dict[str, str] = {}
-    for run in runs:
-        for bench in run.benches:
-            first_run, first_bench = first_by_name.setdefault(
-                (run.algorithm, bench.name), (run, bench)
-            )
-            if set(first_bench.axes) != set(bench.axes):
-                problems.setdefault(
-                    run.algorithm,
-                    f"{bench.name} has the axes {_axis_names(first_bench)} in {first_run.path}, and"
-                    f" {_axis_names(bench)} in {run.path}",
-                )
-    return problems
-
-
-def _axis_names(bench: NvbenchBench) -> str:
-    return ", ".join(bench.axes) or "none"

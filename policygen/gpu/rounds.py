@@ -3,6 +3,7 @@
 Results in the database are not measured again, so a killed run can be resumed.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.units import WorkloadRun
 from policygen.model.workload import BASE
 from policygen.process import stopping
-from policygen.results.own_tables import WeighedValues
+from policygen.results.own_tables import Spread, WeighedValues, spread_of
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import HowFar, Progress
 
@@ -170,6 +171,47 @@ def _progress_text(done: int, total: int) -> str:
         f"{done:,} of {total:,} runtime workloads are measured, and all written rows are kept; the"
         " same command resumes there."
     )
+
+
+PROCESSES = 5
+"""Number of fresh baseline processes from which the noise is estimated."""
+NOISE_PHASE = "measure noise"
+
+
+def measure_noise(
+    controller: Controller,
+    session: MeasuringSession,
+    base: VariantFunction,
+    points: Sequence[RuntimeSpot],
+    *,
+    rounds: int,
+    seed: int,
+    processes: int = PROCESSES,
+    declared: DeclaredAxes | None = None,
+    progress: Progress | None = None,
+) -> Mapping[str, Spread | None]:
+    """Return the spread by runtime workload; the baseline runs in fresh processes.
+
+    It runs as often as a variant would. Processes already in the database count.
+    """
+    for point in points:
+        session.prepare(point.spot, declared or {})
+    missing = {id(point): processes - len(session.noise_centers(point.spot)) for point in points}
+    count = max([0, *missing.values()])
+    for process in range(count):
+        if progress:
+            progress(HowFar(NOISE_PHASE, process, count))
+        controller.restart()
+        for point in points:
+            if missing[id(point)] <= process or controller.open(point.case, base) is not None:
+                continue
+            # Without variants the baseline runs twice in a round.
+            result = controller.rounds([], math.ceil(rounds / 2), seed + process)
+            session.noise(point.spot, controller.restarts, result.samples[base.variant])
+            session.note(result.repeated, result.throttled, controller.restarts)
+    if progress:
+        progress(HowFar(NOISE_PHASE, count, count))
+    return {str(point): spread_of(session.noise_centers(point.spot)) for point in points}
 
 
 Keeps = Callable[[Mapping[str, str]], bool]

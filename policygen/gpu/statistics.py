@@ -7,19 +7,14 @@ from functools import cache
 from math import sqrt
 from statistics import fmean, median, stdev, variance
 
-from policygen.gpu.control import Controller
 from policygen.gpu.database_writer import RowSpot
-from policygen.gpu.device import VariantFunction
 from policygen.gpu.measured_rows import MeasuringSession
-from policygen.gpu.rounds import RuntimeSpot
 from policygen.model.measured import MeasuredVariant, MeasuredVerdict, PointNoise, RuntimeRatio
 from policygen.model.results import Interval
 from policygen.model.workload import BASE
 from policygen.results.cases import runtime_weights
-from policygen.results.own_tables import Spread, spread_of
 from policygen.results.rungs import Rungs
 from policygen.results.tables import DeclaredAxes
-from policygen.steps import HowFar, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +209,7 @@ def rung_times(rungs: Rungs, rung: int) -> list[PointTimes]:
 def spot_weights(spots: Sequence[RowSpot], declared: DeclaredAxes) -> list[float]:
     """Return the normalized weights of runtime workloads."""
     points = [(spot.algorithm, spot.subbench, spot.workload) for spot in spots]
-    return runtime_weights(points, declared)[0].tolist()
+    return list(map(float, runtime_weights(points, declared)[0]))
 
 
 def _pairs(
@@ -229,47 +224,3 @@ def _pairs(
         ]
         pairs += list(zip(*sides, strict=False))
     return pairs
-
-
-PROCESSES = 5
-"""Number of fresh baseline processes from which the noise is estimated."""
-PHASE = "measure noise"
-
-
-# A/A measurements: the baseline against itself
-
-
-def measure_noise(
-    controller: Controller,
-    session: MeasuringSession,
-    base: VariantFunction,
-    points: Sequence[RuntimeSpot],
-    *,
-    rounds: int,
-    seed: int,
-    processes: int = PROCESSES,
-    declared: DeclaredAxes | None = None,
-    progress: Progress | None = None,
-) -> Mapping[str, Spread | None]:
-    """Return the spread by runtime workload; the baseline runs in fresh processes.
-
-    It runs as often as a variant would. Processes already in the database count.
-    """
-    for point in points:
-        session.prepare(point.spot, declared or {})
-    missing = {id(point): processes - len(session.noise_centers(point.spot)) for point in points}
-    count = max([0, *missing.values()])
-    for process in range(count):
-        if progress:
-            progress(HowFar(PHASE, process, count))
-        controller.restart()
-        for point in points:
-            if missing[id(point)] <= process or controller.open(point.case, base) is not None:
-                continue
-            # Without variants the baseline runs twice in a round.
-            result = controller.rounds([], math.ceil(rounds / 2), seed + process)
-            session.noise(point.spot, controller.restarts, result.samples[base.variant])
-            session.note(result.repeated, result.throttled, controller.restarts)
-    if progress:
-        progress(HowFar(PHASE, count, count))
-    return {str(point): spread_of(session.noise_centers(point.spot)) for point in points}

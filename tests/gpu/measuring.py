@@ -7,8 +7,7 @@ from policygen.gpu.control import controlling
 from policygen.gpu.database_writer import About, RowSpot
 from policygen.gpu.device import Limits, Watch
 from policygen.gpu.measured_rows import open_measurements
-from policygen.gpu.rounds import RuntimeSpot, WorkloadTask, measure_workload
-from policygen.gpu.statistics import measure_noise
+from policygen.gpu.rounds import RuntimeSpot, WorkloadTask, measure_noise, measure_workload
 from tests.gpu.simulated import BASE, FACTS, Plan, case, variants
 
 ALGORITHM, SUBBENCH = "cub.bench.demo", "base"

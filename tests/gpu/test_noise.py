@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 import numpy as np
 import pytest
 
-from policygen.gpu.statistics import PHASE, measure_noise
+from policygen.gpu.rounds import NOISE_PHASE, measure_noise
 from policygen.results.cases import build_cases, weights
 from policygen.results.database import open_database, read_rows
 from policygen.results.noise import noise_of, prior_of
@@ -72,7 +72,9 @@ def test_each_process_is_a_fresh_one(db, tmp_path):
         )
         assert controller.restarts == 4
         centers = session.noise_centers(spot(16))
-    assert [(one.phase, one.done, one.total) for one in told] == [(PHASE, n, 4) for n in range(5)]
+    assert [(one.phase, one.done, one.total) for one in told] == [
+        (NOISE_PHASE, n, 4) for n in range(5)
+    ]
     assert len(centers) == 4
     assert max(centers) / min(centers) > 1.1
     assert found.keys() == {f"{ALGORITHM} T=I8 Elements={size}" for size in SIZES}
