@@ -207,16 +207,14 @@ def _ranges(root: Path, own_workload: OwnBinding) -> tuple[ParameterRange, ...]:
 def _source(
     cub: Cub, own_workload: OwnBinding, ranges: tuple[ParameterRange, ...], header: str | None
 ) -> NewSource:
-    axes = runtime_axes(own_workload)
     (workload,) = workloads(own_workload.benchmark, cub.bindings)
     (run,) = runs_of(cub, workload)
     return NewSource(
         own_workload,
-        replace(run, axes=axes),
+        replace(run, axes=runtime_axes(own_workload)),
         _policy(cub, own_workload, workload.values),
         ranges,
         header,
-        axes,
     )
 
 

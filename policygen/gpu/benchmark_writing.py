@@ -50,12 +50,11 @@ class NewSource:
 
     own: OwnBinding
     run: WorkloadRun
+    """Its runtime axes are named in NVBench's syntax."""
     policy: SelectorPart | HubPart
     ranges: Sequence[ParameterRange]
     header: str | None
     """Header of the workload itself, beside the source."""
-    axes: Mapping[str, tuple[str, ...]]
-    """Runtime axis in NVBench syntax → its values."""
 
     @property
     def text(self) -> str:
@@ -114,7 +113,7 @@ class NewSource:
 
     @cached_property
     def _names(self) -> SourceNames:
-        binding = self.run.binding.model_copy(update={"axes": self.axes})
+        binding = self.run.binding.model_copy(update={"axes": self.run.axes})
         return source_names(
             self.own.benchmark, binding, self._constants, OPERATOR, self.policy.words
         )
@@ -211,7 +210,7 @@ class NewSource:
                 yield {"name": in_style(role), "cpp": cpp, "unused": role not in used}
 
     def _runtime(self) -> Iterator[tuple[str, str]]:
-        for axis in self.axes:
+        for axis in self.run.axes:
             plain = axis.partition("[")[0]
             name = self._names.known[plain_axis(axis)]
             entropy = name == in_style(ENTROPY)
@@ -241,7 +240,7 @@ class NewSource:
         return wrapped("", f"NVBENCH_CUDA_CALL({call})", ";", 2)
 
     def _axis_registrations(self) -> Iterator[str]:
-        for axis, values in self.axes.items():
+        for axis, values in self.run.axes.items():
             name = axis.partition("[")[0]
             if name == ENTROPY:
                 kind, value_list = "string", ", ".join(f'"{value}"' for value in values)
@@ -329,10 +328,10 @@ def _run(name: str, source: NewSource) -> dict[str, Any]:
     fields |= {
         "benchmarks": [name],
         "includes": [header for header in run.includes if header != source.header],
-        "axes": dict(source.axes),
+        "axes": dict(source.run.axes),
         "weights": {
             axis: list(run.weights[plain])
-            for axis in source.axes
+            for axis in source.run.axes
             for plain in run.weights
             if axis.startswith(plain) and {*run.weights[plain]} != {1}
         },

@@ -408,10 +408,12 @@ FINAL_SHARE = 0.35
 
 @dataclass(frozen=True, slots=True)
 class FinalPlan:
-    """How many variants the last rungs measure, and how long that takes."""
+    """How many variants the last rungs measure in which rounds, and how long that takes."""
 
-    sharper: int
-    last: int
+    sharper: RungRule
+    sharper_rounds: Sequence[int]
+    last: RungRule
+    last_rounds: Sequence[int]
     seconds: float
 
     @classmethod
@@ -428,7 +430,8 @@ class FinalPlan:
         while (sharper, last) != (TO_SHARPER.least, TO_LAST.least) and seconds() > remaining:
             sharper = max(TO_SHARPER.least, sharper - 4)
             last = max(TO_LAST.least, last - (sharper < 3 * last))
-        return cls(sharper, last, seconds())
+        rules = RungRule(TO_SHARPER.least, sharper), RungRule(TO_LAST.least, last)
+        return cls(rules[0], sharp, rules[1], rounds, seconds())
 
 
 @dataclass(slots=True)
@@ -450,19 +453,16 @@ class Decision:
             self.search.last = {k: v for k, v in decided.items() if k not in self.search.failed}
             return  # earlier sessions used the time, and decided
         plan = FinalPlan.within(self.end - self.budget.elapsed, self.target, self.bench)
-        sharp = self.target.rounds(SHARP, LEAST_SHARP, MOST_SHARP)
         screening_error = self.target.error(self.target.rounds(AIM, FEWEST, MOST))
         search = self.search
         usable = [label for label in search.scores or search.dropped if label not in search.failed]
         goals = {label: search.goal(label) for label in usable}
-        rule = RungRule(TO_SHARPER.least, plan.sharper)
-        is_new = self._measure_sharper(survivors(goals, screening_error, rule), sharp)
+        candidates = survivors(goals, screening_error, plan.sharper)
+        is_new = self._measure_sharper(candidates, plan.sharper_rounds)
         on_rung(SHARPER)
         decided = {} if is_new else self._rungs.means(LAST)  # by an earlier session
-        rule = RungRule(TO_LAST.least, plan.last)
-        finalists = self._finalists(self.target.error(sharp), rule, decided)
-        rounds = self.bench.effort.rounds
-        last_rounds = self.target.rounds(SURE, min(LEAST_SURE, rounds), rounds)
+        sharper_error = self.target.error(plan.sharper_rounds)
+        finalists = self._finalists(sharper_error, plan.last, decided)
         fixed, process, taken = self.bench.effort.processes, 0, 0.0
         while process < fixed or (
             self.fills
@@ -470,7 +470,7 @@ class Decision:
             and self.budget.elapsed + taken < self.end
         ):
             begun = self.budget.elapsed
-            if not self._measure_last(finalists, process, last_rounds) and process >= fixed:
+            if not self._measure_last(finalists, process, plan.last_rounds) and process >= fixed:
                 break
             taken = self.budget.elapsed - begun
             process += 1

@@ -342,31 +342,17 @@ def _session(
 ) -> ReportedSession:
     steps = _steps(times)
     rest = steps[STEPS:]
-    texts = (
-        "started",
-        "policygen",
-        "ctk",
-        "cccl",
-        "gpu",
-        "card",
-        "arch",
-        "driver",
-        "nvcc",
-        "method",
-    )
+    texts = ("started", "policygen", "ctk", "cccl", "gpu", "card", "arch", "driver")
+    counts, sums = ("seed", "sm_clock", "memory_clock"), ("repeated", "throttled", "restarts")
     ended = row.cells.get("ended")
     return ReportedSession(
         database=str(database.path),
-        **{name: text_of(row.cells.get(name)) for name in texts},
+        **{name: text_of(row.cells.get(name)) for name in (*texts, "nvcc", "method")},
         ended=None if ended is None else text_of(ended),
         seconds=_length(row),
-        seed=_count(row, "seed"),
-        sm_clock=_count(row, "sm_clock"),
-        memory_clock=_count(row, "memory_clock"),
         power_limit=number_of(row.cells.get("power_limit")),
-        repeated=_count(row, "repeated") or 0,
-        throttled=_count(row, "throttled") or 0,
-        restarts=_count(row, "restarts") or 0,
+        **{name: _count(row, name) for name in counts},
+        **{name: _count(row, name) or 0 for name in sums},
         steps=tuple(steps[:STEPS]),
         other_steps=_sum_steps("others", rest) if rest else None,
     )
