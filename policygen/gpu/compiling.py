@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -148,13 +148,17 @@ def compile_workloads(
     """
     if not workloads:
         return []
-    is_run = runner is not None
-    run = _Run([_State(workload, compiler, is_run) for workload in workloads], progress)
-    source = None if runner is None else ObjectSource(runner, (), workloads[0].arch)
-    made = run.all(compiler, slots, source)
+    states = [_State(workload, compiler, runner is not None) for workload in workloads]
+    count = workers_of(slots, MEMORY)
+    size = unit_size(sum(len(state.labels) for state in states), count)
+    with threads(count) as executor, cache_failures():
+        source = None if runner is None else ObjectSource(runner, (), workloads[0].arch)
+        made = source and executor.submit(compiler.make, source)
+        _compile_all(executor, states, size, progress)
+        path = made.result() if made else Path()
     return [
-        state.problem or CompiledWorkload(state.inputs, made, state.functions, state.failures)
-        for state in run.states
+        state.problem or CompiledWorkload(state.inputs, path, state.functions, state.failures)
+        for state in states
     ]
 
 
@@ -234,48 +238,36 @@ class _State:
             self.failed |= failed
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Compilation of all units."""
+def _compile_all(
+    executor: Executor, states: Sequence[_State], size: int, progress: Progress | None
+) -> None:
+    """Compile everything, and report how many variants are done."""
+    total = sum(len(state.labels) for state in states)
+    running: dict[Future[None], str] = {}
 
-    states: Sequence[_State]
-    progress: Progress | None
+    def done() -> int:
+        return sum(state.done for state in states)
 
-    def all(self, compiler: MakesObjects, slots: int | None, runner: ObjectSource | None) -> Path:
-        """Compile everything; return the runner, if there is one."""
-        count = workers_of(slots, MEMORY)
-        size = unit_size(self._total, count)
-        running: dict[Future[None], str] = {}
-        self._report([])
-        with threads(count) as executor:
-            made = None if runner is None else executor.submit(compiler.make, runner)
-            for state in self.states:
-                running |= {executor.submit(step): name for name, step in state.steps(size)}
-            with stopping(self._progress_text), cache_failures():
-                while running:
-                    self._report([name for future, name in running.items() if future.running()])
-                    ended, _ = wait(running, TICK if self.progress else None, FIRST_COMPLETED)
-                    for future in ended:
-                        del running[future]
-                        future.result()
-                self._report([])
-                return Path() if made is None else made.result()
+    def report() -> None:
+        if progress:
+            names = (name for future, name in running.items() if future.running())
+            progress(HowFar(PHASE, done(), total, tuple(names)))
 
-    @property
-    def _total(self) -> int:
-        return sum(len(state.labels) for state in self.states)
+    def progress_text() -> str:
+        text = f"{done():,} of {total:,} variants are compiled and kept"
+        return f"{text}; the same command resumes there."
 
-    @property
-    def _done(self) -> int:
-        return sum(state.done for state in self.states)
-
-    def _report(self, names: Sequence[str]) -> None:
-        if self.progress:
-            self.progress(HowFar(PHASE, self._done, self._total, tuple(names)))
-
-    def _progress_text(self) -> str:
-        progress_text = f"{self._done:,} of {self._total:,} variants are compiled and kept"
-        return f"{progress_text}; the same command resumes there."
+    report()
+    with stopping(progress_text):
+        for state in states:
+            running |= {executor.submit(step): name for name, step in state.steps(size)}
+        while running:
+            report()
+            ended, _ = wait(running, TICK if progress else None, FIRST_COMPLETED)
+            for future in ended:
+                del running[future]
+                future.result()
+        report()
 
 
 @contextmanager

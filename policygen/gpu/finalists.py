@@ -287,14 +287,10 @@ def tried_in_rows(scores: Scores) -> list[TriedVariant]:
 
 def listed(variants: Sequence[TriedVariant]) -> tuple[tuple[TriedVariant, ...], int]:
     """Return the best variants up to the limit in their original order, and the number left out."""
-    if len(variants) <= LISTED:
-        return tuple(variants), 0
-    best = {
-        variant.variant for variant in sorted(variants, key=lambda variant: -variant.score)[:LISTED]
-    }
-    return tuple(variant for variant in variants if variant.variant in best), len(variants) - len(
-        best
-    )
+    by_score = sorted(variants, key=lambda variant: -variant.score)
+    best = {variant.variant for variant in by_score[:LISTED]}
+    shown = tuple(variant for variant in variants if variant.variant in best)
+    return shown, len(variants) - len(shown)
 
 
 def curve_of(rungs: Rungs, variants: Sequence[TriedVariant]) -> SearchCurve | None:

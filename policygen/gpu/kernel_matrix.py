@@ -120,29 +120,19 @@ class _Kernel:
         }
         winning = min(best, key=lambda value: _mean(times_by_value[value][best[value]]))
         winner = times_by_value[winning][best[winning]]
-        for value, name in names.items():
-            if value in best:
-                label = best[value]
-                yield self._cell(
-                    size, name, label, times_by_value[value], winner, is_best=value == winning
-                )
+        for value in (value for value in names if value in best):
+            label, tried = best[value], times_by_value[value]
+            yield self._cell(size, names[value], label, tried, winner)
 
     def _cell(
-        self,
-        size: Spot,
-        name: str,
-        label: str,
-        times_by_label: Mapping[str, Times],
-        winner: Times,
-        *,
-        is_best: bool,
+        self, size: Spot, name: str, label: str, tried: Mapping[str, Times], winner: Times
     ) -> MatrixCell:
-        times = times_by_label[label]
+        times = tried[label]
         seconds = _mean(times)
         ratios = list(_ratios(winner, times))
         spread = interval_of(ratios)
         verdict: MatrixVerdict = "best"
-        if not is_best:
+        if times is not winner:
             verdict = "not known" if spread is None else "slower" if spread.high < 1 else "close"
         use, traffic = self.facts.launches.get((self.gpu, *size, label), (None, 0))
         bandwidth = traffic / seconds if traffic else None
@@ -151,7 +141,7 @@ class _Kernel:
             strategy=name,
             size=_size(size),
             variant=self.start if label == BASE else label,
-            tried=len(times_by_label),
+            tried=len(tried),
             seconds=seconds,
             interval=interval_of([sample for samples in times.values() for sample in samples]),
             ratio=fmean(ratios) if ratios else _mean(winner) / seconds,
