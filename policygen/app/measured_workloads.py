@@ -22,7 +22,6 @@ from policygen.gpu.compiling import (
 from policygen.gpu.opened import (
     Candidates,
     EntryWorkload,
-    HeaderVariants,
     KernelWorkload,
     OpenedWorkload,
     ask_public,
@@ -362,9 +361,13 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
             opened[point] = error
             continue
         assert isinstance(spot, FamilySpot), "a header's entries are in families"
-        meaning = EntryWorkload(spot, benchmark, point, arch, session.cub.bindings)
-        headers = HeaderVariants(planner, meaning, quiet_compiler.selects, session.progress)
-        opened[point] = OpenedWorkload(meaning, space, runs, headers)
+        meaning = EntryWorkload(
+            *(spot, benchmark, point, arch, session.cub.bindings),
+            planner,
+            quiet_compiler.selects,
+            session.progress,
+        )
+        opened[point] = OpenedWorkload(meaning, space, runs)
     return opened
 
 
@@ -431,7 +434,7 @@ def _space(
         benchmark=benchmark,
         workload=dict(workload),
         arch=chosen.opened.meaning.arch,
-        how="headers" if chosen.opened.headers else "policies",
+        how="headers" if isinstance(chosen.opened.meaning, EntryWorkload) else "policies",
         variants=variants,
         valid=valid,
         distinct=distinct,

@@ -31,7 +31,7 @@ from policygen.gpu.database_writer import About
 from policygen.gpu.driver import Budget, SearchDriver
 from policygen.gpu.finalists import findings_of
 from policygen.gpu.measured_rows import MeasuringSession, open_measurements
-from policygen.gpu.opened import OpenedWorkload
+from policygen.gpu.opened import EntryWorkload, OpenedWorkload
 from policygen.gpu.pool import Asked, StopAskedError
 from policygen.gpu.replay import (
     BATCH,
@@ -435,7 +435,7 @@ def selected_policies(session: Session, opened: Opened, arch: str) -> dict[str, 
     public = {
         workload.meaning.point[0]: workload.meaning.benchmark
         for workload in workloads
-        if workload.headers is None
+        if not isinstance(workload.meaning, EntryWorkload)
     }
     for name, benchmark in public.items():
         for near_arch in (arch, *_neighboring_archs(arch)):
@@ -468,8 +468,9 @@ def _policies_of_benchmark(session: Session, name: str, arch: str) -> Iterator[P
     except PolicygenError:
         return
     for workload in opened.values():
-        if isinstance(workload, OpenedWorkload) and workload.headers is None:
-            yield workload.meaning.base
+        if isinstance(workload, PolicygenError) or isinstance(workload.meaning, EntryWorkload):
+            continue
+        yield workload.meaning.base
 
 
 def _neighboring_archs(arch: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Workloads that are ready to compile: the meaning of their variants, and how each one is built."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from policygen.bindings.own_kernels import KernelMaker
 from policygen.bindings.variants import value_name
@@ -69,8 +69,25 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedHeaders:
+    """The headers of one variant; the headers that are measured are those that would be merged."""
+
+    folders: tuple[str, ...]
+    """Include folders before the tree's own; empty if the variant equals CUB's default."""
+    values: Values
+    """Values that the compiler selects for the workload."""
+
+
+Select = Callable[[Mapping[str, bytes], Point, str], Values]
+"""Returns the values that the compiler selects for a workload on an architecture, given headers."""
+
+
+@dataclass(frozen=True, slots=True)
 class EntryWorkload:
-    """A workload on an architecture with the tuning entry, existing or new, that decides it."""
+    """A workload on an architecture with the tuning entry, existing or new, that decides it.
+
+    Its variants are changed headers; the workload is verified to get their values.
+    """
 
     spot: FamilySpot
     benchmark: BenchmarkBinding
@@ -78,6 +95,9 @@ class EntryWorkload:
     arch: str
     version: BoundVersion
     """Version of the bindings for the tree."""
+    planner: Planner
+    select: Select
+    progress: Progress | None = None
 
     @property
     def base(self) -> Policy:
@@ -97,14 +117,60 @@ class EntryWorkload:
         check_vectors(site, values)
         return values
 
-    def members(self, variant: Variant) -> dict[str, str]:
-        """Return the values of an entry for a variant."""
-        return self.spot.members(self.benchmark, variant)
-
     def expected(self, variant: Variant) -> dict[str, Value]:
         """Return the policy values that correspond to what the benchmark measures."""
         unsaid = self.spot.unsaid(self.benchmark, variant)
-        return {**unsaid, **self.spot.expected(self.members(variant))}
+        return {**unsaid, **self.spot.expected(self.spot.members(self.benchmark, variant))}
+
+    def all_headers(
+        self, space: SearchSpace, labels: Sequence[str]
+    ) -> dict[str, ChangedHeaders | PolicygenError]:
+        """Return the headers of each variant, or the error."""
+        with threads() as pool:
+            futures = {pool.submit(self._attempt, space, label): label for label in labels}
+            follow(futures, PHASE, self.progress)
+            return {label: future.result() for future, label in futures.items()}
+
+    def _attempt(self, space: SearchSpace, label: str) -> ChangedHeaders | PolicygenError:
+        try:
+            return self.headers(space.variant(label), label)
+        except PolicygenError as error:
+            return error
+
+    def headers(self, variant: Mapping[str, int], label: str) -> ChangedHeaders:
+        """Return the headers of a variant; raise InputError if they cannot express it."""
+        spot, expected = self.spot, self.expected(variant)
+        if not differs(spot.selected.values, expected):
+            return ChangedHeaders((), expected)
+        changed = self._changed_headers(spot, variant, label)
+        selected = self.select(changed, self.point, self.arch)
+        unsaid = spot.unsaid(self.benchmark, variant)
+        unset = {
+            name: selected[name]
+            for name in unsaid
+            if name in selected and selected[name] != unsaid[name]
+        }
+        if unset and (fuller := spot.saying(self.benchmark, unset)):
+            assert isinstance(fuller, FamilySpot), "what says more of an entry is one"
+            changed = self._changed_headers(fuller, variant, label)
+            selected = self.select(changed, self.point, self.arch)
+        if difference := differs(selected, expected):
+            raise InputError(
+                f"{spot.header} cannot express {label}: the workload gets {difference}"
+            )
+        folders = tuple(units_overlay(name, data) for name, data in sorted(changed.items()))
+        return ChangedHeaders(folders, selected)
+
+    def _changed_headers(
+        self, spot: FamilySpot, variant: Mapping[str, int], label: str
+    ) -> Mapping[str, bytes]:
+        """Return the changed headers by name, exactly as `apply` writes them."""
+        content = spot.content(spot.members(self.benchmark, variant), label)
+        write = EntryWrite((spot,), content, label, frozenset({self.point}))
+        try:
+            return self.planner.drafted([write]).after
+        except NotWritableError as error:
+            raise InputError(error.reasons[self.point]) from error
 
     def text(self, run: WorkloadRun, policies: Sequence[Policy | None]) -> str:
         """Render a unit; its variant is what the headers select."""
@@ -142,84 +208,6 @@ def element_sizes(
     """Return the element sizes in bytes, by the item counts scaled by them."""
     units = ((path, benchmark.units.get(rule.parameter or "")) for path, rule in rules.items())
     return {path: sizes[unit.of] for path, unit in units if unit and unit.of in sizes}
-
-
-# Variants as changed headers
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedHeaders:
-    """The headers of one variant; the headers that are measured are those that would be merged."""
-
-    folders: tuple[str, ...]
-    """Include folders before the tree's own; empty if the variant equals CUB's default."""
-    values: Values
-    """Values that the compiler selects for the workload."""
-
-
-Select = Callable[[Mapping[str, bytes], Point, str], Values]
-"""Returns the values that the compiler selects for a workload on an architecture, given headers."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderVariants:
-    """Writes headers for variants and verifies that the workload gets their values."""
-
-    planner: Planner
-    meant: EntryWorkload
-    select: Select
-    progress: Progress | None = None
-
-    def all(
-        self, space: SearchSpace, labels: Sequence[str]
-    ) -> dict[str, ChangedHeaders | PolicygenError]:
-        """Return the headers of each variant, or the error."""
-        with threads() as pool:
-            futures = {pool.submit(self._attempt, space, label): label for label in labels}
-            follow(futures, PHASE, self.progress)
-            return {label: future.result() for future, label in futures.items()}
-
-    def _attempt(self, space: SearchSpace, label: str) -> ChangedHeaders | PolicygenError:
-        try:
-            return self.one(space.variant(label), label)
-        except PolicygenError as error:
-            return error
-
-    def one(self, variant: Mapping[str, int], label: str) -> ChangedHeaders:
-        """Return the headers of a variant; raise InputError if they cannot express it."""
-        entry, expected = self.meant, self.meant.expected(variant)
-        if not differs(entry.spot.selected.values, expected):
-            return ChangedHeaders((), expected)
-        changed = self._changed_headers(entry, variant, label)
-        selected = self.select(changed, entry.point, entry.arch)
-        unsaid = entry.spot.unsaid(entry.benchmark, variant)
-        unset = {
-            name: selected[name]
-            for name in unsaid
-            if name in selected and selected[name] != unsaid[name]
-        }
-        if unset and (spot := entry.spot.saying(entry.benchmark, unset)):
-            assert isinstance(spot, FamilySpot), "what says more of an entry is one"
-            entry = replace(entry, spot=spot)
-            changed = self._changed_headers(entry, variant, label)
-            selected = self.select(changed, entry.point, entry.arch)
-        if difference := differs(selected, expected):
-            raise InputError(
-                f"{entry.spot.header} cannot express {label}: the workload gets {difference}"
-            )
-        folders = tuple(units_overlay(name, data) for name, data in sorted(changed.items()))
-        return ChangedHeaders(folders, selected)
-
-    def _changed_headers(
-        self, entry: EntryWorkload, variant: Mapping[str, int], label: str
-    ) -> Mapping[str, bytes]:
-        """Return the changed headers by name, exactly as `apply` writes them."""
-        content = entry.spot.content(entry.members(variant), label)
-        write = EntryWrite((entry.spot,), content, label, frozenset({entry.point}))
-        try:
-            return self.planner.drafted([write]).after
-        except NotWritableError as error:
-            raise InputError(error.reasons[entry.point]) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,8 +380,6 @@ class OpenedWorkload:
     space: SearchSpace
     runs: tuple[WorkloadRun, ...]
     """One run per sub-benchmark."""
-    headers: HeaderVariants | None = None
-    """Writer of variants that are changed headers."""
 
     @property
     def name(self) -> str:
@@ -415,12 +401,12 @@ class OpenedWorkload:
 
     def _outcomes(self, labels: Sequence[str]) -> dict[str, Candidate | PolicygenError | None]:
         """Return the candidate of each variant, or the error; None for the baseline."""
-        if self.headers is not None:
+        if isinstance(self.meaning, EntryWorkload):
             return {
                 label: headers
                 if isinstance(headers, PolicygenError)
                 else (Candidate(label, None, headers.folders) if headers.folders else None)
-                for label, headers in self.headers.all(self.space, labels).items()
+                for label, headers in self.meaning.all_headers(self.space, labels).items()
             }
         outcomes: dict[str, Candidate | PolicygenError | None] = {}
         for label in labels:

@@ -4,7 +4,7 @@ from policygen.app.filters import Filter
 from policygen.app.measured_workloads import chosen_workloads, open_workloads
 from policygen.app.session import open_session
 from policygen.bindings.recorded import benchmark_of
-from policygen.gpu.opened import EntryWorkload, HeaderVariants, ask_public
+from policygen.gpu.opened import EntryWorkload, ask_public
 from policygen.gpu.space import Classifier, space_of
 from policygen.headers.protocol import TuningTree, site_of
 from policygen.model.plans import Options
@@ -52,5 +52,5 @@ def header_workload(version, name, arch="sm90", **axes):
     points = [one.point for one in workloads(benchmark, known.cub.bindings)]
     point = next(one for one in points if axes.items() <= dict(one[1]).items())
     spot = planner.dialect.place(benchmark, compiler.tell([point], arch)[point])
-    meant = EntryWorkload(spot, benchmark, point, arch, known.cub.bindings)
-    return HeaderVariants(planner, meant, compiler.selects)
+    bindings = known.cub.bindings
+    return EntryWorkload(spot, benchmark, point, arch, bindings, planner, compiler.selects)

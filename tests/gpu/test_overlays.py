@@ -1,11 +1,12 @@
 """Variants of trees whose policies are no one's but CUB's: headers as an apply writes them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from policygen.errors import InputError
-from policygen.gpu.opened import EntryWorkload, HeaderVariants
+from policygen.gpu.opened import EntryWorkload
 from policygen.gpu.space import Classifier, space_of
 from policygen.trees.manifest import shipped
 from tests.gpu.real import header_workload
@@ -33,7 +34,7 @@ def headers_in(folders):
 @pytest.mark.slow
 def test_a_variant_is_a_header_that_the_compiler_heeds(topk):
     label = "ipt_6.tpb_192.ld_1"
-    made = topk.one(space_of(topk.meant.benchmark).variant(label), label)
+    made = topk.headers(space_of(topk.benchmark).variant(label), label)
     shown = {"threads": 192, "items": 6, "load_algorithm": "BLOCK_LOAD_WARP_TRANSPOSE"}
     assert shown.items() <= made.values.items()
     (text,) = headers_in(made.folders).values()
@@ -42,27 +43,28 @@ def test_a_variant_is_a_header_that_the_compiler_heeds(topk):
 
 @pytest.mark.slow
 def test_a_variant_that_changes_nothing_is_base(topk):
-    space = space_of(topk.meant.benchmark)
-    told = Classifier(space, topk.meant).classify()
+    space = space_of(topk.benchmark)
+    told = Classifier(space, topk).classify()
     (base,) = (one.label for one in told.distinct if one.is_base)
     assert base == "ipt_4.tpb_512.ld_2"
-    assert topk.all(space, [base])[base].folders == ()
+    assert topk.all_headers(space, [base])[base].folders == ()
 
 
 @pytest.mark.slow
 def test_what_is_no_variant_costs_itself_alone(topk):
-    found = topk.all(space_of(topk.meant.benchmark), ["ipt_99.tpb_512.ld_2", "ipt_4.tpb_512.ld_2"])
+    labels = ["ipt_99.tpb_512.ld_2", "ipt_4.tpb_512.ld_2"]
+    found = topk.all_headers(space_of(topk.benchmark), labels)
     assert isinstance(found["ipt_99.tpb_512.ld_2"], InputError)
     assert found["ipt_4.tpb_512.ld_2"].folders == ()
 
 
 @pytest.mark.slow
 def test_what_the_compiler_does_not_heed_is_refused(topk):
-    deaf = HeaderVariants(topk.planner, topk.meant, lambda *_: topk.meant.spot.selected.values)
+    deaf = replace(topk, select=lambda *_: topk.spot.selected.values)
     label = "ipt_6.tpb_192.ld_1"
     differs = r"tuning_topk.cuh cannot express ipt_6.*threads 512, not 192,"
     with pytest.raises(InputError, match=differs):
-        deaf.one(space_of(topk.meant.benchmark).variant(label), label)
+        deaf.headers(space_of(topk.benchmark).variant(label), label)
 
 
 @pytest.mark.slow
@@ -71,8 +73,8 @@ def test_entries_come_to_policies_in_parts(reduce):
 
     29 blocks of threads with 3 items each cannot load vectors of 4.
     """
-    classifier = Classifier(space_of(reduce.meant.benchmark), reduce.meant)
-    found, refused = by_force(classifier.space, reduce.meant)
+    classifier = Classifier(space_of(reduce.benchmark), reduce)
+    found, refused = by_force(classifier.space, reduce)
     told = classifier.classify()
     assert {*told.refused} == {*refused} == {f"ipt_7.tpb_{n}.ipv_2" for n in range(128, 1025, 32)}
     assert {(one.label, *one.others) for one in told.distinct} == {*map(tuple, found.values())}
@@ -80,8 +82,7 @@ def test_entries_come_to_policies_in_parts(reduce):
 
 
 def test_a_tile_of_an_entry_has_to_fit():
-    workload = header_workload("3.0.1", "cub.bench.partition.three_way", T="I64", OffsetT="I32")
-    meant = workload.meant
+    meant = header_workload("3.0.1", "cub.bench.partition.three_way", T="I64", OffsetT="I32")
     variant = {"trp": 1, "ipt": 12, "tpb": 1024, "ns": 0, "dcid": 0, "l2w": 0}
     with pytest.raises(InputError, match="98,304 bytes"):
         meant.policy(variant)
@@ -91,9 +92,9 @@ def test_a_tile_of_an_entry_has_to_fit():
 
 @slow
 def test_an_entry_of_an_architecture_without_any_is_made(reduce):
-    assert isinstance(reduce.meant, EntryWorkload)
+    assert isinstance(reduce, EntryWorkload)
     label = "ipt_7.tpb_128.ipv_1"
-    made = reduce.one(space_of(reduce.meant.benchmark).variant(label), label)
+    made = reduce.headers(space_of(reduce.benchmark).variant(label), label)
     shown = {"threads": 128, "items": 3, "items_per_vec_load": 2, "load_modifier": "LOAD_DEFAULT"}
     assert shown.items() <= made.values.items()
     (text,) = headers_in(made.folders).values()
