@@ -65,7 +65,6 @@ from policygen.model.measured import (
 )
 from policygen.model.trees import Cub
 from policygen.model.workload import BASE, Point, as_label
-from policygen.model.workload import Point as WorkloadPoint
 from policygen.proof.compile import Listings
 from policygen.proof.toolchain import find_toolchain
 from policygen.steps import HowFar
@@ -192,7 +191,7 @@ class _MeasuringTask:
             self.rows.fail(first.spot, label, Failure("error", reason))
 
 
-def _measure_chosen(task: _MeasuringTask, point: WorkloadPoint) -> MeasuredWorkload:
+def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
     name, axes = point
     problems = [result.in_line for result in task.results if isinstance(result, PolicygenError)]
     if problems:

@@ -27,7 +27,7 @@ from policygen.headers.user.policies import as_policy, check_takes_selectors, se
 from policygen.model.plans import Plan
 from policygen.model.results import ScoredWorkload
 from policygen.model.tuning import Policies, Question
-from policygen.model.workload import Point, in_words
+from policygen.model.workload import Point, point_name
 from policygen.opening import read_named
 from policygen.proof.ask import ask_policies
 from policygen.proof.probe import QueriedTree
@@ -91,9 +91,8 @@ class _ChangeSides:
         ]
 
     def _task(self, point: Point, before: WorkloadRun, after: WorkloadRun) -> WorkloadToCompile:
-        benchmark, axes = point
         return WorkloadToCompile(
-            in_words(benchmark, dict(axes)),
+            point_name(point),
             self.arch,
             self.base.includes,
             inputs_text(before),

@@ -22,7 +22,7 @@ from policygen.gpu.strategies import FINE, AskedVariant, Domain, Strategy, Value
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
 from policygen.model.results import Rules
 from policygen.model.searches import Ended, Memcheck
-from policygen.model.workload import BASE, Point, as_label, in_words
+from policygen.model.workload import BASE, Point, as_label, point_name
 from policygen.results.own_tables import LAST, MEMCHECKS, SEARCH_TABLES, SEARCHES, workload_text
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import Note
@@ -187,7 +187,7 @@ class WorkloadSearch:
     @property
     def title(self) -> str:
         """Name in words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
-        return in_words(self.point[0], dict(self.point[1]))
+        return point_name(self.point)
 
     @property
     def has_base(self) -> bool:

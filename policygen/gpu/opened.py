@@ -1,6 +1,6 @@
 """Workloads that are ready to compile: the meaning of their variants, and how each one is built."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.bindings.own_kernels import KernelMaker
@@ -46,7 +46,7 @@ from policygen.model.own_workload import ELEMENTS, STRATEGY, KernelStrategy
 from policygen.model.selection import Values
 from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.model.tuning import Value, Whole, spell
-from policygen.model.workload import Point, in_words
+from policygen.model.workload import Point, point_name
 from policygen.planning.judge import differs
 from policygen.planning.plan import NotWritableError, Planner
 from policygen.process import threads
@@ -107,13 +107,10 @@ class EntryWorkload:
     def policy(self, variant: Variant) -> Policy:
         """Return the full policy for a variant; raise InputError if it is invalid."""
         values = {**self.base, **spelled(self.expected(variant))}
-        site = self.spot.site.name
-        min_element_bytes = element_bytes(site, dict(self.point[1]), self.version)
-        rules = self._rules()
+        site, rules = self.spot.site.name, self._rules()
         sizes = element_sizes(self.benchmark, rules, self.spot.selected.sizes)
-        for tile in tiles(site, values, sizes, min_element_bytes):
-            if not rules.keys().isdisjoint(tile.fields):
-                check_fits(tile, values, self.arch)
+        for tile in _varied_tiles(site, values, rules, sizes, self.point, self.version):
+            check_fits(tile, values, self.arch)
         check_vectors(site, values)
         return values
 
@@ -200,6 +197,20 @@ class EntryWorkload:
             if name := value_name(self.spot.site, member, rule):
                 rules[name] = rule
         return rules
+
+
+def _varied_tiles(
+    site: str,
+    fields: Iterable[str],
+    rules: Mapping[str, MemberRule],
+    sizes: Mapping[str, int],
+    point: Point,
+    version: BoundVersion,
+) -> tuple[Tile, ...]:
+    """Return the tiles of a policy that variants change."""
+    min_bytes = element_bytes(site, dict(point[1]), version)
+    policy_tiles = tiles(site, fields, sizes, min_bytes)
+    return tuple(tile for tile in policy_tiles if not rules.keys().isdisjoint(tile.fields))
 
 
 def element_sizes(
@@ -384,8 +395,7 @@ class OpenedWorkload:
     @property
     def name(self) -> str:
         """Name in words: `cub.bench.reduce.sum T=I32 OffsetT=I32`."""
-        benchmark, workload = self.meaning.point
-        return in_words(benchmark, dict(workload))
+        return point_name(self.meaning.point)
 
     def candidates(self, labels: Sequence[str]) -> Candidates:
         """Return the variants of the labels, writing and verifying headers where needed."""
@@ -423,9 +433,8 @@ def to_compile(
     meaning: WorkloadMeaning, run: WorkloadRun, candidates: Sequence[Candidate]
 ) -> WorkloadToCompile:
     """Return a sub-benchmark with variants to compile."""
-    benchmark, workload = meaning.point
     return WorkloadToCompile(
-        in_words(benchmark, dict(workload)),
+        point_name(meaning.point),
         meaning.arch,
         run.cub.include_folders,
         inputs_text(run),
@@ -469,14 +478,9 @@ def ask_public(
         fields, rules = read_aggregate(structs, selector.selector.policy), field_rules(selector)
         for (point, _), whole in policies.items():
             if point[0] == selector.benchmark.name:
-                name, types = selector.site.name, dict(point[1])
                 sizes = element_sizes(selector.benchmark, rules, whole.sizes)
-                varied = tuple(
-                    tile
-                    for tile in tiles(
-                        name, whole.fields, sizes, element_bytes(name, types, version)
-                    )
-                    if not rules.keys().isdisjoint(tile.fields)
+                varied = _varied_tiles(
+                    selector.site.name, whole.fields, rules, sizes, point, version
                 )
                 workloads[point] = PublicWorkload(
                     selector, fields, whole, point, arch, rules, varied

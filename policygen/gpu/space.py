@@ -152,10 +152,6 @@ class ClassifiedVariants:
         """Number of valid variants, as far as can be determined without the compiler."""
         return self.variants - len(self.refused)
 
-    def first(self, count: int) -> "ClassifiedVariants":
-        """Return the same classification with only the first policies."""
-        return replace(self, distinct=self.distinct[:count])
-
     @property
     def stands_for(self) -> dict[str, str]:
         """Label → label of the variant that is measured in its place."""
@@ -283,7 +279,7 @@ class Classifier:
         while True:
             classified = self.classify(self.space.sample(sample_size, seed))
             if len(classified.distinct) >= count or sample_size >= self.space.count:
-                return classified.first(count)
+                return replace(classified, distinct=classified.distinct[:count])
             sample_size *= 2
 
     def counts(self) -> SpaceCounts:

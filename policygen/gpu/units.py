@@ -13,7 +13,6 @@ from policygen.headers.selectors.functions import Field
 from policygen.headers.user.header import returned
 from policygen.model.bindings import BenchmarkBinding, RunBinding, Site
 from policygen.model.trees import Cub
-from policygen.model.workload import in_words
 from policygen.proof.sites import sites_of
 from policygen.proof.units import Workload, axis_declaration, axis_headers
 from policygen.rendering import fill
@@ -208,9 +207,9 @@ def runs_of(cub: Cub, workload: Workload) -> tuple[WorkloadRun, ...]:
         for subbench in run.every_subbench
     )
     if not runs:
-        name = in_words(benchmark.name, dict(workload.values))
+        reason = benchmark.unmeasured or "no binding says how it runs"
         raise InputError(
-            f"{name} cannot be measured: {benchmark.unmeasured or 'no binding says how it runs'}",
+            f"{workload.name} cannot be measured: {reason}",
             "Add a [[run]] table to schemas/bindings; docs/reference/bindings.md lists its keys.",
         )
     return runs

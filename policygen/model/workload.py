@@ -53,6 +53,11 @@ def in_words(benchmark: str, workload: Mapping[str, str]) -> str:
     return " ".join([benchmark, *axes(workload)])
 
 
+def point_name(point: Point) -> str:
+    """Formats a point: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
+    return in_words(point[0], dict(point[1]))
+
+
 class OfBenchmark(Record):
     """A workload of a benchmark."""
 
