@@ -55,10 +55,9 @@ def compare_results(
     matched = match_results(before, after, keeps)
     if not matched:
         return None
-    compared = [_ComparedResults.of(workload) for workload in matched]
-    verdicts = sum(1 + len(workload.points) for workload in compared if workload.points)
+    verdicts = sum(1 + len(workload.shared) for workload in matched if workload.shared)
     judge = Judge(max(1, verdicts), tolerance)
-    workloads = tuple(workload.document(judge, arch) for workload in compared)
+    workloads = tuple(workload.document(judge, arch) for workload in matched)
     return VerifyPerformance(
         before=_file_list(before),
         after=_file_list(after),
@@ -67,7 +66,7 @@ def compare_results(
         tolerance=tolerance,
         confidence=SURE,
         noise=noise_of(workloads),
-        remarks=tuple(_remarks(workloads, compared)),
+        remarks=tuple(_remarks(workloads, matched)),
         verdict=whole_verdict(workloads),
         workloads=workloads,
     )
@@ -94,7 +93,7 @@ def _arch(runs: Sequence[NvbenchRun]) -> str:
 
 
 def _remarks(
-    workloads: Sequence[WorkloadPerformance], compared: Sequence["_ComparedResults"]
+    workloads: Sequence[WorkloadPerformance], matched: Sequence["MatchedWorkload"]
 ) -> Iterator[str]:
     """Yields remarks about the results as a whole."""
     undecided = [row for workload in workloads for row in workload.runtime if row.low is None]
@@ -103,7 +102,7 @@ def _remarks(
     if any(row.processes >= LEAST for row in undecided):
         yield NO_NOISE
     yield SEPARATE
-    if any(result.approximate for result in compared):
+    if any(is_approximate for _, is_approximate in (workload.weights for workload in matched)):
         yield APPROXIMATE
 
 
@@ -155,6 +154,59 @@ class MatchedWorkload:
     points: list[MatchedPoint] = field(default_factory=list)
     problem: str | None = None
     """Reason why its runtime workloads cannot be matched."""
+
+    @property
+    def shared(self) -> list[tuple[MatchedPoint, SeparateTimes]]:
+        """The runtime workloads that both sides have."""
+        pairs = [(point, point.separate) for point in self.points if not self.problem]
+        return [(point, times) for point, times in pairs if times is not None]
+
+    @property
+    def weights(self) -> tuple[list[float], bool]:
+        """The weights of those, and whether they are approximate."""
+        name = self.point[0]
+        weights, approximate = runtime_weights(
+            [(name, point.subbench, point.axes) for point, _ in self.shared]
+        )
+        return weights.tolist(), approximate
+
+    def document(self, judge: Judge, arch: str) -> WorkloadPerformance:
+        """Builds the document.
+
+        A runtime workload on one side only is a problem of the whole workload.
+        """
+        name, types = self.point
+        fields: dict[str, Any] = {"benchmark": name, "workload": dict(types), "arch": arch}
+        problem = self.problem or self._problem()
+        fields["skipped"] = tuple(
+            SkippedPoint(point=dict(point.axes), reason=point.lacking)
+            for point in self.points
+            if not self.problem and point.skips
+        )
+        shared = self.shared
+        if not shared:
+            return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
+        weights, _ = self.weights
+        fields |= _judged(judge, score_times(weights, [times for _, times in shared]))
+        if problem and fields["verdict"] != "slower":
+            fields["verdict"] = "undecided"
+        return WorkloadPerformance(
+            **fields,
+            problem=problem,
+            runtime=tuple(
+                _runtime(matched, point_times, weight, judge)
+                for (matched, point_times), weight in zip(shared, weights, strict=True)
+            ),
+        )
+
+    def _problem(self) -> str | None:
+        unmatched = [point for point in self.points if point.separate is None and not point.skips]
+        if not unmatched:
+            return None if self.shared else "each of its runtime workloads is skipped"
+        first = unmatched[0]
+        description = " ".join(axes(plain(first.axes))) or first.subbench
+        suffix = f", and {len(unmatched) - 1} more" if len(unmatched) > 1 else ""
+        return f"not on both sides: {description} ({first.lacking}){suffix}"
 
 
 def match_results(
@@ -240,67 +292,6 @@ def _different_axes(runs: Sequence[NvbenchRun]) -> dict[str, str]:
 
 def _axis_names(bench: NvbenchBench) -> str:
     return ", ".join(bench.axes) or "none"
-
-
-# A workload as a document
-
-
-@dataclass(frozen=True, slots=True)
-class _ComparedResults:
-    """A workload with the runtime workloads that both sides have."""
-
-    workload: MatchedWorkload
-    points: tuple[tuple[MatchedPoint, SeparateTimes], ...]
-    weights: tuple[float, ...]
-    approximate: bool
-
-    @classmethod
-    def of(cls, workload: MatchedWorkload) -> "_ComparedResults":
-        pairs = [(point, point.separate) for point in workload.points]
-        shared = [(point, times) for point, times in pairs if times is not None]
-        if workload.problem or not shared:
-            return cls(workload, (), (), approximate=False)
-        name = workload.point[0]
-        weights, approximate = runtime_weights([(name, p.subbench, p.axes) for p, _ in shared])
-        return cls(workload, tuple(shared), tuple(weights.tolist()), approximate)
-
-    def document(self, judge: Judge, arch: str) -> WorkloadPerformance:
-        """Builds the document.
-
-        A runtime workload on one side only is a problem of the whole workload.
-        """
-        name, types = self.workload.point
-        fields: dict[str, Any] = {"benchmark": name, "workload": dict(types), "arch": arch}
-        problem = self.workload.problem or self._problem()
-        fields["skipped"] = tuple(
-            SkippedPoint(point=dict(point.axes), reason=point.lacking)
-            for point in self.workload.points
-            if not self.workload.problem and point.skips
-        )
-        if not self.points:
-            return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
-        fields |= _judged(judge, score_times(self.weights, [times for _, times in self.points]))
-        if problem and fields["verdict"] != "slower":
-            fields["verdict"] = "undecided"
-        return WorkloadPerformance(
-            **fields,
-            problem=problem,
-            runtime=tuple(
-                _runtime(matched, point_times, weight, judge)
-                for (matched, point_times), weight in zip(self.points, self.weights, strict=True)
-            ),
-        )
-
-    def _problem(self) -> str | None:
-        unmatched = [
-            point for point in self.workload.points if point.separate is None and not point.skips
-        ]
-        if not unmatched:
-            return None if self.points else "each of its runtime workloads is skipped"
-        first = unmatched[0]
-        description = " ".join(axes(plain(first.axes))) or first.subbench
-        suffix = f", and {len(unmatched) - 1} more" if len(unmatched) > 1 else ""
-        return f"not on both sides: {description} ({first.lacking}){suffix}"
 
 
 def _runtime(
