@@ -22,9 +22,7 @@ from policygen.gpu.candidates import (
     SearchBench,
     SearchEffort,
     SearchNotes,
-    SearchSpaceOf,
     WorkloadSearch,
-    nearest_values,
 )
 from policygen.gpu.compiling import ObjectSource, check_compiles, work_folder
 from policygen.gpu.database_writer import About
@@ -44,7 +42,7 @@ from policygen.gpu.replay import (
 )
 from policygen.gpu.rounds import declared_axes, runtime_spots
 from policygen.gpu.search_places import UnitCompiler, open_place
-from policygen.gpu.space import Classifier, Policy
+from policygen.gpu.space import Classifier, Policy, nearest_values
 from policygen.gpu.statistics import judged, noises, rung_times, score_noise, times_of
 from policygen.gpu.strategies import STRATEGIES, AskedVariant, StrategyName, Values, make_strategy
 from policygen.gpu.units import runner_text
@@ -242,7 +240,7 @@ def _workload_search(
 ) -> WorkloadSearch:
     classifier = Classifier(opened.space, opened.meaning)
     counts = classifier.counts()
-    space = SearchSpaceOf(classifier)
+    space = opened.space
     nearest, is_exact = nearest_values(classifier, opened.meaning.base)
     labeled = (space.values(label) for label in options.starts)
     starts = [nearest, *(values for values in labeled if values is not None)]
@@ -251,7 +249,7 @@ def _workload_search(
     if not spots:
         raise InputError(f"-a leaves no runtime workload of {opened.name}")
     name = options.strategy or DEFAULT
-    strategy = make_strategy(name, space.domain, seed, starts)
+    strategy = make_strategy(name, classifier.domain, seed, starts)
     if is_exact:  # base itself is never measured as a variant
         strategy.tell([AskedVariant(nearest, 1.0)])
     return WorkloadSearch(
@@ -414,8 +412,7 @@ def _later_starts(
         if isinstance(workload, OpenedWorkload):
             # Another thread uses the classifier of the search.
             classifier = Classifier(workload.space, workload.meaning)
-            space = SearchSpaceOf(classifier)
-            won = (space.values(label) for label in labels.get(benchmark, ()))
+            won = (workload.space.values(label) for label in labels.get(benchmark, ()))
             starts[workload.name] = [
                 *(values for values in won if values is not None),
                 *starts_of(classifier, policies.get(benchmark, ())),

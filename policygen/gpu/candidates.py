@@ -17,106 +17,22 @@ from policygen.gpu.opened import OpenedWorkload
 from policygen.gpu.pool import Asked, GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
 from policygen.gpu.rungs import RungResult, SearchTarget
-from policygen.gpu.space import Classifier, Policy, SpaceCounts
-from policygen.gpu.strategies import FINE, AskedVariant, Domain, Strategy, Values
+from policygen.gpu.space import SearchSpace, SpaceCounts
+from policygen.gpu.strategies import FINE, AskedVariant, Strategy
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
 from policygen.model.results import Rules
 from policygen.model.searches import Ended, Memcheck
-from policygen.model.workload import BASE, Point, as_label, point_name
+from policygen.model.workload import BASE, Point, point_name
 from policygen.results.own_tables import LAST, MEMCHECKS, SEARCH_TABLES, SEARCHES, workload_text
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import Note
 
 Functions = Mapping[str, tuple[VariantFunction, ...]]
 """By label, the functions of a variant: one for each sub-benchmark."""
-Key = tuple[int, ...]
 Reason = tuple[str, str]
 """Kind of failure and reason."""
 Reasons = Mapping[str, Reason]
 """By label."""
-
-
-@dataclass(slots=True)
-class SearchSpaceOf:
-    """The space of a workload as strategies see it, without the baseline policy."""
-
-    classifier: Classifier
-    _keys: dict[Values, Key | None] = field(default_factory=dict)
-    _is_base: dict[Key, bool] = field(default_factory=dict)
-
-    @property
-    def domain(self) -> Domain:
-        """The domain for strategies."""
-        return Domain(self.classifier.space.ranges, self.key)
-
-    def key(self, values: Values) -> Key | None:
-        """Return a key shared by variants with the same policy; None if invalid or the baseline."""
-        if values not in self._keys:
-            self._keys[values] = self._compute_key(self.domain.named(values))
-        return self._keys[values]
-
-    def label(self, values: Values) -> str:
-        """Return the variant label that databases use."""
-        return as_label(self.domain.named(values))
-
-    def values(self, label: str) -> Values | None:
-        """Parse a label; None if it is not in the space."""
-        try:
-            variant = self.classifier.space.variant(label)
-        except InputError:
-            return None
-        return tuple(variant.values())
-
-    def _compute_key(self, variant: Mapping[str, int]) -> Key | None:
-        try:
-            key = self.classifier.key(variant)
-        except InputError:
-            return None
-        if key not in self._is_base:
-            is_base = self.classifier.policy(variant) == self.classifier.meaning.base
-            self._is_base[key] = is_base
-        return None if self._is_base[key] else key
-
-
-def nearest_values(classifier: Classifier, policy: Policy) -> tuple[Values, bool]:
-    """Return the variant nearest to a policy, and whether it matches exactly.
-
-    Parameters are changed one at a time until none brings the variant nearer.
-    """
-    space = classifier.space
-    best = dict(classifier.possible()[0])
-    distance = _distance(classifier, best, policy)
-    assert distance is not None
-    better = True
-    while better and distance > 0:
-        better = False
-        for label, values in space.ranges.items():
-            for value in values:
-                candidate = {**best, label: value}
-                candidate_distance = _distance(classifier, candidate, policy)
-                if candidate_distance is not None and candidate_distance < distance:
-                    best, distance, better = candidate, candidate_distance, True
-    return tuple(best[label] for label in space.labels), distance == 0
-
-
-def _distance(classifier: Classifier, variant: Mapping[str, int], target: Policy) -> float | None:
-    """Distance between policies: each differing field counts at most one, numbers by nearness."""
-    try:
-        policy = classifier.policy(variant)
-    except InputError:
-        return None
-    return sum(
-        _value_distance(policy.get(name), value)
-        for name, value in target.items()
-        if policy.get(name) != value
-    )
-
-
-def _value_distance(first: str | None, second: str) -> float:
-    if first is None or not (first.lstrip("-").isdigit() and second.lstrip("-").isdigit()):
-        return 1.0
-    first_value, second_value = int(first), int(second)
-    return abs(first_value - second_value) / (abs(first_value) + abs(second_value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +54,7 @@ class WorkloadSearch:
 
     point: Point
     opened: OpenedWorkload
-    space: SearchSpaceOf
+    space: SearchSpace
     counts: SpaceCounts
     strategy: Strategy
     name: str
@@ -205,12 +121,8 @@ class WorkloadSearch:
 
     def kind(self, label: str) -> object:
         """Return what variants have in common that differ in fine parameters alone."""
-        ranges = self.space.domain.ranges
-        return tuple(
-            value
-            for domain, value in zip(ranges.values(), self.space.values(label) or (), strict=False)
-            if len(domain) < FINE
-        )
+        values = zip(self.space.ranges.values(), self.space.values(label) or (), strict=False)
+        return tuple(value for possible, value in values if len(possible) < FINE)
 
     @property
     def leading(self) -> tuple[str, float] | None:

@@ -15,6 +15,7 @@ from policygen.bindings.load import axis_type, is_constant, types
 from policygen.bindings.variants import variant_parameters, within_limits
 from policygen.bindings.words import archs, words
 from policygen.errors import InputError
+from policygen.gpu.strategies import Domain, Values
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.trees import BoundVersion
@@ -89,6 +90,17 @@ class SearchSpace:
             )
         return {name: values[name] for name in self.labels}
 
+    def values(self, label: str) -> Values | None:
+        """Parse a label; None if it is not in the space."""
+        try:
+            return tuple(self.variant(label).values())
+        except InputError:
+            return None
+
+    def label(self, values: Values) -> str:
+        """Return the variant label that databases use."""
+        return as_label(dict(zip(self.labels, values, strict=True)))
+
 
 def space_of(benchmark: BenchmarkBinding, given: Sequence[ParameterRange] = ()) -> SearchSpace:
     """Return the space of the given ranges, or of the bindings if there are none."""
@@ -121,6 +133,8 @@ FIRST, DRAWN, SEED = 256, 4096, 1
 """How many variants to try until a valid one appears: the first ones and random ones."""
 Policy = Mapping[str, str]
 """Field → value, spelled as in C++."""
+Key = tuple[int, ...]
+"""What variants with the same policy share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +224,12 @@ class Classifier:
     space: SearchSpace
     meaning: Meaning
     parts: tuple[PolicyPart, ...] = field(init=False)
-    known: list[dict[tuple[int, ...], _Outcome]] = field(init=False)
+    known: list[dict[Values, _Outcome]] = field(init=False)
     numbers: list[dict[tuple[tuple[str, str], ...], int]] = field(init=False)
     first: tuple[dict[str, int], Policy] | None = field(init=False, default=None)
     """A valid variant with its policy."""
+    searched: dict[Values, Key | None] = field(init=False, default_factory=dict)
+    are_base: dict[Key, bool] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.parts = tuple(self.meaning.parts())
@@ -238,7 +254,7 @@ class Classifier:
             f" {summary}"
         )
 
-    def key(self, variant: Variant) -> tuple[int, ...]:
+    def key(self, variant: Variant) -> Key:
         """Return a key shared by variants with the same policy; raise InputError if invalid."""
         return tuple(number for number, _ in self._outcomes(variant))
 
@@ -249,12 +265,31 @@ class Classifier:
             fields |= part_fields
         return fields
 
+    @property
+    def domain(self) -> Domain:
+        """The space as strategies see it: without variants that are invalid or the baseline."""
+        return Domain(self.space.ranges, self._search_key)
+
+    def _search_key(self, values: Values) -> Key | None:
+        """Return a key shared by variants with the same policy; None if invalid or the baseline."""
+        if values not in self.searched:
+            variant = dict(zip(self.space.labels, values, strict=True))
+            try:
+                key = self.key(variant)
+            except InputError:
+                self.searched[values] = None
+                return None
+            if key not in self.are_base:
+                self.are_base[key] = self.policy(variant) == self.meaning.base
+            self.searched[values] = None if self.are_base[key] else key
+        return self.searched[values]
+
     def classify(self, variants: Iterable[Variant] | None = None) -> ClassifiedVariants:
         """Group variants, or the whole space, by policy; the first variant represents a group."""
         by_label = {
             as_label(variant): variant for variant in (self.space if variants is None else variants)
         }
-        labels_by_key: dict[tuple[int, ...], list[str]] = {}
+        labels_by_key: dict[Key, list[str]] = {}
         refused: dict[str, str] = {}
         dropped: Counter[str] = Counter()
         for label, variant in by_label.items():
@@ -317,7 +352,7 @@ class Classifier:
                 raise outcome
             yield outcome
 
-    def _outcome(self, index: int, values: tuple[int, ...]) -> _Outcome:
+    def _outcome(self, index: int, values: Values) -> _Outcome:
         """Evaluate a part once, with the other parameters taken from a valid variant."""
         part, numbers, outcomes = self.parts[index], self.numbers[index], self.known[index]
         if values not in outcomes:
@@ -331,6 +366,50 @@ class Classifier:
                 number = numbers.setdefault(tuple(fields.items()), len(numbers))
                 outcomes[values] = number, fields
         return outcomes[values]
+
+
+# The variant that is nearest to a policy
+
+
+def nearest_values(classifier: Classifier, policy: Policy) -> tuple[Values, bool]:
+    """Return the variant nearest to a policy, and whether it matches exactly.
+
+    Parameters are changed one at a time until none brings the variant nearer.
+    """
+    space = classifier.space
+    best = dict(classifier.possible()[0])
+    distance = _distance(classifier, best, policy)
+    assert distance is not None
+    better = True
+    while better and distance > 0:
+        better = False
+        for label, values in space.ranges.items():
+            for value in values:
+                candidate = {**best, label: value}
+                candidate_distance = _distance(classifier, candidate, policy)
+                if candidate_distance is not None and candidate_distance < distance:
+                    best, distance, better = candidate, candidate_distance, True
+    return tuple(best[label] for label in space.labels), distance == 0
+
+
+def _distance(classifier: Classifier, variant: Mapping[str, int], target: Policy) -> float | None:
+    """Distance between policies: each differing field counts at most one, numbers by nearness."""
+    try:
+        policy = classifier.policy(variant)
+    except InputError:
+        return None
+    return sum(
+        _value_distance(policy.get(name), value)
+        for name, value in target.items()
+        if policy.get(name) != value
+    )
+
+
+def _value_distance(first: str | None, second: str) -> float:
+    if first is None or not (first.lstrip("-").isdigit() and second.lstrip("-").isdigit()):
+        return 1.0
+    first_value, second_value = int(first), int(second)
+    return abs(first_value - second_value) / (abs(first_value) + abs(second_value))
 
 
 # Counts of delays

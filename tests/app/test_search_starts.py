@@ -11,8 +11,7 @@ from policygen.app.filters import Filter
 from policygen.app.measured_workloads import chosen_workloads, open_workloads
 from policygen.app.search import MOST, earlier_labels, selected_policies, starts_of
 from policygen.cli.main import main
-from policygen.gpu.candidates import nearest_values
-from policygen.gpu.space import Classifier
+from policygen.gpu.space import Classifier, nearest_values
 from tests.app.searched import WHICH, pretend
 from tests.real_trees import tree
 

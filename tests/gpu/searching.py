@@ -9,7 +9,6 @@ from policygen.gpu.candidates import (
     SearchBench,
     SearchEffort,
     SearchNotes,
-    SearchSpaceOf,
     WorkloadSearch,
 )
 from policygen.gpu.control import PointResult
@@ -119,13 +118,12 @@ def workload(strategy="local", seed=1, **ranges):
     classifier = Classifier(
         space(**(ranges or {"ipt": "2:15:1", "tpb": "32:64:16"})), TwoParameters()
     )
-    known = SearchSpaceOf(classifier)
     return WorkloadSearch(
         point=POINT,
         opened=None,
-        space=known,
+        space=classifier.space,
         counts=classifier.counts(),
-        strategy=make_strategy(strategy, known.domain, seed),
+        strategy=make_strategy(strategy, classifier.domain, seed),
         name=strategy,
         declared=DECLARED,
         spots=[spot(size) for size in SIZES],
