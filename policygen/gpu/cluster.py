@@ -276,17 +276,9 @@ class ClusterClient:
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
         """Translate connection errors into one about the scheduler."""
-        dask = import_module("distributed")
-        comm_closed = import_module("distributed.comm.core").CommClosedError
         try:
             yield
-        except (
-            comm_closed,
-            CancelledError,
-            dask.CancelledError,
-            dask.TimeoutError,
-            OSError,
-        ) as error:
+        except (CancelledError, OSError) as error:  # a closed connection is an OSError in Dask, too
             raise _unreachable(self.address) from error
 
 
@@ -424,10 +416,10 @@ class ClusterGpus(GpuSource):
         if not workers:
             raise InputError(f"no worker of {self.cluster.address} announces a GPU", _START)
         gpus = {}
-        for worker, seen in _call_each(workers, self._query_gpu):
-            if isinstance(seen, PolicygenError):
-                raise seen
-            gpus[worker] = seen[0]
+        for worker, answer in _call_each(workers, self._query_gpu):
+            if isinstance(answer, PolicygenError):
+                raise answer
+            gpus[worker], _ = answer
         return gpus
 
     def first(self, owner: GpuAsk, stop_requested: Asked) -> list[RungGpu]:
@@ -436,7 +428,7 @@ class ClusterGpus(GpuSource):
         errors: list[PolicygenError] = []
 
         def take() -> list[RungGpu]:
-            gpus, errors[:] = self._take_all(self._workers())
+            gpus, errors[:] = self._take_all()
             for error in errors:
                 if not isinstance(error, BusyGpuError):
                     raise error
@@ -452,7 +444,7 @@ class ClusterGpus(GpuSource):
         """Return GPUs of new workers; if none is left, wait for a worker to restart."""
 
         def take() -> list[RungGpu]:
-            gpus, errors = self._take_all(self._workers())
+            gpus, errors = self._take_all()
             self._report(errors)
             return gpus
 
@@ -461,10 +453,9 @@ class ClusterGpus(GpuSource):
 
     def lost(self, gpu: RungGpu) -> None:
         """Stop using a GPU unless its worker restarts."""
-        for worker, used in [*self.used.items()]:
-            if used is gpu:
-                del self.used[worker]
-                self.useless.add(used.owner.process)
+        assert isinstance(gpu, ClusterGpu)
+        del self.used[gpu.worker]
+        self.useless.add(gpu.owner.process)
 
     def leave(self) -> None:
         """Give all GPUs back."""
@@ -487,11 +478,11 @@ class ClusterGpus(GpuSource):
         facts, process = self.cluster.ask_gpu(worker, hold_gpu, self.owner)
         return ClusterGpu(self.cluster, worker, replace(self.owner, process=process), facts)
 
-    def _take_all(self, workers: Sequence[str]) -> tuple[list[RungGpu], list[PolicygenError]]:
+    def _take_all(self) -> tuple[list[RungGpu], list[PolicygenError]]:
         """Take the GPUs that are available now; also return the errors of the others."""
         taken: list[RungGpu] = []
         errors: list[PolicygenError] = []
-        for worker, gpu in _call_each(workers, self._take):
+        for worker, gpu in _call_each(self._workers(), self._take):
             if isinstance(gpu, PolicygenError):
                 errors.append(gpu)
             elif gpu is not None:
