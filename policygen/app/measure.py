@@ -92,6 +92,7 @@ def measure_variants(
     check_compiles(toolchain, gpu.arch)
     check_runtime_axes(session, where)
     selection = choose_lot(session, where.compile_time, gpu.arch, options)
+    cccl = f"v{session.cub.version}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
@@ -123,14 +124,7 @@ def measure_variants(
             )
             facts = controller.facts
             label, driver = facts.label, facts.driver
-            about = About(
-                toolchain.version,
-                f"v{session.cub.version}",
-                facts,
-                toolchain.version,
-                effort.method,
-                effort.seed,
-            )
+            about = About(toolchain.version, cccl, facts, effort.method, effort.seed)
             path = database or folder / "measured.db"
             rows = stack.enter_context(open_measurements(path, about))
             rows.time("compiling", compile_seconds)
@@ -164,7 +158,7 @@ def measure_variants(
             compiling=compile_seconds,
             gpu=label,
             ctk=toolchain.version,
-            cccl=f"v{session.cub.version}",
+            cccl=cccl,
         )
 
 

@@ -70,7 +70,7 @@ def measure_checkout(
         builds = list(_build(opened, compiler, where, labels, effort, progress))
         compile_seconds = time.monotonic() - started
         cccl = f"v{opened.cub.version}"
-        about = About(toolchain.version, cccl, facts, toolchain.version, "nvbench", effort.seed)
+        about = About(toolchain.version, cccl, facts, "nvbench", effort.seed)
         path = database or folder / "measured.db"
         rows = stack.enter_context(open_measurements(path, about))
         rows.time("compiling", compile_seconds)

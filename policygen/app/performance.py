@@ -220,9 +220,8 @@ def _about(
         for part in change.parts
         for side in (part.base, part.variants[0])
     )
-    version = toolchain.version
     cccl = f"v{session.cub.version} change {digest('change', *objects)[:12]}"
-    return About(version, cccl, controller.facts, version, "events", seed)
+    return About(toolchain.version, cccl, controller.facts, "events", seed)
 
 
 # `--before` and `--after`: results of NVBench, without a GPU.

@@ -156,9 +156,8 @@ def search_variants(
         later = [background.submit(_later_starts, session, opened, place.arch, options.earlier)]
         gpus = stack.enter_context(place.held(runner.result()))
         facts, version = gpus.facts[0], place.toolchain.version
-        about = About(
-            version, f"v{session.cub.version}", facts, version, "events", effort.seed, gpus.facts
-        )
+        cccl = f"v{session.cub.version}"
+        about = About(version, cccl, facts, "events", effort.seed, gpus.facts)
         rows = stack.enter_context(open_measurements(database, about))
         notes = SearchNotes(rows)
         for search in searches.values():

@@ -164,9 +164,9 @@ class About:
     """Tools, GPU, and method of a session."""
 
     ctk: str
+    """The toolkit's version, which is nvcc's."""
     cccl: str
     gpu: GpuFacts
-    nvcc: str
     method: str
     """`events` or `nvbench`."""
     seed: int
@@ -195,7 +195,7 @@ def begin_session(writer: DatabaseWriter, about: About) -> int:
         "card": ",".join(digest("policygen", card.uuid)[:_CARD] for card in about.gpus or (gpu,)),
         "arch": gpu.arch,
         "driver": gpu.driver,
-        "nvcc": about.nvcc,
+        "nvcc": about.ctk,
         "method": about.method,
         "seed": about.seed,
         "sm_clock": gpu.sm_clock,

@@ -196,7 +196,7 @@ class LocalSearch(Strategy):
     @property
     def _has_fine(self) -> bool:
         """Whether fine parameters are varied: the others come first."""
-        return not self._neighborhood.has_coarse or len(self._scores) >= COARSE_FIRST
+        return not self._neighborhood.coarse or len(self._scores) >= COARSE_FIRST
 
     def _near(self, count: int) -> Iterator[Values]:
         """Yield untried variants near the good ones, and some from the whole space."""
@@ -236,24 +236,20 @@ class Neighborhood:
     def __init__(self, domain: Domain) -> None:
         self._ranges = tuple(domain.ranges.values())
         varied = [index for index, values in enumerate(self._ranges) if len(values) > 1]
-        self._coarse = [index for index in varied if len(self._ranges[index]) < FINE]
-        self._varied = sorted(varied, key=lambda index: index not in self._coarse)
-
-    @property
-    def has_coarse(self) -> bool:
-        """Whether any parameter is not fine."""
-        return bool(self._coarse)
+        self.coarse = [index for index in varied if len(self._ranges[index]) < FINE]
+        """Positions of the parameters that are not fine."""
+        self._varied = sorted(varied, key=lambda index: index not in self.coarse)
 
     def around(self, values: Values, *, fine: bool = True) -> Iterator[Values]:
         """Yield all variants with one parameter changed, fine parameters last or not at all."""
-        for index in self._varied if fine else self._coarse:
+        for index in self._varied if fine else self.coarse:
             for value in self._moves(index, values[index]):
                 yield *values[:index], value, *values[index + 1 :]
 
     def changed(self, values: Values, draw: Random, count: int, *, fine: bool = True) -> Values:
         """Return a variant with `count` parameters changed at random."""
         new_values = list(values)
-        varied = self._varied if fine else self._coarse
+        varied = self._varied if fine else self.coarse
         for index in draw.sample(varied, min(count, len(varied))):
             new_values[index] = draw.choice(self._moves(index, values[index]))
         return tuple(new_values)

@@ -28,7 +28,7 @@ def spot(name, size):
 
 def kernel_database(path, *, processes=3, gpu=FACTS.name, peak=PEAK, launch=LAUNCH):
     """Writes it; each process is some thousandths slower, and so are all of its variants."""
-    about = About("13.2.78", "v3.6.0", replace(FACTS, name=gpu), "13.2.78", "events", 7)
+    about = About("13.2.78", "v3.6.0", replace(FACTS, name=gpu), "events", 7)
     with open_measurements(path, about) as rows:
         for name, size in CLASSES.items():
             keep_words(rows.writer, name, WORDS)

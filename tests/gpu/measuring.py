@@ -19,7 +19,7 @@ DECLARED = {
     (ALGORITHM, SUBBENCH, "T{ct}"): ("I8", "I16"),
     (ALGORITHM, SUBBENCH, IO): tuple(map(str, SIZES)),
 }
-ABOUT = About(ctk="13.2.78", cccl="v3.6.0", gpu=FACTS, nvcc="13.2.78", method="events", seed=7)
+ABOUT = About(ctk="13.2.78", cccl="v3.6.0", gpu=FACTS, method="events", seed=7)
 PATIENT = Limits(first=300.0, floor=300.0)
 QUICK = Watch(pause=0.0, warm=1)
 

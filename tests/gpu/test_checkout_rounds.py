@@ -47,7 +47,7 @@ def measure(tmp_path, benchmark):
             label: made[label] for label in ("base", *(one for one in plans if one != "base"))
         }
         task = CheckoutTask(benchmark, WORKLOAD, BuiltPrograms(programs, {}), gpu, chosen)
-        about = About("13.2.86", "v3.0.1", gpu, "13.2.86", "nvbench", 1)
+        about = About("13.2.86", "v3.0.1", gpu, "nvbench", 1)
         with open_measurements(tmp_path / "run.db", about) as session:
             return measure_programs(task, session, rounds=rounds, seed=1, locks=tmp_path)
 
@@ -191,7 +191,7 @@ def test_a_size_that_the_benchmark_does_not_have_is_told(measure):
 def test_who_waits_is_told_how_far_it_is(tmp_path, benchmark):
     program = ProgramPlan().program(tmp_path / "base", "base")
     task = CheckoutTask(benchmark, WORKLOAD, BuiltPrograms({"base": program}, {}), GPU, SIZES)
-    about = About("13.2.86", "v3.0.1", GPU, "13.2.86", "nvbench", 1)
+    about = About("13.2.86", "v3.0.1", GPU, "nvbench", 1)
     told = []
     with open_measurements(tmp_path / "run.db", about) as session:
         measure_programs(task, session, rounds=2, seed=1, locks=tmp_path, progress=told.append)
