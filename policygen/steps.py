@@ -1,13 +1,14 @@
 """Reports progress: what is running, and how much of the work is done."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from policygen.process import stopping
 
+Item = TypeVar("Item")
 TICK = 1.0
 """Seconds between reports if nothing finishes."""
 
@@ -63,6 +64,21 @@ def follow(futures: Mapping["Future[Any]", str], phase: str, progress: Progress 
                 future.result()
                 del remaining[future]
             tell()
+
+
+def counted(
+    items: Sequence[Item],
+    phase: str,
+    progress: Progress | None,
+    name: Callable[[Item], str] | None = None,
+) -> Iterator[Item]:
+    """Yields items, and reports how many of them are done."""
+    for done, item in enumerate(items):
+        if progress:
+            progress(HowFar(phase, done, len(items), (name(item),) if name else ()))
+        yield item
+    if progress:
+        progress(HowFar(phase, len(items), len(items)))
 
 
 def _stop_note(futures: Collection["Future[Any]"], phase: str) -> str:

@@ -24,7 +24,7 @@ from policygen.model.benchmarks import Axis, Benchmark
 from policygen.model.workload import BASE, axis_name
 from policygen.process import ENDLESS, run, stopping
 from policygen.results.nvbench import NvbenchRun, NvbenchState, read_nvbench
-from policygen.steps import HowFar, Progress
+from policygen.steps import Progress, counted
 from policygen.untrusted import visible
 
 PHASE = "measuring with NVBench"
@@ -94,19 +94,15 @@ def measure_programs(
     measuring = _Measuring(task, session, {spot.key: spot for spot in task.spots})
     labels = [label for label in task.built.programs if label != BASE]
     orders = _orders(labels, measuring.begin(labels, rounds), seed)
-    total, done = sum(map(len, orders)), 0
+    steps, done = [label for order in orders for label in order], 0
     with (
         gpu_lock(task.gpu.uuid, SESSION, patience, locks),
-        stopping(lambda: f"{done:,} of {total:,} runs are done, and their rows are kept."),
+        stopping(lambda: f"{done:,} of {len(steps):,} runs are done, and their rows are kept."),
     ):
-        for label in (label for order in orders for label in order):
-            if progress:
-                progress(HowFar(PHASE, done, total, (f"{label} of {task.name}",)))
+        for label in counted(steps, PHASE, progress, lambda label: f"{label} of {task.name}"):
             if label not in measuring.failed:
                 measuring.run_program_of(label)
             done += 1
-    if progress:
-        progress(HowFar(PHASE, total, total))
     failed = {label: failure for label, failure in measuring.failed.items() if label in labels}
     return Findings(failed, measuring.skipped, measuring.new_rows)
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 from operator import add
 from pathlib import Path
 from random import Random
@@ -31,7 +32,7 @@ from policygen.results.ranking import Warnings, open_cases
 from policygen.results.samples import Decoder, Samples
 from policygen.results.score import SampleReader, Scores, score_case
 from policygen.results.tables import DeclaredAxes
-from policygen.steps import HowFar, Progress
+from policygen.steps import Progress, counted
 
 Curve = tuple[tuple[int, float], ...]
 """Pairs of evaluations and the best score so far."""
@@ -344,14 +345,10 @@ def replay_runs(
     progress: Progress | None,
 ) -> Iterator[ReplayRun]:
     """Replays a strategy on each space, with each seed."""
-    total = len(spaces) * settings.seeds
-    for number, (space, about) in enumerate(zip(spaces, descriptions, strict=True)):
-        for offset in range(settings.seeds):
-            if progress:
-                progress(HowFar("replaying", number * settings.seeds + offset, total))
-            yield _run(space, about, settings, settings.seed + offset)
-    if progress:
-        progress(HowFar("replaying", total, total))
+    seeds = range(settings.seed, settings.seed + settings.seeds)
+    runs = [*product(zip(spaces, descriptions, strict=True), seeds)]
+    for (space, about), seed in counted(runs, "replaying", progress):
+        yield _run(space, about, settings, seed)
 
 
 def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: int) -> ReplayRun:

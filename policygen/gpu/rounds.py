@@ -18,7 +18,7 @@ from policygen.model.workload import BASE
 from policygen.process import stopping
 from policygen.results.own_tables import Spread, WeighedValues, spread_of
 from policygen.results.tables import DeclaredAxes
-from policygen.steps import HowFar, Progress
+from policygen.steps import HowFar, Progress, counted
 
 PHASE = "measure"
 
@@ -198,9 +198,7 @@ def measure_noise(
         session.prepare(point.spot, declared or {})
     missing = {id(point): processes - len(session.noise_centers(point.spot)) for point in points}
     count = max([0, *missing.values()])
-    for process in range(count):
-        if progress:
-            progress(HowFar(NOISE_PHASE, process, count))
+    for process in counted(range(count), NOISE_PHASE, progress):
         controller.restart()
         for point in points:
             if missing[id(point)] <= process or controller.open(point.case, base) is not None:
@@ -209,8 +207,6 @@ def measure_noise(
             result = controller.rounds([], math.ceil(rounds / 2), seed + process)
             session.noise(point.spot, controller.restarts, result.samples[base.variant])
             session.note(result.repeated, result.throttled, controller.restarts)
-    if progress:
-        progress(HowFar(NOISE_PHASE, count, count))
     return {str(point): spread_of(session.noise_centers(point.spot)) for point in points}
 
 
