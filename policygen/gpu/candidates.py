@@ -146,9 +146,10 @@ class WorkloadSearch:
         behind = self.heaviest.get(best[0], 0.0) - BEHIND if best else 0.0
         return max(self.allowed - LENIENT, behind)
 
-    def count(self, kinds: Collection[str]) -> int:
-        """Count failures of the given kinds."""
-        return sum(kind in kinds for kind, _ in self.failed.values())
+    @property
+    def wrong(self) -> int:
+        """Number of variants with wrong results."""
+        return sum(kind == "wrong" for kind, _ in self.failed.values())
 
     def ask(self, count: int) -> list[str]:
         """Return labels to try next; fewer, or none, at the end."""

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from policygen.errors import InputError, ProcessError
 from policygen.gpu.checkout import BuiltPrograms, CheckoutBenchmark
-from policygen.gpu.control import Controller, Opened, PointResult, round_order
+from policygen.gpu.control import Controller, FunctionSamples, Opened, PointResult, round_order
 from policygen.gpu.database_writer import RowSpot
 from policygen.gpu.device import Failure, GpuFacts, VariantFunction
 from policygen.gpu.machine import SESSION, gpu_lock
@@ -243,21 +243,17 @@ class NvbenchController(Controller):
         return super().rounds(variants, count, seed, checks=checks)
 
     def _sample(
-        self,
-        opened: Opened,
-        variants: Sequence[VariantFunction],
-        count: int,
-        seed: int,
-        samples: dict[VariantFunction, list[float]],
-    ) -> tuple[int, int]:
-        """Add the samples of rounds; NVBench itself discards those of a throttled GPU."""
+        self, opened: Opened, variants: Sequence[VariantFunction], count: int, seed: int
+    ) -> tuple[FunctionSamples, int, int]:
+        """Return the samples of rounds; NVBench itself discards those of a throttled GPU."""
         correct = [function for function in variants if opened.verdicts[function] is None]
         rounds = (round_order(opened.base, correct, number, seed) for number in range(count))
         order = [function for functions in rounds for function in functions]
+        samples: FunctionSamples = {opened.base: []}
         for function, message in self._work(opened, "nvbench", order).answers:
             samples.setdefault(function, []).extend(map(float, message["samples"]))
         self._spent = self.restarts
-        return 0, 0
+        return samples, 0, 0
 
 
 RESULT = "result.json"

@@ -59,8 +59,8 @@ def compare_results(
     judge = Judge(max(1, verdicts), tolerance)
     workloads = tuple(workload.document(judge, arch) for workload in matched)
     return VerifyPerformance(
-        before=_file_list(before),
-        after=_file_list(after),
+        before=listed(str(run.path) for run in before),
+        after=listed(str(run.path) for run in after),
         arch=arch,
         gpu=all_runs[0].gpu,
         tolerance=tolerance,
@@ -104,10 +104,6 @@ def _remarks(
     yield SEPARATE
     if any(is_approximate for _, is_approximate in (workload.weights for workload in matched)):
         yield APPROXIMATE
-
-
-def _file_list(runs: Sequence[NvbenchRun]) -> str:
-    return listed(str(run.path) for run in runs)
 
 
 # Matching the results of both sides

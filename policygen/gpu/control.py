@@ -43,6 +43,10 @@ WARM_SECONDS, IDLE = 0.1, 1.0
 """After a pause of `IDLE` seconds, the baseline runs for a while to let the clocks ramp up."""
 
 
+FunctionSamples = dict[VariantFunction, list[float]]
+"""Seconds in measurement order."""
+
+
 def worker_command(index: int, runner: Path, runtime: Path | None) -> tuple[str, ...]:
     """Return the command that starts the worker of GPU `index` with a runner and a CUDA runtime."""
     paths = (str(runner.absolute()), "" if runtime is None else str(runtime.absolute()))
@@ -149,7 +153,6 @@ class Controller:
     def __init__(self, command: Sequence[str], limits: Limits, watch: Watch) -> None:
         """Start the first worker process."""
         self._command, self._limits, self._watch = command, limits, watch
-        self._line = WorkerLine(command, device_environment())
         self._opened: Opened | None = None
         self._kept: dict[tuple[RuntimeCase, VariantFunction], Opened] = {}
         """Runtime workloads that were open before, with their verdicts."""
@@ -159,14 +162,7 @@ class Controller:
         self._idle_since = 0.0
         self.restarts = 0
         """Number of processes started after the first one."""
-        try:
-            self.facts = self._first_facts()
-        except GoneError as error:
-            self.close()
-            raise LostGpuError(f"the GPU cannot be used: {error.words}") from error
-        except BaseException:
-            self.close()
-            raise
+        self.facts = self._first_facts()
 
     def close(self) -> None:
         """End the process."""
@@ -225,8 +221,7 @@ class Controller:
         variants = [function for function in variants if function != opened.base]
         if checks:
             self._check(opened, variants)
-        samples: dict[VariantFunction, list[float]] = {opened.base: []}
-        repeated, throttled = self._sample(opened, variants, count, seed, samples)
+        samples, repeated, throttled = self._sample(opened, variants, count, seed)
         failed = opened.failed(variants)
         samples_by_label = {
             function.variant: tuple(seconds)
@@ -239,15 +234,11 @@ class Controller:
         )
 
     def _sample(
-        self,
-        opened: Opened,
-        variants: Sequence[VariantFunction],
-        count: int,
-        seed: int,
-        samples: dict[VariantFunction, list[float]],
-    ) -> tuple[int, int]:
-        """Add the samples of rounds; return how many were repeated and how many are throttled."""
+        self, opened: Opened, variants: Sequence[VariantFunction], count: int, seed: int
+    ) -> tuple[FunctionSamples, int, int]:
+        """Return the samples of rounds, how many were repeated, and how many are throttled."""
         self._warm(opened)
+        samples: FunctionSamples = {opened.base: []}
         repeated = throttled = 0
         repeats_left = self._watch.repeats + self._watch.share * count * len(variants) / AT_ONCE
         for number in range(count):
@@ -261,7 +252,7 @@ class Controller:
                 throttled += is_slow * len(taken)
                 for function, seconds in taken:
                     samples.setdefault(function, []).append(seconds)
-        return repeated, throttled
+        return samples, repeated, throttled
 
     @property
     def launches(self) -> Mapping[str, Launch]:
@@ -341,15 +332,20 @@ class Controller:
     # The worker process and its successors
 
     def _first_facts(self) -> GpuFacts:
-        """Read the GPU facts, restarting the process once if it was killed from outside."""
-        try:
-            return read_facts(self._line, self._limits)
-        except GoneError as error:
-            if not error.outside:
+        """Start a process and read the GPU facts, twice if it was killed from outside."""
+        is_first = True
+        while True:
+            self._line = WorkerLine(self._command, device_environment())
+            try:
+                return read_facts(self._line, self._limits)
+            except GoneError as error:
+                self.close()
+                if not (error.outside and is_first):
+                    raise LostGpuError(f"the GPU cannot be used: {error.words}") from error
+                is_first = False
+            except BaseException:
+                self.close()
                 raise
-        self._line.close()
-        self._line = WorkerLine(self._command, device_environment())
-        return read_facts(self._line, self._limits)
 
     def _work(self, opened: Opened, step: str, items: Sequence[VariantFunction]) -> _Task:
         """Send requests until each item has an answer or has failed."""

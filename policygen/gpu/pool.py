@@ -154,7 +154,7 @@ class GpuPool:
             attempts += 1
             if attempts == ATTEMPTS:
                 raise error
-            self.replace(error, _never_stop)
+            self.replace(error, lambda: False)
 
     def rung(
         self,
@@ -199,7 +199,7 @@ class GpuPool:
         return replace(result, restarts=sum(self._restarts.values()))
 
     def _join(self) -> None:
-        self.gpus.extend(self.source.more(_never_stop, waiting=False))
+        self.gpus.extend(self.source.more(lambda: False, waiting=False))
 
     def _look_on_all(
         self, points: Sequence[RungPoint], seed: int
@@ -310,7 +310,3 @@ class _PoolRun:
                 self.pool.replace(error, self.stop_requested)
             except (LostGpuError, StopAskedError) as problem:
                 self.problem = problem
-
-
-def _never_stop() -> bool:
-    return False

@@ -50,17 +50,14 @@ class SearchSpace:
     @property
     def count(self) -> int:
         """Number of variants, without the baseline."""
-        return prod(len(values) for values in self.ranges.values())
+        return Domain(self.ranges).count
 
     def at(self, index: int) -> dict[str, int]:
         """Return the variant at an index of the space; the last parameter varies fastest."""
         if not 0 <= index < self.count:
             raise IndexError(index)
-        value_by_label = {}
-        for label, values in reversed(self.ranges.items()):
-            index, position = divmod(index, len(values))
-            value_by_label[label] = values[position]
-        return {label: value_by_label[label] for label in self.labels}
+        domain = Domain(self.ranges)
+        return domain.named(domain.at(index))
 
     def __iter__(self) -> Iterator[dict[str, int]]:
         """Iterate over all variants."""

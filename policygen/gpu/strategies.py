@@ -32,7 +32,7 @@ class Domain:
 
     ranges: Mapping[str, Sequence[int]]
     """Ascending values of each parameter, in label order."""
-    key: Callable[[Values], Hashable | None]
+    key: Callable[[Values], Hashable | None] = lambda values: values
     """Key shared by variants with the same policy; None for invalid variants."""
 
     @property
