@@ -41,8 +41,6 @@ AT_ONCE = 64
 """Maximum number of runs per request; the clocks are checked after each request."""
 WARM_SECONDS, IDLE = 0.1, 1.0
 """After a pause of `IDLE` seconds, the baseline runs for a while to let the clocks ramp up."""
-
-
 FunctionSamples = dict[VariantFunction, list[float]]
 """Seconds in measurement order."""
 
