@@ -2,6 +2,8 @@
 
 import re
 import struct
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,58 +27,29 @@ _POWER_OF_TWO = "power_of_two"
 _DEFAULT_NAMES = ("T", "U", "V", "W")
 
 
-@dataclass(slots=True)
-class _Registration:
-    at: int
-    name: str
-    type_axes: list[Passage]
-    type_names: tuple[str, ...] = ()
-    runtime: list[Axis] = field(default_factory=list)
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Scope:
     """Names in search order: a benchmark's own files, then the helper header."""
 
     preprocessor: Preprocessor
     unit: PreprocessedUnit
-    outer: "Scope | None" = None
-    aliases: dict[str, Passage] = field(default_factory=dict)
-    strings: dict[str, str] = field(default_factory=dict)
+    aliases: ChainMap[str, Passage]
+    """The first definition of each name."""
+    strings: ChainMap[str, str]
+    """The declared input strings of types."""
     classes: dict[str, bool] = field(default_factory=dict)
     """Types that the unit defines → whether their full name is known."""
-    _variables: dict[str, Passage | None] = field(default_factory=dict)
-
-    def alias(self, name: str) -> Passage | None:
-        """Returns the first definition of a name."""
-        if name in self.aliases:
-            return self.aliases[name]
-        return self.outer.alias(name) if self.outer else None
-
-    def string(self, name: str) -> str | None:
-        """Returns the declared input string of a type."""
-        if name in self.strings:
-            return self.strings[name]
-        return self.outer.string(name) if self.outer else None
 
     def ending(self, name: str) -> str | None:
         """Returns the input string of the only declared type with this unqualified name."""
-        candidates = {
-            string
-            for type_name, string in self.strings.items()
-            if type_name.rpartition("::")[2] == name
-        }
-        if len(candidates) == 1:
-            return candidates.pop()
-        return self.outer.ending(name) if self.outer and not candidates else None
+        for declared in self.strings.maps:
+            candidates = {declared[key] for key in declared if key.rpartition("::")[2] == name}
+            if candidates:
+                return candidates.pop() if len(candidates) == 1 else None
+        return None
 
     def variable(self, name: str) -> Passage | None:
         """Returns the initializer of a variable."""
-        if name not in self._variables:
-            self._variables[name] = self._initializer(name)
-        return self._variables[name]
-
-    def _initializer(self, name: str) -> Passage | None:
         match = re.search(rf"\b{name}\s*(?:=(?!=)|(?=\{{))\s*", self.unit.mask)
         end = self.unit.mask.find(";", match.end()) if match else -1
         return self.unit.passage(match.end(), end) if match and end >= 0 else None
@@ -88,25 +61,38 @@ def read_registrations(scope: Scope) -> tuple[SubBenchmark, ...]:
 
 
 def _read(scope: Scope, match: re.Match[str]) -> SubBenchmark:
-    unit = scope.unit
+    unit, at = scope.unit, match.start()
     closing = unit.closing(match.end() - 1)
     arguments = unit.passage(match.end(), closing)
     # The second argument may contain commas and is not always a macro: take the rest.
-    name, *types = arguments.split() or [arguments]
-    axes = _type_axes(scope, unit.passage(types[0].start, arguments.end)) if types else []
-    registration = _Registration(match.start(), name.spelling, axes)
-    end_of_call = closing + 1
-    while call := _CALL.match(unit.mask, end_of_call):
-        end = unit.closing(call.end() - 1)
-        _apply(scope, registration, call.group(1), unit.passage(call.end(), end).split())
-        end_of_call = end + 1
-    text, place = unit.origin(registration.at)
+    function, *types = arguments.split() or [arguments]
+    lists = _type_axes(scope, unit.passage(types[0].start, arguments.end)) if types else []
+    name, type_names, runtime = function.spelling, list[str](), list[Axis]()
+    while call := _CALL.match(unit.mask, closing + 1):
+        closing = unit.closing(call.end() - 1)
+        parts = unit.passage(call.end(), closing).split()
+        if call[1] == "set_name" and parts:
+            name = literal(parts[0].text) or parts[0].spelling
+        elif call[1] == "set_type_axes_names" and parts:
+            type_names = read_values(scope, parts[0], "string").values
+        elif call[1] in _KINDS and len(parts) > 1:
+            runtime.append(_runtime_axis(scope, call[1], parts))
+    text, place = unit.origin(at)
+    defaults = (
+        _DEFAULT_NAMES
+        if len(lists) <= len(_DEFAULT_NAMES)
+        else [f"T{i}" for i in range(len(lists))]
+    )
+    names = [*type_names, *defaults[len(type_names) :]]
     return SubBenchmark(
-        name=registration.name,
-        axes=(*_read_types(scope, registration), *registration.runtime),
+        name=name,
+        axes=(
+            *(_type_axis(scope, *pair, at) for pair in zip(names, lists, strict=False)),
+            *runtime,
+        ),
         source=text.path,
         line=text.line(place),
-        conditions=_conditions(unit, registration.at),
+        conditions=_conditions(unit, at),
     )
 
 
@@ -123,20 +109,11 @@ def _type_axes(scope: Scope, passage: Passage, depth: int = 0) -> list[Passage]:
     """Returns the list of each type axis."""
     match = _TYPE_AXES.match(passage.text)
     if match is None:
-        alias = scope.alias(passage.text)
+        alias = scope.aliases.get(passage.text)
         return _type_axes(scope, alias, depth + 1) if alias and depth < MAX_DEPTH else []
     if match.group().endswith("("):
         return passage.inside(match.end() - 1).split(angles=True)
     return passage.template(match.end()) or []
-
-
-def _apply(scope: Scope, registration: _Registration, call: str, parts: list[Passage]) -> None:
-    if call == "set_name" and parts:
-        registration.name = literal(parts[0].text) or parts[0].spelling
-    elif call == "set_type_axes_names" and parts:
-        registration.type_names = read_values(scope, parts[0], "string").values
-    elif call in _KINDS and len(parts) > 1:
-        registration.runtime.append(_runtime_axis(scope, call, parts))
 
 
 def _runtime_axis(scope: Scope, call: str, parts: list[Passage]) -> Axis:
@@ -148,30 +125,22 @@ def _runtime_axis(scope: Scope, call: str, parts: list[Passage]) -> Axis:
         name=(parts[0].spelling if name is None else name) + "[pow2]" * pow2,
         kind=kind,
         flags="pow2" * pow2,
-        values=axis_values.values,
+        values=tuple(axis_values.values),
         spelling=parts[1].spelling,
         complete=axis_values.complete and name is not None,
     )
 
 
-def _read_types(scope: Scope, registration: _Registration) -> list[Axis]:
-    names = registration.type_names
-    count = len(registration.type_axes)
-    default = _DEFAULT_NAMES if count <= len(_DEFAULT_NAMES) else [f"T{i}" for i in range(count)]
-    axes: list[Axis] = []
-    for index, passage in enumerate(registration.type_axes):
-        type_list = read_list(scope, passage, registration.at)
-        axes.append(
-            Axis(
-                name=names[index] if index < len(names) else default[index],
-                kind="type",
-                values=tuple(type_list.values),
-                spelling=passage.spelling,
-                complete=type_list.complete,
-                conditions=tuple(type_list.conditions),
-            )
-        )
-    return axes
+def _type_axis(scope: Scope, name: str, passage: Passage, registered_at: int) -> Axis:
+    types = read_list(scope, passage, registered_at)
+    return Axis(
+        name=name,
+        kind="type",
+        values=tuple(types.values),
+        spelling=passage.spelling,
+        complete=types.complete,
+        conditions=tuple(types.conditions),
+    )
 
 
 MAX_DEPTH = 40
@@ -180,14 +149,14 @@ _TEMPLATE = re.compile(r"(?:typename\s+)?(?:::\s*)?((?:\w+\s*::\s*)*)(\w+)\s*<")
 
 
 @dataclass(slots=True)
-class TypeList:
-    """The input strings of a type list, whether they are complete, and their conditions."""
+class AxisValues:
+    """The known input strings of an axis, whether they are complete, and their conditions."""
 
     values: list[str] = field(default_factory=list)
     complete: bool = True
     conditions: list[str] = field(default_factory=list)
 
-    def extend(self, other: "TypeList") -> None:
+    def extend(self, other: "AxisValues") -> None:
         """Appends another list."""
         self.values += other.values
         self.complete &= other.complete
@@ -203,22 +172,24 @@ class TypeList:
 # Type lists as NVBench input strings: `fundamental_types` is I8, I16, I32 and so on
 
 
-def read_list(scope: Scope, passage: Passage, registered_at: int, depth: int = 0) -> TypeList:
+def read_list(scope: Scope, passage: Passage, registered_at: int, depth: int = 0) -> AxisValues:
     """Reads a type list; `registered_at` is the offset of the benchmark's registration."""
     match = _TEMPLATE.match(passage.text)
     if depth > MAX_DEPTH or match is None:
         return _read_alias(scope, canonical(passage.text), registered_at, depth)
-    parts = passage.template(match.end())
-    reader = _READERS.get(_role(scope, match.group(2)))
-    if parts is None or reader is None:
-        return TypeList(complete=False)
-    return reader(scope, parts, registered_at, depth)
+    role, parts = _role(scope, match.group(2)), passage.template(match.end())
+    if not role or parts is None:
+        return AxisValues(complete=False)
+    if role in {"plain", "values"}:
+        read = type_string if role == "plain" else _constant
+        return _strings(read(scope, part.text) for part in parts)
+    read_lists = _read_joined if role == "joins" else _read_choice
+    return read_lists(scope, parts, registered_at, depth)
 
 
 def _role(scope: Scope, name: str) -> str:
     """Returns what a template does with its arguments."""
-    lists = scope.preprocessor.facts.lists
-    return next((role for role in _READERS if name in getattr(lists, role)), "")
+    return next((role for role, names in scope.preprocessor.facts.lists if name in names), "")
 
 
 def _is_list(scope: Scope, passage: Passage) -> bool:
@@ -228,42 +199,32 @@ def _is_list(scope: Scope, passage: Passage) -> bool:
         match = _TEMPLATE.match(spelling)
         if match:
             return _role(scope, match.group(2)) != ""
-        alias = scope.alias(spelling.rpartition("::")[2])
+        alias = scope.aliases.get(spelling.rpartition("::")[2])
         if alias is None:
             return False
         spelling = canonical(alias.text)
     return False
 
 
-def _read_plain(
-    scope: Scope, parts: list[Passage], _registered_at: int = 0, _depth: int = 0
-) -> TypeList:
-    return _from_strings([type_string(scope, part.text) for part in parts])
+def _strings(strings: Iterable[tuple[str, bool]]) -> AxisValues:
+    pairs = list(strings)
+    return AxisValues([string for string, _ in pairs], all(is_known for _, is_known in pairs))
 
 
-def _read_constants(
-    scope: Scope, parts: list[Passage], _registered_at: int, _depth: int
-) -> TypeList:
-    return _from_strings([_constant(scope, part.text) for part in parts])
-
-
-def _from_strings(strings: list[tuple[str, bool]]) -> TypeList:
-    return TypeList([string for string, _ in strings], all(is_known for _, is_known in strings))
-
-
-def _read_joined(scope: Scope, parts: list[Passage], registered_at: int, depth: int) -> TypeList:
+def _read_joined(scope: Scope, parts: list[Passage], registered_at: int, depth: int) -> AxisValues:
     """Joins lists first, then single types: CCCL 2.7 puts the type before the list."""
-    joined = TypeList()
+    joined = AxisValues()
     nested = [part for part in parts if _is_list(scope, part)]
     for part in nested:
         joined.extend(read_list(scope, part, registered_at, depth + 1))
-    joined.extend(_read_plain(scope, [part for part in parts if part not in nested]))
+    single = [part for part in parts if part not in nested]
+    joined.extend(_strings(type_string(scope, part.text) for part in single))
     return joined
 
 
-def _read_choice(scope: Scope, parts: list[Passage], registered_at: int, depth: int) -> TypeList:
+def _read_choice(scope: Scope, parts: list[Passage], registered_at: int, depth: int) -> AxisValues:
     if len(parts) != 3:
-        return TypeList(complete=False)
+        return AxisValues(complete=False)
     condition = parts[0].spelling
     value, assumed = scope.preprocessor.condition(condition)
     chosen = read_list(scope, parts[2 if value == 0 else 1], registered_at, depth + 1)
@@ -273,18 +234,10 @@ def _read_choice(scope: Scope, parts: list[Passage], registered_at: int, depth: 
     return chosen
 
 
-_READERS = {
-    "plain": _read_plain,
-    "values": _read_constants,
-    "joins": _read_joined,
-    "choices": _read_choice,
-}
-
-
-def _read_alias(scope: Scope, name: str, registered_at: int, depth: int) -> TypeList:
-    alias = scope.alias(name.rpartition("::")[2])
+def _read_alias(scope: Scope, name: str, registered_at: int, depth: int) -> AxisValues:
+    alias = scope.aliases.get(name.rpartition("::")[2])
     if alias is None or depth > MAX_DEPTH:
-        return TypeList(complete=False)
+        return AxisValues(complete=False)
     registered_here = registered_at if alias.unit is scope.unit else -1
     type_list = read_list(scope, alias, registered_here, depth + 1)
     for region in alias.unit.regions:
@@ -309,11 +262,11 @@ def type_string(scope: Scope, spelling: str) -> tuple[str, bool]:
     """Returns NVBench's input string of a type, and whether it is certain."""
     name = spelled_name = canonical(spelling)
     for _ in range(MAX_DEPTH):
-        if string := scope.string(name) or _builtin(scope, name):
+        if string := scope.strings.get(name) or _builtin(scope, name):
             return string, True
         if constant := _integral_constant(scope, name):
             return constant
-        alias = scope.alias(name) or scope.alias(name.rpartition("::")[2])
+        alias = scope.aliases.get(name) or scope.aliases.get(name.rpartition("::")[2])
         if alias is None or canonical(alias.text) == name:
             break
         name = canonical(alias.text)
@@ -333,7 +286,7 @@ def _builtin(scope: Scope, name: str) -> str | None:
         if unqualified in types.strings:
             return types.strings[unqualified]
         unqualified = types.same.get(unqualified, unqualified)
-    return types.strings.get(unqualified) or scope.string(unqualified)
+    return types.strings.get(unqualified) or scope.strings.get(unqualified)
 
 
 def _integral_constant(scope: Scope, name: str) -> tuple[str, bool] | None:
@@ -348,7 +301,7 @@ def _constant(scope: Scope, spelling: str) -> tuple[str, bool]:
     if value is not None:
         return str(value), True
     name = canonical(spelling)
-    string = scope.string(name)
+    string = scope.strings.get(name)
     return string or name.rpartition("::")[2], string is not None
 
 
@@ -378,39 +331,31 @@ _STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 
 
-@dataclass(frozen=True, slots=True)
-class AxisValues:
-    """The known values of an axis; `complete` is False if some are missing."""
-
-    values: tuple[str, ...] = ()
-    complete: bool = False
-
-
 # Runtime axes, as NVBench prints them in its input strings
 
 
 def read_values(scope: Scope, passage: Passage, kind: str, depth: int = 0) -> AxisValues:
     """Reads the values of an expression: a range, a list, or the name of one."""
     if depth > VALUES_DEPTH:
-        return AxisValues()
+        return AxisValues(complete=False)
     if match := _NAME.fullmatch(passage.text):
-        variable = scope.variable(match.group(1))
-        return read_values(scope, variable, kind, depth + 1) if variable else AxisValues()
-    if match := _RANGE.match(passage.text):
+        if variable := scope.variable(match.group(1)):
+            return read_values(scope, variable, kind, depth + 1)
+    elif match := _RANGE.match(passage.text):
         parts = passage.inside(match.end() - 1).split()
         return _range([part.text for part in parts], kind, scope)
-    if match := _LIST.match(passage.text):
+    elif match := _LIST.match(passage.text):
         parts = passage.inside(match.end() - 1).split()
         if len(parts) == 1 and _WHOLE.match(parts[0].text):
             return read_values(scope, parts[0], kind, depth + 1)
         if match.group(1) == "{":
             return _list([part.text for part in parts], kind, scope)
-    return AxisValues()
+    return AxisValues(complete=False)
 
 
 def _list(parts: list[str], kind: str, scope: Scope) -> AxisValues:
     values = [_value(part, kind, scope) for part in parts]
-    readable = tuple(value for value in values if value is not None)
+    readable = [value for value in values if value is not None]
     return AxisValues(readable, len(readable) == len(values))
 
 
@@ -452,21 +397,18 @@ def _float(text: str, scope: Scope) -> float | None:
 def _range(parts: list[str], kind: str, scope: Scope) -> AxisValues:
     """Expands `nvbench::range(start, end, step)`, which includes the end."""
     if len(parts) not in {2, 3}:
-        return AxisValues()
-    if kind == "float64":
-        numbers = [_float(part, scope) for part in [*parts, "1"][:3]]
-    else:
-        numbers = [_integer(part, scope) for part in [*parts, "1"][:3]]
-    start, end, step = numbers
+        return AxisValues(complete=False)
+    read = _float if kind == "float64" else _integer
+    start, end, step = (read(part, scope) for part in [*parts, "1"][:3])
     if start is None or end is None or step is None or step <= 0:
-        return AxisValues()
+        return AxisValues(complete=False)
     if (end - start) / step > MAX_VALUES:
-        return AxisValues()
+        return AxisValues(complete=False)
     values: list[str] = []
     while start <= end:
         values.append(f"{start:.5g}" if kind == "float64" else str(start))
         start += step
-    return AxisValues(tuple(values), complete=True)
+    return AxisValues(values)
 
 
 # using value_types = nvbench::type_list<int8_t, int16_t>;
@@ -485,49 +427,45 @@ _CLASS = re.compile(r"\b(?:struct|class)\s+(\w+)[^;{}()<>]{0,200}\{")
 def read_scope(preprocessor: Preprocessor, outer: Scope | None = None) -> Scope:
     """Reads all names that a unit declares: aliases, type strings and classes."""
     unit = preprocessor.unit()
-    scope = Scope(preprocessor, unit, outer)
+    aliases, strings, classes = dict[str, Passage](), dict[str, str](), dict[str, bool]()
+    scope = Scope(
+        preprocessor,
+        unit,
+        ChainMap(aliases, *(outer.aliases.maps if outer else ())),
+        ChainMap(strings, *(outer.strings.maps if outer else ())),
+        classes,
+    )
     end = 0
     for match in _ALIAS.finditer(unit.mask):
         end = unit.mask.find(";", match.end()) if end < match.end() else end
         if end < 0:
             break
-        scope.aliases.setdefault(match.group(1), unit.passage(match.end(), end))
+        aliases.setdefault(match.group(1), unit.passage(match.end(), end))
     for pattern in (_USING, _TYPEDEF):
         for match in pattern.finditer(unit.mask):
-            scope.aliases.setdefault(match.group(2), unit.passage(*match.span(1)))
+            aliases.setdefault(match.group(2), unit.passage(*match.span(1)))
     for match in _SCOPE_STRINGS.finditer(unit.text):
-        _declare(scope, match.group(1), match.group(2))
+        for name in _alias_chain(scope, canonical(match.group(1))):
+            strings.setdefault(name, match.group(2))
     for match in _ENUM_STRINGS.finditer(unit.mask):
         for case in _CASE.finditer(unit.text, match.end(), unit.closing(match.end() - 1)):
-            scope.strings.setdefault(canonical(case.group(1)), case.group(2))
-    depth = _Depths(unit.mask)
+            strings.setdefault(canonical(case.group(1)), case.group(2))
+    depth = end = 0
     for match in _CLASS.finditer(unit.mask):
-        scope.classes.setdefault(match.group(1), depth(match.start()) == 0)
+        depth += unit.mask.count("{", end, match.start()) - unit.mask.count("}", end, match.start())
+        end = match.start()
+        classes.setdefault(match.group(1), depth == 0)
     return scope
 
 
-def _declare(scope: Scope, name: str, string: str) -> None:
-    """Declares the string for a name and for everything that the name is an alias of."""
-    name = canonical(name)
+def _alias_chain(scope: Scope, name: str) -> Iterator[str]:
+    """Yields a name and everything that it is an alias of."""
     for _ in range(8):
-        scope.strings.setdefault(name, string)
-        alias = scope.alias(name)
+        yield name
+        alias = scope.aliases.get(name)
         if alias is None:
             return
         name = canonical(alias.text)
-
-
-class _Depths:
-    """Counts the open braces at an offset; offsets must be queried in ascending order."""
-
-    def __init__(self, mask: str) -> None:
-        self.mask, self.at, self.depth = mask, 0, 0
-
-    def __call__(self, offset: int) -> int:
-        part = self.mask[self.at : offset]
-        self.depth += part.count("{") - part.count("}")
-        self.at = offset
-        return self.depth
 
 
 def canonical(name: str) -> str:

@@ -210,23 +210,16 @@ def top(folder: Path) -> Path:
 
 def _checkout_above(folder: Path) -> Path | None:
     path = Path(os.path.abspath(folder))  # noqa: PTH100  links stay as the user typed them
-    folders = knowledge().files.folders
-    candidates = (path, *path.parents)
-    return next(
-        (
-            candidate
-            for candidate in candidates
-            if any((candidate / benchmark_folder).is_dir() for benchmark_folder in folders)
-        ),
-        None,
-    )
+    return next(filter(_benchmark_folders, (path, *path.parents)), None)
+
+
+def _benchmark_folders(path: Path) -> list[Path]:
+    return [folder for name in knowledge().files.folders if (folder := path / name).is_dir()]
 
 
 def checkout(path: Path) -> Path:
     """Validates the checkout that `--cub` names."""
-    if not any(
-        (path / benchmark_folder).is_dir() for benchmark_folder in knowledge().files.folders
-    ):
+    if not _benchmark_folders(path):
         raise InputError(
             f"{path.as_posix()} has no {_folders()}",
             "toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout",
@@ -236,8 +229,7 @@ def checkout(path: Path) -> Path:
 
 def benchmarks_folder(path: Path) -> Path:
     """Returns a checkout's benchmark folder, or the path itself if it is not a checkout."""
-    candidates = (path / known_folder for known_folder in knowledge().files.folders)
-    return next((folder for folder in candidates if folder.is_dir()), path)
+    return next(iter(_benchmark_folders(path)), path)
 
 
 def helper_folders(path: Path) -> list[Path]:
@@ -350,16 +342,15 @@ def _check(benchmarks: list[Benchmark], axes: Chosen) -> None:
 
 
 def _restrict(benchmark: Benchmark, axes: Chosen) -> Benchmark:
+    def restricted(axis: Axis) -> Axis:
+        values = tuple(value for value in axis.values if value in axes.get(axis.name, axis.values))
+        return axis.model_copy(update={"values": values})
+
     subbenches = [
-        sub.model_copy(update={"axes": tuple(_restrict_axis(axis, axes) for axis in sub.axes)})
+        sub.model_copy(update={"axes": tuple(map(restricted, sub.axes))})
         for sub in benchmark.subbenches
     ]
     return benchmark.model_copy(update={"subbenches": tuple(subbenches)})
-
-
-def _restrict_axis(axis: Axis, axes: Chosen) -> Axis:
-    values = tuple(value for value in axis.values if value in axes.get(axis.name, axis.values))
-    return axis.model_copy(update={"values": values})
 
 
 # User kernels: a TOML table, and `%RANGE%` lines in the kernel's source

@@ -7,13 +7,17 @@ noted as assumptions. For all other conditions, every branch is kept.
 import os
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from policygen.errors import SourceError
 from policygen.headers.expressions import evaluate
 from policygen.headers.search_space import Knowledge
+from policygen.headers.syntax import closing_angle, closing_bracket, split_list
 from policygen.headers.text import Text, read_bytes
+from policygen.model.records import Span
 
 MAX_DEPTH = 32
 """The deepest nesting of includes."""
@@ -65,22 +69,34 @@ class Region:
     """False if the condition is unknown and both branches were kept."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a unit and its origin."""
+
+    start: int
+    """Its offset in the unit."""
+    text: Text
+    offset: int
+    """Its offset in the file; of a macro's expansion, that of the call."""
+    expanded: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PreprocessedUnit:
     """Text without comments, directives and inactive branches; `mask` has no literals, either."""
 
-    text: str = ""
-    mask: str = ""
-    regions: tuple[Region, ...] = ()
-    pieces: list[tuple[Text, int, bool]] = field(default_factory=list)
-    """The origin of each piece; the flag marks text from one offset that is not a copy."""
-    starts: list[int] = field(default_factory=list)
+    text: str
+    mask: str
+    code: bytes
+    """The mask in Latin-1, as the files are decoded: offsets are equal."""
+    regions: tuple[Region, ...]
+    pieces: Sequence[_Piece]
 
     def origin(self, offset: int) -> tuple[Text, int]:
         """Returns the file and offset that an offset comes from."""
-        index = bisect_right(self.starts, offset) - 1
-        text, start, fixed = self.pieces[index]
-        return text, start if fixed else start + offset - self.starts[index]
+        index = bisect_right(self.pieces, offset, key=lambda piece: piece.start) - 1
+        piece = self.pieces[index]
+        return piece.text, piece.offset + (0 if piece.expanded else offset - piece.start)
 
     def error(self, offset: int, message: str) -> SourceError:
         """Builds an error at an offset of the unit."""
@@ -151,33 +167,17 @@ class Passage:
 
     def split(self, *, angles: bool = False) -> list["Passage"]:
         """Splits at top-level commas; empty parts are dropped."""
-        parts: list[Passage] = []
-        bracket_depth, angle_depth, part_start = 0, 0, self.start
-        for match in _SIGN.finditer(self.unit.mask, self.start, self.end):
-            sign = match.group()
-            if sign in "<>":
-                # Inside parentheses these are comparisons or shifts.
-                angle_depth += (1 if sign == "<" else -1) if angles and not bracket_depth else 0
-            elif sign != ",":
-                bracket_depth += 1 if sign in "({[" else -1
-            elif bracket_depth == 0 and angle_depth == 0:
-                parts.append(self.unit.passage(part_start, match.start()))
-                part_start = match.end()
-        parts.append(self.unit.passage(part_start, self.end))
+        spans = split_list(self.unit.code, self.start, self.end, angles=angles)
+        parts = (self.unit.passage(*span) for span in spans)
         return [part for part in parts if part.start < part.end]
 
     def template(self, begin: int) -> list["Passage"] | None:
         """Returns the template arguments behind the `<` that ends at `begin`, if it is closed."""
-        bracket_depth, angle_depth, start = 0, 1, self.start + begin
-        for match in _SIGN.finditer(self.unit.mask, start, self.end):
-            sign = match.group()
-            if sign in "<>" and not bracket_depth:
-                angle_depth += 1 if sign == "<" else -1
-                if angle_depth == 0:
-                    return self.unit.passage(start, match.start()).split(angles=True)
-            elif sign in "(){}[]":
-                bracket_depth += 1 if sign in "({[" else -1
-        return None
+        start = self.start + begin
+        close = closing_angle(self.unit.code, start - 1)
+        if close is None or close >= self.end:
+            return None
+        return self.unit.passage(start, close).split(angles=True)
 
     def inside(self, opening: int) -> "Passage":
         """Returns the text in the bracket that is `opening` characters into the passage."""
@@ -185,7 +185,6 @@ class Passage:
         return self.unit.passage(offset + 1, self.unit.closing(offset))
 
 
-_SIGN = re.compile(r"[(){}\[\]<>,]")
 _UNIT_BRACKET = re.compile(r"[(){}\[\]]")
 _OPENS = {"(": ")", "{": "}", "[": "]"}
 
@@ -203,7 +202,7 @@ class Preprocessor:
     _mask: list[str] = field(default_factory=list)
     _size: int = 0
     _regions: list[Region] = field(default_factory=list)
-    _unit: PreprocessedUnit = field(default_factory=PreprocessedUnit)
+    _pieces: list[_Piece] = field(default_factory=list)
     _seen: set[Path] = field(default_factory=set)
     _assumed: bool = False
     _busy: set[str] = field(default_factory=set)
@@ -211,9 +210,9 @@ class Preprocessor:
 
     def unit(self) -> PreprocessedUnit:
         """Returns the text joined so far."""
-        self._unit.text, self._unit.mask = "".join(self._text), "".join(self._mask)
-        self._unit.regions = tuple(self._regions)
-        return self._unit
+        text, mask = "".join(self._text), "".join(self._mask)
+        regions = tuple(self._regions)
+        return PreprocessedUnit(text, mask, mask.encode("latin-1"), regions, self._pieces)
 
     def add(self, path: Path, depth: int = 0) -> None:
         """Adds a file and its includes."""
@@ -223,25 +222,19 @@ class Preprocessor:
 
     def take(self, text: Text, folder: Path, depth: int = 0) -> None:
         """Adds a text whose includes are relative to `folder`."""
-        data, code = text.uncommented.decode("latin-1"), text.code.decode("latin-1")
         groups: list[_Group] = []
         end_of_directive = 0
         spans = text.directives
-        for index, (start, end) in enumerate(spans):
+        for span, following in zip_longest(spans, spans[1:], fillvalue=Span(0, 0)):
+            start = span.start
             if not groups or groups[-1].active:
-                self._emit(
-                    text,
-                    end_of_directive,
-                    data[end_of_directive:start],
-                    code[end_of_directive:start],
-                )
-            end_of_directive = end
-            match = _DIRECTIVE.match(_CONTINUED.sub(" ", data[start:end]))
-            word, rest = match.groups() if match else ("", "")
-            rest = rest.strip()
+                self._emit(text, end_of_directive, start)
+            end_of_directive = span.end
+            word, rest = _words(text, span)
             if word in {"if", "ifdef", "ifndef"}:
-                following = data[slice(*spans[index + 1])] if index + 1 < len(spans) else ""
-                groups.append(self._open(word, rest, start, groups, following))
+                group = _Group(start, outer=not groups or groups[-1].active)
+                self._enter(group, self._opening_condition(word, rest, _words(text, following)))
+                groups.append(group)
             elif word in {"elif", "else", "endif"}:
                 self._turn(text, start, word, rest, groups)
             elif not groups or groups[-1].active:
@@ -252,53 +245,46 @@ class Preprocessor:
                     self.add(path, depth + 1)
         if groups:
             raise text.error(groups[-1].opened, "#if without #endif")
-        self._emit(text, end_of_directive, data[end_of_directive:], code[end_of_directive:])
+        self._emit(text, end_of_directive, len(text.data))
 
-    def _emit(self, text: Text, start: int, data: str, code: str) -> None:
+    def _emit(self, text: Text, start: int, end: int) -> None:
         """Adds a part of a file, and expands macros that register benchmarks."""
-        emitted = 0
-        calls = [name for name, macro in self.macros.items() if macro.registers]
-        if calls:
-            names = "|".join(map(re.escape, calls))
-            for match in re.finditer(rf"\b({names})\s*\(", code):
-                if match.start() < emitted:
-                    continue
-                body, end = expand(self.macros[match.group(1)], data, code, match.end() - 1)
-                if end < 0:
-                    raise text.error(start + match.end() - 1, "'(' is never closed")
-                self._append(
-                    text,
-                    start + emitted,
-                    data[emitted : match.start()],
-                    code[emitted : match.start()],
-                )
-                self._append(text, start + match.start(), body, mask_strings(body), fixed=True)
-                emitted = end
-        self._append(text, start + emitted, data[emitted:] + "\n", code[emitted:] + "\n")
+        names = [re.escape(name) for name, macro in self.macros.items() if macro.registers]
+        calls = re.compile(rf"\b({'|'.join(names)})\s*\(".encode("latin-1")) if names else None
+        while calls and (call := calls.search(text.code, start, end)):
+            close = closing_bracket(text.code, call.end() - 1)
+            if close is None or close >= end:
+                raise text.error(call.end() - 1, "'(' is never closed")
+            self._append(text, start, *_views(text, start, call.start()))
+            spans = split_list(text.code, call.end(), close, angles=False)
+            body = expand(
+                self.macros[call[1].decode("latin-1")], [_views(text, *span)[0] for span in spans]
+            )
+            self._append(text, call.start(), body, mask_strings(body), expanded=True)
+            start = close + 1
+        data, code = _views(text, start, end)
+        self._append(text, start, data + "\n", code + "\n")
 
     def _append(
-        self, text: Text, offset: int, data: str, code: str, *, fixed: bool = False
+        self, text: Text, offset: int, data: str, code: str, *, expanded: bool = False
     ) -> None:
-        self._unit.pieces.append((text, offset, fixed))
-        self._unit.starts.append(self._size)
+        self._pieces.append(_Piece(self._size, text, offset, expanded))
         self._text.append(data)
         self._mask.append(code)
         self._size += len(data)
 
-    def _open(
-        self, word: str, rest: str, offset: int, groups: list[_Group], following: str
-    ) -> _Group:
-        group = _Group(offset, outer=not groups or groups[-1].active)
+    def _opening_condition(self, word: str, rest: str, following: tuple[str, str]) -> str:
+        """Returns the condition of `#if`, `#ifdef` or `#ifndef`, given the next directive."""
         if word == "if":
-            condition = rest
-        else:
-            name = _FIRST_NAME.match(rest)
-            condition = f"{'!' * (word == 'ifndef')}defined({name.group() if name else ''})"
-            if word == "ifndef" and name and _defines(following, name.group()):
-                # An include guard, or a default for what the including file may define.
-                condition = str(int(name.group() not in self.macros))
-        self._enter(group, condition)
-        return group
+            return rest
+        match = _FIRST_NAME.match(rest)
+        name = match.group() if match else ""
+        if word == "ifdef":
+            return f"defined({name})"
+        if name and following[0] == "define" and re.match(rf"{name}\b", following[1]):
+            # An include guard, or a default for what the including file may define.
+            return str(int(name not in self.macros))
+        return f"!defined({name})"
 
     def _enter(self, group: _Group, condition: str) -> None:
         """Starts the branch of `#if` or `#elif`."""
@@ -389,9 +375,16 @@ class Preprocessor:
         return evaluate(text, self._lookup), self._assumed
 
 
-def _defines(directive: str, name: str) -> bool:
-    match = _DIRECTIVE.match(directive)
-    return bool(match and match.group(1) == "define" and re.match(rf"{name}\b", match.group(2)))
+def _words(text: Text, directive: Span) -> tuple[str, str]:
+    """Splits a directive into its name and the rest: `ifdef`, `TUNE_T`."""
+    data, _ = _views(text, *directive)
+    match = _DIRECTIVE.match(_CONTINUED.sub(" ", data))
+    return (match[1], match[2].strip()) if match else ("", "")
+
+
+def _views(text: Text, start: int, end: int) -> tuple[str, str]:
+    """Returns a part of a file without comments, and the same part without literals."""
+    return text.uncommented[start:end].decode("latin-1"), text.code[start:end].decode("latin-1")
 
 
 # BENCHMARK_UNARY(func) NVBENCH_BENCH_TYPES(func##_bench, ...)
@@ -400,7 +393,6 @@ _DEFINE = re.compile(
 )
 # "tile_" #name, func ## _bench
 _PART = re.compile(r'"(?:[^"\\]|\\.)*"|\s*##\s*|#\s*\w+|\w+|\s+|.', re.DOTALL)
-_BRACKET = re.compile(r"[(){}\[\],]")
 REGISTERS = "NVBENCH_BENCH"
 MAX_BODY = 20_000
 
@@ -422,24 +414,9 @@ def parse_macro(text: str) -> Macro | None:
     return Macro(match["name"], parameters, match["body"].strip())
 
 
-def expand(macro: Macro, data: str, mask: str, opening: int) -> tuple[str, int]:
-    """Expands the call whose bracket is at `opening`; returns the text and the end of the call."""
-    arguments: list[str] = []
-    depth, argument_start = 0, opening + 1
-    for match in _BRACKET.finditer(mask, opening):
-        sign = match.group()
-        if sign != ",":
-            depth += 1 if sign in "({[" else -1
-        if depth == 0 or (sign == "," and depth == 1):
-            arguments.append(data[argument_start : match.start()].strip())
-            argument_start = match.end()
-        if depth == 0:
-            return _substitute(macro, arguments), match.end()
-    return "", -1
-
-
-def _substitute(macro: Macro, arguments: list[str]) -> str:
-    padded = arguments + [""] * len(macro.parameters or ())
+def expand(macro: Macro, arguments: Sequence[str]) -> str:
+    """Returns the text of a call."""
+    padded = [*arguments, *[""] * len(macro.parameters or ())]
     values = dict(zip(macro.parameters or (), padded, strict=False))
     parts: list[str] = []
     for part in _PART.findall(macro.body):
@@ -462,8 +439,8 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 def mask_strings(text: str) -> str:
-    """Replaces string literals with spaces."""
-    return _STRING.sub(lambda match: " " * len(match.group()), text)
+    """Replaces string literals with zeros, as a file's code has them."""
+    return _STRING.sub(lambda match: "0" * len(match.group()), text)
 
 
 # Reading files

@@ -24,6 +24,7 @@ _BRACES = re.compile(rb"[{}]")
 _LISTS = re.compile(rb"[(){}]")
 # Tokens inside `template <…>`: shifts, arrows and comparisons with `=` close nothing
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=>?|>>?=|[<>(){}\[\],;]")
+_LIST_TOKENS = re.compile(rb"[(){}\[\],]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +200,14 @@ def closing_angle(code: bytes, opening: int) -> int | None:
     return None
 
 
-def split_list(code: bytes, start: int, end: int) -> list[Span]:
-    """Splits a template list at its commas, and trims the parts."""
+def split_list(code: bytes, start: int, end: int, *, angles: bool = True) -> list[Span]:
+    """Splits a list at its commas, except those in brackets, and trims the parts."""
     parts: list[Span] = []
     open_brackets: list[bytes] = []
     part_start = start
     has_comma = code.find(b",", start, end) >= 0
-    for match in _TEMPLATE_TOKENS.finditer(code, start, end) if has_comma else ():
+    tokens = _TEMPLATE_TOKENS if angles else _LIST_TOKENS
+    for match in tokens.finditer(code, start, end) if has_comma else ():
         token = match.group()
         if token in _OPENS or (token == b"<" and (not open_brackets or open_brackets[-1] == b"<")):
             open_brackets.append(token)
