@@ -17,7 +17,15 @@ from policygen.errors import SourceError
 from policygen.headers.protocol import notation_of
 from policygen.headers.reader import read_header
 from policygen.headers.specializations.families import holds_tunings
-from policygen.headers.text import FOLDER, Text, limited, reachable, read_bytes, tree_around
+from policygen.headers.text import (
+    FOLDER,
+    Text,
+    includes,
+    limited,
+    reachable,
+    read_bytes,
+    tree_around,
+)
 from policygen.libraries import sources
 from policygen.model.arch import arch_and_gpu
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
@@ -46,7 +54,7 @@ def scan_headers(
         try:
             data = read_bytes(path)
             included.check(path, data)
-            headers.append(_read_cached(path, data, neighbours, cached=cached))
+            headers.append(_read(path, data, neighbours, cached=cached))
         except SourceError as error:
             errors.append(error)
         if progress:
@@ -65,7 +73,7 @@ class Included:
     def check(self, path: Path, data: bytes) -> None:
         """Raises an error if an include leads to a file with tunings that is never scanned."""
         root = tree_around(path)
-        for include in _includes(data):
+        for include in includes(data):
             pending = list(_include_candidates(path, root, include))
             while pending:
                 file = pending.pop()
@@ -85,35 +93,27 @@ class Included:
                 pending += included
 
 
-def _read_cached(
+def read_changed(path: Path, data: bytes) -> TuningHeader:
+    """Reads a header of a tree with content that differs from the file's."""
+    return _read(path, data, _neighbours([path]), cached=False)
+
+
+def _read(
     path: Path, data: bytes, neighbours: Mapping[str, bytes], *, cached: bool
 ) -> TuningHeader:
     """Reads a header, or loads it if its content was read before."""
-    readable = _readable(path, data, neighbours)
-    name = key(path.name, data, *readable.values())
-    header = load(name) if cached else None
-    if header is None:
-        header = _read(path, data, readable)
-        if cached:
-            store(name, header)
-    return header
-
-
-def _read(path: Path, data: bytes, readable: Mapping[str, bytes]) -> TuningHeader:
-    with limited(str(path)):
-        return read_header(path.name, data, readable, str(path))
-
-
-def _readable(path: Path, data: bytes, neighbours: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """Returns the other headers that a header is read with."""
     notation = notation_of(data)
     declaring = notation.declaring(path) if notation else {}
-    return {**reachable(data, neighbours), **declaring}
-
-
-def read_changed(path: Path, data: bytes) -> TuningHeader:
-    """Reads a header of a tree with content that differs from the file's."""
-    return _read(path, data, _readable(path, data, _neighbours([path])))
+    readable = {**reachable(data, neighbours), **declaring}
+    name = key(path.name, data, *readable.values())
+    if cached and (header := _load(name)):
+        return header
+    with limited(str(path)):
+        header = read_header(path.name, data, readable, str(path))
+    if cached:
+        with suppress(OSError):  # an unwritable cache folder only costs speed
+            keep(KIND, name, header.model_dump_json().encode())
+    return header
 
 
 def _neighbours(paths: Sequence[Path]) -> dict[str, bytes]:
@@ -152,7 +152,7 @@ def key(name: str, *contents: bytes) -> str:
     return digest(_fingerprint(), name, *contents)
 
 
-def load(name: str) -> TuningHeader | None:
+def _load(name: str) -> TuningHeader | None:
     """Loads a cached header; a damaged file counts as missing."""
     data = kept(KIND, name)
     try:
@@ -161,14 +161,6 @@ def load(name: str) -> TuningHeader | None:
         return None
 
 
-def store(name: str, header: TuningHeader) -> None:
-    """Caches a header; an unwritable cache folder only costs speed."""
-    with suppress(OSError):
-        keep(KIND, name, header.model_dump_json().encode())
-
-
-# "#  include <cub/device/dispatch/tuning/common.cuh>", '#include "entries.inl"'
-_INCLUDE = re.compile(rb'#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]')
 _NAME = "tuning_*.cuh"
 _FOLLOWED = "cub"
 
@@ -212,7 +204,7 @@ def _inspect(file: Path, root: Path) -> tuple[bool, tuple[Path, ...]]:
         return has_tunings, ()
     cub_includes = (
         include
-        for include in _includes(data)
+        for include in includes(data)
         if include[1] == b'"' or include[2].startswith(b"cub/")
     )
     return has_tunings, tuple(
@@ -220,13 +212,6 @@ def _inspect(file: Path, root: Path) -> tuple[bool, tuple[Path, ...]]:
         for include in cub_includes
         for candidate in _include_candidates(file, root, include)
     )
-
-
-def _includes(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yields includes on a line of their own, not in trailing comments."""
-    for match in _INCLUDE.finditer(data):
-        if not data[data.rfind(b"\n", 0, match.start()) + 1 : match.start()].strip():
-            yield match
 
 
 def _include_candidates(file: Path, root: Path, include: re.Match[bytes]) -> Iterator[Path]:

@@ -250,8 +250,15 @@ def limited(path: str, seconds: float = SECONDS) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, previous_handler)
 
 
-# "#  include <cub/device/dispatch/tuning/common.cuh>"
-_NEIGHBOR = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]*)[>"]', re.MULTILINE)
+# "#  include <cub/device/dispatch/tuning/common.cuh>", '#include "entries.inl"'
+_INCLUDED = re.compile(rb'#[ \t]*include[ \t]*([<"])([^>"\n]*)[>"]')
+
+
+def includes(data: bytes) -> Iterator[re.Match[bytes]]:
+    """Yields includes on a line of their own, not in trailing comments."""
+    for match in _INCLUDED.finditer(data):
+        if not data[data.rfind(b"\n", 0, match.start()) + 1 : match.start()].strip():
+            yield match
 
 
 def reachable(data: bytes, neighbors: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -259,8 +266,8 @@ def reachable(data: bytes, neighbors: Mapping[str, bytes]) -> dict[str, bytes]:
     included: dict[str, bytes] = {}
     pending = [data]
     while pending:
-        for include in _NEIGHBOR.finditer(pending.pop()):
-            path = include[1].decode("latin-1")
+        for include in includes(pending.pop()):
+            path = include[2].decode("latin-1")
             if path in neighbors and path not in included:
                 included[path] = neighbors[path]
                 pending.append(neighbors[path])
