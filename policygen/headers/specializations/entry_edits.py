@@ -516,8 +516,8 @@ def _alias(
     }
 
 
-# The sizes in "64-bit key" and "pairs  8:xx", with their alignment spaces
-_NUMBER = re.compile(r"( *)(\d+)")
+# "64-bit key", "pairs  8:xx": text around a size with its alignment spaces
+_NUMBERED = re.compile(r"(\D*?)( *\d+)(\D*)")
 _BITS = 8
 
 
@@ -551,31 +551,16 @@ def heading_like(sections: Sequence[Headed], sizes: Mapping[int, int], size: int
     texts = {sections[index].text: section_size for index, section_size in sizes.items()}
     for unit in (1, _BITS):
         parts = [
-            _split_at_number(text, section_size * unit) for text, section_size in texts.items()
+            match.groups()
+            for text, section_size in texts.items()
+            if (match := _NUMBERED.fullmatch(text)) and int(match[2]) == section_size * unit
         ]
-        first = parts[0]
         if (
-            len(parts) > 1
-            and first
-            and all(_without_number(part) == _without_number(first) for part in parts)
+            1 < len(parts) == len(texts)
+            and len({(before, after) for before, _, after in parts}) == 1
         ):
-            before, number, after = first
+            before, number, after = parts[0]
             blank = " " if number.startswith(" ") else ""
             heading = f"{before}{blank}{str(size * unit).rjust(len(number) - len(blank))}{after}"
             return heading if comment(heading).split() == heading.split() else None
     return None
-
-
-_Parts = tuple[str, str, str]
-
-
-def _split_at_number(text: str, number: int) -> _Parts | None:
-    """Splits a heading at its only number, which must equal the given one."""
-    numbers = list(_NUMBER.finditer(text))
-    if len(numbers) != 1 or int(numbers[0][2]) != number:
-        return None
-    return text[: numbers[0].start()], numbers[0][0], text[numbers[0].end() :]
-
-
-def _without_number(parts: _Parts | None) -> tuple[str, str] | None:
-    return parts and (parts[0], parts[2])

@@ -10,6 +10,7 @@ from policygen.bindings.variants import (
     fitting_threads,
     member_values,
     newest_family,
+    selected_path,
     shown_as,
     value_name,
     within_limits,
@@ -149,13 +150,9 @@ def _inherited(public_selector: PublicSelector) -> Iterator[tuple[str, MemberRul
             text = site.delay[0].rpartition(".")[0]
         if text is None:
             raise InputError(f"{site.header}: the policy has no {member}")
-        yield _selected_path(site, text), rule
-
-
-def _selected_path(site: Site, text: str) -> str:
-    """Converts `policy.vec_size` to a path in the selected aggregate: `multi_tile.vec_size`."""
-    root, _, path = text.lstrip("+").partition(".")
-    return f"{site.policy}.{path}" if root == "policy" and site.policy else path
+        path = selected_path(site.policy, text.lstrip("+"))
+        assert path is not None, "it is a field of the policy"
+        yield path, rule
 
 
 # Queries and overlays
