@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from policygen.headers.comments import SourceFile
 from policygen.headers.protocol import notation_of
 from policygen.headers.selectors.branches import holds_selectors, read_selectors
-from policygen.headers.selectors.functions import Struct, find_structs
+from policygen.headers.selectors.functions import find_aggregates
 from policygen.headers.specializations.families import holds_tunings, read_families
 from policygen.headers.syntax import Guards, check_brackets
 from policygen.headers.text import Text, check_hidden, check_words, reachable
@@ -37,17 +37,11 @@ def read_header(
         chains=chains,
         selectors=selectors,
         format_off=source.format_off if tunings else (),
-        aggregates=_aggregates(text, included) if returns else {},
+        aggregates=_aggregates({**included, name: data}) if returns else {},
     )
 
 
-def _aggregates(
-    text: Text, neighbours: Mapping[str, bytes]
-) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns the fields of all structs, including those of included neighbors."""
-    structs: dict[str, Struct] = {}
-    for name, data in neighbours.items():
-        structs |= find_structs(Text(name, data).code)
-    structs |= find_structs(text.code)
-    fields = {name: struct.typed_fields for name, struct in sorted(structs.items())}
-    return {name: typed_fields for name, typed_fields in fields.items() if typed_fields}
+def _aggregates(headers: Mapping[str, bytes]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Returns the fields of all structs."""
+    structs = sorted(find_aggregates(headers).items())
+    return {name: struct.typed_fields for name, struct in structs if struct.typed_fields}

@@ -21,9 +21,9 @@ from policygen.bindings.words import known_arch, words
 from policygen.cache import digest, written_by
 from policygen.errors import PolicygenError, SourceError
 from policygen.headers.selectors.functions import (
-    Struct,
+    HeaderCode,
+    find_aggregates,
     find_namespaces,
-    find_structs,
     leaves,
     namespace_at,
     read_aggregate,
@@ -151,15 +151,13 @@ def dependent_headers(names: Collection[str], contents: Mapping[str, bytes]) -> 
 def find_selectors(name: str, contents: Mapping[str, bytes]) -> list[Selector]:
     """Finds the policy selectors of a header."""
     code = Text(name, contents[name]).code
-    struct = find_structs(code).get(words().selectors.name)
+    struct = HeaderCode(code).structs.get(words().selectors.name)
     if struct is None:
         return []
-    structs: dict[str, Struct] = {}
     folder = f"{shipped().tree.tunings}/"
     neighbors = {f"{folder}{other}": data for other, data in contents.items()}
-    for other, data in reachable(contents[name], neighbors).items():
-        structs |= find_structs(Text(other, data).code)
-    structs |= find_structs(code)
+    included = reachable(contents[name], neighbors)
+    structs = find_aggregates({**included, name: contents[name]})
     namespace = namespace_at(find_namespaces(code), struct.span.start)
     aggregates = {key: value.typed_fields for key, value in structs.items()}
     before = code[: struct.span.start]

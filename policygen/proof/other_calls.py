@@ -6,9 +6,8 @@ from functools import partial
 
 from policygen.bindings.load import Bound, axis_type, axis_values, bound, is_constant
 from policygen.bindings.words import words
-from policygen.headers.selectors.functions import find_structs, functions_of
+from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.selectors.marks import expose_traits
-from policygen.headers.selectors.statements import find_blocks
 from policygen.headers.spelling import replaced
 from policygen.headers.text import Text, blank
 from policygen.model.bindings import Call, Site
@@ -62,10 +61,9 @@ def changes_elsewhere(name: str, before: bytes, after: bytes) -> bool:
 def _without_functions(name: str, data: bytes) -> bytes:
     """Blanks the functions of a selector, those that they call, and what these return."""
     code = Text(name, data).code
-    structs, blocks = find_structs(code), list(find_blocks(code))
-    functions = list(functions_of(code, blocks, structs))
-    own = [row for row in functions if row.scope == words().selectors.name]
-    free = [row for row in functions if not row.scope]
+    declared = HeaderCode(code)
+    own = [row for row in declared.functions if row.scope == words().selectors.name]
+    free = [row for row in declared.functions if not row.scope]
     reached, count = {row.body for row in own}, -1
     while len(reached) > count:
         count = len(reached)
@@ -74,10 +72,13 @@ def _without_functions(name: str, data: bytes) -> bytes:
     spans = {row.body for row in own}
     # A function that is new, or a struct, stands where there was nothing.
     spans |= {
-        Span(row.head.start, row.body.end + 1) for row in blocks if row.body in reached - spans
+        Span(row.head.start, row.body.end + 1)
+        for row in declared.blocks
+        if row.body in reached - spans
     }
     returned = {row.returns for row in free if row.body in reached} - {row.returns for row in own}
-    spans |= {Span(structs[name].span.start, structs[name].span.end + 1) for name in returned}
+    structs = (declared.structs[name].span for name in returned)
+    spans |= {Span(span.start, span.end + 1) for span in structs}
     return blank(code, sorted(spans))
 
 

@@ -10,7 +10,6 @@ from policygen.bindings.words import of_table
 from policygen.headers.comments import SourceFile, comment_lines
 from policygen.headers.specializations.families import (
     find_declarations,
-    list_parts,
     template_parameters,
 )
 from policygen.headers.spelling import replaced
@@ -68,11 +67,11 @@ def config_entry(
         remarks=tuple(line for line in lines if line),
         members=members,
         template_parameters=tuple(
-            spelled(text.code, part) for part in list_parts(text.code, parameters)
+            spelled(text.code, part) for part in split_list(text.code, *parameters)
         ),
         span=span,
         args_span=args,
-        arg_spans=tuple(list_parts(text.code, args) if args else ()),
+        arg_spans=tuple(split_list(text.code, *args) if args else ()),
         inherits_span=value,
         body_span=body,
         comment_span=Span(comment_spans[0].start, comment_spans[-1].end) if comment_spans else None,
@@ -235,13 +234,13 @@ def _templates(data: bytes) -> dict[str, tuple[TemplateParameter, ...]]:
     templates: dict[str, tuple[TemplateParameter, ...]] = {}
     for declaration in find_declarations(text.code, names=_RECORD):
         if declaration.args_span is None:
-            parameters = template_parameters(text.data, text.code, declaration.parameters_span)
+            parameters = template_parameters(text, declaration.parameters_span)
             templates.setdefault(declaration.name, parameters)
     for match in _ALIAS.finditer(text.code):
         close = closing_angle(text.code, match.end() - 1)
         alias = None if close is None else _CONFIG_ALIAS.match(text.code, close + 1)
         if close is not None and alias is not None:
-            parameters = template_parameters(text.data, text.code, Span(match.end(), close))
+            parameters = template_parameters(text, Span(match.end(), close))
             templates.setdefault(alias[1].decode(), parameters)
     return templates
 

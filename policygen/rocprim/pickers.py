@@ -9,7 +9,7 @@ from functools import lru_cache
 from policygen.bindings.words import generation
 from policygen.errors import InputError
 from policygen.headers.comments import SourceFile
-from policygen.headers.selectors.functions import find_structs
+from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.specializations.families import template_parameters
 from policygen.headers.specializations.siblings import member_edits
 from policygen.headers.spelling import edit_at, line_start, same
@@ -103,7 +103,7 @@ def read_pickers(source: SourceFile, header: str, fields: Fields) -> tuple[Famil
             arch=arch,
             header=header,
             namespace=namespace_at(text.code, first.span.start),
-            parameters=template_parameters(text.data, text.code, first.parameters)[1:],
+            parameters=template_parameters(text, first.parameters)[1:],
             entries=tuple(
                 config_entry(
                     source,
@@ -134,7 +134,7 @@ def _fields(data: bytes) -> Fields:
     code = Text("", data).code
     fields = {
         name: tuple(zip(struct.fields, struct.types, strict=True))
-        for name, struct in find_structs(code).items()
+        for name, struct in HeaderCode(code).structs.items()
     }
     if arch_list := _ARCHS.search(code):
         fields[ARCHS] = tuple((name.decode(), "") for name in _ARCH.findall(arch_list[1]))

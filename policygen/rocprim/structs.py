@@ -11,10 +11,9 @@ from policygen.headers.comments import SourceFile
 from policygen.headers.specializations.families import (
     Declaration,
     find_declarations,
-    list_parts,
     template_parameters,
 )
-from policygen.headers.syntax import trim
+from policygen.headers.syntax import split_list, trim
 from policygen.headers.text import Text, read_bytes
 from policygen.model.arch import UNKNOWN
 from policygen.model.records import Span
@@ -148,14 +147,14 @@ def _is_default(source: SourceFile, declaration: Declaration, primary: Declarati
     if primary is None:
         return declaration.args_span is not None and _arch(source, declaration) is not None
     code = source.text.code
-    parts = list_parts(code, primary.parameters_span)
+    parts = split_list(code, *primary.parameters_span)
     return bool(parts) and spelled(code, parts[0]).startswith(_ARCH_PARAMETER)
 
 
 def _arch(source: SourceFile, declaration: Declaration) -> str | None:
     """Returns the architecture of a specialization, or None."""
     code = source.text.code
-    args = list_parts(code, declaration.args_span) if declaration.args_span else []
+    args = split_list(code, *declaration.args_span) if declaration.args_span else []
     return arch_of(spelled(code, args[0])) if args else None
 
 
@@ -257,8 +256,8 @@ def _conditions(code: bytes, declaration: Declaration) -> Iterator[str]:
     """
     if declaration.args_span is None:
         return
-    args = list_parts(code, declaration.args_span)
-    parameters = list_parts(code, declaration.parameters_span)
+    args = split_list(code, *declaration.args_span)
+    parameters = split_list(code, *declaration.parameters_span)
     own_parameters = {spelled(code, parameter).split()[-1] for parameter in parameters}
     for arg in args[1:] if _DEFAULT.fullmatch(declaration.name) else args:
         if condition := enabling(code, arg):
@@ -305,7 +304,7 @@ def _parameters(source: SourceFile, primary: Declaration | None) -> tuple[Templa
     """Returns the parameters that distinguish types, without the architecture and `enable`."""
     if primary is None:
         return ()
-    parameters = template_parameters(source.text.data, source.text.code, primary.parameters_span)
+    parameters = template_parameters(source.text, primary.parameters_span)
     return tuple(
         parameter
         for parameter in parameters

@@ -7,14 +7,13 @@ from policygen.headers.reader import read_header
 from policygen.headers.selectors.additions import add_beside, add_inside, take_over
 from policygen.headers.selectors.arch_blocks import add_in_front, in_front
 from policygen.headers.selectors.arch_functions import add_function, arch_function
-from policygen.headers.selectors.branches import Truth, locals_of
+from policygen.headers.selectors.branches import Truth
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
+    HeaderReturns,
     empty_case,
     gone_before,
-    known_returns,
     nearest,
-    read_bodies,
 )
 from policygen.headers.selectors.return_edits import add_nested, nested_case
 from policygen.headers.text import Text
@@ -194,11 +193,10 @@ class Looked:
     def __init__(self, arch, traits, selector=SELECTOR):
         self.code = (HEAD + selector).encode()
         self.text = Text("tuning_blur.cuh", self.code)
-        self.bodies = read_bodies(self.text)
         families = read_header("tuning_blur.cuh", self.code).selectors
-        self.known = list(known_returns(self.bodies, families))
-        constants = locals_of(self.text.code, [function.body for function, _ in self.bodies])
-        self.truth = Truth(traits, arch, constants)
+        self.header = HeaderReturns(self.text, families)
+        self.known = self.header.returns
+        self.truth = Truth(traits, arch, self.header.constants)
         self.own = [one for one in self.known if one.family.arch == arch]
 
     def after(self, *additions):
@@ -309,7 +307,7 @@ def test_what_returns_before_is_seen():
 @pytest.mark.parametrize("below", [None, "sm103"])
 def test_an_architecture_gets_a_block_of_its_own_in_front(below):
     looked = Looked("sm100", traits(key_size=1))
-    front = in_front(looked.text, looked.known, looked.bodies, looked.truth, below, None)
+    front = in_front(looked.header, looked.known, looked.truth, below, None)
     assert front is not None
     end = " && cc < ::cuda::compute_capability{10, 3}" if below else ""
     assert f"""\
@@ -329,14 +327,14 @@ def test_an_architecture_gets_a_block_of_its_own_in_front(below):
 def test_what_returns_before_the_model_is_excluded():
     """Of 8-byte keys, `double` has a return before the one for all others."""
     looked = Looked("sm120", traits(key_size=8, key_type="int64"))
-    front = in_front(looked.text, looked.known, looked.bodies, looked.truth, None, None)
+    front = in_front(looked.header, looked.known, looked.truth, None, None)
     assert front is not None
     assert front.conditions == ("keys", "key_size == 8", "key_type != type_t::float64")
 
 
 def test_a_function_is_made_after_another_with_the_block_that_asks_it():
     looked = Looked("sm90", {"op": "plus", "size": 8}, OPTIONAL)
-    found = arch_function(looked.text, looked.known, looked.bodies, looked.truth, "sm100")
+    found = arch_function(looked.header, looked.known, looked.truth, "sm100")
     assert found is not None
     assert found.name == "get_sm90_tuning"
     after = looked.after(*add_function(looked.text, [(found, NEW)]))
@@ -371,12 +369,12 @@ constexpr auto get_sm100_tuning("""
     )
     # There is one of that name now: more go into it.
     again = Looked("sm90", {"op": "plus", "size": 8}, after.removeprefix(HEAD))
-    assert arch_function(again.text, again.known, again.bodies, again.truth, "sm100") is None
+    assert arch_function(again.header, again.known, again.truth, "sm100") is None
 
 
 def test_a_later_architecture_asks_first():
     looked = Looked("sm120", {"op": "min", "size": 4}, OPTIONAL)
-    found = arch_function(looked.text, looked.known, looked.bodies, looked.truth, None)
+    found = arch_function(looked.header, looked.known, looked.truth, None)
     assert found.conditions == ("size == 4", "op == op_t::min")
     after = looked.after(*add_function(looked.text, [(found, NEW)]))
     assert after.index("get_sm120_tuning(op, size)") < after.index("get_sm100_tuning(op, size)")
@@ -385,7 +383,7 @@ def test_a_later_architecture_asks_first():
 
 def test_what_a_caller_makes_of_a_value_is_made_in_front_too():
     looked = Looked("sm120", {"op": "plus", "size": 8}, CALLED)
-    front = in_front(looked.text, looked.known, looked.bodies, looked.truth, None, None)
+    front = in_front(looked.header, looked.known, looked.truth, None, None)
     assert front is not None
     after = looked.after(add_in_front(looked.text, [(front, NEW)]))
     assert (
@@ -407,7 +405,7 @@ def test_nothing_is_near_what_has_other_traits_only():
     looked = Looked("sm100", {"key_type": "other", "primitive": True})
     assert nearest(looked.own, looked.truth) is None
     assert empty_case(looked.own, looked.truth, "sm100") is None
-    assert in_front(looked.text, looked.known, looked.bodies, looked.truth, None, None) is None
+    assert in_front(looked.header, looked.known, looked.truth, None, None) is None
 
 
 def test_a_long_return_has_a_line_for_each_value():

@@ -6,7 +6,7 @@ import pytest
 
 from policygen.headers.reader import read_header
 from policygen.headers.selectors import return_edits
-from policygen.headers.selectors.nearest import BeforeReturn, read_returns
+from policygen.headers.selectors.nearest import BeforeReturn, HeaderReturns
 from policygen.headers.selectors.return_edits import argument_edits
 from policygen.headers.spelling import splice
 from policygen.headers.text import Text
@@ -49,7 +49,7 @@ constexpr auto elsewhere(int size) -> policy
 @pytest.fixture
 def returns():
     data = HEADER.encode()
-    return read_returns(Text("x", data), read_header("tuning_x.cuh", data))
+    return HeaderReturns(Text("x", data), read_header("tuning_x.cuh", data).selectors)
 
 
 def of(returns, name):

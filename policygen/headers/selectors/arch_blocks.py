@@ -33,12 +33,18 @@ from policygen.headers.selectors.branches import (
     simplest,
 )
 from policygen.headers.selectors.functions import Function
-from policygen.headers.selectors.nearest import Bodies, HeaderReturn, conditions_like, own_condition
+from policygen.headers.selectors.nearest import (
+    HeaderReturn,
+    HeaderReturns,
+    own_condition,
+    passed_by,
+)
 from policygen.headers.selectors.statements import Body, Clause, Clauses
 from policygen.headers.spelling import indent_of
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.edits import Content
+from policygen.model.records import Span
 
 # "cc >= ::cuda::compute_capability{10, 0}"
 _SINCE = re.compile(r"cc >=? ((?:::)?(?:\w+::)*compute_capability)\{(\d+), ?(\d+)\}")
@@ -65,28 +71,33 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class ArchBlock:
-    """A new return in a block for its architecture alone."""
+class ArchReturn:
+    """A new return for its architecture alone, modeled on one of another architecture."""
 
     beside: HeaderReturn
     """The model return."""
-    block: Clause
-    """The architecture block that the new one goes before."""
     steps: tuple[Step, ...]
     """The nesting levels and conditions of the model return."""
     conditions: tuple[str, ...]
-    around: tuple[str, str]
-    """What the caller wraps around the value: `make_policy(` and `)`."""
     since: str
     below: str | None
+    block: Clause
+    """The block of another architecture beside which the new one goes."""
+    around: tuple[str, str] = ("", "")
+    """What the caller wraps around the value: `make_policy(` and `)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchBlock(ArchReturn):
+    """A new return in a block of its own."""
+
     behind: bool = False
     """Whether the block goes behind `block`, which is for a later architecture."""
 
 
 def in_front(
-    text: Text,
+    header: HeaderReturns,
     returns: Sequence[HeaderReturn],
-    bodies: Bodies,
     truth: Truth,
     below: str | None,
     decides: HeaderReturn | None,
@@ -98,10 +109,10 @@ def in_front(
     """
     flags = {fact for model in returns for fact in model.entry.args}
     candidates = [
-        (cost, arch_block)
+        candidate
         for model in returns
-        for call_path in _call_paths(text, model, bodies)
-        for cost, arch_block in _candidates(text, model, call_path, truth, flags, below, decides)
+        for call_path in _call_paths(header, model)
+        if (candidate := _candidate(header, model, call_path, truth, flags, below, decides))
     ]
     best = min(candidates, key=lambda candidate: candidate[0], default=None)
     return best[1] if best else None
@@ -118,7 +129,7 @@ class _CallPath:
     around: tuple[str, str]
 
 
-def _call_paths(text: Text, model: HeaderReturn, bodies: Bodies) -> Iterator[_CallPath]:
+def _call_paths(header: HeaderReturns, model: HeaderReturn) -> Iterator[_CallPath]:
     """Yields direct paths, or paths by a call from the function that tests the architecture."""
     index = _capability(model.clauses)
     if index is not None:
@@ -126,40 +137,31 @@ def _call_paths(text: Text, model: HeaderReturn, bodies: Bodies) -> Iterator[_Ca
         yield _CallPath(model.function, model.body, block, inner, ("", ""))
         return
     call = re.compile(rf"\b{model.function.name}\([^()]*\)")
-    for function, body in bodies:
+    for function, body in header.bodies:
         for caller_return in body.returns:
             index = _capability(caller_return.clauses)
             if index is None:
                 continue
-            value = text.uncommented[slice(*caller_return.value)].decode()
-            tests = [
-                clause for clause in caller_return.clauses[index + 1 :] if call.search(clause.text)
-            ]
-            other_clauses = [
-                clause for clause in caller_return.clauses[index + 1 :] if clause not in tests
-            ]
-            with_comments = text.data[slice(*caller_return.value)].decode(errors="replace")
-            wrapper = _caller_wrapper(text, model, call, (value, with_comments), tested=bool(tests))
+            other_clauses = caller_return.clauses[index + 1 :]
+            untested = tuple(clause for clause in other_clauses if not call.search(clause.text))
+            result = call if untested == other_clauses else _DEREFERENCED
+            wrapper = _caller_wrapper(header.text, model, result, caller_return.value)
             if wrapper is not None:
-                inner = (*other_clauses, *model.clauses)
+                inner = (*untested, *model.clauses)
                 yield _CallPath(function, body, caller_return.clauses[index], inner, wrapper)
 
 
 def _caller_wrapper(
-    text: Text,
-    model: HeaderReturn,
-    call: re.Pattern[str],
-    caller_value: tuple[str, str],
-    *,
-    tested: bool,
+    text: Text, model: HeaderReturn, result: re.Pattern[str], span: Span
 ) -> tuple[str, str] | None:
     """Returns the text that a caller puts before and after the returned value."""
     body = model.entry.body_span
     assert body is not None, "it has values"
-    type_name = model.function.returns if text.data[body.start : body.start + 1] == b"{" else ""
+    type_name = model.function.returns if text.data.startswith(b"{", body.start) else ""
     # "make_policy(*sm107_tuning, /*large keys=*/true)": the caller wraps the result
-    value, with_comments = caller_value
-    match = _DEREFERENCED.search(value) if tested else call.search(value)
+    value = text.uncommented[slice(*span)].decode()
+    with_comments = text.data[slice(*span)].decode(errors="replace")
+    match = result.search(value)
     if match is None:
         return None
     expression = with_comments if len(with_comments) == len(value) else value
@@ -182,40 +184,39 @@ def besides_arch(block: Clause) -> list[str]:
     return [fact for fact in facts_of((block,)) if not fact.startswith("cc ")]
 
 
-def _candidates(
-    text: Text,
+def _candidate(
+    header: HeaderReturns,
     model: HeaderReturn,
     call_path: _CallPath,
     truth: Truth,
     flags: set[str],
     below: str | None,
     decides: HeaderReturn | None,
-) -> Iterator[tuple[tuple[int, ...], ArchBlock]]:
-    facts = [*besides_arch(call_path.block), *facts_of(call_path.inner)]
-    conditions_and_changes = conditions_like(model, facts, truth, flags, as_it_is=model is decides)
-    if conditions_and_changes is None:
-        return
-    number = arch_number(truth.arch)
-    behind = _number(call_path.block) > number
-    block = _first_block(call_path, number) or (call_path.block if behind else None)
-    if block is None:
-        return
-    conditions, changed_count = conditions_and_changes
-    needed_names = {word for fact in conditions for word in _WORD.findall(fact)} | _locals(
-        text, model
+) -> tuple[tuple[int, ...], ArchBlock] | None:
+    outer = besides_arch(call_path.block)
+    as_it_is = model is decides
+    likeness = likeness_of(model, call_path.inner, truth, flags, outer, as_it_is=as_it_is)
+    if likeness is None:
+        return None
+    # The first block that is not for a later architecture, if any
+    earlier = (
+        clause
+        for clause in call_path.body.clauses
+        if clause.scope == call_path.block.scope
+        and since_of(clause)
+        and number_of(clause) <= arch_number(truth.arch)
     )
-    if not all(_is_visible(text, call_path, word, block, truth) for word in needed_names):
-        return
-    simplified = tuple(simplest(conditions))
-    steps = steps_of(
-        call_path.inner,
-        lambda fact: fact if model is decides else own_condition(fact, truth, flags),
-    )
-    cost = changed_count, -arch_number(model.family.arch), len(simplified)
-    is_behind = behind and block is call_path.block
-    yield (
-        cost,
-        ArchBlock(model, block, steps, simplified, call_path.around, truth.arch, below, is_behind),
+    before = next(earlier, None)
+    block = before or call_path.block
+    names = {word for fact in likeness.conditions for word in _WORD.findall(fact)}
+    names |= _locals(header.text, model)
+    if not all(_is_visible(header.code, call_path, word, block, truth) for word in names):
+        return None
+    conditions = tuple(simplest(likeness.conditions))
+    cost = likeness.changed, -arch_number(model.family.arch), len(conditions)
+    behind = before is None
+    return cost, ArchBlock(
+        model, likeness.steps, conditions, truth.arch, below, block, call_path.around, behind
     )
 
 
@@ -228,28 +229,20 @@ def _locals(text: Text, model: HeaderReturn) -> set[str]:
     return computed | (words & set(model.function.parameters))
 
 
-def _first_block(call_path: _CallPath, number: int) -> Clause | None:
-    """Returns the first block that is not for a later architecture."""
-    for clause in call_path.body.clauses:
-        if since_of(clause) and clause.scope == call_path.block.scope and _number(clause) <= number:
-            return clause
-    return None
-
-
-def _number(block: Clause) -> int:
+def number_of(block: Clause) -> int:
     """Returns the architecture of a block as a number: 107."""
     since = since_of(block)
     assert since is not None, "it is a block for an architecture"
     return int(f"{since[2]}{since[3]}")
 
 
-def _is_visible(text: Text, call_path: _CallPath, word: str, block: Clause, truth: Truth) -> bool:
+def _is_visible(code: bytes, call_path: _CallPath, word: str, block: Clause, truth: Truth) -> bool:
     """Checks that a name has the same meaning in front of a block."""
     if word in {"not", "and", "or", "true", "false"} or word in truth.traits:
         return True
     if word in call_path.function.parameters:
         return True
-    definition = defined(text.code, call_path.function.body, word)
+    definition = defined(code, call_path.function.body, word)
     if definition is None or definition > block.start:
         return False
     scope = call_path.body.scope_at(definition).span
@@ -260,7 +253,7 @@ def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Content]]) -> Add
     """Writes one block with all returns that go in front of the same block."""
     first = blocks[0][0]
     indent = indent_of(text.data, first.block.start)
-    rows = block_rows([_nested(text, *pair) for pair in blocks], indent + UNIT)
+    rows = block_rows([nested_return(text, *pair) for pair in blocks], indent + UNIT)
     arch_conditions = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []
     lines = [*condition_lines(arch_conditions, indent), f"{indent}{{", *rows, f"{indent}}}"]
@@ -286,13 +279,15 @@ class Nested:
         return (*(fact for step in self.steps for fact in step.facts), *self.more)
 
 
-def _nested(text: Text, arch_block: ArchBlock, content: Content) -> Nested:
+def nested_return(text: Text, place: ArchReturn, content: Content) -> Nested:
+    """Returns a return like its model, with its conditions."""
+
     def rows(indent: str) -> list[str]:
-        lines = statement(text, arch_block.beside.entry, content, indent, arch_block.around)
-        is_unformatted = arch_block.beside.entry.format_off
+        lines = statement(text, place.beside.entry, content, indent, place.around)
+        is_unformatted = place.beside.entry.format_off
         return [_SQUEEZED.sub(", ", row) for row in lines] if is_unformatted else lines
 
-    return nested(arch_block.steps, arch_block.conditions, rows)
+    return nested(place.steps, place.conditions, rows)
 
 
 def bounds(block: Clause, since: str, below: str | None) -> list[str]:
@@ -321,14 +316,41 @@ def capability_of(name: str, arch: str) -> str:
 # A return that shares no condition with another one gets a plain `if`.
 
 
-def steps_of(clauses: Clauses, own: Callable[[str], str | None]) -> tuple[Step, ...]:
-    """Returns the levels of a model, with the new return's conditions in place of the model's."""
-    return tuple(
-        Step(
-            clause.kind, tuple(own_fact for fact in facts_of((clause,)) if (own_fact := own(fact)))
-        )
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """The conditions of a return that is modeled on another one."""
+
+    changed: int
+    """How many of the model's conditions it does not have."""
+    steps: tuple[Step, ...]
+    """The levels of the model, with the new return's conditions in place of the model's."""
+    conditions: tuple[str, ...]
+
+
+def likeness_of(
+    model: HeaderReturn,
+    clauses: Clauses,
+    truth: Truth,
+    flags: set[str],
+    outer: Sequence[str] = (),
+    *,
+    as_it_is: bool = False,
+) -> Likeness | None:
+    """Returns a workload's conditions in nested clauses like a model's, or None."""
+    facts = [*outer, *facts_of(clauses)]
+    own_facts = {fact: fact if as_it_is else own_condition(fact, truth, flags) for fact in facts}
+    conditions = [fact for fact in map(own_facts.get, facts) if fact]
+    if not conditions or len(conditions) < len(facts):
+        return None
+    passed = passed_by(model, conditions, truth)
+    if passed is None:
+        return None
+    steps = [
+        Step(clause.kind, tuple(fact for own in facts_of((clause,)) if (fact := own_facts[own])))
         for clause in clauses
-    )
+    ]
+    changed = sum(fact != own_facts[fact] for fact in facts)
+    return Likeness(changed, tuple(steps), (*conditions, *passed))
 
 
 def nested(steps: Sequence[Step], asks: Sequence[str], rows: Callable[[str], list[str]]) -> Nested:

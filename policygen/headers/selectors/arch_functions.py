@@ -16,23 +16,22 @@ from policygen.headers.selectors.additions import (
     below_line,
     condition_lines,
     insert,
-    statement,
     wrapped,
 )
 from policygen.headers.selectors.arch_blocks import (
-    Nested,
-    Step,
+    ArchReturn,
     besides_arch,
     bounds,
     leaving,
-    nested,
+    likeness_of,
+    nested_return,
     nested_rows,
+    number_of,
     since_of,
-    steps_of,
 )
 from policygen.headers.selectors.branches import Truth, facts_of, simplest
-from policygen.headers.selectors.functions import Function, Struct, arguments, find_functions
-from policygen.headers.selectors.nearest import Bodies, HeaderReturn, conditions_like, own_condition
+from policygen.headers.selectors.functions import Function, HeaderCode, Struct, arguments
+from policygen.headers.selectors.nearest import HeaderReturn, HeaderReturns
 from policygen.headers.selectors.statements import Clause, read_body
 from policygen.headers.spelling import (
     Change,
@@ -51,23 +50,14 @@ from policygen.model.records import Span
 from policygen.model.tuning import Entry
 
 
-@dataclass(frozen=True, slots=True)
-class ArchFunction:
-    """A return in a new function that is modeled on an existing one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchFunction(ArchReturn):
+    """A return in a new function; `block` uses the result of the model function."""
 
-    beside: HeaderReturn
-    """The model return, in the model function."""
     asked: int
     """The offset of the call of the model function."""
     variable: str
     """The variable that holds the model function's result."""
-    block: Clause
-    """The block that uses the result."""
-    steps: tuple[Step, ...]
-    """The nesting levels and conditions of the model return."""
-    conditions: tuple[str, ...]
-    since: str
-    below: str | None
 
     @property
     def function(self) -> Function:
@@ -81,40 +71,36 @@ class ArchFunction:
 
 
 def arch_function(
-    text: Text, returns: Sequence[HeaderReturn], bodies: Bodies, truth: Truth, below: str | None
+    header: HeaderReturns, returns: Sequence[HeaderReturn], truth: Truth, below: str | None
 ) -> ArchFunction | None:
     """Models it on the newest function of an earlier architecture that has the arch in its name."""
     flags = {fact for model in returns for fact in model.entry.args}
     candidates: list[tuple[tuple[int, ...], ArchFunction]] = []
     for model in returns:
         name = model.function.name.replace(model.family.arch, truth.arch)
-        if not model.function.optional or name in {function.name for function, _ in bodies}:
+        if not model.function.optional or name in {own.name for own in header.deciding}:
             continue
-        conditions_and_changes = conditions_like(model, facts_of(model.clauses), truth, flags)
-        if conditions_and_changes is None:
+        likeness = likeness_of(model, model.clauses, truth, flags)
+        if likeness is None:
             continue
-        conditions, changed_count = conditions_and_changes
-        simplified = tuple(simplest(conditions))
-        steps = steps_of(model.clauses, lambda fact: own_condition(fact, truth, flags))
-        for call_start, variable, block in _calls(text, model.function, bodies):
-            new_function = ArchFunction(
-                model, call_start, variable, block, steps, simplified, truth.arch, below
-            )
-            cost = -arch_number(model.family.arch), changed_count, len(conditions)
+        cost = -arch_number(model.family.arch), likeness.changed, len(likeness.conditions)
+        place = model, likeness.steps, tuple(simplest(likeness.conditions)), truth.arch, below
+        for block, asked, variable in _calls(header, model.function):
+            new_function = ArchFunction(*place, block, asked=asked, variable=variable)
             candidates.append((cost, new_function))
     best = min(candidates, key=lambda candidate: candidate[0], default=None)
     return best[1] if best else None
 
 
-def _calls(text: Text, model: Function, bodies: Bodies) -> Iterator[tuple[int, str, Clause]]:
+def _calls(header: HeaderReturns, model: Function) -> Iterator[tuple[Clause, int, str]]:
     """Finds `auto sm100_tuning = get_sm100_tuning(…);` and the block that tests the result."""
     call = re.compile(rb"(?:const\s+)?auto\s+(\w+)\s*=\s*" + model.name.encode() + rb"\s*\(")
-    for function, body in bodies:
-        for match in call.finditer(text.code, function.body.start, function.body.end):
+    for function, body in header.bodies:
+        for match in call.finditer(header.code, function.body.start, function.body.end):
             variable = match[1].decode()
             for clause in body.clauses:
                 if since_of(clause) and variable in facts_of((clause,)):
-                    yield match.start(), variable, clause
+                    yield clause, match.start(), variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +110,14 @@ class AddedFields:
     struct: Struct
     members: Mapping[str, AddedMember]
 
-    def declared(self, text: Text, structs: Mapping[str, Struct]) -> Iterator[tuple[int, str]]:
+    def declared(self, header: HeaderReturns) -> Iterator[tuple[int, str]]:
         """Yields the fields that the struct lacks, with the offset behind its last field."""
+        text = header.text
         end = line_end(text.data, len(text.code[: self.struct.body.end].rstrip()) - 1)
         indent = indent_of(text.data, self.struct.span.start) + UNIT
         for name, member in self.members.items():
             if name not in self.struct.fields:
-                row = f"{indent}{_type(text, structs, name)} {name} = {member.default};"
+                row = f"{indent}{_type(header, name)} {name} = {member.default};"
                 yield end, f"{newline(text.data)}{row}"
 
     def read(self, text: Text, scope: Span, variable: str) -> list[Change]:
@@ -169,17 +156,10 @@ def _function(text: Text, functions: Sequence[tuple[ArchFunction, Content]]) -> 
     indent = indent_of(text.data, start + len(head[0]) - len(head[0].lstrip()))
     rows = [_renamed(row, first) for row in head]
     body_indent = indent + UNIT
-    exit_lines, returns = leaving([_nested(text, *pair) for pair in functions], body_indent)
+    exit_lines, returns = leaving([nested_return(text, *pair) for pair in functions], body_indent)
     rows += [*exit_lines, *nested_rows(returns, body_indent)]
     rows += ["", f"{indent}{UNIT}return {{}};", f"{indent}}}", ""]
     return insert(text, above(text, start), rows)
-
-
-def _nested(text: Text, place: ArchFunction, content: Content) -> Nested:
-    def rows(indent: str) -> list[str]:
-        return statement(text, place.beside.entry, content, indent)
-
-    return nested(place.steps, place.conditions, rows)
 
 
 def _block(text: Text, place: ArchFunction, fields: AddedFields | None) -> Addition:
@@ -193,9 +173,7 @@ def _block(text: Text, place: ArchFunction, fields: AddedFields | None) -> Addit
     conditions = [*bounds(block, place.since, place.below), *besides_arch(block)]
     rows = [*call.splitlines(), *condition_lines(conditions, indent), *body.splitlines()]
     rows = [part for row in rows for part in wrapped(_renamed(row, place), indent)]
-    since = since_of(block)
-    assert since is not None, "it is the block of an architecture"
-    if arch_number(place.since) > int(f"{since[2]}{since[3]}"):
+    if arch_number(place.since) > number_of(block):
         return insert(text, above(text, place.asked), [*rows, ""])
     return insert(text, below_line(text, block.end), ["", *rows])
 
@@ -227,13 +205,12 @@ _NAMED = re.compile(rb"(?:\w+::)*(\w+)\s*\{")
 # };
 
 
-def returned_struct(
-    text: Text, structs: Mapping[str, Struct], entry: Entry, names: Collection[str]
-) -> Struct:
+def returned_struct(header: HeaderReturns, entry: Entry, names: Collection[str]) -> Struct:
     """Finds the struct that a return constructs; raises an error if the header has none."""
     assert entry.body_span is not None, "it has values"
+    text = header.text
     match = _NAMED.match(text.code, *entry.body_span)
-    struct = structs.get(match[1].decode()) if match else None
+    struct = header.structs.get(match[1].decode()) if match else None
     if struct is None or struct.unread is not None:
         expression = text.data[slice(*entry.body_span)].partition(b"(")[0].decode(errors="replace")
         raise InputError(
@@ -242,26 +219,26 @@ def returned_struct(
     return struct
 
 
-def qualified(text: Text, structs: Mapping[str, Struct], name: str, value: str) -> str:
+def qualified(header: HeaderReturns, name: str, value: str) -> str:
     """Qualifies a value like others of its type: `LoadPrefetch::l1`, `LOAD_DEFAULT`."""
-    for type_name in sorted(_types(structs, name)):
+    for type_name in sorted(_types(header, name)):
         scope = type_name.rpartition("::")[2]
-        match = re.search(rb"((?:\w+::)*%b::)\w+" % scope.encode(), text.code)
+        match = re.search(rb"((?:\w+::)*%b::)\w+" % scope.encode(), header.code)
         if match:
             return f"{match[1].decode()}{value}"
     return value
 
 
-def _type(text: Text, structs: Mapping[str, Struct], name: str) -> str:
+def _type(header: HeaderReturns, name: str) -> str:
     """Returns the field's type, taken from the policy field of the same name."""
-    types = _types(structs, name)
+    types = _types(header, name)
     if len(types) != 1:
-        raise InputError(f"{text.path}: no policy has the type of {name}")
+        raise InputError(f"{header.text.path}: no policy has the type of {name}")
     return types.pop()
 
 
-def _types(structs: Mapping[str, Struct], name: str) -> set[str]:
-    typed_fields = (pair for struct in structs.values() for pair in struct.typed_fields)
+def _types(header: HeaderReturns, name: str) -> set[str]:
+    typed_fields = (pair for struct in header.structs.values() for pair in struct.typed_fields)
     return {type_name for field, type_name in typed_fields if field == name}
 
 
@@ -284,13 +261,12 @@ def rewrapped(text: Text, span: Span, replacement: str) -> tuple[Span, str]:
     return Span(start, end), newline(text.data).join(wrapped(row, indent))
 
 
-def calls_of(text: Text, function: str, bodies: Bodies) -> Iterator[tuple[Span, str]]:
+def calls_of(declared: HeaderCode, function: str) -> Iterator[tuple[Span, str]]:
     """Finds the calls of a function, as the scope and name of the variable with the result."""
     call = re.compile(rb"\bauto\s+(\w+)\s*=\s*(?:\w+::)*%b\s*\(" % function.encode())
-    code = text.code
-    for caller, _ in bodies:
-        for match in call.finditer(code, caller.body.start, caller.body.end):
-            yield _scope(code, match.start()), match[1].decode()
+    for caller in declared.deciding:
+        for match in call.finditer(declared.code, caller.body.start, caller.body.end):
+            yield _scope(declared.code, match.start()), match[1].decode()
 
 
 def _scope(code: bytes, offset: int) -> Span:
@@ -351,17 +327,14 @@ class AddedParameters:
 
 
 def helper_of(
-    text: Text, structs: Mapping[str, Struct], entry: Entry, members: Mapping[str, AddedMember]
+    declared: HeaderCode, entry: Entry, members: Mapping[str, AddedMember]
 ) -> AddedParameters | None:
     """Finds the function that constructs a return's policy, if its policy has the fields."""
-    candidates = [
-        function
-        for function in find_functions(text.code, structs)
-        if function.name == entry.inherits
-    ]
-    if len(candidates) != 1 or not members.keys() <= {*structs[candidates[0].returns].fields}:
+    candidates = [function for function in declared.deciding if function.name == entry.inherits]
+    struct = declared.structs[candidates[0].returns] if len(candidates) == 1 else None
+    if struct is None or not members.keys() <= {*struct.fields}:
         return None
-    return AddedParameters(candidates[0], structs[candidates[0].returns], members)
+    return AddedParameters(candidates[0], struct, members)
 
 
 def _parameter(field: str) -> str:

@@ -10,22 +10,19 @@ from policygen.headers.expressions import evaluate
 from policygen.headers.selectors.functions import (
     NAMED,
     Function,
+    HeaderCode,
     Struct,
     arguments,
     find_namespaces,
-    functions_of,
     namespace_at,
     result_of,
-    structs_of,
 )
 from policygen.headers.selectors.statements import (
-    Block,
     Body,
     Clauses,
     Return,
     UnreadableError,
     conditions_of,
-    find_blocks,
     read_body,
 )
 from policygen.headers.syntax import (
@@ -69,18 +66,16 @@ class _Branches:
 def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
     """Reads the returns of each deciding function into one family per architecture."""
     code = source.text.code
-    blocks = list(find_blocks(code))
-    structs = structs_of(code, blocks)
-    functions = list(functions_of(code, blocks, structs))
-    bodies = [block.body for block in blocks if block.kind == "function"]
+    declared = HeaderCode(code)
+    bodies = [block.body for block in declared.blocks if block.kind == "function"]
     check_returns(source.text, parse_with_tree_sitter(source.text.data), bodies)
-    _check_results(source.text, blocks, functions)
+    _check_results(source.text, declared)
     namespaces = find_namespaces(code)
-    branches = _Branches(source, structs, {candidate.name: candidate for candidate in functions})
+    branches = _Branches(
+        source, declared.structs, {function.name: function for function in declared.functions}
+    )
     families: list[Family] = []
-    for function in functions:
-        if function.helps:
-            continue
+    for function in declared.deciding:
         try:
             body = read_body(code, function.body)
         except UnreadableError as error:
@@ -90,7 +85,7 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
         entries = list(_entries(branches, function, body))
         if not any(entry.args for _, entry in entries):
             continue  # it decides nothing
-        if (unread := structs[function.returns].unread) is not None:
+        if (unread := declared.structs[function.returns].unread) is not None:
             raise source.text.error(unread, f"{function.returns}: cannot read this field")
         namespace = namespace_at(namespaces, function.span.start)
         families += [
@@ -107,14 +102,10 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
     return tuple(families)
 
 
-def _check_results(
-    text: Text,
-    blocks: Sequence[Block],
-    functions: Sequence[Function],
-) -> None:
+def _check_results(text: Text, declared: HeaderCode) -> None:
     """Raises an error at a function that tests the architecture and returns an unknown type."""
-    known_bodies = {function.body for function in functions}
-    for block in blocks:
+    known_bodies = {function.body for function in declared.functions}
+    for block in declared.blocks:
         if block.kind != "function" or block.body in known_bodies or block.parameters is None:
             continue
         result = result_of(text.code, block)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from policygen.errors import InputError
@@ -75,18 +76,37 @@ class Function:
         return f"{self.scope}::{self.name}" if self.scope else self.name
 
 
-def find_structs(code: bytes) -> dict[str, Struct]:
-    """Returns all structs without bases, by name."""
-    return structs_of(code, list(find_blocks(code)))
+class HeaderCode:
+    """The structs and functions that a header's code declares."""
 
+    def __init__(self, code: bytes) -> None:
+        self.code = code
 
-def structs_of(code: bytes, blocks: Iterable[Block]) -> dict[str, Struct]:
-    """Returns all structs without bases among the given blocks."""
-    return {
-        block.name: _struct(code, block)
-        for block in blocks
-        if block.kind == "record" and block.plain
-    }
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """All blocks outside of functions, outermost first."""
+        return list(find_blocks(self.code))
+
+    @cached_property
+    def structs(self) -> dict[str, Struct]:
+        """All structs without bases, by name."""
+        records = (block for block in self.blocks if block.kind == "record" and block.plain)
+        return {block.name: _struct(self.code, block) for block in records}
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """The functions that return one of the structs, in order, including helpers."""
+        return list(_functions(self.code, self.blocks, self.structs))
+
+    @property
+    def deciding(self) -> list[Function]:
+        """The functions whose returns are entries."""
+        return [function for function in self.functions if not function.helps]
+
+    def function_at(self, offset: int) -> Function | None:
+        """Returns the deciding function around an offset."""
+        around = (own for own in self.deciding if own.body.start <= offset < own.body.end)
+        return next(around, None)
 
 
 def _struct(code: bytes, block: Block) -> Struct:
@@ -102,7 +122,7 @@ def _struct(code: bytes, block: Block) -> Struct:
             unread = statement.start if unread is None else unread
     return Struct(
         name=block.name,
-        span=Span(block.start, block.body.end + 1),
+        span=block.span,
         body=block.body,
         fields=tuple(name for name, _ in fields),
         types=tuple(type_name for _, type_name in fields),
@@ -131,16 +151,9 @@ def namespace_at(namespaces: Iterable[tuple[Span, str]], offset: int) -> str:
     return "::".join(name for span, name in namespaces if span.start <= offset < span.end)
 
 
-def find_functions(code: bytes, structs: Mapping[str, Struct]) -> Iterator[Function]:
-    """Yields the functions that return one of the structs and have entries, in order."""
-    functions = functions_of(code, list(find_blocks(code)), structs)
-    return (function for function in functions if not function.helps)
-
-
-def functions_of(
+def _functions(
     code: bytes, blocks: Iterable[Block], structs: Mapping[str, Struct]
 ) -> Iterator[Function]:
-    """Yields the functions that return one of the structs, including helpers."""
     aliases = {
         (match[1] or match[4]).decode(): squeeze(match[2] or match[3])
         for match in _ALIAS.finditer(code)
@@ -171,7 +184,7 @@ def functions_of(
             returns=name,
             optional=optional is not None,
             parameters=tuple(match[1].decode() for match in parameters if match),
-            span=Span(start, block.body.end + 1),
+            span=block.span,
             body=block.body,
             helps=not scope and _makes_part(block, name, parts),
         )
@@ -220,7 +233,7 @@ def find_aggregates(headers: Mapping[str, bytes]) -> dict[str, Struct]:
     """Returns all structs of several headers, by name."""
     structs: dict[str, Struct] = {}
     for name, data in headers.items():
-        structs |= find_structs(Text(name, data).code)
+        structs |= HeaderCode(Text(name, data).code).structs
     return structs
 
 

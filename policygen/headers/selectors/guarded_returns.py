@@ -19,10 +19,10 @@ from policygen.headers.selectors.nearest import (
     EmptyCase,
     HeaderReturn,
     HeaderReturns,
+    check_utf8,
     empty_case,
     gone_before,
     nearest,
-    read_returns,
 )
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
@@ -77,10 +77,6 @@ class FirstReturn(FamilySpot):
     def ahead(self) -> bool:
         """True: it precedes the return that decides now."""
         return True
-
-    def content(self, members: dict[str, str], label: str | None) -> Content:
-        """Returns the tuned values; the workload's current values fill the rest."""
-        return Content("values", members, label=label)
 
 
 # Guarded returns that a result is written to
@@ -268,8 +264,8 @@ class Returns(Dialect):
 
     def decides(self, benchmark: BenchmarkBinding, selected: Selected) -> GuardedReturn:
         """Finds the return that serves a workload; refuses one of another architecture."""
-        algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
         if selected.entry is None:
+            _, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
             raise InputError(
                 f"no return with constants decides it in {site.header}; its values are computed"
             )
@@ -279,12 +275,7 @@ class Returns(Dialect):
                 f"{self.arch} has no return of its own for it; {family.header}:{entry.line}"
                 f" ({family.name} for {family.arch}) decides it"
             )
-        rules, fields = rules_of(algorithm, site, benchmark, family, entry)
-        binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
-        unsaid = optional_rules(algorithm, site, rules)
-        return GuardedReturn(
-            selected, site, binding, family, family.name, fields, unsaid_members=unsaid
-        )
+        return self._like(benchmark, selected, family, entry)
 
     def beside(self, benchmark: BenchmarkBinding, selected: Selected) -> GuardedReturn:
         """Places a new return among those of its architecture, or in a block in front."""
@@ -294,13 +285,9 @@ class Returns(Dialect):
         earlier = gone_before(nearest_place, truth) if nearest_place else None
         if nearest_place and not earlier:
             facts = (*nearest_place.around, *nearest_place.conditions)
-            return self._spot(
-                benchmark, selected, nearest_place.beside, NewReturn(nearest_place, facts, truth)
-            )
+            return self._spot(benchmark, selected, NewReturn(nearest_place, facts, truth))
         if empty := empty_case(arch_returns, truth, self.arch):
-            return self._spot(
-                benchmark, selected, empty.beside, NewReturn(empty, empty.around, truth)
-            )
+            return self._spot(benchmark, selected, NewReturn(empty, empty.around, truth))
         try:
             return self._in_own_block(benchmark, selected, header_returns, returns, truth)
         except InputError as error:
@@ -341,7 +328,8 @@ class Returns(Dialect):
     def _read(self, name: str) -> HeaderReturns:
         if name not in self.headers_read:
             text = Text(name, self.sources.data[name])
-            self.headers_read[name] = read_returns(text, self.sources.headers[name])
+            check_utf8(text)
+            self.headers_read[name] = HeaderReturns(text, self.sources.headers[name].selectors)
         return self.headers_read[name]
 
     def _in_own_block(
@@ -352,45 +340,42 @@ class Returns(Dialect):
         returns: Sequence[HeaderReturn],
         truth: Truth,
     ) -> GuardedReturn:
-        text, bodies = header_returns.text, header_returns.bodies
         decides = header_returns.return_of(selected)
         number = arch_number(self.arch)
         earlier = [model for model in returns if arch_number(model.family.arch) <= number]
         place = (
-            in_front(text, earlier, bodies, truth, self.below, decides)
-            or in_front(text, returns, bodies, truth, self.below, decides)
-            or arch_function(text, returns, bodies, truth, self.below)
+            in_front(header_returns, earlier, truth, self.below, decides)
+            or in_front(header_returns, returns, truth, self.below, decides)
+            or arch_function(header_returns, returns, truth, self.below)
         )
         if place is None:
             raise InputError(
-                f"no return of {text.path} has its conditions except for a size or a type",
+                f"no return of {header_returns.text.path} has its conditions except for a size or"
+                " a type",
                 "Add a guarded return for it by hand; policygen can then update it.",
             )
         facts = (*([f"before {self.below}"] if self.below else []), *place.conditions)
-        return self._spot(benchmark, selected, place.beside, NewReturn(place, facts, truth))
+        return self._spot(benchmark, selected, NewReturn(place, facts, truth))
 
     def _spot(
-        self,
-        benchmark: BenchmarkBinding,
-        selected: Selected,
-        model: HeaderReturn,
-        new_return: NewReturn,
+        self, benchmark: BenchmarkBinding, selected: Selected, new_return: NewReturn
     ) -> GuardedReturn:
-        algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        rules, fields = rules_of(algorithm, site, benchmark, model.family, model.entry)
-        binding = FamilyBinding(site=site.name, name=model.family.name, args=(), members=rules)
+        model = new_return.at.beside
+        spot = self._like(benchmark, selected, model.family, model.entry)
         name = new_return.at.name if isinstance(new_return.at, ArchFunction) else model.family.name
+        tests = self._read(spot.site.header).tests_at(_test_offset(new_return))
+        return replace(spot, name=name, new=new_return, truth=new_return.truth, tests=tests)
+
+    def _like(
+        self, benchmark: BenchmarkBinding, selected: Selected, family: Family, entry: Entry
+    ) -> GuardedReturn:
+        """Returns the spot of a return, or of one with the same values."""
+        algorithm, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
+        rules, fields = rules_of(algorithm, site, benchmark, family, entry)
+        binding = FamilyBinding(site=site.name, name=family.name, args=(), members=rules)
+        unsaid = optional_rules(algorithm, site, rules)
         return GuardedReturn(
-            selected,
-            site,
-            binding,
-            model.family,
-            name,
-            fields,
-            new_return,
-            truth=new_return.truth,
-            tests=self._read(site.header).tests_at(_test_offset(new_return)),
-            unsaid_members=optional_rules(algorithm, site, rules),
+            selected, site, binding, family, family.name, fields, unsaid_members=unsaid
         )
 
     def _known_types(self, spot: GuardedReturn) -> GuardedReturn:

@@ -5,16 +5,11 @@ including values that other code computes from the policy. A struct that is only
 from which a policy is made elsewhere, carries the mark as its item count, as in a family's entry.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from policygen.bindings.words import words
 from policygen.headers.selectors.branches import COMMENTED
-from policygen.headers.selectors.functions import (
-    Function,
-    Struct,
-    find_functions,
-    find_structs,
-)
+from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.spelling import replaced
 from policygen.headers.text import Text
 from policygen.model.edits import Marked, mark
@@ -32,42 +27,37 @@ def mark_returns(header: TuningHeader, data: bytes) -> Marked:
         for entry in family.entries
         if entry.members and not entry.disabled
     )
-    edits = _marks(data, [entry for _, entry in entries])
+    edits = _marks(HeaderCode(Text("", data).code), [entry for _, entry in entries])
     trait_edits, traits = expose_traits(data)
     return Marked(header, replaced(data, [*edits, *trait_edits]), entries, traits)
 
 
-def _marks(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
+def _marks(declared: HeaderCode, entries: Sequence[Entry]) -> Iterator[Replacement]:
     """Yields the edits; returns are numbered by their position."""
-    if not entries:
-        return
-    code = Text("", data).code
-    structs = find_structs(code)
-    functions = list(find_functions(code, structs))
-    yield from _members(structs, {function.returns for function in functions})
+    if entries:
+        yield from _members(declared, {function.returns for function in declared.deciding})
     for number, entry in enumerate(entries):
         value = entry.body_span
         assert value is not None, "it has members"
-        returned = _returned_at(functions, value.start)
-        type_name = returned if code[value.start : value.start + 1] == b"{" else ""
+        is_list = declared.code.startswith(b"{", value.start)
+        type_name = _returned_at(declared, value.start) if is_list else ""
         yield Span(value.start, value.start), f"::policygen_marks::marked({type_name}"
         yield Span(value.end, value.end), f", {mark(number)})"
 
 
-def _members(structs: Mapping[str, Struct], names: Iterable[str]) -> Iterator[Replacement]:
+def _members(declared: HeaderCode, names: Iterable[str]) -> Iterator[Replacement]:
     """Adds the member that carries the mark to the structs that are not pairs of counts."""
     for name in sorted(names):
-        end = structs[name].body.end
-        if words().selectors.counts not in structs[name].fields:
+        end = declared.structs[name].body.end
+        if words().selectors.counts not in declared.structs[name].fields:
             yield Span(end, end), "int policygen_entry = -1;"
 
 
-def _returned_at(functions: Sequence[Function], offset: int) -> str:
+def _returned_at(declared: HeaderCode, offset: int) -> str:
     """Returns the struct that the function around an offset returns."""
-    around = (
-        function for function in functions if function.body.start <= offset < function.body.end
-    )
-    return next(around).returns
+    function = declared.function_at(offset)
+    assert function is not None, "it has a return"
+    return function.returns
 
 
 def expose_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
@@ -75,15 +65,10 @@ def expose_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
 
     A selector on types constructs one on traits and calls it: that call gets an overload, too.
     """
-    code = Text("", data).code
-    structs = find_structs(code)
+    declared = HeaderCode(Text("", data).code)
     selector_name = words().selectors.name
-    selector = structs.get(selector_name)
-    calls = [
-        function
-        for function in find_functions(code, structs)
-        if function.scope == words().selectors.of_types
-    ]
+    selector = declared.structs.get(selector_name)
+    calls = [own for own in declared.deciding if own.scope == words().selectors.of_types]
     if selector is None or not selector.fields or len(calls) != 1:
         return [], ()
     (call,) = calls
@@ -113,23 +98,20 @@ def enable_returns(header: TuningHeader, data: bytes) -> Marked:
         for entry in family.entries
         if entry.disabled and entry.body_span is None
     )
-    edits = _enabled(data, [entry for _, entry in entries])
+    edits = _enabled(HeaderCode(Text("", data).code), data, [entry for _, entry in entries])
     return Marked(header, replaced(data, edits), entries)
 
 
-def _enabled(data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
+def _enabled(declared: HeaderCode, data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
     """Yields the edits; conditions are numbered by their position among the entries."""
-    text = Text("", data)
-    structs = find_structs(text.code)
-    functions = list(find_functions(text.code, structs))
     returned_structs = set()
     for number, entry in enumerate(entries):
         span = entry.span
         match = COMMENTED.match(data[slice(*span)].decode())
         assert match is not None, "it was read by this"
-        returned = _returned_at(functions, span.start)
+        returned = _returned_at(declared, span.start)
         returned_structs.add(returned)
         value = f"::policygen_marks::marked({returned}{{}}, {mark(number)})"
         # The line break ends the comment.
         yield span, f"\nif ({match[1]}) return {value};"
-    yield from _members(structs, returned_structs)
+    yield from _members(declared, returned_structs)

@@ -5,8 +5,9 @@ innermost ones. With the workload's own values there, the new return fits in the
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from policygen.bindings.words import words
 from policygen.errors import InputError
@@ -24,7 +25,7 @@ from policygen.headers.selectors.branches import (
     opposites,
     simplest,
 )
-from policygen.headers.selectors.functions import Function, Struct, find_functions, find_structs
+from policygen.headers.selectors.functions import Function, HeaderCode
 from policygen.headers.selectors.statements import (
     Body,
     Clause,
@@ -37,10 +38,9 @@ from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.records import Span
 from policygen.model.selection import Selected
-from policygen.model.tuning import Entry, Family, TuningHeader, spell
+from policygen.model.tuning import Entry, Family, spell
 
 _CAPABILITY = re.compile(r"\bcc\b")
-Bodies = list[tuple[Function, Body]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,29 +79,6 @@ class BesideReturn:
     """The new return's own conditions."""
     instead: Span | None = None
     """The same condition if it is commented out in the header."""
-
-
-def read_bodies(text: Text) -> Bodies:
-    """Reads the functions of a header that return policies, with their statements."""
-    code = text.code
-    functions = find_functions(code, find_structs(code))
-    return [(function, read_body(code, function.body)) for function in functions]
-
-
-def known_returns(bodies: Bodies, families: Sequence[Family]) -> Iterator[HeaderReturn]:
-    """Yields the live returns with values, in header order."""
-    entries = {
-        entry.body_span.start: (family, entry)
-        for family in families
-        for entry in family.entries
-        if entry.body_span and entry.members and not entry.disabled
-    }
-    for function, body in bodies:
-        for returned in body.returns:
-            if family_entry := entries.get(returned.value.start):
-                yield HeaderReturn(
-                    *family_entry, function, body, returned.clauses, returned.span.start
-                )
 
 
 def nearest(returns: Sequence[HeaderReturn], truth: Truth) -> BesideReturn | None:
@@ -162,27 +139,6 @@ def _has_case(body: Body, clause: Clause, conditions: Sequence[str]) -> bool:
     """Checks whether the `switch` already has the new `case`."""
     labels = [label for case in body.cases(clause) for label in case.text.split(" || ")]
     return clause.kind == "case" and any(condition in labels for condition in conditions)
-
-
-def conditions_like(
-    model: HeaderReturn,
-    facts: Sequence[str],
-    truth: Truth,
-    flags: set[str],
-    *,
-    as_it_is: bool = False,
-) -> tuple[list[str], int] | None:
-    """Returns the conditions of a return modeled on another one, and how many differ."""
-    own_conditions = [fact if as_it_is else own_condition(fact, truth, flags) for fact in facts]
-    conditions = [fact for fact in own_conditions if fact]
-    if not conditions or None in own_conditions:
-        return None
-    passed = passed_by(model, conditions, truth)
-    if passed is None:
-        return None
-    return conditions + passed, sum(
-        fact != own_fact for fact, own_fact in zip(facts, conditions, strict=True)
-    )
 
 
 def own_condition(fact: str, truth: Truth, flags: set[str]) -> str | None:
@@ -328,33 +284,90 @@ def _as_equality(fact: str, truth: Truth) -> str | None:
 _CALL = re.compile(rb"(\w+)\s*\(")
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderReturns:
+class HeaderReturns(HeaderCode):
     """What the functions of a header return, and for which workloads they are called."""
 
-    text: Text
-    structs: Mapping[str, Struct]
-    bodies: Bodies
-    constants: Mapping[str, str]
-    returns: tuple[HeaderReturn, ...]
-    members: Mapping[str, str]
-    """Members of the policy selector → their types."""
-    calls: Mapping[str, Sequence[Sequence[str]]]
-    """Function → the conditions of each call to it."""
-    deciding: frozenset[str]
-    """Functions that return values for every workload."""
+    def __init__(self, text: Text, families: Sequence[Family]) -> None:
+        super().__init__(text.code)
+        self.text = text
+        self._families = families
+
+    @cached_property
+    def bodies(self) -> list[tuple[Function, Body]]:
+        """The deciding functions with their statements."""
+        return [(function, read_body(self.code, function.body)) for function in self.deciding]
+
+    @cached_property
+    def returns(self) -> tuple[HeaderReturn, ...]:
+        """The live returns with values, in header order."""
+        entries = {
+            entry.body_span.start: (family, entry)
+            for family in self._families
+            for entry in family.entries
+            if entry.body_span and entry.members and not entry.disabled
+        }
+        return tuple(
+            HeaderReturn(*family_entry, function, body, returned.clauses, returned.span.start)
+            for function, body in self.bodies
+            for returned in body.returns
+            if (family_entry := entries.get(returned.value.start))
+        )
+
+    @cached_property
+    def constants(self) -> dict[str, str]:
+        """The function-local constants whose name has one meaning in all functions."""
+        return locals_of(self.code, (function.body for function in self.deciding))
+
+    @cached_property
+    def members(self) -> dict[str, str]:
+        """Members of the policy selector → their types."""
+        selector = self.structs.get(words().selectors.name)
+        return dict(selector.typed_fields) if selector else {}
+
+    @cached_property
+    def _calls(self) -> dict[str, list[tuple[str, ...]]]:
+        """Function → the conditions of each call to it, other than the architecture."""
+        names = "|".join(
+            re.escape(function.name) for function in self.deciding if function.name.isidentifier()
+        )
+        calls = re.compile(rf"\b({names})\s*\(".encode())
+        conditions: dict[str, list[tuple[str, ...]]] = {}
+        for function, body in self.bodies:
+            for call in calls.finditer(self.code, function.body.start, function.body.end):
+                facts = conjuncts(body.scope_at(call.start()).conditions)
+                besides_arch = tuple(fact for fact in facts if not _CAPABILITY.search(fact))
+                conditions.setdefault(call[1].decode(), []).append(besides_arch)
+        return conditions
+
+    @cached_property
+    def _exhaustive(self) -> set[str]:
+        """The functions that return values for every workload.
+
+        If the compiler reports different values for a workload, such a function does not serve it.
+        """
+        valued = {model.start for model in self.returns}
+        exhaustive: set[str] = set()
+        for function, body in self.bodies:  # callees come first
+            other_returns = (own for own in body.returns if own.span.start not in valued)
+            calls = [_CALL.match(self.code, *returned.value) for returned in other_returns]
+            if not function.optional and all(
+                call and call[1].decode() in exhaustive for call in calls
+            ):
+                exhaustive.add(function.label)
+        return exhaustive
 
     def tests_at(self, offset: int) -> dict[str, str]:
         """Returns the members of the selector that code at an offset can test, with their types."""
-        functions = self._functions_at(offset)
-        is_member = any(function.scope == words().selectors.name for function in functions)
-        parameters = {name for function in functions for name in function.parameters}
+        function = self.function_at(offset)
+        if function is None or function.scope == words().selectors.name:
+            return self.members if function else {}
         members = self.members.items()
-        return {name: kind for name, kind in members if is_member or name in parameters}
+        return {name: kind for name, kind in members if name in function.parameters}
 
     def passable_at(self, offset: int) -> dict[str, str]:
         """Returns the other members, which all callers of the function there can pass to it."""
-        calls = [call for own in self._functions_at(offset) for call in calls_in(self.text, own)]
+        function = self.function_at(offset)
+        calls = calls_in(self.code, function) if function else []
         callers = [self.tests_at(call.start) for call in calls]
         testable = self.tests_at(offset)
         return {
@@ -363,9 +376,6 @@ class HeaderReturns:
             if callers and name not in testable and all(name in members for members in callers)
         }
 
-    def _functions_at(self, offset: int) -> list[Function]:
-        return [own for own, _ in self.bodies if own.body.start <= offset < own.body.end]
-
     def return_of(self, selected: Selected) -> HeaderReturn | None:
         """Returns the return that serves a workload now, if it has values."""
         span = selected.entry[1].body_span if selected.entry else None
@@ -373,15 +383,15 @@ class HeaderReturns:
 
     def asks(self, model: HeaderReturn, truth: Truth, selected: Selected) -> bool:
         """Tells whether a return's function may be called for a workload."""
-        if selected.entry is None and model.function.label in self.deciding:
+        if selected.entry is None and model.function.label in self._exhaustive:
             return False  # the compiler reports different values
-        calls = self.calls.get(model.function.name, [()])
+        calls = self._calls.get(model.function.name, [()])
         return any(all(truth.holds(fact) is not False for fact in facts) for facts in calls)
 
 
-def calls_in(text: Text, function: Function) -> list[Span]:
+def calls_in(code: bytes, function: Function) -> list[Span]:
     """Returns the arguments of the calls of a function, without their parentheses."""
-    code, spans = text.code, []
+    spans = []
     for match in re.compile(rb"\b%b\s*\(" % re.escape(function.name.encode())).finditer(code):
         close = closing_bracket(code, match.end() - 1)
         if close and not function.span.start <= match.start() < function.body.start:
@@ -389,57 +399,7 @@ def calls_in(text: Text, function: Function) -> list[Span]:
     return spans
 
 
-def read_returns(text: Text, header: TuningHeader) -> HeaderReturns:
-    """Reads a header; raises InputError if it is not UTF-8."""
-    _check_utf8(text)
-    structs, bodies = find_structs(text.code), read_bodies(text)
-    returns = tuple(known_returns(bodies, header.selectors))
-    selector = structs.get(words().selectors.name)
-    return HeaderReturns(
-        text,
-        structs,
-        bodies,
-        locals_of(text.code, (function.body for function, _ in bodies)),
-        returns,
-        dict(selector.typed_fields) if selector else {},
-        _call_conditions(text, bodies),
-        _exhaustive_functions(text, bodies, returns),
-    )
-
-
-def _call_conditions(text: Text, bodies: Bodies) -> dict[str, list[tuple[str, ...]]]:
-    """Collects, by function, the conditions of its calls other than the architecture."""
-    names = "|".join(
-        re.escape(function.name) for function, _ in bodies if function.name.isidentifier()
-    )
-    calls = re.compile(rf"\b({names})\s*\(".encode())
-    conditions: dict[str, list[tuple[str, ...]]] = {}
-    for function, body in bodies:
-        for call in calls.finditer(text.code, function.body.start, function.body.end):
-            facts = conjuncts(body.scope_at(call.start()).conditions)
-            besides_arch = tuple(fact for fact in facts if not _CAPABILITY.search(fact))
-            conditions.setdefault(call[1].decode(), []).append(besides_arch)
-    return conditions
-
-
-def _exhaustive_functions(
-    text: Text, bodies: Bodies, returns: Sequence[HeaderReturn]
-) -> frozenset[str]:
-    """Finds the functions that return values for every workload.
-
-    If the compiler reports different values for a workload, such a function does not serve it.
-    """
-    valued = {model.start for model in returns}
-    exhaustive: set[str] = set()
-    for function, body in bodies:  # callees come first
-        other_returns = [returned for returned in body.returns if returned.span.start not in valued]
-        calls = [_CALL.match(text.code, *returned.value) for returned in other_returns]
-        if not function.optional and all(call and call[1].decode() in exhaustive for call in calls):
-            exhaustive.add(function.label)
-    return frozenset(exhaustive)
-
-
-def _check_utf8(text: Text) -> None:
+def check_utf8(text: Text) -> None:
     """Checks the encoding: plans are JSON, so generated text must be decodable."""
     try:
         text.data.decode()

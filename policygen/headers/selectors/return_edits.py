@@ -41,14 +41,14 @@ from policygen.headers.selectors.arch_functions import (
     rewrapped,
 )
 from policygen.headers.selectors.branches import EQUAL
-from policygen.headers.selectors.functions import Field, Function, Struct, find_structs, leaves
+from policygen.headers.selectors.functions import Field, Function, Struct, leaves
 from policygen.headers.selectors.guarded_returns import FirstReturn, GuardedReturn
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
     BesideReturn,
     EmptyCase,
+    HeaderReturns,
     calls_in,
-    read_bodies,
 )
 from policygen.headers.selectors.statements import Clause
 from policygen.headers.spelling import edit_at, indent_of, line_end, line_start, newline
@@ -72,7 +72,7 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
         if isinstance(first_return := write.spots[0], FirstReturn):
             firsts.setdefault(first_return.name, []).append((first_return, write))
     writes = [write for write in writes if not isinstance(write.spots[0], FirstReturn)]
-    fields = field_edits(text, writes)
+    fields = field_edits(HeaderReturns(text, header.selectors), writes)
     for write in writes:
         if (entry := return_of(write).entry) is None:
             added.append(write)
@@ -104,8 +104,7 @@ def update_return(
 class FieldEdits:
     """The structs of a header that returns construct, and the fields they need added."""
 
-    text: Text
-    structs: Mapping[str, Struct]
+    header: HeaderReturns
     by_struct: Mapping[str, AddedFields]
     helpers: Mapping[str, AddedParameters]
     """Functions that make policies and need more parameters."""
@@ -113,11 +112,11 @@ class FieldEdits:
     def edits(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
         """Yields the new fields, and the edits at calls of functions that return them."""
         for name, fields in self.by_struct.items():
-            for offset, row in fields.declared(self.text, self.structs):
-                yield edit_at(self.text.data, Span(offset, offset), row, f"{name} returns more")
+            for offset, row in fields.declared(self.header):
+                yield self._edit(Span(offset, offset), row, f"{name} returns more")
         for name, helper in self.helpers.items():
-            for span, replacement in helper.edits(self.text):
-                yield edit_at(self.text.data, span, replacement, f"{name} takes more")
+            for span, replacement in helper.edits(self.header.text):
+                yield self._edit(span, replacement, f"{name} takes more")
         if self.by_struct:
             yield from self._read_edits(writes)
 
@@ -125,27 +124,30 @@ class FieldEdits:
         """Returns the fields to add for a return; None if a helper function makes the policy."""
         if not write.content.added or _model_entry(write).inherits in self.helpers:
             return None
-        return self.by_struct[_model_struct(self.text, self.structs, write).name]
+        return self.by_struct[_model_struct(self.header, write).name]
 
     def values(self, write: EntryWrite) -> dict[str, str]:
         """Returns the values by the return's field names; added ones in the header's spelling."""
         names = return_of(write).fields
         values_by_field = {names[name]: value for name, value in write.content.values.items()}
         for name in write.content.added:
-            values_by_field[name] = qualified(self.text, self.structs, name, values_by_field[name])
+            values_by_field[name] = qualified(self.header, name, values_by_field[name])
         return values_by_field
 
     def _read_edits(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
-        text, bodies = self.text, read_bodies(self.text)
+        text = self.header.text
         changes: dict[Span, str] = {}
         for write in writes:
             spot, fields = return_of(write), self.of(write)
             if fields and not (spot.new and isinstance(spot.new.at, ArchFunction)):
-                for scope, variable in calls_of(text, spot.family.name, bodies):
+                for scope, variable in calls_of(self.header, spot.family.name):
                     changes |= dict(fields.read(text, scope, variable))
         for changed_span, replacement in changes.items():
             line_span, lines = rewrapped(text, changed_span, replacement)
-            yield edit_at(text.data, line_span, lines, "the returned value includes it")
+            yield self._edit(line_span, lines, "the returned value includes it")
+
+    def _edit(self, span: Span, replacement: str, reason: str) -> Edit:
+        return edit_at(self.header.text.data, span, replacement, reason)
 
 
 _At = TypeVar("_At")
@@ -473,23 +475,23 @@ def _value(condition: str) -> str:
 # Fields that structs need added
 
 
-def field_edits(text: Text, writes: Sequence[EntryWrite]) -> FieldEdits:
+def field_edits(header: HeaderReturns, writes: Sequence[EntryWrite]) -> FieldEdits:
     """Determines which structs and helper functions need more fields."""
-    structs = find_structs(text.code)
     members_by_struct: dict[str, dict[str, AddedMember]] = {}
     helpers: dict[str, AddedParameters] = {}
     for write in writes:
         added = write.content.added
-        if added and (helper := helper_of(text, structs, _model_entry(write), added)):
+        if added and (helper := helper_of(header, _model_entry(write), added)):
             existing = helpers.get(helper.function.name, helper)
             members = {**existing.members, **added}
             helpers[helper.function.name] = replace(existing, members=members)
         elif added:
-            members_by_struct.setdefault(_model_struct(text, structs, write).name, {}).update(added)
+            members_by_struct.setdefault(_model_struct(header, write).name, {}).update(added)
     fields = {
-        name: AddedFields(structs[name], members) for name, members in members_by_struct.items()
+        name: AddedFields(header.structs[name], members)
+        for name, members in members_by_struct.items()
     }
-    return FieldEdits(text, structs, fields, helpers)
+    return FieldEdits(header, fields, helpers)
 
 
 def return_of(write: EntryWrite) -> GuardedReturn:
@@ -499,9 +501,9 @@ def return_of(write: EntryWrite) -> GuardedReturn:
     return spot
 
 
-def _model_struct(text: Text, structs: Mapping[str, Struct], write: EntryWrite) -> Struct:
+def _model_struct(header: HeaderReturns, write: EntryWrite) -> Struct:
     """Returns the struct that the changed return, or the model of the new one, constructs."""
-    return returned_struct(text, structs, _model_entry(write), write.content.added)
+    return returned_struct(header, _model_entry(write), write.content.added)
 
 
 def _model_entry(write: EntryWrite) -> Entry:
@@ -529,7 +531,7 @@ def argument_edits(text: Text, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
         assert close is not None, "it was read"
         declared = "".join(f", {kind} {name}" for name, kind in members.items())
         changes = [(close, declared)]
-        changes += [(call.end, f", {', '.join(members)}") for call in calls_in(text, function)]
+        changes += [(call.end, f", {', '.join(members)}") for call in calls_in(text.code, function)]
         for offset, addition in changes:
             span, row = rewrapped(text, Span(offset, offset), addition)
             yield edit_at(text.data, span, row, f"{function.name} is given {', '.join(members)}")

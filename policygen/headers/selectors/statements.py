@@ -311,24 +311,10 @@ _FUNCTION = re.compile(
     rb"|\bnoexcept\b(?:\s*\(\s*\))?|\b[A-Z_][A-Z0-9_]*\b(?:\s*\(\s*\))?))*"
     rb"\s*(?:->\s*(?P<result>[^{};]+?))?(?:\brequires\b[^{};]*)?\s*(?:(?<!:):(?!:)[^{};]*)?\Z"
 )
-_NOT_FUNCTION_NAMES = {
-    b"if",
-    b"for",
-    b"while",
-    b"switch",
-    b"catch",
-    b"alignas",
-    b"decltype",
-    b"noexcept",
-}
-_NOT_FUNCTION_NAMES |= {
-    b"requires",
-    b"__attribute__",
-    b"__declspec",
-    b"__align__",
-    b"sizeof",
-    b"explicit",
-}
+_NOT_FUNCTION_NAMES = frozenset(
+    b"if for while switch catch alignas decltype noexcept requires __attribute__ __declspec"
+    b" __align__ sizeof explicit".split()
+)
 _CONSTEXPR_OR_CONST = re.compile(rb"\bconst(?:expr|eval)\b")
 # The tokens of a declaration other than its type: specifiers, attributes, macros
 _SPECIFIERS = re.compile(
@@ -349,12 +335,19 @@ class Block:
     name: str = ""
     plain: bool = True
     """For a record: whether it has no bases and no template arguments."""
+    bases: Span | None = None
+    """For a record: the span behind its colon."""
     start: int = 0
     """The start of the declaration: a record's keyword, or a function's specifiers."""
     parameters: Span | None = None
     """For a function: the span between its parentheses."""
     result: bytes = b""
     """The type that a function returns, without specifiers."""
+
+    @property
+    def span(self) -> Span:
+        """The whole declaration, without what precedes its start."""
+        return Span(self.start, self.body.end + 1)
 
 
 # Blocks at namespace or class scope: records and functions
@@ -399,8 +392,9 @@ def _block(code: bytes, start: int, opening: int, close: int) -> Block:
             return _function(code, head, body, flat, match)
     if record := _RECORD.search(flat):
         plain = record["args"] is record["bases"] is None and b"::" not in record["name"]
-        record_start = head.start + record.start()
-        return Block("record", head, body, record["name"].decode(), plain, record_start)
+        bases = Span(head.start + record.start("bases") + 1, head.end) if record["bases"] else None
+        start = head.start + record.start()
+        return Block("record", head, body, record["name"].decode(), plain, bases, start)
     return Block("other", head, body)
 
 

@@ -6,20 +6,17 @@ from dataclasses import dataclass
 
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import find_namespaces, namespace_at
+from policygen.headers.selectors.statements import Block, find_blocks
 from policygen.headers.syntax import closing_angle, closing_brace, split_list
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import arch_number, ptx_version_to_arch
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, FamilyUse, Policy, PolicyChain, TuningHeader
 
-# Patterns that start with letters and check the word boundary afterwards are fast to search.
 # "struct Policy900 : ChainedPolicy<900, Policy900, Policy860>", bases in any order
-_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(\w+)(?:\s+final)?\s*:(?!:)([^{};]*)\{")
 _CHAINED = re.compile(rb"\b(?:ChainedPolicy|chained_policy)\s*<")
 _ARCH_NUMBER = re.compile(r"[1-9]\d{2,3}")
 MAX_POLICY = re.compile(rb"\busing\s+(?:MaxPolicy|max_policy)\s*=\s*(\w+)\s*;")
-# Any struct but a tuning can be a hub
-_ANY_STRUCT = re.compile(rb"struct(?<=\bstruct)\s+(?!sm\d)(\w+)[^{};()=]*\{")
 _FAMILY = re.compile(rb"\b(sm\d{2,3}_\w+)\s*<")
 # "decltype(select_agent_policy<encode::" before a use, "using tuning =" before a use
 _RECEIVER = re.compile(rb"\b(\w+)\s*<\s*(?:typename\s+)?(?:::)?(?:\w+::)*\Z")
@@ -28,13 +25,6 @@ _TEMPLATE = re.compile(rb"template(?<=\btemplate)\s*<")
 _TYPE_PARAMETER = re.compile(rb"\s*(?:typename|class)\s+(\w+)")
 _DECLARATION_END = re.compile(rb"[;{]")
 _RETURNS = re.compile(rb"->\s*(?:typename\s+)?([^;{]+?)\s*\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    name: str
-    span: Span
-    head: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,33 +53,18 @@ def find_chains(text: Text, header: str) -> tuple[PolicyChain, ...]:
     code = text.code
     if not _CHAINED.search(code):
         return ()
-    hubs: dict[_Block, list[_Block]] = {}
-    structs = list(_structs(code))
-    for block in _policies(code):
-        enclosing = [
-            struct
-            for struct in structs
-            if struct.span.start < block.span.start and block.span.end < struct.span.end
-        ]
-        if enclosing:
-            hubs.setdefault(enclosing[-1], []).append(block)
-    return tuple(_chain(text, header, hub, blocks) for hub, blocks in hubs.items())
+    records = [block for block in find_blocks(code) if block.kind == "record"]
+    hubs: dict[Block, list[Block]] = {}
+    for policy in records:
+        if policy.bases and _CHAINED.search(code, *policy.bases):
+            start = policy.start
+            enclosing = [hub for hub in records if hub.body.start <= start < hub.body.end]
+            if enclosing:
+                hubs.setdefault(enclosing[-1], []).append(policy)
+    return tuple(_chain(text, header, hub, policies) for hub, policies in hubs.items())
 
 
-def _structs(code: bytes) -> Iterator[_Block]:
-    for match in _ANY_STRUCT.finditer(code):
-        if close := closing_brace(code, match.end() - 1):
-            yield _Block(match[1].decode(), Span(match.start(), close + 1), Span(*match.span(1)))
-
-
-def _policies(code: bytes) -> Iterator[_Block]:
-    for match in _STRUCT.finditer(code):
-        close = closing_brace(code, match.end() - 1)
-        if close is not None and _CHAINED.search(code, *match.span(2)):
-            yield _Block(match[1].decode(), Span(match.start(), close + 1), Span(*match.span(2)))
-
-
-def _chain(text: Text, header: str, hub: _Block, blocks: list[_Block]) -> PolicyChain:
+def _chain(text: Text, header: str, hub: Block, blocks: list[Block]) -> PolicyChain:
     max_policy = MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
     return PolicyChain(
         header=header,
@@ -100,10 +75,10 @@ def _chain(text: Text, header: str, hub: _Block, blocks: list[_Block]) -> Policy
     )
 
 
-def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Policy:
+def _policy(text: Text, hub: Block, blocks: list[Block], block: Block) -> Policy:
     code = text.code
     number, own_name, previous = _link(text, block)
-    bases = [squeeze(code, span) for span in split_list(code, *block.head)]
+    bases = [squeeze(code, span) for span in split_list(code, *_bases(block))]
     end = code.find(b";", block.span.end - 1) + 1
     return Policy(
         name=block.name,
@@ -116,6 +91,11 @@ def _policy(text: Text, hub: _Block, blocks: list[_Block], block: _Block) -> Pol
     )
 
 
+def _bases(policy: Block) -> Span:
+    assert policy.bases is not None, "a policy of a chain has a base"
+    return policy.bases
+
+
 def link_arguments(code: bytes, span: Span) -> list[Span]:
     """Returns the three arguments of `ChainedPolicy<900, Policy900, Policy860>`."""
     chained = _CHAINED.search(code, *span)
@@ -124,10 +104,10 @@ def link_arguments(code: bytes, span: Span) -> list[Span]:
     return [] if close is None else split_list(code, chained.end(), close)
 
 
-def _link(text: Text, block: _Block) -> tuple[int, str, str]:
-    parts = [squeeze(text.code, span) for span in link_arguments(text.code, block.head)]
+def _link(text: Text, block: Block) -> tuple[int, str, str]:
+    parts = [squeeze(text.code, span) for span in link_arguments(text.code, _bases(block))]
     if len(parts) != 3 or not _ARCH_NUMBER.fullmatch(parts[0]):
-        chained = _CHAINED.search(text.code, *block.head)
+        chained = _CHAINED.search(text.code, *_bases(block))
         assert chained is not None
         raise text.error(
             chained.start(),
@@ -137,7 +117,7 @@ def _link(text: Text, block: _Block) -> tuple[int, str, str]:
     return int(parts[0]), parts[1], parts[2]
 
 
-def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iterator[FamilyUse]:
+def _uses(code: bytes, hub: Block, blocks: list[Block], block: Block) -> Iterator[FamilyUse]:
     for match in _FAMILY.finditer(code, block.span.start, block.span.end):
         close = closing_angle(code, match.end() - 1)
         if close is None:
@@ -168,7 +148,7 @@ def _uses(code: bytes, hub: _Block, blocks: list[_Block], block: _Block) -> Iter
 
 
 def _receivers(
-    code: bytes, hub: _Block, blocks: list[_Block], block: _Block, name: bytes
+    code: bytes, hub: Block, blocks: list[Block], block: Block, name: bytes
 ) -> list[_Template]:
     """Returns the templates called `name` that a policy sees: its own, else the hub's."""
     own_templates = list(_templates(code, block.span, name))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from policygen.headers.comments import Line, Notes, SourceFile, comment_lines, read_notes
-from policygen.headers.selectors.functions import find_namespaces, find_structs, namespace_at
+from policygen.headers.selectors.functions import HeaderCode, find_namespaces, namespace_at
 from policygen.headers.specializations.chains import find_chains
 from policygen.headers.syntax import (
     Guard,
@@ -70,26 +70,22 @@ class Declaration:
     body_span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
-class FoundEntry:
-    """An entry and the declaration that it was read from."""
-
-    declaration: Declaration
-    entry: Entry
+DeclaredEntry = tuple[Declaration, Entry]
+"""An entry and the declaration that it was read from."""
 
 
 def _aggregates(code: bytes) -> set[int]:
     """Returns the offset of the name of each `smNN_*` struct with fields that is not a template."""
     return {
         code.rindex(name.encode(), struct.span.start, struct.body.start)
-        for name, struct in find_structs(code).items()
+        for name, struct in HeaderCode(code).structs.items()
         if struct.fields and _ARCH.match(name)
     }
 
 
-def _check_all_is_read(text: Text, live: list[FoundEntry], aggregates: set[int]) -> None:
+def _check_all_is_read(text: Text, live: list[DeclaredEntry], aggregates: set[int]) -> None:
     """Raises an error at a template that only tree-sitter or a more lenient pattern sees."""
-    names = {found_entry.declaration.name_span.start for found_entry in live} | aggregates
+    names = {declaration.name_span.start for declaration, _ in live} | aggregates
     check_families(text, parse_with_tree_sitter(text.data).families, names)
     check_families(text, find_names(text.code), names)
     for directive in text.directives:
@@ -116,28 +112,24 @@ def _check_no_families(text: Text, aggregates: set[int]) -> None:
             )
 
 
-def _families(text: Text, header: str, entries: list[FoundEntry]) -> tuple[Family, ...]:
+def _families(text: Text, header: str, entries: list[DeclaredEntry]) -> tuple[Family, ...]:
     """Groups entries by namespace and name, in header order."""
     namespaces = find_namespaces(text.code)
-    groups: dict[tuple[str, str], list[FoundEntry]] = {}
-    for item in sorted(entries, key=lambda item: item.entry.span.start):
-        offset = item.declaration.name_span.start
-        key = (namespace_at(namespaces, offset), item.declaration.name)
-        groups.setdefault(key, []).append(item)
+    groups: dict[tuple[str, str], list[DeclaredEntry]] = {}
+    for declaration, entry in sorted(entries, key=lambda pair: pair[1].span.start):
+        key = (namespace_at(namespaces, declaration.name_span.start), declaration.name)
+        groups.setdefault(key, []).append((declaration, entry))
     return tuple(
-        _family(text, header, namespace, name, items) for (namespace, name), items in groups.items()
+        _family(text, header, namespace, name, entries)
+        for (namespace, name), entries in groups.items()
     )
 
 
-def _family(text: Text, header: str, namespace: str, name: str, items: list[FoundEntry]) -> Family:
-    primary = next(
-        (item for item in items if item.entry.kind == "primary" and not item.entry.disabled), None
-    )
-    parameters = (
-        template_parameters(text.data, text.code, primary.declaration.parameters_span)
-        if primary
-        else ()
-    )
+def _family(
+    text: Text, header: str, namespace: str, name: str, entries: list[DeclaredEntry]
+) -> Family:
+    primary = next((own for own, e in entries if e.kind == "primary" and not e.disabled), None)
+    parameters = template_parameters(text, primary.parameters_span) if primary else ()
     arch = _ARCH.match(name)
     assert arch is not None
     return Family(
@@ -146,7 +138,7 @@ def _family(text: Text, header: str, namespace: str, name: str, items: list[Foun
         header=header,
         namespace=namespace,
         parameters=parameters,
-        entries=tuple(item.entry for item in items),
+        entries=tuple(entry for _, entry in entries),
     )
 
 
@@ -252,11 +244,6 @@ def find_names(code: bytes, start: int = 0, end: int | None = None) -> Iterator[
             yield Span(*match.span(1))
 
 
-def list_parts(code: bytes, span: Span) -> list[Span]:
-    """Returns the parameters or arguments between `<` and `>`."""
-    return split_list(code, span.start, span.end)
-
-
 # "primitive_accum PrimitiveAccumulator = is_primitive_accum<AccumT>()", "class T", "size_t N"
 _PARAMETER = re.compile(r"(?P<type>.*?)\s*\b(?P<name>\w+)?\s*(?:=\s*(?P<default>.*))?", re.DOTALL)
 _TYPE_KEYS = {"class", "typename", "class...", "typename..."}
@@ -269,33 +256,23 @@ _COMMENTED_STRUCT = re.compile(rb"\bstruct\s+sm\d{2,3}_\w+")
 # Entries, live and commented out
 
 
-def read_entries(source: SourceFile) -> tuple[list[FoundEntry], list[FoundEntry]]:
+def read_entries(source: SourceFile) -> tuple[list[DeclaredEntry], list[DeclaredEntry]]:
     """Returns the declarations that a compiler sees, and those in comments."""
     disabled = list(_disabled_entries(source))
     code = source.text.code
-    live: list[FoundEntry] = []
+    live: list[DeclaredEntry] = []
     floor = 0
     for declaration in find_declarations(code):
         span = declaration.span
-        lines, above = _notes_around(source, span, max(floor, _last_end(disabled, span.start)))
+        ends = (entry.span.end for _, entry in disabled if entry.span.end <= span.start)
+        lines, above = _notes_around(source, span, max([floor, *ends]))
         views = (code, source.text.uncommented)
         live.append(_entry(source, views, declaration, lines, above=above, disabled=False))
         floor = span.end
     return live, disabled
 
 
-def _last_end(entries: list[FoundEntry], offset: int) -> int:
-    return max(
-        (
-            found_entry.entry.span.end
-            for found_entry in entries
-            if found_entry.entry.span.end <= offset
-        ),
-        default=0,
-    )
-
-
-def _disabled_entries(source: SourceFile) -> Iterator[FoundEntry]:
+def _disabled_entries(source: SourceFile) -> Iterator[DeclaredEntry]:
     for group in source.comments.groups():
         region = Span(group[0].start, group[-1].end)
         if b"struct" not in source.text.data[slice(*region)]:
@@ -304,7 +281,7 @@ def _disabled_entries(source: SourceFile) -> Iterator[FoundEntry]:
             yield from _in_comment(source, region)
 
 
-def _in_comment(source: SourceFile, region: Span) -> Iterator[FoundEntry]:
+def _in_comment(source: SourceFile, region: Span) -> Iterator[DeclaredEntry]:
     """Yields the entries of a commented region, each with the preceding text that explains it."""
     data = source.text.data
     commented = Text(source.text.path, _code_of_comment(data[slice(*region)]))
@@ -362,7 +339,7 @@ def _entry(
     *,
     above: Span | None,
     disabled: bool,
-) -> FoundEntry:
+) -> DeclaredEntry:
     data, (code, uncommented) = source.text.data, views
     members = (
         tuple(find_members(source.text, code, declaration.body_span))
@@ -373,7 +350,7 @@ def _entry(
     _check_conditions(source, guard, members)
     notes = _read_notes(lines, declaration, members, disabled=disabled)
     label = next((candidate for candidate in notes.labels if not candidate.rejected), None)
-    arg_spans = tuple(list_parts(code, declaration.args_span)) if declaration.args_span else ()
+    arg_spans = tuple(split_list(code, *declaration.args_span)) if declaration.args_span else ()
     bases = declaration.inherits_span
     entry = Entry(
         kind=_kind(code, declaration),
@@ -389,7 +366,7 @@ def _entry(
         labels=notes.labels,
         members=members,
         template_parameters=tuple(
-            squeeze(code, span) for span in list_parts(code, declaration.parameters_span)
+            squeeze(code, span) for span in split_list(code, *declaration.parameters_span)
         ),
         layout="block" if b"\n" in data[slice(*declaration.span)] else "line",
         format_off=source.format_is_off(declaration.span.start),
@@ -401,7 +378,7 @@ def _entry(
         comment_span=above,
         guard_span=guard.span,
     )
-    return FoundEntry(declaration, entry)
+    return declaration, entry
 
 
 def _check_conditions(source: SourceFile, guard: Guard, members: tuple[Member, ...]) -> None:
@@ -442,9 +419,10 @@ def _kind(code: bytes, declaration: Declaration) -> EntryKind:
     return "partial" if code[slice(*span)].strip() else "explicit"
 
 
-def template_parameters(data: bytes, code: bytes, span: Span) -> tuple[TemplateParameter, ...]:
+def template_parameters(text: Text, span: Span) -> tuple[TemplateParameter, ...]:
     """Returns the parameters of a primary template, with kinds and defaults."""
-    return tuple(_parameter(code, part, squeeze(data, part)) for part in list_parts(code, span))
+    parts = split_list(text.code, *span)
+    return tuple(_parameter(text.code, part, squeeze(text.data, part)) for part in parts)
 
 
 def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
