@@ -23,9 +23,7 @@ from policygen.errors import PolicygenError, SourceError
 from policygen.headers.selectors.functions import (
     HeaderCode,
     find_aggregates,
-    find_namespaces,
     leaves,
-    namespace_at,
     read_aggregate,
 )
 from policygen.headers.text import Text, reachable, read_bytes
@@ -151,14 +149,15 @@ def dependent_headers(names: Collection[str], contents: Mapping[str, bytes]) -> 
 def find_selectors(name: str, contents: Mapping[str, bytes]) -> list[Selector]:
     """Finds the policy selectors of a header."""
     code = Text(name, contents[name]).code
-    struct = HeaderCode(code).structs.get(words().selectors.name)
+    declared = HeaderCode(code)
+    struct = declared.structs.get(words().selectors.name)
     if struct is None:
         return []
     folder = f"{shipped().tree.tunings}/"
     neighbors = {f"{folder}{other}": data for other, data in contents.items()}
     included = reachable(contents[name], neighbors)
     structs = find_aggregates({**included, name: contents[name]})
-    namespace = namespace_at(find_namespaces(code), struct.span.start)
+    namespace = declared.namespace_at(struct.span.start)
     aggregates = {key: value.typed_fields for key, value in structs.items()}
     before = code[: struct.span.start]
     if _COUNTED.search(before):

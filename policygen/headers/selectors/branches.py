@@ -13,8 +13,6 @@ from policygen.headers.selectors.functions import (
     HeaderCode,
     Struct,
     arguments,
-    find_namespaces,
-    namespace_at,
     result_of,
 )
 from policygen.headers.selectors.statements import (
@@ -70,7 +68,6 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
     bodies = [block.body for block in declared.blocks if block.kind == "function"]
     check_returns(source.text, parse_with_tree_sitter(source.text.data), bodies)
     _check_results(source.text, declared)
-    namespaces = find_namespaces(code)
     branches = _Branches(
         source, declared.structs, {function.name: function for function in declared.functions}
     )
@@ -87,7 +84,7 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
             continue  # it decides nothing
         if (unread := declared.structs[function.returns].unread) is not None:
             raise source.text.error(unread, f"{function.returns}: cannot read this field")
-        namespace = namespace_at(namespaces, function.span.start)
+        namespace = declared.namespace_at(function.span.start)
         families += [
             Family(
                 name=function.label,

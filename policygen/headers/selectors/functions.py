@@ -103,6 +103,21 @@ class HeaderCode:
         """The functions whose returns are entries."""
         return [function for function in self.functions if not function.helps]
 
+    @cached_property
+    def _namespaces(self) -> list[tuple[Span, str]]:
+        """The namespaces, outermost first; a macro opens `cub`."""
+        macro_start = self.code.find(b"CUB_NAMESPACE_BEGIN")
+        namespaces = [(Span(macro_start, len(self.code)), "cub")] if macro_start >= 0 else []
+        for match in _NAMESPACE.finditer(self.code):
+            close = closing_brace(self.code, match.end() - 1)
+            span = Span(match.start(), close or len(self.code))
+            namespaces.append((span, match[1].decode()))
+        return namespaces
+
+    def namespace_at(self, offset: int) -> str:
+        """Returns the namespaces around an offset, such as `cub::detail::scan`."""
+        return "::".join(name for span, name in self._namespaces if span.start <= offset < span.end)
+
     def function_at(self, offset: int) -> Function | None:
         """Returns the deciding function around an offset."""
         around = (own for own in self.deciding if own.body.start <= offset < own.body.end)
@@ -134,21 +149,6 @@ def _declares_function(text: bytes) -> bool:
     """Matches `bool empty() const`, but not `int (x)` or `int x = f()`."""
     flat = flattened(text).partition(b"=")[0].partition(b"{")[0]
     return b"(" in flat and not _PARENTHESIZED_FIELD.match(text)
-
-
-def find_namespaces(code: bytes) -> list[tuple[Span, str]]:
-    """Returns the namespaces of a header, outermost first; a macro opens `cub`."""
-    macro_start = code.find(b"CUB_NAMESPACE_BEGIN")
-    namespaces = [(Span(macro_start, len(code)), "cub")] if macro_start >= 0 else []
-    for match in _NAMESPACE.finditer(code):
-        close = closing_brace(code, match.end() - 1)
-        namespaces.append((Span(match.start(), close or len(code)), match[1].decode()))
-    return namespaces
-
-
-def namespace_at(namespaces: Iterable[tuple[Span, str]], offset: int) -> str:
-    """Returns the namespaces around an offset, such as `cub::detail::scan`."""
-    return "::".join(name for span, name in namespaces if span.start <= offset < span.end)
 
 
 def _functions(

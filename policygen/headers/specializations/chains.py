@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.errors import InputError
-from policygen.headers.selectors.functions import find_namespaces, namespace_at
-from policygen.headers.selectors.statements import Block, find_blocks
+from policygen.headers.selectors.functions import HeaderCode
+from policygen.headers.selectors.statements import Block
 from policygen.headers.syntax import closing_angle, closing_brace, split_list
-from policygen.headers.text import Text, squeeze
+from policygen.headers.text import Text, blank, squeeze
 from policygen.model.arch import arch_number, ptx_version_to_arch
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, FamilyUse, Policy, PolicyChain, TuningHeader
@@ -28,12 +28,19 @@ _RETURNS = re.compile(rb"->\s*(?:typename\s+)?([^;{]+?)\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
+class _Scope:
+    """A hub, and the code without its policies."""
+
+    hub: Block
+    code: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class _Template:
     """A template of a hub that takes a tuning as its argument."""
 
     source: bytes
     parameter: bytes
-    at: int
 
     @property
     def reads(self) -> list[str]:
@@ -48,12 +55,12 @@ class _Template:
         return squeeze(match[1]) if match else None
 
 
-def find_chains(text: Text, header: str) -> tuple[PolicyChain, ...]:
+def find_chains(text: Text, declared: HeaderCode, header: str) -> tuple[PolicyChain, ...]:
     """Returns the chains of a header, in the order of their hubs."""
     code = text.code
     if not _CHAINED.search(code):
         return ()
-    records = [block for block in find_blocks(code) if block.kind == "record"]
+    records = [block for block in declared.blocks if block.kind == "record"]
     hubs: dict[Block, list[Block]] = {}
     for policy in records:
         if policy.bases and _CHAINED.search(code, *policy.bases):
@@ -61,21 +68,23 @@ def find_chains(text: Text, header: str) -> tuple[PolicyChain, ...]:
             enclosing = [hub for hub in records if hub.body.start <= start < hub.body.end]
             if enclosing:
                 hubs.setdefault(enclosing[-1], []).append(policy)
-    return tuple(_chain(text, header, hub, policies) for hub, policies in hubs.items())
+    chains = []
+    for hub, policies in hubs.items():
+        max_policy = MAX_POLICY.search(code, *hub.span)
+        scope = _Scope(hub, blank(code, [policy.span for policy in policies]))
+        chains.append(
+            PolicyChain(
+                header=header,
+                namespace=declared.namespace_at(hub.start),
+                hub=hub.name,
+                max_policy=max_policy[1].decode() if max_policy else None,
+                policies=tuple(_policy(text, scope, policy) for policy in policies),
+            )
+        )
+    return tuple(chains)
 
 
-def _chain(text: Text, header: str, hub: Block, blocks: list[Block]) -> PolicyChain:
-    max_policy = MAX_POLICY.search(text.code, hub.span.start, hub.span.end)
-    return PolicyChain(
-        header=header,
-        namespace=namespace_at(find_namespaces(text.code), hub.span.start),
-        hub=hub.name,
-        max_policy=max_policy[1].decode() if max_policy else None,
-        policies=tuple(_policy(text, hub, blocks, block) for block in blocks),
-    )
-
-
-def _policy(text: Text, hub: Block, blocks: list[Block], block: Block) -> Policy:
+def _policy(text: Text, scope: _Scope, block: Block) -> Policy:
     code = text.code
     number, own_name, previous = _link(text, block)
     bases = [squeeze(code, span) for span in split_list(code, *_bases(block))]
@@ -85,7 +94,7 @@ def _policy(text: Text, hub: Block, blocks: list[Block], block: Block) -> Policy
         arch=ptx_version_to_arch(number),
         predecessor=None if previous == own_name else previous,
         bases=tuple(base for base in bases if not _CHAINED.search(base.encode())),
-        uses=tuple(_uses(code, hub, blocks, block)),
+        uses=tuple(_uses(code, scope, block)),
         line=text.line(block.span.start),
         span=Span(block.span.start, end or block.span.end),
     )
@@ -117,8 +126,8 @@ def _link(text: Text, block: Block) -> tuple[int, str, str]:
     return int(parts[0]), parts[1], parts[2]
 
 
-def _uses(code: bytes, hub: Block, blocks: list[Block], block: Block) -> Iterator[FamilyUse]:
-    for match in _FAMILY.finditer(code, block.span.start, block.span.end):
+def _uses(code: bytes, scope: _Scope, block: Block) -> Iterator[FamilyUse]:
+    for match in _FAMILY.finditer(code, *block.span):
         close = closing_angle(code, match.end() - 1)
         if close is None:
             continue
@@ -127,13 +136,15 @@ def _uses(code: bytes, hub: Block, blocks: list[Block], block: Block) -> Iterato
         reads: list[str] = []
         fallback = None
         if receiver:
-            templates = _receivers(code, hub, blocks, block, receiver[1])
+            # The templates of this name that a policy sees: its own, else the hub's.
+            templates = list(_templates(code, block.span, receiver[1]))
+            templates = templates or list(_templates(scope.code, scope.hub.span, receiver[1]))
             reads = list(dict.fromkeys(name for template in templates for name in template.reads))
             fallback = next(
                 (template.returns for template in templates if not template.reads), None
             )
         elif alias:
-            reads = _Template(code[match.end() : block.span.end], alias[1], 0).reads
+            reads = _Template(code[match.end() : block.span.end], alias[1]).reads
         else:
             member = re.compile(rb"\s*::\s*(\w+)").match(code, close + 1)
             reads = [member[1].decode()] if member else []
@@ -145,21 +156,6 @@ def _uses(code: bytes, hub: Block, blocks: list[Block], block: Block) -> Iterato
             fallback=fallback,
             span=Span(match.start(), close + 1),
         )
-
-
-def _receivers(
-    code: bytes, hub: Block, blocks: list[Block], block: Block, name: bytes
-) -> list[_Template]:
-    """Returns the templates called `name` that a policy sees: its own, else the hub's."""
-    own_templates = list(_templates(code, block.span, name))
-    if own_templates:
-        return own_templates
-    policy_spans = [policy.span for policy in blocks]
-    return [
-        template
-        for template in _templates(code, hub.span, name)
-        if not any(span.start < template.at < span.end for span in policy_spans)
-    ]
 
 
 def _templates(code: bytes, scope: Span, name: bytes) -> Iterator[_Template]:
@@ -180,7 +176,7 @@ def _templates(code: bytes, scope: Span, name: bytes) -> Iterator[_Template]:
         end_of_template = terminator.start()
         if terminator.group() == b"{":
             end_of_template = closing_brace(code, terminator.start()) or scope.end
-        yield _Template(code[match.start() : end_of_template], parameter[1], match.start())
+        yield _Template(code[match.start() : end_of_template], parameter[1])
 
 
 # "typename Policy1000::ScanPolicyT"

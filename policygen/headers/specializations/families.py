@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from policygen.headers.comments import Line, Notes, SourceFile, comment_lines, read_notes
-from policygen.headers.selectors.functions import HeaderCode, find_namespaces, namespace_at
+from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.specializations.chains import find_chains
 from policygen.headers.syntax import (
     Guard,
@@ -43,13 +43,14 @@ def read_families(
 ) -> tuple[tuple[Family, ...], tuple[PolicyChain, ...]]:
     """Returns the entries by family, and the chains whose policies read them."""
     text = source.text
+    declared = HeaderCode(text.code)
     live, disabled = read_entries(source)
-    aggregates = _aggregates(text.code)
+    aggregates = _aggregates(declared)
     _check_all_is_read(text, live, aggregates)
-    families = _families(text, header, live + disabled)
+    families = _families(text, declared, header, live + disabled)
     if not families:
         _check_no_families(text, aggregates)
-    return families, find_chains(text, header)
+    return families, find_chains(text, declared, header)
 
 
 def holds_tunings(data: bytes) -> bool:
@@ -74,11 +75,11 @@ DeclaredEntry = tuple[Declaration, Entry]
 """An entry and the declaration that it was read from."""
 
 
-def _aggregates(code: bytes) -> set[int]:
+def _aggregates(declared: HeaderCode) -> set[int]:
     """Returns the offset of the name of each `smNN_*` struct with fields that is not a template."""
     return {
-        code.rindex(name.encode(), struct.span.start, struct.body.start)
-        for name, struct in HeaderCode(code).structs.items()
+        declared.code.rindex(name.encode(), struct.span.start, struct.body.start)
+        for name, struct in declared.structs.items()
         if struct.fields and _ARCH.match(name)
     }
 
@@ -112,34 +113,31 @@ def _check_no_families(text: Text, aggregates: set[int]) -> None:
             )
 
 
-def _families(text: Text, header: str, entries: list[DeclaredEntry]) -> tuple[Family, ...]:
+def _families(
+    text: Text, declared: HeaderCode, header: str, entries: list[DeclaredEntry]
+) -> tuple[Family, ...]:
     """Groups entries by namespace and name, in header order."""
-    namespaces = find_namespaces(text.code)
     groups: dict[tuple[str, str], list[DeclaredEntry]] = {}
     for declaration, entry in sorted(entries, key=lambda pair: pair[1].span.start):
-        key = (namespace_at(namespaces, declaration.name_span.start), declaration.name)
+        key = (declared.namespace_at(declaration.name_span.start), declaration.name)
         groups.setdefault(key, []).append((declaration, entry))
     return tuple(
-        _family(text, header, namespace, name, entries)
-        for (namespace, name), entries in groups.items()
+        Family(
+            name=name,
+            arch=name.partition("_")[0],
+            header=header,
+            namespace=namespace,
+            parameters=_parameters(text, members),
+            entries=tuple(entry for _, entry in members),
+        )
+        for (namespace, name), members in groups.items()
     )
 
 
-def _family(
-    text: Text, header: str, namespace: str, name: str, entries: list[DeclaredEntry]
-) -> Family:
+def _parameters(text: Text, entries: list[DeclaredEntry]) -> tuple[TemplateParameter, ...]:
+    """Returns the parameters of a family's primary template, if it is there."""
     primary = next((own for own, e in entries if e.kind == "primary" and not e.disabled), None)
-    parameters = template_parameters(text, primary.parameters_span) if primary else ()
-    arch = _ARCH.match(name)
-    assert arch is not None
-    return Family(
-        name=name,
-        arch=f"sm{arch[1]}",
-        header=header,
-        namespace=namespace,
-        parameters=parameters,
-        entries=tuple(entry for _, entry in entries),
-    )
+    return template_parameters(text, primary.parameters_span) if primary else ()
 
 
 # "struct sm90_tuning", "struct alignas(8) sm100_small_key_tuning", "class CUB_VISIBLE sm80_tuning"
