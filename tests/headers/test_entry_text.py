@@ -32,7 +32,7 @@ def block(new, body=BLOCK, name="sm100_x"):
     family = found.families[0]
     sibling = family.specializations[0] if family.specializations else None
     types = entry_edits.member_types(found, family, sibling)
-    return entry_edits.block(family, name, new, types, sibling)
+    return entry_edits.entry_text(family, name, new, types, sibling, layout="block")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,8 @@ def test_a_line_is_laid_out_as_those_beside_it(content, text):
     shown, sibling = family.specializations
     types = entry_edits.member_types(found, family, shown)
     new = NewEntry((None, "int", "2"), content)
-    assert entry_edits.line(family, "sm100_x", new, types, sibling) == text
+    line = entry_edits.entry_text(family, "sm100_x", new, types, sibling, layout="line")
+    assert line == text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from policygen.errors import InputError
 from policygen.headers import spelling
@@ -76,7 +77,7 @@ def _reading_edits(header: TuningHeader, text: Text, writes: Sequence[EntryWrite
     edits: dict[Span, Edit] = {}
     for (namespace, name), members in added.items():
         for chain, policy, use in policies_that_read(header.chains, namespace, name):
-            overload, _ = overload_of(text, chain, policy, use) or (None, False)
+            overload, _ = overload_of(text, chain, policy, use)
             for span, replacement in reading_changes(text, name, overload, members):
                 reason = f"{policy.name} reads {', '.join(members)}"
                 lines = replacement.replace("\n", newline(text.data))
@@ -214,10 +215,9 @@ class Writer:
         types = member_types(self.header, family, example)
         shape = example if new_entry.content.kind == "values" else sibling
         is_plain = new_entry.guard is None and new_entry.alias is None
-        if is_plain and sibling and shape and shape.layout == "line":
-            text = line(family, name, new_entry, types, sibling)
-        else:
-            text = block(family, name, new_entry, types, sibling)
+        fits_line = is_plain and sibling and shape and shape.layout == "line"
+        layout: Layout = "line" if fits_line else "block"
+        text = entry_text(family, name, new_entry, types, sibling, layout=layout)
         first_indent = spelling.indent_of(self.text.data, sibling.span.start) if sibling else ""
         indented = self._indented(text, sibling, example)
         return indented if indented.startswith("#") else first_indent + indented
@@ -250,7 +250,8 @@ class Writer:
         example = typical(self.header, family, entry)
         types = member_types(self.header, family, example)
         shape = example if content.kind == "values" else entry
-        layout = "line" if entry.layout == "line" and shape and shape.layout == "line" else "block"
+        keeps_line = entry.layout == "line" and shape and shape.layout == "line"
+        layout: Layout = "line" if keeps_line else "block"
         entry_body = body(family, content, entry.args, types, layout=layout)
         start = self.text.code.index(b">", entry.args_span.end) + 1
         span = Span(start, entry.span.end)
@@ -312,6 +313,7 @@ def _declaration(writer: Writer, new_family: NewFamily, writes: Sequence[EntryWr
 
 _UNIT = "  "
 """The member indentation of the templates."""
+Layout = Literal["line", "block"]
 MemberTypes = Mapping[str, tuple[str, str]]
 """Member → its type (`using` for an alias) and a model spelling, in the neighbors' order."""
 
@@ -323,14 +325,12 @@ def typical(header: TuningHeader, family: Family, sibling: Entry | None) -> Entr
     """Returns the entry whose members serve as the layout model: the closest with members."""
     if sibling is not None and sibling.members:
         return sibling
-    offset = sibling.span.start if sibling else family.entries[0].span.start
     with_members = [entry for entry in family.specializations if entry.members]
     if with_members:
-        return min(with_members, key=lambda entry: abs(entry.span.start - offset))
-    families = [family, *_other_families(header, family)]
+        return _by_distance(with_members, sibling or family.entries[0])[0]
     candidates = (
         entry
-        for other_family in families
+        for other_family in _nearby_families(header, family)
         for entry in other_family.entries
         if entry.members and not entry.disabled
     )
@@ -339,11 +339,10 @@ def typical(header: TuningHeader, family: Family, sibling: Entry | None) -> Entr
 
 def member_types(header: TuningHeader, family: Family, example: Entry | None) -> MemberTypes:
     """Returns the declarations and order of members, from one entry and those closest to it."""
-    families = [family, *_other_families(header, family)]
     entries = [
         entry
-        for member_family in families
-        for entry in _by_distance(member_family, example)
+        for member_family in _nearby_families(header, family)
+        for entry in _by_distance(member_family.entries, example)
         if not entry.disabled
     ]
     types: dict[str, tuple[str, str]] = {}
@@ -355,12 +354,10 @@ def member_types(header: TuningHeader, family: Family, example: Entry | None) ->
     return {name: types[name] for name in order}
 
 
-def _by_distance(family: Family, example: Entry | None) -> list[Entry]:
-    """Returns the entries of a family, closest first."""
-    if example is None:
-        return list(family.entries)
-    offset = example.span.start
-    return sorted(family.entries, key=lambda entry: abs(entry.span.start - offset))
+def _by_distance(entries: Sequence[Entry], example: Entry | None) -> list[Entry]:
+    """Returns entries in the order of their distance from one of them."""
+    offset = example.span.start if example else 0
+    return sorted(entries, key=lambda entry: abs(entry.span.start - offset))
 
 
 def _merged_order(order: list[str], names: Sequence[str]) -> list[str]:
@@ -379,72 +376,48 @@ def _merged_order(order: list[str], names: Sequence[str]) -> list[str]:
     return merged
 
 
-def _other_families(header: TuningHeader, family: Family) -> list[Family]:
-    """Returns the namespace's other families, closest first; at equal distance, the earlier one."""
+def _nearby_families(header: TuningHeader, family: Family) -> list[Family]:
+    """Returns a family and the namespace's others, closest first, then the earlier one."""
     siblings = [sibling for sibling in header.families if sibling.namespace == family.namespace]
-    own_index = next(
-        (index for index, sibling in enumerate(siblings) if sibling.name == family.name),
-        len(siblings),
-    )
-    places = sorted(range(len(siblings)), key=lambda index: (abs(index - own_index), index))
-    return [siblings[index] for index in places if index != own_index]
+    names = [sibling.name for sibling in siblings]
+    own_index = names.index(family.name) if family.name in names else len(names)
+    others = [index for index in range(len(siblings)) if index != own_index]
+    others.sort(key=lambda index: (abs(index - own_index), index))
+    return [family, *(siblings[index] for index in others)]
 
 
-def block(
+def entry_text(
     family: Family,
     name: str,
     new_entry: NewEntry,
     types: MemberTypes,
     sibling: Entry | None,
+    *,
+    layout: Layout,
 ) -> str:
-    """Writes an entry on several lines, with its guard and its unsigned twin."""
+    """Writes an entry on one line with aligned columns, or as a block with its guard and twin."""
     declared, args = spelling.parameters(family, new_entry.key, sibling)
-    indentation = len("struct ")
-    return fill(
-        "edit/block.h.j2",
-        {
+    is_block = layout == "block"
+    context: dict[str, object] = {
+        "base": _base(new_entry.content, args, wrapped=is_block),
+        "label": new_entry.content.label,
+        "members": _member_rows(family, new_entry.content, types, aligned=is_block),
+    }
+    if is_block:
+        context |= {
             "guard": new_entry.guard,
             "template": _template(declared),
-            "head": spelling.head(name, args, lead=indentation),
-            "base": _base(new_entry.content, args, wrapped=True),
-            "label": new_entry.content.label,
-            "members": _member_rows(family, new_entry.content, types, aligned=True),
+            "head": spelling.head(name, args, lead=len("struct ")),
             "alias": _alias(family, name, new_entry.alias, args, sibling),
-        },
-    ).removesuffix("\n")
-
-
-def line(
-    family: Family,
-    name: str,
-    new_entry: NewEntry,
-    types: MemberTypes,
-    sibling: Entry,
-) -> str:
-    """Writes an entry on one line, with its arguments aligned to existing columns."""
-    declared, args = spelling.parameters(family, new_entry.key, sibling)
-    closest = sorted(
-        family.specializations, key=lambda entry: abs(entry.span.start - sibling.span.start)
-    )
-    return fill(
-        "edit/line.h.j2",
-        {
-            "parameters": declared,
-            "head": f"{name}<{spelling.columns(closest, args)}>",
-            "base": _base(new_entry.content, args, wrapped=False),
-            "label": new_entry.content.label,
-            "members": _member_rows(family, new_entry.content, types, aligned=False),
-        },
-    ).removesuffix("\n")
+        }
+    else:
+        closest = _by_distance(family.specializations, sibling)
+        context |= {"parameters": declared, "head": f"{name}<{spelling.columns(closest, args)}>"}
+    return fill(f"edit/{layout}.h.j2", context).removesuffix("\n")
 
 
 def body(
-    family: Family,
-    content: Content,
-    args: Sequence[str],
-    types: MemberTypes,
-    *,
-    layout: str,
+    family: Family, content: Content, args: Sequence[str], types: MemberTypes, *, layout: Layout
 ) -> str:
     """Returns the text behind an entry's head: its values or its base."""
     members = _member_rows(family, content, types, aligned=layout == "block")
@@ -485,11 +458,7 @@ def _template(declared: Sequence[str]) -> str:
 
 
 def _member_rows(
-    family: Family,
-    content: Content,
-    types: MemberTypes,
-    *,
-    aligned: bool,
+    family: Family, content: Content, types: MemberTypes, *, aligned: bool
 ) -> list[str]:
     """Returns member declarations in the neighbors' order."""
     values = content.values if content.kind == "values" else {}

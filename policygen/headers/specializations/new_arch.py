@@ -226,7 +226,7 @@ def reading_policy(
 ) -> str:
     """Copies a policy so that it reads another family and falls back to the policy before it."""
     model, use = place.reader, place.use
-    overload, is_own = overload_of(text, place.chain, model, use) or (None, False)
+    overload, is_own = overload_of(text, place.chain, model, use)
     reading = reading_changes(text, family, overload, added)
     above = _new_policy_above(text, model, link)
     renames = {model.name: link.name, use.family: family}
@@ -332,8 +332,8 @@ def _hub_overloads(
     """Turns the hub's selection into the policy's own, with another fallback."""
     model, use = place.reader, place.use
     assert use.fallback is not None
-    first, _ = overload_of(text, place.chain, model, use) or (None, False)
-    second, _ = overload_of(text, place.chain, model, use, "long") or (None, False)
+    first, _ = overload_of(text, place.chain, model, use)
+    second, _ = overload_of(text, place.chain, model, use, "long")
     if first is None or second is None:
         raise InputError(
             f"{text.path}:{model.line}: cannot find {use.selection}, which {model.name} uses to"

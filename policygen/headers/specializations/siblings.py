@@ -352,16 +352,15 @@ def find_overload(code: bytes, scope: Span, name: str, parameter: str) -> Overlo
 
 def overload_of(
     text: Text, chain: PolicyChain, policy: Policy, use: FamilyUse, parameter: str = "int"
-) -> tuple[Overload, bool] | None:
-    """Finds a policy's selection overload, and whether the policy or its hub declares it."""
+) -> tuple[Overload | None, bool]:
+    """Finds a policy's selection overload, and whether the policy itself declares it."""
     if use.selection is None:
-        return None
+        return None, False
     if own_overload := find_overload(text.code, policy.span, use.selection, parameter):
         return own_overload, True
     # Search only the hub's part before the policy: other policies may declare the same name.
     code = blank(text.code, [other.span for other in chain.policies])
-    overload = find_overload(code, Span(0, policy.span.start), use.selection, parameter)
-    return (overload, False) if overload else None
+    return find_overload(code, Span(0, policy.span.start), use.selection, parameter), False
 
 
 def reading_changes(
