@@ -12,7 +12,8 @@ from policygen.model.tuning import Entry, Family, Member, spell
 
 WIDTH = 120
 """The column limit of CUB's clang-format."""
-_INDENT = "  "
+UNIT = "  "
+"""The indentation of one level."""
 # "detail::" of "detail::fixed_delay_constructor_t<350, 450>"
 _QUALIFIER = re.compile(r"(?:::)?(?:\w+::)*")
 # "fixed_delay_constructor_t<350, 450>", "LOAD_CA"; not "::LOAD_CA", "1 << 2", "large ? A : B"
@@ -128,12 +129,12 @@ def declarations(
         )
         rows.append((left_side, like(example, value)))
     column_widths = (
-        widths([(_INDENT + left_side, value) for left_side, value in rows])
+        widths([(UNIT + left_side, value) for left_side, value in rows])
         if aligned
         else [0] * len(rows)
     )
     return [
-        f"{left_side.ljust(width - len(_INDENT))} = {value};"
+        f"{left_side.ljust(width - len(UNIT))} = {value};"
         for (left_side, value), width in zip(rows, column_widths, strict=True)
     ]
 
@@ -176,6 +177,11 @@ def indent_of(data: bytes, offset: int) -> str:
     """Returns the white space before an offset, or nothing if other text precedes it."""
     text = data[line_start(data, offset) : offset]
     return "" if text.strip() else text.decode()
+
+
+def leading_space(row: str) -> str:
+    """Returns the white space at the start of a row."""
+    return row[: len(row) - len(row.lstrip())]
 
 
 def line_end(data: bytes, offset: int) -> int:

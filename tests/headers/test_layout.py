@@ -75,7 +75,7 @@ def test_a_call_that_does_not_fit_has_its_arguments_below(text, rows):
 
 
 def test_lists_are_split_where_no_bracket_is_open():
-    assert split("a, f(b, c), d<e, f>, {}") == ["a", " f(b, c)", " d<e, f>", " {}"]
+    assert split("a, f(b, c), d<e, f>, {}") == ["a", "f(b, c)", "d<e, f>", "{}"]
 
 
 def test_words_of_a_comment_are_on_as_many_lines_as_they_take():

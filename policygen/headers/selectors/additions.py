@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from policygen.errors import InputError
-from policygen.headers.comments import Comments
+from policygen.headers.comments import Comments, format_off_regions
 from policygen.headers.selectors.branches import COMMENTED, facts_of, simplest
 from policygen.headers.selectors.functions import arguments
 from policygen.headers.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, HeaderReturn
 from policygen.headers.selectors.statements import Clause
 from policygen.headers.spelling import (
+    UNIT,
+    WIDTH,
     edit_at,
     indent_of,
+    leading_space,
     like,
     line_end,
     line_start,
@@ -27,8 +30,6 @@ from policygen.model.edits import Content, Edit
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Member, conjunction
 
-COLUMNS = 120
-UNIT = "  "
 # "    return Name{", "    return {"
 _OPENED = re.compile(r"\s*return ([\w:]*)([{(])")
 _CLOSING = str.maketrans("{(", "})")
@@ -106,9 +107,9 @@ def returned(
     assert span is not None, "it has values"
     edits = list(branch_edits(text.data, entry, content.values, ""))
     value = _spliced(text, span, edits).decode(errors="replace")
-    margin = len(_leading_space(text.data, span.start))
+    margin = len(_space_before(text.data, span.start))
     first_row, *other_rows = value.splitlines()
-    other_rows = [indent + row[min(margin, len(row) - len(row.lstrip())) :] for row in other_rows]
+    other_rows = [indent + row[min(margin, len(leading_space(row))) :] for row in other_rows]
     rows = [f"{indent}return {wrapper[0]}{first_row}", *other_rows]
     rows[-1] += f"{wrapper[1]};"
     return [part for row in rows for part in wrapped(row, indent)]
@@ -116,12 +117,12 @@ def returned(
 
 def wrapped(row: str, indent: str) -> list[str]:
     """Breaks a row that is too long into one line per value."""
-    if len(row) <= COLUMNS:
+    if len(row) <= WIDTH:
         return [row]
     code = row.encode()
     head = _OPENED.match(row)
     if head is None:
-        continuation, start = row[: len(row) - len(row.lstrip())], 0
+        continuation, start = leading_space(row), 0
     else:
         start = head.end()
         continuation = indent + UNIT if head[1] else " " * start
@@ -134,7 +135,7 @@ def wrapped(row: str, indent: str) -> list[str]:
         return rows
     if head[1]:
         single_row = continuation + row[start:].strip()
-        return [row[:start], single_row] if len(single_row) <= COLUMNS else [row[:start], *rows]
+        return [row[:start], single_row] if len(single_row) <= WIDTH else [row[:start], *rows]
     return [row[:start] + rows[0].lstrip(), *rows[1:]]
 
 
@@ -146,9 +147,9 @@ def updated(text: Text, entry: Entry, values: Mapping[str, str], reason: str) ->
     start, end = line_start(text.data, span.start), line_end(text.data, span.end)
     starts_statement = text.data[start : span.start].strip() == b"return"
     longest = max(map(len, _spliced(text, Span(start, end), edits).splitlines()), default=0)
-    if not edits or not starts_statement or longest <= COLUMNS:
+    if not edits or not starts_statement or longest <= WIDTH:
         return edits
-    indent = _leading_space(text.data, span.start)
+    indent = _space_before(text.data, span.start)
     rows = returned(text, entry, Content("values", dict(values)), indent)
     value = newline(text.data).join(rows).removeprefix(f"{indent}return ").removesuffix(";")
     return [edit_at(text.data, span, value, reason)]
@@ -181,11 +182,11 @@ def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> l
     single_row = (
         f"{indent}{word}if ({conditions[0] if is_single else conjunction(tuple(conditions))})"
     )
-    if len(single_row) <= COLUMNS:
+    if len(single_row) <= WIDTH:
         return [single_row]
     rows: list[str] = []
     for part in single_row.split(" && "):
-        if rows and len(rows[-1]) + len(" && ") + len(part) <= COLUMNS:
+        if rows and len(rows[-1]) + len(" && ") + len(part) <= WIDTH:
             rows[-1] += f" && {part}"
         else:
             rows.append(f"{indent}    && {part}" if rows else part)
@@ -207,16 +208,12 @@ def _add_if(text: Text, place: BesideReturn, content: Content) -> Addition:
         return _replacing(text, place.instead, rows)
     offset, is_behind = _insertion_point(text, place)
     # A one-line `if` may be an effect of clang-format being off.
-    formatted = place.beside.entry.format_off and not _is_format_off(text, offset)
+    formatted = place.beside.entry.format_off and not any(
+        region.start <= offset < region.end for region in format_off_regions(text)
+    )
     rows = _block(text, place.beside, place.conditions, content, indent, formatted=formatted)
     gap_rows = [""] if spaced(text, place.clause) else []
     return insert(text, offset, [*gap_rows, *rows] if is_behind else [*rows, *gap_rows])
-
-
-def _is_format_off(text: Text, offset: int) -> bool:
-    """Tells whether clang-format is off at an offset."""
-    before = text.data[:offset]
-    return before.rfind(b"// clang-format off") > before.rfind(b"// clang-format on")
 
 
 def _block(
@@ -387,10 +384,9 @@ def below_line(text: Text, end: int) -> int:
     )
 
 
-def _leading_space(data: bytes, offset: int) -> str:
+def _space_before(data: bytes, offset: int) -> str:
     """Returns the white space at the start of an offset's line."""
-    row = data[line_start(data, offset) : offset].decode(errors="replace")
-    return row[: len(row) - len(row.lstrip())]
+    return leading_space(data[line_start(data, offset) : offset].decode(errors="replace"))
 
 
 def _size_names(facts: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from policygen.headers.selectors.additions import (
-    UNIT,
     Addition,
     Sizes,
     above,
@@ -40,7 +39,7 @@ from policygen.headers.selectors.nearest import (
     passed_by,
 )
 from policygen.headers.selectors.statements import Body, Clause, Clauses
-from policygen.headers.spelling import indent_of
+from policygen.headers.spelling import UNIT, indent_of
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.edits import Content

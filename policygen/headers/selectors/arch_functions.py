@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from policygen.errors import InputError
 from policygen.headers.selectors.additions import (
-    UNIT,
     Addition,
     above,
     below_line,
@@ -34,13 +33,16 @@ from policygen.headers.selectors.functions import Function, HeaderCode, Struct, 
 from policygen.headers.selectors.nearest import HeaderReturn, HeaderReturns
 from policygen.headers.selectors.statements import Clause, read_body
 from policygen.headers.spelling import (
+    UNIT,
     Change,
     copy,
     indent_of,
+    leading_space,
     line_end,
     line_start,
     newline,
     spelled_as,
+    text_of,
 )
 from policygen.headers.syntax import closing_bracket, opening_bracket, split_list
 from policygen.headers.text import Text
@@ -153,7 +155,7 @@ def _function(text: Text, functions: Sequence[tuple[ArchFunction, Content]]) -> 
     model = first.function
     start = line_start(text.data, model.span.start)
     head = text.data[start : model.body.start].decode().splitlines()
-    indent = indent_of(text.data, start + len(head[0]) - len(head[0].lstrip()))
+    indent = leading_space(head[0])
     rows = [_renamed(row, first) for row in head]
     body_indent = indent + UNIT
     exit_lines, returns = leaving([nested_return(text, *pair) for pair in functions], body_indent)
@@ -254,11 +256,9 @@ def _list_around(code: bytes, scope: Span, offset: int) -> Span | None:
 def rewrapped(text: Text, span: Span, replacement: str) -> tuple[Span, str]:
     """Rewraps the whole line around a change, one value per line if it is too long."""
     start, end = line_start(text.data, span.start), line_end(text.data, span.end)
-    row = (
-        f"{text.data[start : span.start].decode()}{replacement}{text.data[span.end : end].decode()}"
-    )
-    indent = row[: len(row) - len(row.lstrip())]
-    return Span(start, end), newline(text.data).join(wrapped(row, indent))
+    before, behind = text_of(text.data, Span(start, span.start)), Span(span.end, end)
+    row = f"{before}{replacement}{text_of(text.data, behind)}"
+    return Span(start, end), newline(text.data).join(wrapped(row, leading_space(row)))
 
 
 def calls_of(declared: HeaderCode, function: str) -> Iterator[tuple[Span, str]]:

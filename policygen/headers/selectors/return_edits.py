@@ -11,8 +11,6 @@ from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
 from policygen.headers.provenance import Provenance
 from policygen.headers.selectors.additions import (
-    COLUMNS,
-    UNIT,
     Addition,
     add_beside,
     add_inside,
@@ -51,7 +49,16 @@ from policygen.headers.selectors.nearest import (
     calls_in,
 )
 from policygen.headers.selectors.statements import Clause
-from policygen.headers.spelling import edit_at, indent_of, line_end, line_start, newline
+from policygen.headers.spelling import (
+    UNIT,
+    WIDTH,
+    edit_at,
+    indent_of,
+    leading_space,
+    line_end,
+    line_start,
+    newline,
+)
 from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
@@ -277,8 +284,8 @@ def _named_parameter(text: Text, function: Function, name: str) -> Addition:
     start, end = line_start(text.data, end_of_type), line_end(text.data, end_of_type)
     row = f"{text.data[start:end_of_type].decode()} {name}{text.data[end_of_type:end].decode()}"
     head, arrow, returns = row.rpartition(" -> ")
-    if len(row) > COLUMNS and arrow:
-        indent = row[: len(row) - len(row.lstrip())] + UNIT
+    if len(row) > WIDTH and arrow:
+        indent = leading_space(row) + UNIT
         row = f"{head}{newline(text.data)}{indent}-> {returns}"
     return Addition(Span(start, end), row)
 
@@ -288,46 +295,27 @@ def _return_lines(
 ) -> list[str]:
     """Writes `return X{…};` on one line, or breaks it as clang-format does in CUB's style."""
     parts = [_inline(field, values, parent) for field in aggregate.fields]
-    head, arguments = f"{indent}{prefix}{aggregate.type}{{", f"{', '.join(parts)}}}{suffix}"
-    if len(head) + len(arguments) <= COLUMNS:
-        return [head + arguments]
-    if not any(field.fields for field in aggregate.fields):
-        deeper = indent + UNIT
-        fits = len(deeper) + len(arguments) <= COLUMNS
-        endings = [",", f"}}{suffix}"]
-        last_index = len(parts) - 1
-        rows = [f"{deeper}{part}{endings[index == last_index]}" for index, part in enumerate(parts)]
-        return [head, *([deeper + arguments] if fits else rows)]
-    if len(parts) == 1:
-        (inner,) = aggregate.fields
-        path = f"{parent}{inner.name}."
-        return _return_lines(
-            f"{prefix}{aggregate.type}{{", inner, values, path, indent, f"}}{suffix}"
-        )
-    return _broken_lines(head, aggregate, parts, values, parent, indent, suffix)
-
-
-def _broken_lines(
-    head: str,
-    aggregate: Field,
-    parts: Sequence[str],
-    values: Mapping[str, str],
-    parent: str,
-    indent: str,
-    suffix: str,
-) -> list[str]:
-    """Puts each part of a policy on its own line, aligned behind the brace if they fit."""
     endings = [","] * (len(parts) - 1) + [f"}}{suffix}"]
     rows = [part + ending for part, ending in zip(parts, endings, strict=True)]
-    if max(map(len, rows)) + len(head) <= COLUMNS:
+    head, single_row, deeper = f"{indent}{prefix}{aggregate.type}{{", " ".join(rows), indent + UNIT
+    if len(head) + len(single_row) <= WIDTH:
+        return [head + single_row]
+    if not any(field.fields for field in aggregate.fields):
+        fits = len(deeper) + len(single_row) <= WIDTH
+        return [head, *(deeper + row for row in ([single_row] if fits else rows))]
+    if len(parts) == 1:
+        (inner,) = aggregate.fields
+        opened = f"{prefix}{aggregate.type}{{"
+        return _return_lines(opened, inner, values, f"{parent}{inner.name}.", indent, endings[0])
+    if max(map(len, rows)) + len(head) <= WIDTH:
         first_row, *other_rows = rows
         return [head + first_row, *(" " * len(head) + row for row in other_rows)]
-    lines, deeper = [head], indent + UNIT
+    lines = [head]
     for field, row, ending in zip(aggregate.fields, rows, endings, strict=True):
         path = f"{parent}{field.name}."
-        nested = field.fields and len(deeper) + len(row) > COLUMNS
+        nested = field.fields and len(deeper) + len(row) > WIDTH
         lines += (
-            _return_lines("", field, values, path, deeper, ending) if nested else [f"{deeper}{row}"]
+            _return_lines("", field, values, path, deeper, ending) if nested else [deeper + row]
         )
     return lines
 

@@ -20,7 +20,7 @@ from policygen.headers.specializations.siblings import (
     policies_that_read,
     reading_changes,
 )
-from policygen.headers.spelling import edit_at, newline
+from policygen.headers.spelling import UNIT, edit_at, newline
 from policygen.headers.syntax import split_list
 from policygen.headers.text import Text
 from policygen.model.edits import AddedMember, Content, Edit, NewEntry, Slot
@@ -279,13 +279,13 @@ class Writer:
 
     def _indented(self, text: str, sibling: Entry | None, example: Entry | None) -> str:
         """Indents the lines like those of an entry, except the first, with its line endings."""
-        data, indentation, unit = self.text.data, "", _UNIT
+        data, indentation, unit = self.text.data, "", UNIT
         if sibling is not None:
             indentation = spelling.indent_of(data, sibling.span.start)
         if example is not None and example.members:
             member_indent = spelling.indent_of(data, example.members[0].span.start)
-            unit = member_indent.removeprefix(spelling.indent_of(data, example.span.start)) or _UNIT
-        rows = [re.sub(rf"^{_UNIT}(?=\S)", lambda _: unit, row) for row in text.split("\n")]
+            unit = member_indent.removeprefix(spelling.indent_of(data, example.span.start)) or UNIT
+        rows = [re.sub(rf"^{UNIT}(?=\S)", lambda _: unit, row) for row in text.split("\n")]
         rows[1:] = [
             indentation + row if row and not row.startswith("#") else row for row in rows[1:]
         ]
@@ -311,8 +311,6 @@ def _declaration(writer: Writer, new_family: NewFamily, writes: Sequence[EntryWr
     return text + new_family.declaration[len(new_family.declaration.rstrip("\r\n")) :]
 
 
-_UNIT = "  "
-"""The member indentation of the templates."""
 Layout = Literal["line", "block"]
 MemberTypes = Mapping[str, tuple[str, str]]
 """Member → its type (`using` for an alias) and a model spelling, in the neighbors' order."""

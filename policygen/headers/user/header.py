@@ -10,6 +10,8 @@ from policygen import __version__
 from policygen.bindings.own_workloads import header_of
 from policygen.headers.provenance import labelled
 from policygen.headers.selectors.functions import Field, Struct, read_aggregate
+from policygen.headers.spelling import UNIT, WIDTH
+from policygen.headers.syntax import split_list
 from policygen.headers.user.selectors import (
     CONTIGUOUS,
     TunedReturn,
@@ -188,7 +190,7 @@ def _condition(parts: Sequence[TunedReturn]) -> str | None:
 
 def _label_lines(label: str) -> list[str]:
     """Splits a label into variant and scores if it does not fit on one line."""
-    if len(f"{INDENT * 3}// {label}") <= WIDTH:
+    if len(f"{UNIT * 3}// {label}") <= WIDTH:
         return [label]
     variant, _, scores = label.partition(" ")
     return [variant, scores]
@@ -300,8 +302,6 @@ def _capability_arguments(arch: str) -> str:
     return f"{number // 10}, {number % 10}"
 
 
-WIDTH = 120
-INDENT = "  "
 OPENING, CLOSING = "(<{", ")>}"
 
 
@@ -324,7 +324,7 @@ def _aggregate(
     suffix: str,
 ) -> list[str]:
     """Writes an aggregate on one line if it fits, else with each field on its own lines."""
-    indentation = INDENT * indent
+    indentation = UNIT * indent
     line = f"{indentation}{prefix}{_inline(fields, values, std, parent)}{suffix}"
     if len(line) <= WIDTH:
         return [line]
@@ -336,7 +336,7 @@ def _aggregate(
             inner = f"{path}."
             lines += _aggregate(name, field.fields, values, std, indent + 1, inner, ",")
         else:
-            lines.append(f"{indentation}{INDENT}{name}{values[path]},")
+            lines.append(f"{indentation}{UNIT}{name}{values[path]},")
     return [*lines, f"{indentation}}}{suffix}"]
 
 
@@ -357,14 +357,14 @@ def _name(field: Field, std: int) -> str:
 
 def wrapped(prefix: str, text: str, suffix: str, indent: int, width: int = WIDTH) -> list[str]:
     """Puts a call or a type on one line, or breaks the list in its last brackets."""
-    indentation = INDENT * indent
+    indentation = UNIT * indent
     line = f"{indentation}{prefix}{text}{suffix}"
     if len(line) <= width or text[-1] not in CLOSING:
         return [line]
     opening = _opening_bracket(text)
-    parts = [part.strip() for part in split(text[opening + 1 : -1])]
+    parts = split(text[opening + 1 : -1]) or [""]
     suffixes = [","] * (len(parts) - 1) + [f"{text[-1]}{suffix}"]
-    deeper = f"{indentation}{INDENT}"
+    deeper = f"{indentation}{UNIT}"
     lines, row = [f"{indentation}{prefix}{text[: opening + 1]}"], ""
     for part, part_suffix in zip(parts, suffixes, strict=True):
         joined = f"{row} {part}{part_suffix}" if row else f"{part}{part_suffix}"
@@ -380,15 +380,15 @@ def wrapped(prefix: str, text: str, suffix: str, indent: int, width: int = WIDTH
 
 def statement(left: str, right: str, indent: int) -> list[str]:
     """Breaks an assignment as needed, with the alternatives of a conditional below each other."""
-    indentation = INDENT * indent
+    indentation = UNIT * indent
     if len(f"{indentation}{left} {right};") <= WIDTH:
         return [f"{indentation}{left} {right};"]
-    if len(f"{indentation}{INDENT}{right};") <= WIDTH:
-        return [f"{indentation}{left}", f"{indentation}{INDENT}{right};"]
+    if len(f"{indentation}{UNIT}{right};") <= WIDTH:
+        return [f"{indentation}{left}", f"{indentation}{UNIT}{right};"]
     condition_part, *alternatives = right.split(" : ")
     lines = [
-        f"{indentation}{INDENT}{condition_part}",
-        *(f"{indentation}{INDENT}: {alternative}" for alternative in alternatives),
+        f"{indentation}{UNIT}{condition_part}",
+        *(f"{indentation}{UNIT}: {alternative}" for alternative in alternatives),
     ]
     return [f"{indentation}{left}", *lines[:-1], f"{lines[-1]};"]
 
@@ -405,18 +405,13 @@ def _opening_bracket(text: str) -> int:
 
 def split(text: str) -> list[str]:
     """Splits a list at its top-level commas."""
-    parts, depth, start = [], 0, 0
-    for index, char in enumerate(text):
-        depth += (char in OPENING) - (char in CLOSING)
-        if char == "," and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    return [*parts, text[start:]]
+    code = text.encode()
+    return [code[slice(*span)].decode() for span in split_list(code, 0, len(code))]
 
 
 def condition(alternatives: Sequence[Sequence[str]], indent: int) -> str:
     """Writes `if constexpr (A && B)` or `((A && B) || (C && D))`; lines break before operators."""
-    indentation = INDENT * indent
+    indentation = UNIT * indent
     opening = f"{indentation}if constexpr ("
     hang = " " * len(opening)
     if len(alternatives) == 1:
@@ -445,7 +440,7 @@ def _join_terms(parts: Sequence[str], operator: str, start: int, hang: str) -> s
             lines.append(f"{head}{first}{comma.strip()}")
             inner = len(head) + first.rindex("<") + 1
             if len(hang) + inner + len(rest) + len("))") > WIDTH:
-                inner = 2 * len(INDENT)
+                inner = 2 * len(UNIT)
             row, column = f"{' ' * inner}{rest}", len(hang)
     return f"\n{hang}".join([*lines, row])
 
