@@ -7,7 +7,7 @@ from itertools import permutations
 
 from policygen.errors import InputError
 from policygen.headers.comments import Comments, format_off_regions
-from policygen.headers.selectors.branches import COMMENTED, facts_of, simplest
+from policygen.headers.selectors.branches import COMMENTED, simplest
 from policygen.headers.selectors.functions import arguments
 from policygen.headers.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, HeaderReturn
 from policygen.headers.selectors.statements import Clause
@@ -62,7 +62,7 @@ def add_inside(text: Text, place: BeforeReturn, content: Content) -> Addition:
     entry = model.entry
     innermost = model.clauses[-1] if model.clauses else None
     if innermost and _is_line(text, innermost, entry):
-        conditions = (*facts_of((innermost,)), place.condition)
+        conditions = (*innermost.facts, place.condition)
         rows = _block(text, model, conditions, content, indent_of(text.data, innermost.start))
         gap = [""] if spaced(text, innermost) else []
         return insert(text, above(text, innermost.start), [*rows, *gap])
@@ -267,7 +267,7 @@ def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
     ]
     before, after = None, place.clause
     for clause in ifs:
-        other_facts = facts_of((clause,))
+        other_facts = clause.facts
         if {*other_facts} != {*conditions} and {*simplest((*conditions, *other_facts))} == {
             *simplest(conditions)
         }:
@@ -276,9 +276,9 @@ def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
             before, after = None, clause
     if before is None:
         comparable = [
-            clause for clause in ifs if _size_names(facts_of((clause,))) == _size_names(conditions)
+            clause for clause in ifs if _size_names(clause.facts) == _size_names(conditions)
         ]
-        sizes = [sizes_of(facts_of((clause,))) for clause in comparable]
+        sizes = [sizes_of(clause.facts) for clause in comparable]
         sort_key = _sort_order(sizes)
         if place.clause in comparable and sort_key is not None:
             own_key = sort_key(sizes_of(conditions))

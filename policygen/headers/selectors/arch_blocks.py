@@ -14,7 +14,6 @@ from policygen.headers.selectors.additions import (
     Sizes,
     above,
     below_line,
-    condition_lines,
     guarded,
     insert,
     sizes_of,
@@ -23,10 +22,10 @@ from policygen.headers.selectors.additions import (
 )
 from policygen.headers.selectors.branches import (
     EQUAL,
+    SINCE,
     Truth,
     defined,
     excluded,
-    facts_of,
     opposites,
     plain,
     simplest,
@@ -38,15 +37,13 @@ from policygen.headers.selectors.nearest import (
     own_condition,
     passed_by,
 )
-from policygen.headers.selectors.statements import Body, Clause, Clauses
+from policygen.headers.selectors.statements import Body, Clause, Clauses, facts_of
 from policygen.headers.spelling import UNIT, indent_of
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.edits import Content
 from policygen.model.records import Span
 
-# "cc >= ::cuda::compute_capability{10, 0}"
-_SINCE = re.compile(r"cc >=? ((?:::)?(?:\w+::)*compute_capability)\{(\d+), ?(\d+)\}")
 # "{480,16}": spacing in code that clang-format leaves alone
 _SQUEEZED = re.compile(r",(?=\S)")
 # "*sm107_tuning"
@@ -174,13 +171,13 @@ def _capability(clauses: Clauses) -> int | None:
 
 def since_of(clause: Clause) -> re.Match[str] | None:
     """Matches the architecture test of a clause."""
-    facts = facts_of((clause,)) if clause.kind == "if" else ()
-    return next((match for fact in facts if (match := _SINCE.fullmatch(fact))), None)
+    facts = clause.facts if clause.kind == "if" else ()
+    return next((match for fact in facts if (match := SINCE.fullmatch(fact))), None)
 
 
 def besides_arch(block: Clause) -> list[str]:
     """Returns the conditions of an architecture block other than the architecture."""
-    return [fact for fact in facts_of((block,)) if not fact.startswith("cc ")]
+    return [fact for fact in block.facts if not fact.startswith("cc ")]
 
 
 def _candidate(
@@ -255,7 +252,7 @@ def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Content]]) -> Add
     rows = block_rows([nested_return(text, *pair) for pair in blocks], indent + UNIT)
     arch_conditions = bounds(first.block, first.since, first.below)
     gap = [""] if spaced(text, first.block) else []
-    lines = [*condition_lines(arch_conditions, indent), f"{indent}{{", *rows, f"{indent}}}"]
+    lines = guarded(arch_conditions, rows, indent)
     if first.behind:
         return insert(text, below_line(text, first.block.end), [*gap, *lines])
     lines += gap
@@ -345,7 +342,7 @@ def likeness_of(
     if passed is None:
         return None
     steps = [
-        Step(clause.kind, tuple(fact for own in facts_of((clause,)) if (fact := own_facts[own])))
+        Step(clause.kind, tuple(fact for own in clause.facts if (fact := own_facts[own])))
         for clause in clauses
     ]
     changed = sum(fact != own_facts[fact] for fact in facts)

@@ -28,7 +28,7 @@ from policygen.headers.selectors.arch_blocks import (
     number_of,
     since_of,
 )
-from policygen.headers.selectors.branches import Truth, facts_of, simplest
+from policygen.headers.selectors.branches import Truth, simplest
 from policygen.headers.selectors.functions import Function, HeaderCode, Struct, arguments
 from policygen.headers.selectors.nearest import HeaderReturn, HeaderReturns
 from policygen.headers.selectors.statements import Clause, read_body
@@ -101,7 +101,7 @@ def _calls(header: HeaderReturns, model: Function) -> Iterator[tuple[Clause, int
         for match in call.finditer(header.code, function.body.start, function.body.end):
             variable = match[1].decode()
             for clause in body.clauses:
-                if since_of(clause) and variable in facts_of((clause,)):
+                if since_of(clause) and variable in clause.facts:
                     yield clause, match.start(), variable
 
 

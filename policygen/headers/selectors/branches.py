@@ -17,10 +17,10 @@ from policygen.headers.selectors.functions import (
 )
 from policygen.headers.selectors.statements import (
     Body,
-    Clauses,
     Return,
     UnreadableError,
-    conditions_of,
+    conjuncts,
+    facts_of,
     read_body,
 )
 from policygen.headers.syntax import (
@@ -35,7 +35,7 @@ from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, Member, Value, conjunction
 
 # "cc >= ::cuda::compute_capability{10, 7}"
-_SINCE = re.compile(r"cc\s*>=?\s*(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
+SINCE = re.compile(r"cc\s*>=?\s*((?:::)?(?:\w+::)*compute_capability)\{(\d+),\s*(\d+)\}")
 # "if (key_size == 16) // same as previous tuning"
 COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
 # "int", "unsigned long", "bool": never a policy, whatever decides the value
@@ -119,22 +119,22 @@ def _check_results(text: Text, declared: HeaderCode) -> None:
 
 def _entries(branches: _Branches, function: Function, body: Body) -> Iterator[tuple[str, Entry]]:
     entries = [
-        (arch_of(function, returned.conditions), _entry(branches, function, returned))
+        (arch_of(function, facts_of(returned.clauses)), _entry(branches, function, returned))
         for returned in body.returns
     ]
     entries += _commented_entries(branches, function, body)
     yield from sorted(entries, key=lambda arch_entry: arch_entry[1].span.start)
 
 
-def arch_of(function: Function, conditions: tuple[str, ...]) -> str:
+def arch_of(function: Function, facts: Sequence[str]) -> str:
     """Returns the architecture of a return: the last one tested, or the function's.
 
     A return for any compute capability counts as one for the oldest architecture.
     """
-    facts = [fact for fact in conjuncts(conditions) if "||" not in fact]
-    matches = [match for fact in facts if (match := _SINCE.match(fact))]
+    certain = (fact for fact in facts if "||" not in fact)
+    matches = [match for fact in certain if (match := SINCE.match(fact))]
     if matches:
-        return f"sm{matches[-1][1]}{matches[-1][2]}"
+        return f"sm{matches[-1][2]}{matches[-1][3]}"
     name_match = NAMED.search(function.name)
     return f"sm{name_match[1]}" if name_match else ladder()[0]
 
@@ -149,7 +149,7 @@ def _entry(branches: _Branches, function: Function, returned: Return) -> Entry:
     guard = branches.source.guards.at(returned.span.start)
     return Entry(
         kind="branch",
-        args=tuple(conjuncts(returned.conditions)),
+        args=facts_of(returned.clauses),
         values=member_values(members),
         inherits=inherits,
         guard=guard.spelling,
@@ -180,29 +180,6 @@ def _lines(text: Text, comments: Comments, returned: Return) -> Iterator[Line]:
         for line in comment_lines(text.data, comment):
             if not COMMENTED.match(line.text):
                 yield line
-
-
-def facts_of(clauses: Clauses) -> list[str]:
-    """Returns the conditions of nested clauses, one fact each."""
-    return list(conjuncts(conditions_of(clauses)))
-
-
-def conjuncts(conditions: tuple[str, ...]) -> Iterator[str]:
-    """Splits conditions into facts that must all hold."""
-    for text in conditions:
-        depth, start = 0, 0
-        for match in re.finditer(r"[({\[]|[)}\]]|&&|\|\|", text):
-            if match[0] == "||" and depth == 0:
-                start = -1
-                break
-            if match[0] == "&&" and depth == 0:
-                yield text[start : match.start()].strip()
-                start = match.end()
-            elif match[0] in "({[":
-                depth += 1
-            elif match[0] in ")}]":
-                depth -= 1
-        yield text if start < 0 else text[start:].strip()
 
 
 def _members(
@@ -286,13 +263,13 @@ def _commented_entries(
                 if line.text:
                     remarks.append(line.text)
                 continue
-            conditions = (*body.scope_at(line.span.start).conditions, match[1].strip())
+            facts = (*body.scope_at(line.span.start).facts, *conjuncts(match[1].strip()))
             trailing = (match[3] or "").lstrip("/ ").strip()
             yield (
-                arch_of(function, conditions),
+                arch_of(function, facts),
                 Entry(
                     kind="branch",
-                    args=tuple(conjuncts(conditions)),
+                    args=facts,
                     values=_commented_values(branches, function, match[2]),
                     inherits=None,
                     guard=None,
@@ -459,7 +436,7 @@ def simplest(facts: Sequence[str]) -> list[str]:
     for fact in dict.fromkeys(plain(fact) for fact in facts):
         others = [candidate for candidate in map(plain, facts) if candidate != fact]
         inner = _NOT.fullmatch(fact)
-        if inner and any(excluded(part, others) for part in conjuncts((inner[1],))):
+        if inner and any(excluded(part, others) for part in conjuncts(inner[1])):
             continue
         if (inequality := UNEQUAL.fullmatch(fact)) and excluded(
             f"{inequality[1]} == {inequality[2]}{inequality[3]}", others

@@ -18,9 +18,7 @@ from policygen.headers.selectors.branches import (
     UNEQUAL,
     Truth,
     arch_of,
-    conjuncts,
     excluded,
-    facts_of,
     locals_of,
     opposites,
     simplest,
@@ -31,7 +29,7 @@ from policygen.headers.selectors.statements import (
     Clause,
     Clauses,
     Return,
-    conditions_of,
+    facts_of,
     read_body,
 )
 from policygen.headers.syntax import closing_bracket
@@ -107,7 +105,7 @@ def nearest(returns: Sequence[HeaderReturn], truth: Truth) -> BesideReturn | Non
 
 
 def _beside(model: HeaderReturn, truth: Truth, flags: set[str]) -> BesideReturn | None:
-    facts_by_level = [facts_of((clause,)) for clause in model.clauses]
+    facts_by_level = [clause.facts for clause in model.clauses]
     failing_levels = [
         level
         for level, facts in enumerate(facts_by_level)
@@ -132,7 +130,7 @@ def _has_same_if(place: BesideReturn) -> bool:
     """Checks for a sibling `if` with the same conditions, which does not serve the workload."""
     conditions = {*simplest(place.conditions)}
     siblings = place.beside.body.siblings(place.clause)
-    return any({*simplest(facts_of((clause,)))} == conditions for clause in siblings)
+    return any({*simplest(clause.facts)} == conditions for clause in siblings)
 
 
 def _has_case(body: Body, clause: Clause, conditions: Sequence[str]) -> bool:
@@ -212,7 +210,7 @@ def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> Empt
             in_case = any(clause.kind == "case" and EQUAL.search(clause.text) for clause in clauses)
             if not in_case or not all(truth.holds(fact) for fact in facts):
                 continue
-            if arch_of(function, conditions_of(clauses)) != arch:
+            if arch_of(function, facts) != arch:
                 continue
             models = [model for model in returns if model.body is body]
             model = max(models, key=lambda model: _shared_depth(model.clauses, clauses))
@@ -334,7 +332,7 @@ class HeaderReturns(HeaderCode):
         conditions: dict[str, list[tuple[str, ...]]] = {}
         for function, body in self.bodies:
             for call in calls.finditer(self.code, function.body.start, function.body.end):
-                facts = conjuncts(body.scope_at(call.start()).conditions)
+                facts = body.scope_at(call.start()).facts
                 besides_arch = tuple(fact for fact in facts if not _CAPABILITY.search(fact))
                 conditions.setdefault(call[1].decode(), []).append(besides_arch)
         return conditions

@@ -15,7 +15,6 @@ from policygen.headers.selectors.additions import (
     add_beside,
     add_inside,
     case_offset,
-    condition_lines,
     delay_fields,
     guarded,
     insert,
@@ -272,8 +271,7 @@ def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Ite
             [*labelled_lines(content.label, inner_indent), *lines],
             indent + UNIT,
         )
-    block = [*condition_lines(arch_conditions, indent), f"{indent}{{", *rows, f"{indent}}}", ""]
-    yield insert(text, start, block)
+    yield insert(text, start, [*guarded(arch_conditions, rows, indent), ""])
 
 
 def _named_parameter(text: Text, function: Function, name: str) -> Addition:

@@ -25,6 +25,7 @@ DEEPEST = 60
 """The deepest nesting of statements."""
 _OPENS, _CLOSES = b"([{", b")]}"
 _MARKS = re.compile(rb"[()\[\]{};:]")
+_LOGIC = re.compile(r"[({\[]|[)}\]]|&&|\|\|")
 
 
 @dataclass(slots=True, eq=False)
@@ -40,14 +41,36 @@ class Clause:
     """The block that contains the clause, between its braces."""
     end: int = 0
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The condition's facts, which must all hold."""
+        return tuple(conjuncts(self.text))
+
 
 Clauses = tuple[Clause, ...]
 """Nested clauses, outermost first."""
 
 
-def conditions_of(clauses: Clauses) -> tuple[str, ...]:
-    """Returns the conditions that hold inside nested clauses."""
-    return tuple(clause.text for clause in clauses)
+def facts_of(clauses: Clauses) -> tuple[str, ...]:
+    """Returns the facts that hold inside nested clauses."""
+    return tuple(fact for clause in clauses for fact in clause.facts)
+
+
+def conjuncts(condition: str) -> Iterator[str]:
+    """Splits a condition into facts that must all hold."""
+    depth, start = 0, 0
+    for match in _LOGIC.finditer(condition):
+        if match[0] == "||" and depth == 0:
+            start = -1
+            break
+        if match[0] == "&&" and depth == 0:
+            yield condition[start : match.start()].strip()
+            start = match.end()
+        elif match[0] in "({[":
+            depth += 1
+        elif match[0] in ")}]":
+            depth -= 1
+    yield condition if start < 0 else condition[start:].strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +84,13 @@ class Return:
     statement: int
     """The start of the `if` or `else` that it belongs to, unless a block is between."""
 
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The conditions, outermost first."""
-        return conditions_of(self.clauses)
-
 
 @dataclass(frozen=True, slots=True)
 class StatementScope:
-    """A block and the conditions inside it."""
+    """A block and the facts that hold inside it."""
 
     span: Span
-    conditions: tuple[str, ...]
+    facts: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -187,7 +205,7 @@ class _StatementReader:
         close = closing_brace(self.code, at)
         if close is None:
             raise UnreadableError(at)
-        self.result.scopes.append(StatementScope(Span(at, close + 1), conditions_of(clauses)))
+        self.result.scopes.append(StatementScope(Span(at, close + 1), facts_of(clauses)))
         self.blocks.append(Span(at + 1, close))
         at = self.space(at + 1)
         while at < close:
@@ -248,7 +266,7 @@ class _StatementReader:
 
     def close_case(self, case_clauses: Clauses, clauses: Clauses, start: int, end: int) -> None:
         """Closes the statements behind the current labels."""
-        self.result.scopes.append(StatementScope(Span(start, end), conditions_of(case_clauses)))
+        self.result.scopes.append(StatementScope(Span(start, end), facts_of(case_clauses)))
         if case_clauses is not clauses:
             case_clauses[-1].end = end
 
