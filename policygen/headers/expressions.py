@@ -33,14 +33,6 @@ def _remainder(left: int, right: int) -> int | None:
     return None if quotient is None else left - quotient * right
 
 
-def _shift_left(left: int, right: int) -> int | None:
-    return left << right if 0 <= right < _SHIFTS else None
-
-
-def _shift_right(left: int, right: int) -> int | None:
-    return left >> right if 0 <= right < _SHIFTS else None
-
-
 _BINARY: dict[str, tuple[int, Callable[[int, int], int | None]]] = {
     "|": (3, operator.or_),
     "^": (4, operator.xor),
@@ -51,8 +43,8 @@ _BINARY: dict[str, tuple[int, Callable[[int, int], int | None]]] = {
     ">": (7, lambda a, b: int(a > b)),
     "<=": (7, lambda a, b: int(a <= b)),
     ">=": (7, lambda a, b: int(a >= b)),
-    "<<": (8, _shift_left),
-    ">>": (8, _shift_right),
+    "<<": (8, lambda a, b: a << b if 0 <= b < _SHIFTS else None),
+    ">>": (8, lambda a, b: a >> b if 0 <= b < _SHIFTS else None),
     "+": (9, operator.add),
     "-": (9, operator.sub),
     "*": (10, operator.mul),

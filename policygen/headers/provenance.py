@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from policygen.headers import spelling
 from policygen.headers.comments import Comments, comment_lines, read_notes
-from policygen.headers.spelling import edit_at, line_end, line_start
+from policygen.headers.spelling import edit_at, indent_of, line_end, line_start, newline, text_of
 from policygen.headers.syntax import Guards
 from policygen.headers.text import Text
 from policygen.model.edits import Content, Edit
@@ -25,72 +24,6 @@ def known_label(labels: Iterable[Label]) -> str | None:
     """Returns the label of an entry's current values."""
     live_label = next((label for label in labels if not label.rejected), None)
     return None if live_label is None else labelled(live_label.variant, live_label.scores)
-
-
-class Provenance:
-    """The provenance comments of a header's entries."""
-
-    def __init__(self, text: Text) -> None:
-        self._text = text
-        self._newline = spelling.newline(text.data)
-        self._places = Surroundings(text)
-
-    def noted(
-        self,
-        entry: Entry,
-        content: Content,
-        reason: str,
-        *,
-        body: Span | None = None,
-        above: bool | None = None,
-    ) -> list[Edit]:
-        """Replaces the label of an entry's values, and removes outdated remarks.
-
-        A `body` is rewritten with its labels; it contains the new label unless `above` is set.
-        """
-        kept = [
-            label for label in entry.labels if not label.rejected and not _is_inside(label, body)
-        ]
-        new_label = None if above is False else content.label
-        edits = [
-            edit_at(self._text.data, remark.span, "", reason)
-            for remark in self._places.remarks(entry)
-            if remark.outdated or (body is not None and not entry.members)
-            if not any(_is_inside(label, remark.span) for label in entry.labels)
-        ]
-        if new_label and kept:
-            old_label = kept.pop(0)
-            if spelling.text_of(self._text.data, old_label.span) != new_label:
-                edits.append(edit_at(self._text.data, old_label.span, new_label, reason))
-        elif new_label:
-            edits.append(self._label(entry, new_label, reason, above=body is not None))
-        removed_spans = [self._places.comment_of(label) for label in kept]
-        return [*edits, *(edit_at(self._text.data, span, "", reason) for span in removed_spans)]
-
-    def _label(self, entry: Entry, label: str, reason: str, *, above: bool) -> Edit:
-        """Adds a label: inside a block, or above an entry without lines of its own."""
-        data, body = self._text.data, entry.body_span
-        if entry.layout == "block" and entry.members and body is not None and not above:
-            end = self._places.line_end(body.start)
-            code = self._text.code[body.start : end]
-            if not code.strip():
-                offset = end if data[body.start : end].strip() else body.start
-                indentation = spelling.indent_of(data, entry.members[0].span.start)
-                return edit_at(
-                    self._text.data,
-                    Span(offset, offset),
-                    f"{self._newline}{indentation}// {label}",
-                    reason,
-                )
-        offset = spelling.line_start(data, entry.span.start)
-        indentation = spelling.indent_of(data, entry.span.start)
-        return edit_at(
-            self._text.data, Span(offset, offset), f"{indentation}// {label}{self._newline}", reason
-        )
-
-
-def _is_inside(label: Label, span: Span | None) -> bool:
-    return span is not None and span.start <= label.span.start < span.end
 
 
 # "same as previous tuning", "todo: … regresses for large input sizes. find better tuning."
@@ -123,13 +56,54 @@ class CommentLines:
         return _OUTDATED.search(self.text) is not None
 
 
+def _is_inside(label: Label, span: Span | None) -> bool:
+    return span is not None and span.start <= label.span.start < span.end
+
+
 class Surroundings:
-    """The text around the entries of a header."""
+    """The text around the entries of a header: their comments, conditions and headings."""
 
     def __init__(self, text: Text) -> None:
         self._text = text
         self._guards = Guards(text)
         self._comments = Comments(text)
+
+    def noted(
+        self, entry: Entry, content: Content, reason: str, body: Span | None = None
+    ) -> list[Edit]:
+        """Replaces the label of an entry's values, and removes outdated remarks.
+
+        A `body` is rewritten with its labels; a new label goes above it.
+        """
+        data = self._text.data
+        edits = [
+            edit_at(data, remark.span, "", reason)
+            for remark in self.remarks(entry)
+            if remark.outdated or (body is not None and not entry.members)
+            if not any(_is_inside(label, remark.span) for label in entry.labels)
+        ]
+        kept = [
+            label for label in entry.labels if not label.rejected and not _is_inside(label, body)
+        ]
+        if content.label and kept:
+            span = kept.pop(0).span
+            if text_of(data, span) != content.label:
+                edits.append(edit_at(data, span, content.label, reason))
+        elif content.label:
+            offset, line = self._labelled_line(entry, content.label, above=body is not None)
+            edits.append(edit_at(data, Span(offset, offset), line, reason))
+        return [*edits, *(edit_at(data, self._comment_of(label), "", reason) for label in kept)]
+
+    def _labelled_line(self, entry: Entry, label: str, *, above: bool) -> tuple[int, str]:
+        """Returns a line with a label: inside a block, or above an entry without own lines."""
+        data, body, ending = self._text.data, entry.body_span, newline(self._text.data)
+        if entry.layout == "block" and entry.members and body is not None and not above:
+            end = self.line_end(body.start)
+            if not self._text.code[body.start : end].strip():
+                offset = end if data[body.start : end].strip() else body.start
+                return offset, f"{ending}{indent_of(data, entry.members[0].span.start)}// {label}"
+        indentation = indent_of(data, entry.span.start)
+        return line_start(data, entry.span.start), f"{indentation}// {label}{ending}"
 
     def remarks(self, entry: Entry) -> list[CommentLines]:
         """Returns the `//` remarks above an entry that refer to it alone."""
@@ -244,7 +218,7 @@ class Surroundings:
         start = line_end(data, offset) + data.startswith(b"\r", line_end(data, offset)) + 1
         return _NO_ENTRY.match(data, start) is not None
 
-    def comment_of(self, label: Label) -> Span:
+    def _comment_of(self, label: Label) -> Span:
         """Returns the comment of a label, with its whole line if it stands alone."""
         data, offset = self._text.data, label.span.start
         comment = next(span for span in self._text.comments if span.start <= offset < span.end)

@@ -4,7 +4,7 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.provenance import Provenance
+from policygen.headers.provenance import Surroundings
 from policygen.headers.reader import read_header
 from policygen.headers.selectors.return_edits import update_return
 from policygen.headers.spelling import splice
@@ -35,7 +35,7 @@ def written(returned, **values):
     (family,) = header.selectors
     content = Content("values", values, label="ipt_7 1.1")
     text = Text("x", data)
-    edits = update_return(text, Provenance(text), family.entries[0], content, "why")
+    edits = update_return(text, Surroundings(text), family.entries[0], content, "why")
     return splice("x", data, sorted(edits, key=lambda edit: edit.span)).decode()
 
 

@@ -9,7 +9,7 @@ from policygen.bindings.variants import selected_path
 from policygen.bindings.words import words
 from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
-from policygen.headers.provenance import Provenance
+from policygen.headers.provenance import Surroundings
 from policygen.headers.selectors.additions import (
     Addition,
     add_beside,
@@ -69,7 +69,7 @@ from policygen.model.tuning import Entry, TuningHeader, spell
 def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite]) -> HeaderEdits:
     """Returns the edits of all returns of a header; writes to one place form one edit."""
     text = Text(header.name, data)
-    provenance = Provenance(text)
+    places = Surroundings(text)
     edits: list[Edit] = []
     inserted: list[Insertion] = []
     added: list[EntryWrite] = []
@@ -84,7 +84,7 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
             added.append(write)
         else:
             content = replace(write.content, values=fields.values(write))
-            edits += update_return(text, provenance, entry, content, write.reason)
+            edits += update_return(text, places, entry, content, write.reason)
     edits += fields.edits(writes)
     edits += argument_edits(text, writes)
     for addition, reason in [
@@ -99,11 +99,11 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
 
 
 def update_return(
-    text: Text, provenance: Provenance, entry: Entry, content: Content, reason: str
+    text: Text, places: Surroundings, entry: Entry, content: Content, reason: str
 ) -> list[Edit]:
     """Updates a return's values by its own member names; returns no edits if none change."""
     edits = updated(text, entry, content.values, reason)
-    return edits + provenance.noted(entry, content, reason) if edits else []
+    return edits + places.noted(entry, content, reason) if edits else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from policygen.errors import InputError
 from policygen.headers import spelling
 from policygen.headers.comments import comment_lines
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
-from policygen.headers.provenance import Provenance, Surroundings
+from policygen.headers.provenance import Surroundings
 from policygen.headers.specializations.new_arch import NewFamily, new_arch
 from policygen.headers.specializations.placement import Specialization
 from policygen.headers.specializations.siblings import (
@@ -129,7 +129,6 @@ class Writer:
         self.text = text
         self.newline = spelling.newline(text.data)
         self._places = Surroundings(text)
-        self._provenance = Provenance(text)
         self._opened_at: set[tuple[int, str]] = set()
 
     def update(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
@@ -139,7 +138,7 @@ class Writer:
             return self._rebase(entry, content, reason)
         if members and content.values and content.values.keys() <= members.keys():
             edits = member_edits(self.text, entry, content.values, reason)
-            return edits + self._provenance.noted(entry, content, reason) if edits else []
+            return edits + self._places.noted(entry, content, reason) if edits else []
         if content.kind == "empty" and not members and not entry.inherits:
             return []
         return self._rewrite(family, entry, content, reason)
@@ -239,7 +238,7 @@ class Writer:
             edits = [self._edit(span, arg, reason) for span, arg in changes]
         else:
             edits = [self._edit(base_span, f"{name}<{', '.join(args)}>" if args else name, reason)]
-        return edits + self._provenance.noted(entry, content, reason) if edits else []
+        return edits + self._places.noted(entry, content, reason) if edits else []
 
     def _rewrite(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
         """Replaces an inherited base, or a body that lacks members, with new content."""
@@ -258,8 +257,9 @@ class Writer:
         edits = [self._edit(span, self._indented(entry_body, entry, example), reason)]
         if layout != entry.layout:
             edits += self._broken_up(entry, reason)
-        above = layout == "line" or content.kind != "values"
-        return [*self._provenance.noted(entry, content, reason, body=span, above=above), *edits]
+        if layout == "block" and content.kind == "values":
+            content = replace(content, label=None)  # the body has it
+        return [*self._places.noted(entry, content, reason, span), *edits]
 
     def _broken_up(self, entry: Entry, reason: str) -> list[Edit]:
         """Puts `template <…>` on its own line, and blank lines around the new block."""
