@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from heapq import merge
 from typing import Any
 
 from policygen.headers.expressions import evaluate
@@ -98,50 +99,35 @@ class Guards:
 
 def check_brackets(text: Text, guards: Guards) -> None:
     """Raises an error at an unmatched bracket; each branch of `#if … #else` counts separately."""
-    stack: list[int] = []
-    saved: list[list[int]] = []
-    conditionals = iter(guards.conditionals)
-    conditional = next(conditionals, None)
-    for match in _BRACKETS.finditer(text.code):
-        offset = match.start()
-        while conditional is not None and conditional.span.start < offset:
-            stack = _stack_after_conditional(conditional.kind, stack, saved)
-            conditional = next(conditionals, None)
-        _push_or_pop(text, match.group(), offset, stack)
+    brackets = ((match.start(), match.group().decode()) for match in _BRACKETS.finditer(text.code))
+    directives = ((directive.span.start, directive.kind) for directive in guards.conditionals)
+    stack: list[tuple[int, str]] = []
+    saved: list[list[tuple[int, str]]] = []
+    for offset, mark in merge(brackets, directives):
+        if mark in "({[":
+            stack.append((offset, mark))
+            if len(stack) > DEEPEST:
+                raise text.error(offset, f"brackets nested more than {DEEPEST} deep")
+        elif mark in ")}]":
+            _check_pair(text, stack.pop() if stack else None, offset, mark)
+        elif mark.startswith("if"):
+            saved.append([*stack])
+        elif mark == "endif":
+            saved.pop()
+        else:
+            stack = [*saved[-1]]
     if stack:
-        raise text.error(stack[-1], f"{_bracket_at(text, stack[-1])!r} is never closed")
+        offset, bracket = stack[-1]
+        raise text.error(offset, f"{bracket!r} is never closed")
 
 
-def _stack_after_conditional(kind: str, stack: list[int], saved: list[list[int]]) -> list[int]:
-    if kind.startswith("if"):
-        saved.append(list(stack))
-    elif kind == "endif":
-        saved.pop()
-    else:
-        return list(saved[-1])
-    return stack
-
-
-def _push_or_pop(text: Text, bracket: bytes, offset: int, stack: list[int]) -> None:
-    if bracket not in _OPENING:
-        stack.append(offset)
-        if len(stack) > DEEPEST:
-            raise text.error(offset, f"brackets nested more than {DEEPEST} deep")
-        return
-    if not stack:
-        raise text.error(offset, f"{bracket.decode()!r} has no opening bracket")
-    opening = stack.pop()
-    if _bracket_at(text, opening).encode() != _OPENING[bracket]:
-        line = text.line(opening)
-        raise text.error(
-            offset,
-            f"{bracket.decode()!r} does not close the {_bracket_at(text, opening)!r}"
-            f" of line {line}",
-        )
-
-
-def _bracket_at(text: Text, offset: int) -> str:
-    return text.code[offset : offset + 1].decode()
+def _check_pair(text: Text, opening: tuple[int, str] | None, offset: int, closing: str) -> None:
+    if opening is None:
+        raise text.error(offset, f"{closing!r} has no opening bracket")
+    start, bracket = opening
+    if bracket.encode() != _OPENING[closing.encode()]:
+        line = text.line(start)
+        raise text.error(offset, f"{closing!r} does not close the {bracket!r} of line {line}")
 
 
 def closing_brace(code: bytes, opening: int) -> int | None:

@@ -1,7 +1,7 @@
 """Finds the place of a new entry in its family, and the entry that it is modeled on."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -42,6 +42,8 @@ from policygen.rendering import fill
 _TRAILING = re.compile(r"(\d+)$")
 Key = tuple[Slot, ...]
 Rank = tuple[int, int]
+Ranks = tuple[Rank, ...]
+"""Of one key; a column of them is what distinguishes the entries of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,11 @@ class Apart:
 
 
 @dataclass(frozen=True, slots=True)
-class _KeyedEntry:
-    """An entry and its key."""
+class _RankedEntry:
+    """An entry, the ranks of its key, and the section that it is in."""
 
     entry: Entry
-    key: Key
+    ranks: Ranks
     section: int | None
 
 
@@ -89,10 +91,15 @@ def neighbour(
     entries = [entry for entry in family.specializations if len(entry.args) == len(key)]
     if not entries:
         return None
-    keyed_entries = [
-        _KeyedEntry(entry, entry.slots, section_by_span.get(entry.span)) for entry in entries
+    spellings = dict.fromkeys(pair for entry in entries for pair in enumerate(entry.args))
+    first_seen = {pair: index for index, pair in enumerate(spellings)}
+    group = [
+        _RankedEntry(
+            entry, _ranks(family, entry.slots, first_seen), section_by_span.get(entry.span)
+        )
+        for entry in entries
     ]
-    closest = _closest(family, keyed_entries, key)
+    closest = _closest(group, _ranks(family, key, first_seen))
     if closest.before:
         return closest
     return replace(closest, entry=_last_twin(family, entries, closest.entry))
@@ -102,125 +109,85 @@ def _last_twin(family: Family, entries: Sequence[Entry], entry: Entry) -> Entry:
     """Returns the last of the entries directly behind this one that inherit from it."""
     for following in entries[entries.index(entry) + 1 :]:
         base = f"{family.name}<{', '.join(entry.args)}>"
-        if _without_whitespace(following.inherits or "") != _without_whitespace(base):
+        if "".join((following.inherits or "").split()) != "".join(base.split()):
             break
         entry = following
     return entry
 
 
-def _without_whitespace(text: str) -> str:
-    return "".join(text.split())
+def _ranks(family: Family, key: Key, first_seen: Mapping[tuple[int, str], int]) -> Ranks:
+    """Returns ordered values of a key, each of which can distinguish a section from the next.
 
+    Types come last: `float` goes beside any type of its size.
+    """
 
-def _closest(family: Family, group: Sequence[_KeyedEntry], key: Key) -> Neighbour:
-    traits = _traits(family, len(key), _first_seen(group))
-    while True:
-        separating = [trait for trait in traits if _separates_sections(group, trait)]
-        trait = _dividing(group, separating) or _dividing(group, traits)
-        trait = trait or _distinguishing(group, traits, key)
-        if trait is None:
-            return Neighbour(group[-1].entry, before=False)
-        rank = trait(key)
-        matching = [keyed for keyed in group if trait(keyed.key) == rank]
-        if not matching:
-            closest = _beside(group, trait, rank)
-            return replace(
-                closest, apart=_section_sizes(group, trait, rank) if trait in separating else None
-            )
-        group = matching
-        traits = [remaining for remaining in traits if remaining is not trait]
+    def rank(position: int) -> Rank:
+        slot = key[position]
+        if slot is None:
+            return (0, 0)
+        if number := _TRAILING.search(slot):
+            return (1, int(number[1]))
+        return (2, first_seen.get((position, slot), len(first_seen)))
 
-
-_Trait = Callable[[Key], Rank]
-"""Maps a key to an ordered value that can distinguish one section's keys from the next."""
-
-
-def _traits(family: Family, count: int, first_seen: dict[tuple[int, str], int]) -> list[_Trait]:
-    """Returns the traits of each argument, types last: `float` goes beside any type of its size."""
-
-    def rank(position: int) -> _Trait:
-        return lambda key: _rank(position, key[position], first_seen)
-
-    def named(position: int) -> _Trait:
-        return lambda key: (0, int(key[position] is not None))
-
-    def nonzero(position: int) -> _Trait:
-        return lambda key: (0, int(key[position] != "0"))
-
-    kinds = [parameter.kind for parameter in family.parameters] or ["value"] * count
+    kinds = [parameter.kind for parameter in family.parameters] or ["value"] * len(key)
     values = [position for position, kind in enumerate(kinds) if kind == "value"]
     types = [position for position, kind in enumerate(kinds) if kind != "value"]
     # Keys without values are keys-only, and keys with a named type are exceptions: each has
     # sections of its own, which may be ordered differently.
-    sections = [
-        *(nonzero(position) for position in values),
-        *(named(position) for position in types),
-    ]
-    return [
-        *sections,
-        *(rank(position) for position in values),
-        *(rank(position) for position in types),
-    ]
+    return (
+        *((0, int(key[position] != "0")) for position in values),
+        *((0, int(key[position] is not None)) for position in types),
+        *map(rank, values),
+        *map(rank, types),
+    )
 
 
-def _dividing(group: Sequence[_KeyedEntry], traits: Sequence[_Trait]) -> _Trait | None:
-    """Returns the trait that changes least often along the entries, and never back."""
+def _closest(group: Sequence[_RankedEntry], ranks: Ranks) -> Neighbour:
+    columns = list(range(len(ranks)))
+    while True:
+        separating = [column for column in columns if _separates_sections(group, column)]
+        differing = [column for column in columns if group[0].ranks[column] != ranks[column]]
+        order = [*_dividing(group, separating), *_dividing(group, columns), *differing]
+        if not order:
+            return Neighbour(group[-1].entry, before=False)
+        column, rank = order[0], ranks[order[0]]
+        matching = [ranked for ranked in group if ranked.ranks[column] == rank]
+        if not matching:
+            apart = _section_sizes(group, column, rank) if column in separating else None
+            below = [ranked for ranked in group if ranked.ranks[column] < rank]
+            beside = below[-1] if below else group[0]
+            return Neighbour(beside.entry, before=not below, apart=apart)
+        group = matching
+        columns.remove(column)
+
+
+def _dividing(group: Sequence[_RankedEntry], columns: Sequence[int]) -> list[int]:
+    """Returns the columns that change along the entries; never back and least often first."""
     changes: list[tuple[int, int, int]] = []
-    for index, trait in enumerate(traits):
-        runs = [value for value, _ in groupby(trait(keyed.key) for keyed in group)]
+    for column in columns:
+        runs = [value for value, _ in groupby(ranked.ranks[column] for ranked in group)]
         if len(runs) > 1:
-            changes.append((len(runs) - len(set(runs)), len(runs), index))
-    return traits[min(changes)[2]] if changes else None
+            changes.append((len(runs) - len(set(runs)), len(runs), column))
+    return [column for _, _, column in sorted(changes)]
 
 
-def _separates_sections(group: Sequence[_KeyedEntry], trait: _Trait) -> bool:
-    """Checks that a trait is constant within each section but differs between sections."""
+def _separates_sections(group: Sequence[_RankedEntry], column: int) -> bool:
+    """Checks that a column is constant within each section but differs between sections."""
     ranks_by_section: dict[int | None, set[Rank]] = {}
-    for keyed in group:
-        ranks_by_section.setdefault(keyed.section, set()).add(trait(keyed.key))
+    for ranked in group:
+        ranks_by_section.setdefault(ranked.section, set()).add(ranked.ranks[column])
     return len(ranks_by_section) > 1 and all(len(ranks) == 1 for ranks in ranks_by_section.values())
 
 
-def _section_sizes(group: Sequence[_KeyedEntry], trait: _Trait, rank: Rank) -> Apart | None:
+def _section_sizes(group: Sequence[_RankedEntry], column: int, rank: Rank) -> Apart | None:
     """Returns the size of each section if all sections differ by it."""
-    ranks = {keyed.section: trait(keyed.key) for keyed in group}
+    ranks = {ranked.section: ranked.ranks[column] for ranked in group}
     sizes = {
         index: size for index, (kind, size) in ranks.items() if index is not None and kind == 1
     }
     if len(set(ranks.values())) < len(ranks) or len(sizes) < len(ranks) or rank[0] != 1:
         return None
     return Apart(sizes, rank[1])
-
-
-def _distinguishing(
-    group: Sequence[_KeyedEntry], traits: Sequence[_Trait], key: Key
-) -> _Trait | None:
-    """Returns a trait that the group shares but the key does not."""
-    return next((trait for trait in traits if trait(group[0].key) != trait(key)), None)
-
-
-def _beside(group: Sequence[_KeyedEntry], trait: _Trait, rank: Rank) -> Neighbour:
-    below = [keyed for keyed in group if trait(keyed.key) < rank]
-    if below:
-        return Neighbour(below[-1].entry, before=False)
-    return Neighbour(group[0].entry, before=True)
-
-
-def _first_seen(entries: Sequence[_KeyedEntry]) -> dict[tuple[int, str], int]:
-    """Returns the order in which spellings first appear at each position."""
-    first_seen: dict[tuple[int, str], int] = {}
-    for keyed in entries:
-        for position, arg in enumerate(keyed.entry.args):
-            first_seen.setdefault((position, arg), len(first_seen))
-    return first_seen
-
-
-def _rank(position: int, slot: Slot, first_seen: dict[tuple[int, str], int]) -> Rank:
-    if slot is None:
-        return (0, 0)
-    if number := _TRAILING.search(slot):
-        return (1, int(number[1]))
-    return (2, first_seen.get((position, slot), len(first_seen)))
 
 
 Headers = Mapping[str, TuningHeader]
