@@ -193,12 +193,15 @@ def overlay(
     """Returns every field's value; `measured` is the benchmark as it was when it ran."""
     rules = field_rules(public_selector)
     values = dict(base.fields)
-    members = member_values(_family(public_selector, rules), measured, variant, base.sizes)
-    for path, value in members.items():
+    site, name = public_selector.site.name, public_selector.selector.name
+    family = FamilyBinding(site=site, name=name, args=(), members=rules)
+    for path, value in member_values(family, measured, variant, base.sizes).items():
         for leaf, text in _spelled(path, rules[path], value, variant):
             if leaf not in values:
                 raise InputError(f"{public_selector.selects} has no field {leaf}")
-            new_value = _biased(rules[path], values[leaf], qualified(text, values[leaf]))
+            new_value = qualified(text, values[leaf])
+            if rules[path].bias:
+                new_value = str(int(values[leaf]) + int(new_value))
             values[leaf] = within_limits(leaf, new_value)
     for path, rule in rules.items():
         if words().members.counts_threads(path) and rule.parameter in measured.units:
@@ -240,15 +243,6 @@ def _items_beside(path: str, values: Mapping[str, str]) -> int:
     )
 
 
-def _family(public_selector: PublicSelector, rules: Mapping[str, MemberRule]) -> FamilyBinding:
-    return FamilyBinding(
-        site=public_selector.site.name,
-        name=public_selector.selector.name,
-        args=(),
-        members=dict(rules),
-    )
-
-
 def _spelled(
     path: str, rule: MemberRule, value: str, variant: Mapping[str, int]
 ) -> list[tuple[str, str]]:
@@ -264,10 +258,6 @@ def _spelled(
         (f"{path}.delay", arguments[0]),
         (f"{path}.l2_write_latency", arguments[1]),
     ]
-
-
-def _biased(rule: MemberRule, base: str, value: str) -> str:
-    return str(int(base) + int(value)) if rule.bias else value
 
 
 def takes_selectors(version: str) -> bool:

@@ -50,10 +50,20 @@ def arguments(
 ) -> Arguments:
     """Returns a workload's arguments, as keys from the compiler and as spelled in a header."""
     sized = {role: str(policy.sizes[role]) for role in public_selector.selector.sized}
-    roles = {
-        role: _role_spelling(public_selector, role, values, policy.roles[role], version)
-        for role in public_selector.roles
-    }
+    axis_types = [
+        axis_type(value, version)
+        for axis, value in values.items()
+        if axis in public_selector.benchmark.axes and not is_constant(value)
+    ]
+    roles = {}
+    for role in public_selector.roles:
+        printed = policy.roles[role]
+        is_axis = any(type_info.cpp == f"::{printed}" for type_info in axis_types)
+        roles[role] = (
+            f"::{printed}"
+            if is_axis
+            else _role_spelling(public_selector, role, values, printed, version)
+        )
     answers = list(zip(public_selector.arguments, policy.arguments, strict=True))
     key = [sized.get(argument.text, printed) for argument, printed in answers]
     spellings = [_spelling(public_selector, *answer, roles) for answer in answers]
@@ -61,18 +71,9 @@ def arguments(
     guards = {
         type_info.guard for type_info in types().types if type_info.guard and type_info.cpp in words
     }
-    axis_types = [
-        axis_type(value, version)
-        for axis, value in values.items()
-        if _is_type(public_selector, axis, value)
-    ]
     headers = dict.fromkeys(type_info.header for type_info in axis_types if type_info.header)
     guard = min(guards, default=None)
     return Arguments(tuple(key), tuple(spellings), guard, tuple(headers), dict(values), roles)
-
-
-def _is_type(public_selector: PublicSelector, axis: str, value: str) -> bool:
-    return axis in public_selector.benchmark.axes and not is_constant(value)
 
 
 def _role_spelling(
@@ -84,13 +85,6 @@ def _role_spelling(
 ) -> str:
     """Returns the binding's spelling if it means the same anywhere, else the compiler's."""
     text = public_selector.benchmark.roles.get(role)
-    axis_spellings = (
-        axis_type(value, version).cpp
-        for axis, value in values.items()
-        if _is_type(public_selector, axis, value)
-    )
-    if axis_spelling := next((cpp for cpp in axis_spellings if cpp == f"::{printed}"), None):
-        return axis_spelling
     if text is None or not text.startswith(("::", "axis::")):
         return _portable_spelling(printed)
     role_names = {**public_selector.benchmark.roles, **public_selector.benchmark.constants}
