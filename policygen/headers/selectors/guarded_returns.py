@@ -26,7 +26,7 @@ from policygen.headers.selectors.nearest import (
 )
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
-from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
+from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.edits import AddedMember, Content, Slot
 from policygen.model.selection import Selected, Values
 from policygen.model.tuning import Entry, Family, Value, spell
@@ -42,7 +42,6 @@ class FirstReturn(FamilySpot):
     part: str
     """The path of the aggregate in the selected policy: `lookahead.`; empty for all of it."""
     conditions: tuple[str, ...]
-    since: str
     below: str | None
     tests: Mapping[str, str]
     """The other members of the policy selector → their types."""
@@ -300,8 +299,46 @@ class Returns(Dialect):
 
     def first(self, benchmark: BenchmarkBinding, selected: Selected) -> FirstReturn:
         """Places a return in front of computed values, in the function that the binding names."""
+        first_binding = benchmark.first
+        assert first_binding is not None, "the binding names a function"
         _, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        return first_return(benchmark, site, selected, self.arch, self._read(site.header))
+        if not benchmark.returns:
+            raise InputError(
+                f"{site.header} computes it in a way that leaves no place for a return"
+            )
+        header_returns, asks = self._read(site.header), first_binding.asks
+        scoped_name = words().selectors.name, first_binding.function
+        functions = [own for own in header_returns.deciding if (own.scope, own.name) == scoped_name]
+        if len(functions) != 1 or not {*asks} <= selected.traits.keys():
+            raise InputError(
+                f"{site.header} has no {'::'.join(scoped_name)} with {', '.join(asks)}"
+            )
+        (function,) = functions
+        constants = {
+            name: MemberRule(constant=spell(value)) for name, value in benchmark.always.items()
+        }
+        types, label = header_returns.members, function.label
+        members = {**constants, **benchmark.returns}
+        return FirstReturn(
+            selected,
+            site,
+            FamilyBinding(site=site.name, name=label, args=(), members=members),
+            Family(
+                name=label,
+                arch=self.arch,
+                header=site.header,
+                namespace=site.scope,
+                parameters=(),
+                entries=(),
+            ),
+            label,
+            function,
+            read_aggregate(header_returns.structs, function.returns),
+            f"{first_binding.part}." if first_binding.part else "",
+            tuple(_condition(name, types[name], selected.traits[name]) for name in asks),
+            next_arch(self.arch),
+            {name: kind for name, kind in types.items() if name not in asks},
+        )
 
     def _usable_returns(
         self, benchmark: BenchmarkBinding, selected: Selected
@@ -403,54 +440,6 @@ def _combined_reason(not_changed: InputError, not_added: InputError) -> str:
     if not_added.message in not_changed.message:
         return not_changed.in_line
     return f"{not_changed.in_line}, and none can be added: {not_added.in_line}"
-
-
-# First returns, where CUB computes the value
-
-
-def first_return(
-    benchmark: BenchmarkBinding,
-    site: Site,
-    selected: Selected,
-    arch: str,
-    header_returns: HeaderReturns,
-) -> FirstReturn:
-    """Determines place and conditions of a first return; raises an error without a binding."""
-    first_binding = benchmark.first
-    if first_binding is None or not benchmark.returns:
-        raise InputError(f"{site.header} computes it in a way that leaves no place for a return")
-    selector = words().selectors.name
-    functions = [
-        candidate
-        for candidate, _ in header_returns.bodies
-        if (candidate.scope, candidate.name) == (selector, first_binding.function)
-    ]
-    if len(functions) != 1 or not {*first_binding.asks} <= selected.traits.keys():
-        required = ", ".join(first_binding.asks)
-        raise InputError(
-            f"{site.header} has no {selector}::{first_binding.function} with {required}"
-        )
-    (function,) = functions
-    constants = {
-        name: MemberRule(constant=spell(value)) for name, value in benchmark.always.items()
-    }
-    members = {**constants, **benchmark.returns}
-    label, header, scope = function.label, site.header, site.scope
-    types = dict(header_returns.structs[selector].typed_fields)
-    return FirstReturn(
-        selected,
-        site,
-        FamilyBinding(site=site.name, name=label, args=(), members=members),
-        Family(name=label, arch=arch, header=header, namespace=scope, parameters=(), entries=()),
-        label,
-        function,
-        read_aggregate(header_returns.structs, function.returns),
-        f"{first_binding.part}." if first_binding.part else "",
-        tuple(_condition(name, types[name], selected.traits[name]) for name in first_binding.asks),
-        arch,
-        next_arch(arch),
-        {name: kind for name, kind in types.items() if name not in first_binding.asks},
-    )
 
 
 def _condition(name: str, type_name: str, value: Value) -> str:

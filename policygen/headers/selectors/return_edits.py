@@ -251,7 +251,7 @@ def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Ite
         yield _named_parameter(text, first.function, name)
     start = line_end(text.data, body.start) + len(newline(text.data))
     indent = indent_of(text.data, start + len(text.code[start:]) - len(text.code[start:].lstrip()))
-    arch_conditions = [f"{name} >= {capability_of(_CAPABILITY, first.since)}"]
+    arch_conditions = [f"{name} >= {capability_of(_CAPABILITY, first.family.arch)}"]
     if first.below:
         arch_conditions.append(f"{name} < {capability_of(_CAPABILITY, first.below)}")
     rows: list[str] = []
@@ -334,25 +334,20 @@ def _leaf_values(
         raise InputError(
             f"{text.path}: the compiler does not show all values that {first_return.name} returns"
         )
-    bound_values = dict(_bound_values(first_return, content))
+    bound_values, numbers = dict(_bound_values(first_return, content)), selected_fields.values
     for leaf, type_name in leaves(first_return.fields):
         path = f"{first_return.part}{leaf}"
-        number = selected_fields.values.get(path)
-        if path not in bound_values:
+        value: object = bound_values.get(path)
+        if value is None:
             # CUB gives the same value to several parts of a policy: keep them equal.
-            field_name = path.rpartition(".")[2]
-            same_named = (other for other in bound_values if other.rpartition(".")[2] == field_name)
-            source = next(
-                (other for other in same_named if selected_fields.values.get(other) == number), None
+            number, field_name = numbers.get(path), path.rpartition(".")[2]
+            equal_values = (
+                bound_value
+                for other, bound_value in bound_values.items()
+                if other.rpartition(".")[2] == field_name and numbers.get(other) == number
             )
-            yield (
-                leaf,
-                _spelled(
-                    text, first_return, path, type_name, bound_values[source] if source else number
-                ),
-            )
-        else:
-            yield leaf, _spelled(text, first_return, path, type_name, bound_values[path])
+            value = next(equal_values, number)
+        yield leaf, _spelled(text, first_return, path, type_name, value)
 
 
 def _bound_values(first_return: FirstReturn, content: Content) -> Iterator[tuple[str, str]]:
