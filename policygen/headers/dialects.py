@@ -69,8 +69,16 @@ class Specializations(Dialect):
 
     @staticmethod
     def mark(header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]) -> Marked:
-        """Inserts marks in members that policies report."""
-        return mark_header(header, data, members)
+        """Inserts marks in members that policies report: (namespace, name) → member."""
+        entries: list[tuple[Family, Entry]] = []
+        edits: list[tuple[Span, str]] = []
+        for family in header.families:
+            member = members.get((family.namespace, family.name))
+            for entry in family.entries if member else ():
+                if not entry.disabled and entry.body_span is not None and member is not None:
+                    edits += _marks(entry, member, len(entries))
+                    entries.append((family, entry))
+        return Marked(header, replaced(data, edits), tuple(entries))
 
     def check(self, benchmark: BenchmarkBinding) -> None:
         """Refuses a benchmark without a family for the architecture or an earlier one."""
@@ -115,23 +123,7 @@ def dialect_of(sources: TuningTree, arch: str, below: str | None) -> Dialect:
 # only if the base has the member: entries that lack it must still be skipped.
 
 
-def mark_header(
-    header: TuningHeader, data: bytes, members: Mapping[tuple[str, str], str]
-) -> Marked:
-    """Marks the entries of the given families: (namespace, name) → the member for the mark."""
-    entries: list[tuple[Family, Entry]] = []
-    edits: list[tuple[Span, str]] = []
-    for family in header.families:
-        member = members.get((family.namespace, family.name))
-        for entry in family.entries if member else ():
-            if entry.disabled or entry.body_span is None or member is None:
-                continue
-            edits += _edits(entry, member, len(entries))
-            entries.append((family, entry))
-    return Marked(header, replaced(data, edits), tuple(entries))
-
-
-def _edits(entry: Entry, member: str, number: int) -> Iterator[tuple[Span, str]]:
+def _marks(entry: Entry, member: str, number: int) -> Iterator[tuple[Span, str]]:
     body, base = entry.body_span, entry.inherits_span
     assert body is not None
     yield Span(body.start, body.start), f" static constexpr int policygen_entry = {number};"

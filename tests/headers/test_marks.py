@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from policygen import trees
 from policygen.bindings.load import bound
 from policygen.errors import InputError
-from policygen.headers.dialects import mark_header
+from policygen.headers.dialects import Specializations
 from policygen.headers.reader import read_header
 from policygen.headers.scan import scan_headers
 from policygen.model.edits import STEP, Marked, mark
@@ -30,7 +30,9 @@ def marked(body: str | bytes, **members: str) -> Marked:
     data = body if isinstance(body, bytes) else wrap(body)
     header = read_header("tuning_demo.cuh", data)
     named = members or {"sm90_tuning": "items"}
-    return mark_header(header, data, {(DEMO, name): member for name, member in named.items()})
+    return Specializations.mark(
+        header, data, {(DEMO, name): member for name, member in named.items()}
+    )
 
 
 def body_of(found: Marked) -> str:
@@ -171,7 +173,7 @@ def test_families_are_numbered_through_and_those_that_are_not_named_stay() -> No
 def test_a_family_of_another_namespace_is_another() -> None:
     data = wrap("template <> struct sm90_tuning<int, 1> { static constexpr int items = 2; };")
     header = read_header("tuning_demo.cuh", data)
-    found = mark_header(header, data, {("cub::detail::other", "sm90_tuning"): "items"})
+    found = Specializations.mark(header, data, {("cub::detail::other", "sm90_tuning"): "items"})
     assert (found.data, found.entries) == (data, ())
 
 
@@ -275,7 +277,7 @@ def unmarked(found: Marked, members: dict[tuple[str, str], str]) -> bytes:
 def marked_headers(headers: tuple[TuningHeader, ...], root, members):
     for header in headers:
         data = (root / "cub/device/dispatch/tuning" / header.name).read_bytes()
-        yield header, data, mark_header(header, data, members)
+        yield header, data, Specializations.mark(header, data, members)
 
 
 @pytest.mark.trees
@@ -328,5 +330,5 @@ def test_the_miniature_tree_can_be_marked() -> None:
         data = path.read_bytes()
         header = read_header(path.name, data)
         members = {(f.namespace, f.name): "items_per_thread" for f in header.families}
-        found = mark_header(header, data, members)
+        found = Specializations.mark(header, data, members)
         assert unmarked(found, members) == data
