@@ -132,10 +132,7 @@ def struct_fields(headers: Sequence[bytes]) -> Fields:
 @lru_cache(maxsize=128)  # all headers of a tree share the same companions
 def _fields(data: bytes) -> Fields:
     code = Text("", data).code
-    fields = {
-        name: tuple(zip(struct.fields, struct.types, strict=True))
-        for name, struct in HeaderCode(code).structs.items()
-    }
+    fields = {name: struct.typed_fields for name, struct in HeaderCode(code).structs.items()}
     if arch_list := _ARCHS.search(code):
         fields[ARCHS] = tuple((name.decode(), "") for name in _ARCH.findall(arch_list[1]))
     if gpu_list := _GPUS.search(code):

@@ -201,8 +201,8 @@ class Looked:
 
     def after(self, *additions):
         data = self.code.decode()
-        for one in sorted(additions, key=lambda one: one.span, reverse=True):
-            data = data[: one.span.start] + one.text + data[one.span.end :]
+        for span, text in sorted(additions, reverse=True):
+            data = data[: span.start] + text + data[span.end :]
         return data
 
     def beside(self):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 from policygen.errors import InputError
@@ -14,6 +13,7 @@ from policygen.headers.selectors.statements import Clause
 from policygen.headers.spelling import (
     UNIT,
     WIDTH,
+    Change,
     edit_at,
     indent_of,
     leading_space,
@@ -38,15 +38,7 @@ _ELSE = re.compile(rb"\s*else\b")
 _GUARD = re.compile(rb"[ \t]*#[ \t]*(if|endif)\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """Whole lines to insert, or to replace a statement with."""
-
-    span: Span
-    text: str
-
-
-def add_beside(text: Text, place: BesideReturn, content: Content) -> Addition:
+def add_beside(text: Text, place: BesideReturn, content: Content) -> Change:
     """Adds a return to the block of its nearest one: another `case` or another `if`."""
     clause = place.clause
     if clause.kind == "case":
@@ -56,7 +48,7 @@ def add_beside(text: Text, place: BesideReturn, content: Content) -> Addition:
     return _add_if(text, place, content)
 
 
-def add_inside(text: Text, place: BeforeReturn, content: Content) -> Addition:
+def add_inside(text: Text, place: BeforeReturn, content: Content) -> Change:
     """Adds a return for one type in front of the one for all other types."""
     model = place.beside
     entry = model.entry
@@ -71,14 +63,14 @@ def add_inside(text: Text, place: BeforeReturn, content: Content) -> Addition:
     return insert(text, above(text, model.start), guarded((place.condition,), rows, indent))
 
 
-def take_over(text: Text, empty: EmptyCase, content: Content) -> Addition:
+def take_over(text: Text, empty: EmptyCase, content: Content) -> Change:
     """Replaces the statement that ends a `case` without values, and the comment above it."""
     data, line_ending = text.data, newline(text.data)
     indent = indent_of(data, empty.span.start)
     rows = statement(text, empty.beside.entry, content, indent)
     comments = Comments(text).above(empty.span.start)
     start = comments[0].start if comments else empty.span.start
-    return Addition(Span(start, empty.span.end), line_ending.join(rows).removeprefix(indent))
+    return Span(start, empty.span.end), line_ending.join(rows).removeprefix(indent)
 
 
 def statement(
@@ -193,16 +185,15 @@ def condition_lines(conditions: Sequence[str], indent: str, word: str = "") -> l
     return rows
 
 
-def _add_if(text: Text, place: BesideReturn, content: Content) -> Addition:
+def _add_if(text: Text, place: BesideReturn, content: Content) -> Change:
     clause = place.clause
     indent = indent_of(text.data, clause.start)
     if _has_else(text, clause):
         rows = statement(text, place.beside.entry, content, indent + UNIT)
         offset = line_end(text.data, clause.end)
         gap = newline(text.data)
-        return Addition(
-            Span(offset, offset), gap + gap.join(guarded(place.conditions, rows, indent, "else "))
-        )
+        lines = guarded(place.conditions, rows, indent, "else ")
+        return Span(offset, offset), "".join(gap + row for row in lines)
     if place.instead:
         rows = _block(text, place.beside, place.conditions, content, indent)
         return _replacing(text, place.instead, rows)
@@ -241,7 +232,7 @@ def _is_line(text: Text, innermost: Clause, entry: Entry) -> bool:
     return innermost.kind == "if" and b"\n" not in text.data[innermost.start : entry.span.end]
 
 
-def _replacing(text: Text, commented: Span, rows: list[str]) -> Addition:
+def _replacing(text: Text, commented: Span, rows: list[str]) -> Change:
     """Replaces the commented-out form of the same condition, and the comment above it."""
     data = text.data
     start, end = (
@@ -253,7 +244,7 @@ def _replacing(text: Text, commented: Span, rows: list[str]) -> Addition:
         if not row.startswith("//") or COMMENTED.match(row.lstrip("/ ")):
             break
         start = previous
-    return Addition(Span(start, end), insert(text, start, rows).text)
+    return Span(start, end), insert(text, start, rows)[1]
 
 
 def _insertion_point(text: Text, place: BesideReturn) -> tuple[int, bool]:
@@ -310,7 +301,7 @@ def is_default(case: Clause) -> bool:
     return case.text.endswith(": default")
 
 
-def _add_case(text: Text, place: BesideReturn, content: Content) -> Addition:
+def _add_case(text: Text, place: BesideReturn, content: Content) -> Change:
     data, clause = text.data, place.clause
     (condition,) = place.conditions
     label = condition.partition(" == ")[2]
@@ -330,7 +321,7 @@ def case_offset(text: Text, place: BesideReturn) -> int:
     return line_start(text.data, place.clause.scope.end)
 
 
-def _before_switch(text: Text, place: BesideReturn, content: Content) -> Addition:
+def _before_switch(text: Text, place: BesideReturn, content: Content) -> Change:
     """Puts an `if` above the `switch`, for a value without a `case`."""
     start = text.code.rindex(b"switch", 0, place.clause.scope.start)
     indent = indent_of(text.data, start)
@@ -343,10 +334,10 @@ def labelled_lines(label: str | None, indent: str) -> list[str]:
     return [f"{indent}// {label}"] if label else []
 
 
-def insert(text: Text, offset: int, rows: Sequence[str]) -> Addition:
+def insert(text: Text, offset: int, rows: Sequence[str]) -> Change:
     """Inserts whole lines at an offset."""
     line_ending = newline(text.data)
-    return Addition(Span(offset, offset), "".join(row + line_ending for row in rows))
+    return Span(offset, offset), "".join(row + line_ending for row in rows)
 
 
 def _has_else(text: Text, clause: Clause) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from policygen.headers.selectors.additions import (
-    Addition,
     Sizes,
     above,
     below_line,
@@ -38,7 +37,7 @@ from policygen.headers.selectors.nearest import (
     passed_by,
 )
 from policygen.headers.selectors.statements import Body, Clause, Clauses, facts_of
-from policygen.headers.spelling import UNIT, indent_of
+from policygen.headers.spelling import UNIT, Change, indent_of
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.edits import Content
@@ -245,7 +244,7 @@ def _is_visible(code: bytes, call_path: _CallPath, word: str, block: Clause, tru
     return scope.start <= block.start < scope.end
 
 
-def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Content]]) -> Addition:
+def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Content]]) -> Change:
     """Writes one block with all returns that go in front of the same block."""
     first = blocks[0][0]
     indent = indent_of(text.data, first.block.start)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from policygen.errors import InputError
 from policygen.headers.selectors.additions import (
-    Addition,
     above,
     below_line,
     condition_lines,
@@ -145,12 +144,12 @@ def add_function(
     text: Text,
     functions: Sequence[tuple[ArchFunction, Content]],
     fields: AddedFields | None = None,
-) -> tuple[Addition, Addition]:
+) -> tuple[Change, Change]:
     """Returns the function with all returns for the architecture, and the block that calls it."""
     return _function(text, functions), _block(text, functions[0][0], fields)
 
 
-def _function(text: Text, functions: Sequence[tuple[ArchFunction, Content]]) -> Addition:
+def _function(text: Text, functions: Sequence[tuple[ArchFunction, Content]]) -> Change:
     first = functions[0][0]
     model = first.function
     start = line_start(text.data, model.span.start)
@@ -164,7 +163,7 @@ def _function(text: Text, functions: Sequence[tuple[ArchFunction, Content]]) -> 
     return insert(text, above(text, start), rows)
 
 
-def _block(text: Text, place: ArchFunction, fields: AddedFields | None) -> Addition:
+def _block(text: Text, place: ArchFunction, fields: AddedFields | None) -> Change:
     """Writes the block before that of an earlier architecture, or behind that of a later one."""
     data, block = text.data, place.block
     indent = indent_of(data, block.start)

@@ -41,17 +41,15 @@ class Struct:
     span: Span
     body: Span
     """The span between the braces."""
-    fields: tuple[str, ...]
-    """The names of the members, in order."""
-    types: tuple[str, ...] = ()
-    """The types of the members, as written."""
+    typed_fields: tuple[tuple[str, str], ...]
+    """The names of the members with their types as written, in order."""
     unread: int | None = None
     """The offset of something that may be a field but cannot be read."""
 
     @property
-    def typed_fields(self) -> tuple[tuple[str, str], ...]:
-        """Each field with its type."""
-        return tuple(zip(self.fields, self.types, strict=True))
+    def fields(self) -> tuple[str, ...]:
+        """The names of the members."""
+        return tuple(name for name, _ in self.typed_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +137,7 @@ def _struct(code: bytes, block: Block) -> Struct:
         name=block.name,
         span=block.span,
         body=block.body,
-        fields=tuple(name for name, _ in fields),
-        types=tuple(type_name for _, type_name in fields),
+        typed_fields=tuple(fields),
         unread=unread,
     )
 
@@ -158,7 +155,7 @@ def _functions(
         (match[1] or match[4]).decode(): squeeze(match[2] or match[3])
         for match in _ALIAS.finditer(code)
     }
-    parts = {field_type for struct in structs.values() for field_type in struct.types}
+    parts = {kind for struct in structs.values() for _, kind in struct.typed_fields}
     for block in blocks:
         if block.kind != "function":
             continue

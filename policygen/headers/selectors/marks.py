@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from policygen.bindings.words import words
 from policygen.headers.selectors.branches import COMMENTED
 from policygen.headers.selectors.functions import HeaderCode
-from policygen.headers.spelling import replaced
+from policygen.headers.spelling import Change, replaced
 from policygen.headers.text import Text
 from policygen.model.edits import Marked, mark
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, TuningHeader
-
-Replacement = tuple[Span, str]
 
 
 def mark_returns(header: TuningHeader, data: bytes) -> Marked:
@@ -32,7 +30,7 @@ def mark_returns(header: TuningHeader, data: bytes) -> Marked:
     return Marked(header, replaced(data, [*edits, *trait_edits]), entries, traits)
 
 
-def _marks(declared: HeaderCode, entries: Sequence[Entry]) -> Iterator[Replacement]:
+def _marks(declared: HeaderCode, entries: Sequence[Entry]) -> Iterator[Change]:
     """Yields the edits; returns are numbered by their position."""
     if entries:
         yield from _members(declared, {function.returns for function in declared.deciding})
@@ -45,7 +43,7 @@ def _marks(declared: HeaderCode, entries: Sequence[Entry]) -> Iterator[Replaceme
         yield Span(value.end, value.end), f", {mark(number)})"
 
 
-def _members(declared: HeaderCode, names: Iterable[str]) -> Iterator[Replacement]:
+def _members(declared: HeaderCode, names: Iterable[str]) -> Iterator[Change]:
     """Adds the member that carries the mark to the structs that are not pairs of counts."""
     for name in sorted(names):
         end = declared.structs[name].body.end
@@ -60,7 +58,7 @@ def _returned_at(declared: HeaderCode, offset: int) -> str:
     return function.returns
 
 
-def expose_traits(data: bytes) -> tuple[list[Replacement], tuple[str, ...]]:
+def expose_traits(data: bytes) -> tuple[list[Change], tuple[str, ...]]:
     """Makes a selector return its own members instead of a policy, and returns their names.
 
     A selector on types constructs one on traits and calls it: that call gets an overload, too.
@@ -102,7 +100,7 @@ def enable_returns(header: TuningHeader, data: bytes) -> Marked:
     return Marked(header, replaced(data, edits), entries)
 
 
-def _enabled(declared: HeaderCode, data: bytes, entries: Sequence[Entry]) -> Iterator[Replacement]:
+def _enabled(declared: HeaderCode, data: bytes, entries: Sequence[Entry]) -> Iterator[Change]:
     """Yields the edits; conditions are numbered by their position among the entries."""
     returned_structs = set()
     for number, entry in enumerate(entries):

@@ -11,7 +11,6 @@ from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
 from policygen.headers.provenance import Surroundings
 from policygen.headers.selectors.additions import (
-    Addition,
     add_beside,
     add_inside,
     case_offset,
@@ -51,6 +50,7 @@ from policygen.headers.selectors.statements import Clause
 from policygen.headers.spelling import (
     UNIT,
     WIDTH,
+    Change,
     edit_at,
     indent_of,
     leading_space,
@@ -87,14 +87,12 @@ def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite
             edits += update_return(text, places, entry, content, write.reason)
     edits += fields.edits(writes)
     edits += argument_edits(text, writes)
-    for addition, reason in [
-        *_additions(text, added, fields),
-        *_first_additions(text, firsts.values()),
-    ]:
-        if addition.span.start == addition.span.end:
-            inserted.append((addition.span.start, addition.text, reason))
+    first_additions = _first_additions(text, firsts.values())
+    for (span, lines), reason in [*_additions(text, added, fields), *first_additions]:
+        if span.start == span.end:
+            inserted.append((span.start, lines, reason))
         else:
-            edits.append(edit_at(data, addition.span, addition.text, reason))
+            edits.append(edit_at(data, span, lines, reason))
     return HeaderEdits(with_insertions(edits, inserted))
 
 
@@ -163,7 +161,7 @@ _Groups = dict[object, list[tuple[_At, Content, EntryWrite]]]
 
 def _additions(
     text: Text, writes: Sequence[EntryWrite], fields: FieldEdits
-) -> Iterator[tuple[Addition, str]]:
+) -> Iterator[tuple[Change, str]]:
     """Yields additions with their reasons; at one place, more specific returns come first."""
     blocks: _Groups[ArchBlock] = {}
     nested: _Groups[BesideReturn] = {}
@@ -204,7 +202,7 @@ def _reasons(group: Sequence[tuple[*tuple[object, ...], EntryWrite]]) -> str:
 
 def _first_additions(
     text: Text, firsts: Iterable[Sequence[tuple[FirstReturn, EntryWrite]]]
-) -> Iterator[tuple[Addition, str]]:
+) -> Iterator[tuple[Change, str]]:
     for group in firsts:
         pairs = sorted(group, key=lambda pair: _by_conditions(pair[0].conditions))
         for addition in add_first(text, [(spot, write.content) for spot, write in pairs]):
@@ -241,7 +239,7 @@ _ENUMERATOR = re.compile(r"[A-Za-z_]\w*")
 #     return MergeSortPolicy{512, 14, BLOCK_LOAD_DIRECT, LOAD_DEFAULT, BLOCK_STORE_DIRECT, 1};
 
 
-def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Iterator[Addition]:
+def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Iterator[Change]:
     """Writes one block with all of them, and names the capability parameter if it has no name."""
     first = returns[0][0]
     body = first.function.body
@@ -274,7 +272,7 @@ def add_first(text: Text, returns: Sequence[tuple[FirstReturn, Content]]) -> Ite
     yield insert(text, start, [*guarded(arch_conditions, rows, indent), ""])
 
 
-def _named_parameter(text: Text, function: Function, name: str) -> Addition:
+def _named_parameter(text: Text, function: Function, name: str) -> Change:
     """Names the parameter in a function's head."""
     end_of_type = text.code.rindex(
         _CAPABILITY_TYPE.encode(), function.span.start, function.body.start
@@ -285,7 +283,7 @@ def _named_parameter(text: Text, function: Function, name: str) -> Addition:
     if len(row) > WIDTH and arrow:
         indent = leading_space(row) + UNIT
         row = f"{head}{newline(text.data)}{indent}-> {returns}"
-    return Addition(Span(start, end), row)
+    return Span(start, end), row
 
 
 def _return_lines(
@@ -417,7 +415,7 @@ def nested_case(text: Text, place: BesideReturn) -> NestedCase | None:
     return outer.scope.start, place.conditions[0]
 
 
-def add_nested(text: Text, group: Sequence[tuple[BesideReturn, Content]]) -> Addition:
+def add_nested(text: Text, group: Sequence[tuple[BesideReturn, Content]]) -> Change:
     """Writes the `case` with all its new returns, sorted by size among the others."""
     place, data = group[0][0], text.data
     outer, inner = place.clause, place.beside.clauses[-1]
