@@ -8,6 +8,7 @@ The upper bound hides the block from later architectures; it is omitted if they 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from policygen.headers.selectors.additions import (
     Sizes,
@@ -379,14 +380,7 @@ def _shared_conditions(returns: Sequence[Nested]) -> list[str]:
 
 
 def _without_shared(returns: Sequence[Nested], shared: Sequence[str]) -> list[Nested]:
-    remaining = [
-        tuple(fact for fact in nested_return.more if fact not in shared)
-        for nested_return in returns
-    ]
-    return [
-        replace(nested_return, more=conditions)
-        for nested_return, conditions in zip(returns, remaining, strict=True)
-    ]
+    return [replace(own, more=tuple(f for f in own.more if f not in shared)) for own in returns]
 
 
 def block_rows(returns: Sequence[Nested], indent: str) -> list[str]:
@@ -440,15 +434,12 @@ def _runs(
     groups: Sequence[_Group], switched: Collection[str] = ()
 ) -> Iterator[tuple[str | None, list[_Group]]]:
     """Splits groups into runs that are cases of one `switch` and runs that are not."""
-    runs: list[tuple[str | None, list[_Group]]] = []
-    for group in groups:
-        steps = group[0].steps
-        subject = steps[0].subject if steps else None
-        if runs and runs[-1][0] == subject:
-            runs[-1][1].append(group)
-        else:
-            runs.append((subject, [group]))
-    for subject, run in runs:
+
+    def subject_of(group: _Group) -> str | None:
+        return group[0].steps[0].subject if group[0].steps else None
+
+    for subject, grouped in groupby(groups, key=subject_of):
+        run = list(grouped)
         yield (subject if len(run) > 1 or subject in switched else None), run
 
 
