@@ -21,7 +21,6 @@ _TEMPLATE = re.compile(rb"\btemplate\s*<")
 _OPENING = {b")": b"(", b"}": b"{", b"]": b"["}
 _OPENS = frozenset(_OPENING.values())
 _CLOSING = {b"<": b">", b"(": b")", b"{": b"}", b"[": b"]"}
-_BRACES = re.compile(rb"[{}]")
 _LISTS = re.compile(rb"[(){}]")
 # Tokens inside `template <…>`: shifts, arrows and comparisons with `=` close nothing
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=>?|>>?=|[<>(){}\[\],;]")
@@ -128,16 +127,6 @@ def _check_pair(text: Text, opening: tuple[int, str] | None, offset: int, closin
     if bracket.encode() != _OPENING[closing.encode()]:
         line = text.line(start)
         raise text.error(offset, f"{closing!r} does not close the {bracket!r} of line {line}")
-
-
-def closing_brace(code: bytes, opening: int) -> int | None:
-    """Returns the offset of the `}` that matches the `{` at `opening`."""
-    depth = 0
-    for match in _BRACES.finditer(code, opening):
-        depth += 1 if match.group() == b"{" else -1
-        if depth == 0:
-            return match.start()
-    return None
 
 
 def closing_bracket(code: bytes, opening: int) -> int | None:

@@ -13,7 +13,7 @@ from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.specializations.families import template_parameters
 from policygen.headers.specializations.siblings import member_edits
 from policygen.headers.spelling import edit_at, line_start, same
-from policygen.headers.syntax import closing_angle, closing_brace, closing_bracket, split_list, trim
+from policygen.headers.syntax import closing_angle, closing_bracket, split_list, trim
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.edits import Edit
@@ -151,7 +151,7 @@ def find_pickers(text: Text) -> Iterator[Picker]:
         open_brace = code.find(b"{", signature.end())
         if b";" in code[signature.end() : open_brace if open_brace >= 0 else len(code)]:
             continue  # declared here, defined elsewhere
-        close_brace = closing_brace(code, open_brace) if open_brace >= 0 else None
+        close_brace = closing_bracket(code, open_brace) if open_brace >= 0 else None
         target_match = (
             _TARGET.search(code, signature.end(), open_brace) if close_brace is not None else None
         )
@@ -238,7 +238,7 @@ def _values(text: Text, span: Span, fields: Fields) -> Iterator[Member]:
 
 
 def _braced(text: Text, span: Span, struct: str, fields: Fields, prefix: str) -> Iterator[Member]:
-    close = closing_brace(text.code, span.start)
+    close = closing_bracket(text.code, span.start)
     if close is None:
         return
     declared = fields.get(struct, ())
@@ -401,7 +401,7 @@ def _structs(
     text: Text, open_brace: int, struct: str, prefix: str, spot: PickerSpot
 ) -> Iterator[tuple[str, str, Span]]:
     """Yields the braces of a return: the path, the struct, and the span of each."""
-    close = closing_brace(text.code, open_brace)
+    close = closing_bracket(text.code, open_brace)
     assert close is not None, "the header was read"
     inside = Span(open_brace + 1, close)
     yield prefix, struct, inside

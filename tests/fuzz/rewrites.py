@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from policygen.headers.syntax import closing_brace, closing_bracket
+from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.records import Span
 
@@ -72,7 +72,7 @@ def deduced_result(data: bytes, rng: random.Random) -> bytes | None:
     if match is None:
         return None
     opened = data.index(b"{", match.end())
-    body = Text("", data).code[opened : closing_brace(Text("", data).code, opened)]
+    body = Text("", data).code[opened : closing_bracket(Text("", data).code, opened)]
     returned = re.findall(rb"\breturn\s+([^;]*)", body)
     if not all(value.startswith(match["type"] + b"{") for value in returned):
         return None
@@ -87,7 +87,7 @@ def alias(data: bytes, rng: random.Random) -> bytes | None:
     structs = places(data, re.compile(rb"\bstruct\s+" + match["type"] + rb"\s*\{"))
     if not structs or structs[0].start() > match.start():
         return None
-    close = closing_brace(Text("", data).code, structs[0].end() - 1)
+    close = closing_bracket(Text("", data).code, structs[0].end() - 1)
     if close is None or data[close : close + 2] != b"};":
         return None
     data = put(data, *match.span("type"), b"policygen_alias")
@@ -169,7 +169,7 @@ def whole_entry(data: bytes, rng: random.Random) -> Span | None:
     """An entry with its `template <…>` on lines of its own."""
     code = Text("", data).code
     match = chosen(data, WHOLE, rng)
-    close = None if match is None else closing_brace(code, match.end() - 1)
+    close = None if match is None else closing_bracket(code, match.end() - 1)
     if match is None or close is None or data[close : close + 2] != b"};":
         return None
     return Span(match.start(), close + 2)

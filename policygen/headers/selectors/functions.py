@@ -8,7 +8,7 @@ from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.headers.selectors.statements import Block, find_blocks
-from policygen.headers.syntax import closing_brace, flattened, split_list, statements, trim
+from policygen.headers.syntax import closing_bracket, flattened, split_list, statements, trim
 from policygen.headers.text import Text, read_bytes, squeeze
 from policygen.model.records import Span
 
@@ -107,7 +107,7 @@ class HeaderCode:
         macro_start = self.code.find(b"CUB_NAMESPACE_BEGIN")
         namespaces = [(Span(macro_start, len(self.code)), "cub")] if macro_start >= 0 else []
         for match in _NAMESPACE.finditer(self.code):
-            close = closing_brace(self.code, match.end() - 1)
+            close = closing_bracket(self.code, match.end() - 1)
             span = Span(match.start(), close or len(self.code))
             namespaces.append((span, match[1].decode()))
         return namespaces

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from policygen.headers.syntax import closing_brace, closing_bracket, flattened, trim
+from policygen.headers.syntax import closing_bracket, flattened, trim
 from policygen.headers.text import squeeze
 from policygen.model.records import Span
 
@@ -193,7 +193,7 @@ class _StatementReader:
         search_start = at
         while return_match := _RETURN.search(self.code, search_start, end):
             lambda_match = _LAMBDA.search(self.code, search_start, return_match.start())
-            close = closing_brace(self.code, lambda_match.end() - 1) if lambda_match else None
+            close = closing_bracket(self.code, lambda_match.end() - 1) if lambda_match else None
             if close is None or close < return_match.start():
                 raise UnreadableError(return_match.start())
             search_start = close
@@ -202,7 +202,7 @@ class _StatementReader:
         return end + 1
 
     def block(self, at: int, clauses: Clauses) -> int:
-        close = closing_brace(self.code, at)
+        close = closing_bracket(self.code, at)
         if close is None:
             raise UnreadableError(at)
         self.result.scopes.append(StatementScope(Span(at, close + 1), facts_of(clauses)))
@@ -237,7 +237,7 @@ class _StatementReader:
         subject = self.parentheses(at)
         name = squeeze(self.code, subject)
         at = self.space(subject.end + 1)
-        close = closing_brace(self.code, at) if self.code[at : at + 1] == b"{" else None
+        close = closing_bracket(self.code, at) if self.code[at : at + 1] == b"{" else None
         if close is None:
             raise UnreadableError(at)
         self.blocks.append(Span(at + 1, close))
@@ -382,7 +382,7 @@ def find_blocks(code: bytes) -> Iterator[Block]:
         elif match[0] != b"{":
             start = at
         else:
-            close = closing_brace(code, match.start())
+            close = closing_bracket(code, match.start())
             if close is None:
                 return
             block = _block(code, start, match.start(), close)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.selectors.statements import Block
-from policygen.headers.syntax import closing_angle, closing_brace, split_list
+from policygen.headers.syntax import closing_angle, closing_bracket, split_list
 from policygen.headers.text import Text, blank, squeeze
 from policygen.model.arch import arch_number, ptx_version_to_arch
 from policygen.model.records import Span
@@ -175,7 +175,7 @@ def _templates(code: bytes, scope: Span, name: bytes) -> Iterator[_Template]:
             continue
         end_of_template = terminator.start()
         if terminator.group() == b"{":
-            end_of_template = closing_brace(code, terminator.start()) or scope.end
+            end_of_template = closing_bracket(code, terminator.start()) or scope.end
         yield _Template(code[match.start() : end_of_template], parameter[1])
 
 

@@ -11,7 +11,7 @@ from policygen.headers.syntax import (
     Guard,
     check_families,
     closing_angle,
-    closing_brace,
+    closing_bracket,
     find_members,
     member_values,
     parse_with_tree_sitter,
@@ -24,7 +24,6 @@ from policygen.model.tuning import (
     Entry,
     EntryKind,
     Family,
-    Label,
     Member,
     PolicyChain,
     TemplateParameter,
@@ -227,7 +226,7 @@ def _tail(code: bytes, start: int, limit: int) -> tuple[Span | None, Span | None
         return None
     if head.group() == b";":
         return inherits, None, head.end()
-    close = closing_brace(code, head.start())
+    close = closing_bracket(code, head.start())
     if close is None or close >= limit:
         return None
     semicolon = re.compile(rb"\s*;").match(code, close + 1, limit)
@@ -396,18 +395,13 @@ def _read_notes(
     """Reads the notes; a label in a body that only inherits belongs to commented-out values."""
     body = declaration.body_span
     lives = disabled or bool(members) or declaration.inherits_span is None
-    labels: tuple[Label, ...] = ()
-    remarks: tuple[str, ...] = ()
     inside = [line for line in lines if body and body.start <= line.span.start < body.end]
     outside = [line for line in lines if line not in inside]
     if disabled:
         # Inside a comment, every comment mark in the code is a second one.
         inside = [Line(line.text, line.span, nested=False) for line in inside]
-    for part, lives_there in ((outside, True), (inside, lives)):
-        notes = read_notes(part, lives=lives_there)
-        labels += notes.labels
-        remarks += notes.remarks
-    return Notes(labels, remarks)
+    around, within = read_notes(outside, lives=True), read_notes(inside, lives=lives)
+    return Notes(around.labels + within.labels, around.remarks + within.remarks)
 
 
 def _kind(code: bytes, declaration: Declaration) -> EntryKind:
