@@ -52,9 +52,13 @@ def holds_selectors(data: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Branches:
+    """The returns of one function."""
+
     source: SourceFile
     structs: Mapping[str, Struct]
     functions: Mapping[str, Function]
+    """All functions of the header."""
+    function: Function
 
     @property
     def text(self) -> Text:
@@ -68,9 +72,7 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
     bodies = [block.body for block in declared.blocks if block.kind == "function"]
     check_returns(source.text, parse_with_tree_sitter(source.text.data), bodies)
     _check_results(source.text, declared)
-    branches = _Branches(
-        source, declared.structs, {function.name: function for function in declared.functions}
-    )
+    functions = {function.name: function for function in declared.functions}
     families: list[Family] = []
     for function in declared.deciding:
         try:
@@ -79,11 +81,16 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
             raise source.text.error(
                 error.offset, f"{function.label}: cannot read this statement"
             ) from error
-        entries = list(_entries(branches, function, body))
-        if not any(entry.args for _, entry in entries):
+        branches = _Branches(source, declared.structs, functions, function)
+        entries = [_entry(branches, returned) for returned in body.returns]
+        entries += _commented_entries(branches, body)
+        if not any(entry.args for entry in entries):
             continue  # it decides nothing
         if (unread := declared.structs[function.returns].unread) is not None:
             raise source.text.error(unread, f"{function.returns}: cannot read this field")
+        entries_by_arch: dict[str, list[Entry]] = {}
+        for entry in sorted(entries, key=lambda entry: entry.span.start):
+            entries_by_arch.setdefault(arch_of(function, entry.args), []).append(entry)
         namespace = declared.namespace_at(function.span.start)
         families += [
             Family(
@@ -92,9 +99,9 @@ def read_selectors(source: SourceFile, header: str) -> tuple[Family, ...]:
                 header=header,
                 namespace=namespace,
                 parameters=(),
-                entries=tuple(entry for entry_arch, entry in entries if entry_arch == arch),
+                entries=tuple(arch_entries),
             )
-            for arch in dict.fromkeys(arch for arch, _ in entries)
+            for arch, arch_entries in entries_by_arch.items()
         ]
     return tuple(families)
 
@@ -117,15 +124,6 @@ def _check_results(text: Text, declared: HeaderCode) -> None:
             )
 
 
-def _entries(branches: _Branches, function: Function, body: Body) -> Iterator[tuple[str, Entry]]:
-    entries = [
-        (arch_of(function, facts_of(returned.clauses)), _entry(branches, function, returned))
-        for returned in body.returns
-    ]
-    entries += _commented_entries(branches, function, body)
-    yield from sorted(entries, key=lambda arch_entry: arch_entry[1].span.start)
-
-
 def arch_of(function: Function, facts: Sequence[str]) -> str:
     """Returns the architecture of a return: the last one tested, or the function's.
 
@@ -139,9 +137,9 @@ def arch_of(function: Function, facts: Sequence[str]) -> str:
     return f"sm{name_match[1]}" if name_match else ladder()[0]
 
 
-def _entry(branches: _Branches, function: Function, returned: Return) -> Entry:
+def _entry(branches: _Branches, returned: Return) -> Entry:
     text, comments = branches.text, branches.source.comments
-    members, inherits = _members(branches, function, returned.value)
+    members, inherits = _members(branches, returned.value)
     lines = list(_lines(text, comments, returned))
     notes = read_notes(lines, lives=True)
     label = next((candidate for candidate in notes.labels if not candidate.rejected), None)
@@ -182,9 +180,7 @@ def _lines(text: Text, comments: Comments, returned: Return) -> Iterator[Line]:
                 yield line
 
 
-def _members(
-    branches: _Branches, function: Function, value: Span
-) -> tuple[tuple[Member, ...], str | None]:
+def _members(branches: _Branches, value: Span) -> tuple[tuple[Member, ...], str | None]:
     """Reads the values by name, and the function that the rest is inherited from."""
     code = branches.text.code
     call = arguments(code, value)
@@ -196,7 +192,7 @@ def _members(
     if short_name in branches.functions and short_name not in branches.structs:
         names = branches.functions[short_name].parameters
     else:
-        struct = branches.structs.get(short_name or function.returns)
+        struct = branches.structs.get(short_name or branches.function.returns)
         names = struct.fields if struct else ()
     if not parts:
         return (), None
@@ -245,14 +241,12 @@ def _value(spelling: str) -> Value | None:
     )
 
 
-def _commented_entries(
-    branches: _Branches, function: Function, body: Body
-) -> Iterator[tuple[str, Entry]]:
+def _commented_entries(branches: _Branches, body: Body) -> Iterator[Entry]:
     """Reads commented-out conditions: `// if (key_size == 16) // same as previous tuning`."""
     text = branches.text
     remarks: list[str] = []
     last_line = None
-    for comment in branches.source.comments.inside(function.body):
+    for comment in branches.source.comments.inside(branches.function.body):
         for line in comment_lines(text.data, comment):
             match = COMMENTED.match(line.text)
             number = text.line(line.span.start)
@@ -265,34 +259,29 @@ def _commented_entries(
                 continue
             facts = (*body.scope_at(line.span.start).facts, *conjuncts(match[1].strip()))
             trailing = (match[3] or "").lstrip("/ ").strip()
-            yield (
-                arch_of(function, facts),
-                Entry(
-                    kind="branch",
-                    args=facts,
-                    values=_commented_values(branches, function, match[2]),
-                    inherits=None,
-                    guard=None,
-                    disabled=True,
-                    variant=None,
-                    scores=None,
-                    line=number,
-                    remarks=tuple(word for word in (*remarks, trailing) if word),
-                    span=line.span,
-                ),
+            yield Entry(
+                kind="branch",
+                args=facts,
+                values=_commented_values(branches, match[2]),
+                inherits=None,
+                guard=None,
+                disabled=True,
+                variant=None,
+                scores=None,
+                line=number,
+                remarks=tuple(word for word in (*remarks, trailing) if word),
+                span=line.span,
             )
             remarks = []
 
 
-def _commented_values(
-    branches: _Branches, function: Function, value: str | None
-) -> dict[str, Value]:
+def _commented_values(branches: _Branches, value: str | None) -> dict[str, Value]:
     """Returns the constant values of a return that is commented out."""
     data = (value or "").encode()
     call = arguments(data, Span(0, len(data))) if data else None
     if call is None:
         return {}
-    struct = branches.structs.get(call[0].rpartition("::")[2] or function.returns)
+    struct = branches.structs.get(call[0].rpartition("::")[2] or branches.function.returns)
     parts = [data[slice(*part)].decode() for part in call[1]]
     pairs = zip(struct.fields if struct else (), parts, strict=False)
     return {name: text if (parsed := _value(text)) is None else parsed for name, text in pairs}
