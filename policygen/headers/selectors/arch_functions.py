@@ -5,7 +5,7 @@ if (cc >= ::cuda::compute_capability{9, 0} && sm90_tuning)
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.errors import InputError
@@ -106,20 +106,62 @@ def _calls(header: HeaderReturns, model: Function) -> Iterator[tuple[Clause, int
 
 @dataclass(frozen=True, slots=True)
 class AddedFields:
-    """Fields that a struct of returned values needs added, and the places that read them."""
+    """Fields that a policy needs added, and the places that give them values."""
 
     struct: Struct
     members: Mapping[str, AddedMember]
+    function: Function | None = None
+    """The function that makes the policy of its parameters, if there is one."""
 
-    def declared(self, header: HeaderReturns) -> Iterator[tuple[int, str]]:
-        """Yields the fields that the struct lacks, with the offset behind its last field."""
+    @property
+    def name(self) -> str:
+        """The name of what gets the fields."""
+        return self.function.name if self.function else self.struct.name
+
+    def changes(self, header: HeaderReturns) -> Iterator[Change]:
+        """Yields the fields that the struct lacks, or the parameters that the function lacks."""
         text = header.text
+        if self.function is not None:
+            yield from self._parameters(text, self.function)
+            return
         end = line_end(text.data, len(text.code[: self.struct.body.end].rstrip()) - 1)
         indent = indent_of(text.data, self.struct.span.start) + UNIT
         for name, member in self.members.items():
             if name not in self.struct.fields:
                 row = f"{indent}{_type(header, name)} {name} = {member.default};"
-                yield end, f"{newline(text.data)}{row}"
+                yield Span(end, end), f"{newline(text.data)}{row}"
+
+    def _parameters(self, text: Text, function: Function) -> Iterator[Change]:
+        """Yields the changes of the parameter list and of the policy that the function returns.
+
+        constexpr auto make_scaled_policy(int threads_per_block, …,
+                                          LoadPrefetch load_prefetch = LoadPrefetch::none)
+        """
+        types = dict(self.struct.typed_fields)
+        *_, last_parameter = split_list(text.code, *function.parameter_list)
+        indent = indent_of(text.data, last_parameter.start)
+        for name, member in self.members.items():
+            parameter, type_name, default = name.strip("_"), types[name], member.default
+            if parameter in function.parameters:
+                continue
+            if default.isidentifier() and default not in {"true", "false"}:
+                default = f"{type_name}::{default}"
+            gap = f",{newline(text.data)}{indent}" if indent else ", "
+            end = last_parameter.end
+            yield Span(end, end), f"{gap}{type_name} {parameter} = {default}"
+            end = self._end_of_values(text, function, name)
+            yield rewrapped(text, Span(end, end), f", {parameter}")
+
+    def _end_of_values(self, text: Text, function: Function, name: str) -> int:
+        """Returns where the policy that a function returns gets the value of a field."""
+        returns = read_body(text.code, function.body).returns
+        call = arguments(text.code, returns[0].value) if len(returns) == 1 else None
+        if call is None or len(call[1]) != self.struct.fields.index(name):
+            raise InputError(
+                f"{text.path}:{text.line(function.span.start)}: {function.name} has no place for"
+                f" {name}: it does not return a list of the values before it"
+            )
+        return call[1][-1].end
 
     def read(self, text: Text, scope: Span, variable: str) -> list[Change]:
         """Reads the fields where a policy is constructed from the struct's other fields."""
@@ -206,8 +248,14 @@ _NAMED = re.compile(rb"(?:\w+::)*(\w+)\s*\{")
 # };
 
 
-def returned_struct(header: HeaderReturns, entry: Entry, names: Collection[str]) -> Struct:
-    """Finds the struct that a return constructs; raises an error if the header has none."""
+def added_fields(
+    header: HeaderReturns, entry: Entry, members: Mapping[str, AddedMember]
+) -> AddedFields:
+    """Finds the function or the struct that makes a return's policy; raises if there is none."""
+    functions = [function for function in header.deciding if function.name == entry.inherits]
+    struct = header.structs[functions[0].returns] if len(functions) == 1 else None
+    if struct is not None and members.keys() <= {*struct.fields}:
+        return AddedFields(struct, members, functions[0])
     assert entry.body_span is not None, "it has values"
     text = header.text
     match = _NAMED.match(text.code, *entry.body_span)
@@ -215,9 +263,9 @@ def returned_struct(header: HeaderReturns, entry: Entry, names: Collection[str])
     if struct is None or struct.unread is not None:
         expression = text.data[slice(*entry.body_span)].partition(b"(")[0].decode(errors="replace")
         raise InputError(
-            f"{text.path}:{entry.line}: {expression.strip()} has no place for {', '.join(names)}"
+            f"{text.path}:{entry.line}: {expression.strip()} has no place for {', '.join(members)}"
         )
-    return struct
+    return AddedFields(struct, members)
 
 
 def qualified(header: HeaderReturns, name: str, value: str) -> str:
@@ -277,73 +325,3 @@ def _scope(code: bytes, offset: int) -> Span:
     if code.startswith(b"(", opening):
         close = closing_bracket(code, code.index(b"{", close)) or close
     return Span(offset, close)
-
-
-@dataclass(frozen=True, slots=True)
-class AddedParameters:
-    """A function and the policy fields that it must take as parameters."""
-
-    function: Function
-    struct: Struct
-    members: Mapping[str, AddedMember]
-
-    def edits(self, text: Text) -> Iterator[tuple[Span, str]]:
-        """Yields the edits of the parameter list and of the policy that the function returns."""
-        function, code = self.function, text.code
-        types = dict(self.struct.typed_fields)
-        opening = code.index(b"(", code.index(function.name.encode(), function.span.start))
-        close = closing_bracket(code, opening)
-        assert close is not None, "it was read"
-        *_, last_parameter = split_list(code, opening + 1, close)
-        indent = indent_of(text.data, last_parameter.start)
-        for name, member in self.members.items():
-            if _parameter(name) in function.parameters:
-                continue
-            type_name = types[name]
-            declared = f"{type_name} {_parameter(name)} = {_default(type_name, member.default)}"
-            gap = f",{newline(text.data)}{indent}" if indent else ", "
-            yield Span(last_parameter.end, last_parameter.end), gap + declared
-            yield self._extended_return(text, name)
-
-    def _extended_return(self, text: Text, name: str) -> tuple[Span, str]:
-        """Appends the parameter to the policy's values."""
-        returns = read_body(text.code, self.function.body).returns
-        call = arguments(text.code, returns[0].value) if len(returns) == 1 else None
-        if call is None or len(call[1]) != self.struct.fields.index(name):
-            line = text.line(self.function.span.start)
-            raise InputError(
-                f"{text.path}:{line}: {self.function.name} has no place for {name}: it does not"
-                " return a list of the values before it"
-            )
-        end = call[1][-1].end
-        return rewrapped(text, Span(end, end), f", {_parameter(name)}")
-
-
-# Added parameters of a function that constructs policies
-#
-# constexpr auto make_scaled_policy(int threads_per_block, …,
-#                                   detail::LoadPrefetch load_prefetch = detail::LoadPrefetch::none)
-
-
-def helper_of(
-    declared: HeaderCode, entry: Entry, members: Mapping[str, AddedMember]
-) -> AddedParameters | None:
-    """Finds the function that constructs a return's policy, if its policy has the fields."""
-    candidates = [function for function in declared.deciding if function.name == entry.inherits]
-    struct = declared.structs[candidates[0].returns] if len(candidates) == 1 else None
-    if struct is None or not members.keys() <= {*struct.fields}:
-        return None
-    return AddedParameters(candidates[0], struct, members)
-
-
-def _parameter(field: str) -> str:
-    """Returns the parameter name of `_load_prefetch`."""
-    return field.strip("_")
-
-
-def _default(type_name: str, value: str) -> str:
-    return (
-        f"{type_name}::{value}"
-        if value.isidentifier() and value not in {"true", "false"}
-        else value
-    )

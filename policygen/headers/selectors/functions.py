@@ -63,6 +63,8 @@ class Function:
     """The name of the aggregate, without `optional`."""
     optional: bool
     parameters: tuple[str, ...]
+    parameter_list: Span
+    """The span between its parentheses."""
     span: Span
     body: Span
     helps: bool = False
@@ -181,6 +183,7 @@ def _functions(
             returns=name,
             optional=optional is not None,
             parameters=tuple(match[1].decode() for match in parameters if match),
+            parameter_list=block.parameters,
             span=block.span,
             body=block.body,
             helps=not scope and _makes_part(block, name, parts),

@@ -27,17 +27,15 @@ from policygen.headers.selectors.additions import (
 from policygen.headers.selectors.arch_blocks import ArchBlock, add_in_front, capability_of
 from policygen.headers.selectors.arch_functions import (
     AddedFields,
-    AddedParameters,
     ArchFunction,
     add_function,
+    added_fields,
     calls_of,
-    helper_of,
     qualified,
-    returned_struct,
     rewrapped,
 )
 from policygen.headers.selectors.branches import EQUAL
-from policygen.headers.selectors.functions import Field, Function, Struct, leaves
+from policygen.headers.selectors.functions import Field, Function, leaves
 from policygen.headers.selectors.guarded_returns import FirstReturn, GuardedReturn
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
@@ -58,10 +56,9 @@ from policygen.headers.spelling import (
     line_start,
     newline,
 )
-from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
-from policygen.model.edits import AddedMember, Content, Edit
+from policygen.model.edits import Content, Edit
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, TuningHeader, spell
 
@@ -109,26 +106,22 @@ class FieldEdits:
     """The structs of a header that returns construct, and the fields they need added."""
 
     header: HeaderReturns
-    by_struct: Mapping[str, AddedFields]
-    helpers: Mapping[str, AddedParameters]
-    """Functions that make policies and need more parameters."""
+    by_name: Mapping[str, AddedFields]
 
     def edits(self, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
         """Yields the new fields, and the edits at calls of functions that return them."""
-        for name, fields in self.by_struct.items():
-            for offset, row in fields.declared(self.header):
-                yield self._edit(Span(offset, offset), row, f"{name} returns more")
-        for name, helper in self.helpers.items():
-            for span, replacement in helper.edits(self.header.text):
-                yield self._edit(span, replacement, f"{name} takes more")
-        if self.by_struct:
-            yield from self._read_edits(writes)
+        for name, fields in self.by_name.items():
+            reason = f"{name} {'takes' if fields.function else 'returns'} more"
+            for span, replacement in fields.changes(self.header):
+                yield self._edit(span, replacement, reason)
+        yield from self._read_edits(writes)
 
     def of(self, write: EntryWrite) -> AddedFields | None:
-        """Returns the fields to add for a return; None if a helper function makes the policy."""
-        if not write.content.added or _model_entry(write).inherits in self.helpers:
+        """Returns the fields to add for a return; None if a function makes the policy."""
+        if not write.content.added:
             return None
-        return self.by_struct[_model_struct(self.header, write).name]
+        fields = added_fields(self.header, _model_entry(write), write.content.added)
+        return None if fields.function else self.by_name[fields.name]
 
     def values(self, write: EntryWrite) -> dict[str, str]:
         """Returns the values by the return's field names; added ones in the header's spelling."""
@@ -189,8 +182,8 @@ def _additions(
         yield add_nested(text, [case[:2] for case in cases]), _reasons(cases)
     for returns in functions.values():
         with_members = [write for *_, write in returns if write.content.added]
-        added_fields = fields.of(with_members[0]) if with_members else None
-        for addition in add_function(text, [new[:2] for new in returns], added_fields):
+        new_fields = fields.of(with_members[0]) if with_members else None
+        for addition in add_function(text, [new[:2] for new in returns], new_fields):
             yield addition, _reasons(returns)
     for group in blocks.values():
         yield add_in_front(text, [new[:2] for new in group]), _reasons(group)
@@ -456,21 +449,13 @@ def _value(condition: str) -> str:
 
 def field_edits(header: HeaderReturns, writes: Sequence[EntryWrite]) -> FieldEdits:
     """Determines which structs and helper functions need more fields."""
-    members_by_struct: dict[str, dict[str, AddedMember]] = {}
-    helpers: dict[str, AddedParameters] = {}
+    by_name: dict[str, AddedFields] = {}
     for write in writes:
-        added = write.content.added
-        if added and (helper := helper_of(header, _model_entry(write), added)):
-            existing = helpers.get(helper.function.name, helper)
-            members = {**existing.members, **added}
-            helpers[helper.function.name] = replace(existing, members=members)
-        elif added:
-            members_by_struct.setdefault(_model_struct(header, write).name, {}).update(added)
-    fields = {
-        name: AddedFields(header.structs[name], members)
-        for name, members in members_by_struct.items()
-    }
-    return FieldEdits(header, fields, helpers)
+        if added := write.content.added:
+            fields = added_fields(header, _model_entry(write), added)
+            earlier = by_name.get(fields.name, fields)
+            by_name[fields.name] = replace(earlier, members={**earlier.members, **added})
+    return FieldEdits(header, by_name)
 
 
 def return_of(write: EntryWrite) -> GuardedReturn:
@@ -478,11 +463,6 @@ def return_of(write: EntryWrite) -> GuardedReturn:
     spot = write.spots[0]
     assert isinstance(spot, GuardedReturn), "it is a return"
     return spot
-
-
-def _model_struct(header: HeaderReturns, write: EntryWrite) -> Struct:
-    """Returns the struct that the changed return, or the model of the new one, constructs."""
-    return returned_struct(header, _model_entry(write), write.content.added)
 
 
 def _model_entry(write: EntryWrite) -> Entry:
@@ -505,11 +485,8 @@ def argument_edits(text: Text, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
             function, (name, kind) = new_return.at.beside.function, new_return.at.passed
             passed.setdefault(function.span, (function, {}))[1][name] = kind
     for function, members in passed.values():
-        opening = text.code.index(b"(", text.code.index(function.name.encode(), *function.span))
-        close = closing_bracket(text.code, opening)
-        assert close is not None, "it was read"
         declared = "".join(f", {kind} {name}" for name, kind in members.items())
-        changes = [(close, declared)]
+        changes = [(function.parameter_list.end, declared)]
         changes += [(call.end, f", {', '.join(members)}") for call in calls_in(text.code, function)]
         for offset, addition in changes:
             span, row = rewrapped(text, Span(offset, offset), addition)
