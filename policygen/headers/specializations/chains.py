@@ -217,21 +217,15 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> C
     ordered = sorted(chain.policies, key=policy_number)
     _check_no_policy(header, ordered, arch)
     earlier = [policy for policy in ordered if policy_number(policy) < arch_number(arch)]
-    readers = [policy for policy in earlier if _family_uses(policy, families)]
-    if readers:
-        reader = _reader(text, earlier[-1], readers, families)
+    readers = [policy for policy in ordered if _family_uses(policy, families)]
+    if earlier_readers := [policy for policy in readers if policy in earlier]:
+        reader = _reader(text, earlier[-1], earlier_readers, families)
     else:
-        reader = next(policy for policy in reversed(ordered) if _family_uses(policy, families))
-        read_families = [families[name] for name in _family_uses(reader, families)]
-        if not earlier or any(
-            entry.kind == "primary" and entry.body_span
-            for read_family in read_families
-            for entry in read_family.entries
-        ):
-            first = next(policy for policy in ordered if _family_uses(policy, families))
+        reader = readers[-1]
+        if not earlier or any(_has_body(families[name]) for name in _family_uses(reader, families)):
             raise InputError(
                 f"{header.name}: {namespace} has no family for an architecture before {arch}",
-                f"The first policy of {chain.hub} that reads one is {first.name}.",
+                f"The first policy of {chain.hub} that reads one is {readers[0].name}.",
             )
     uses = _family_uses(reader, families)
     if len(uses) > 1:
@@ -251,6 +245,11 @@ def _family_uses(policy: Policy, families: Mapping[str, Family]) -> dict[str, Fa
     return {use.family: use for use in policy.uses if use.family in families}
 
 
+def _has_body(family: Family) -> bool:
+    """Tells whether a family's primary template is defined."""
+    return any(entry.kind == "primary" and entry.body_span for entry in family.entries)
+
+
 def _check_no_policy(header: TuningHeader, policies: Sequence[Policy], arch: str) -> None:
     for policy in policies:
         if policy_number(policy) == arch_number(arch):
@@ -266,10 +265,8 @@ def _reader(
 ) -> Policy:
     """Returns the newest policy that reads a family, or the one that `previous` falls back to."""
     newest = readers[-1]
-    read_families = [families[name] for name in _family_uses(newest, families)]
-    if newest is previous or not any(
-        entry.kind == "primary" and entry.body_span for entry in read_families[0].entries
-    ):
+    first_name = next(iter(_family_uses(newest, families)))
+    if newest is previous or not _has_body(families[first_name]):
         return newest
     mentioned = {name.decode() for name in _MEMBER_OF.findall(text.code, *previous.span)}
     return next((policy for policy in reversed(readers) if policy.name in mentioned), newest)
