@@ -319,7 +319,7 @@ class _Reader:
 
     def __init__(self, ct_axes: int) -> None:
         self._split = 6 + ct_axes
-        # They number what they are asked for, in the order of its first use.
+        # Each numbers its values in the order of first use.
         self._keys, self._variants, self._workloads, self._points = (
             defaultdict[Any, int](count().__next__) for _ in range(4)
         )

@@ -116,7 +116,7 @@ def _last_twin(family: Family, entries: Sequence[Entry], entry: Entry) -> Entry:
 
 
 def _ranks(family: Family, key: Key, first_seen: Mapping[tuple[int, str], int]) -> Ranks:
-    """Returns ordered values of a key, each of which can distinguish a section from the next.
+    """Returns the ordered values of a key that distinguish a section from the next.
 
     Types come last: `float` goes beside any type of its size.
     """
