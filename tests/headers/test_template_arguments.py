@@ -1,10 +1,13 @@
 """What a policy selector takes, and what it asks of a compiler, read from its header."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import compiler_conditions, template_arguments
 from policygen.headers.text import Text
+from policygen.proof.reading import ReadTree
 
 HEADER = b"""
 #if _CCCL_HAS_CONCEPTS()
@@ -51,3 +54,12 @@ def test_too_few_and_too_many_arguments_are_an_error(given):
 
 def test_conditions_in_functions_alone_decide_values():
     assert compiler_conditions("h", HEADER) == ("h:10: NEWER(13, 4)",)
+
+
+def test_a_tree_says_the_conditions_of_the_headers_that_are_named_and_have_selectors():
+    headers = [
+        SimpleNamespace(name=name, selectors=selectors)
+        for name, selectors in (("a", ("from_types",)), ("b", ("from_types",)), ("c", ()))
+    ]
+    tree = ReadTree(None, tuple(headers), {}, (), dict.fromkeys("abc", HEADER))
+    assert tree.conditions(["b", "c"]) == ("b:10: NEWER(13, 4)",)

@@ -92,3 +92,14 @@ def test_what_a_plan_for_families_gives_is_named_by_its_target(made):
     assert values == action.after
     kept = action.model_copy(update={"decision": "reject", "target": None})
     assert legacy.given(kept) == ("the policy of the struct families", action.before)
+
+
+@pytest.mark.parametrize("decision", ["update", "reject"])
+def test_where_a_return_is_rejected_the_family_beside_it_stays(made, decision):
+    (action,) = made.actions
+    action = action.model_copy(update={"decision": decision, "reason": "it leaks"})
+    given = made.model_copy(update={"actions": (action,)})
+    scored, held = legacy.results_for(given, made.results, headers(SUMS + SUM_INT + CHAIN))
+    assert scored == list(made.results)
+    stays = {action.point: "its return stays as it is: it leaks"}
+    assert held == (stays if decision == "reject" else {})

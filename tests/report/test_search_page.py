@@ -520,3 +520,20 @@ def test_variants_at_the_edge_are_counted():
     assert charts.outside([0.90, 0.95, 1.10], 0.93) == "1 variant below 0.93 at the lower edge."
     assert charts.outside([0.90, 0.95, 1.10], 0.96) == "2 variants below 0.96 at the lower edge."
     assert charts.outside([0.90, 0.95, 1.10], 0.80) == ""
+
+
+def test_what_failed_is_summarized_as_far_as_the_rows_record_it(workload):
+    counts = workload.counts.model_copy(update={"wrong": 1, "failed": 2, "incomplete": 1})
+    own = workload.model_copy(update={"counts": counts})
+    assert search_views.failures(own) == (
+        "1 variant computed other results than base, 2 variants failed, 1 variant lacks some of"
+        " the runtime workloads."
+    )
+    none = {"wrong": 0, "failed": 0, "incomplete": 0}
+    counts = counts.model_copy(update=none)
+    own = workload.model_copy(update={"counts": counts, "failures": ()})
+    assert search_views.failures(own) == "Nothing failed."
+    rows = own.model_copy(update={"origin": "rows"})
+    assert search_views.failures(rows) == ""
+    rows = rows.model_copy(update={"failures": workload.failures})
+    assert search_views.failures(rows).startswith("Failed builds and runs of this benchmark")
