@@ -12,7 +12,7 @@ from policygen.bindings.load import bound
 from policygen.model.trees import BoundVersion
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.units import Section, context, render
+from policygen.proof.units import SiteQuery, context, render
 
 VERSION = "3.0.1"
 ROUNDS = 3
@@ -66,7 +66,7 @@ def found(command: list[str], cache: Path) -> None:
     assert done.returncode == 1, done
 
 
-def sections() -> list[Section]:
+def sections() -> list[SiteQuery]:
     """One section a site: all its workloads on sm90."""
     made = []
     for algorithm in bound(BoundVersion(VERSION)):
@@ -77,7 +77,7 @@ def sections() -> list[Section]:
                     point for call in calls for point in workloads(call, BoundVersion(VERSION))
                 ]
                 if points:
-                    made.append(Section(site, tuple(points), ("sm90",)))
+                    made.append(SiteQuery(site, tuple(points), ("sm90",)))
     return made
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from policygen.model.bindings import Site
 from policygen.model.trees import BoundVersion
 from policygen.model.workload import Point
-from policygen.proof.probe import SiteQuery
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.units import Workload, axis_declaration, axis_headers
+from policygen.proof.units import SiteQuery, Workload, axis_declaration, axis_headers
 
 CAPABILITIES = range(50, 131)
 # The host alone says all of it: for the device there is nothing to compile.

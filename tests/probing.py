@@ -12,9 +12,9 @@ from policygen import trees as trees_module
 from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
 from policygen.proof import unreachable
-from policygen.proof.probe import SiteQuery
 from policygen.proof.reading import ReadTree, read_tree
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.units import SiteQuery
 from policygen.proof.unreachable import Reachability
 from tests import real_trees as trees
 

@@ -17,10 +17,11 @@ from policygen.model.trees import Dialect
 from policygen.planning.measured import of_versions, with_bases
 from policygen.proof.ask import compiler_of
 from policygen.proof.oracle import Compiler
-from policygen.proof.probe import LibraryCompiler, SiteQuery
+from policygen.proof.probe import LibraryCompiler
 from policygen.proof.reading import ReadTree, chosen_archs, open_compiler, open_tree, read_tree
 from policygen.proof.sites import check_values, headers_of, ignored_axes, places, remarks
 from policygen.proof.toolchain import Toolchain
+from policygen.proof.units import SiteQuery
 from policygen.proof.unreachable import Reachability, reach_all
 from policygen.proof.values import compare_resolutions, resolve
 from policygen.steps import Progress

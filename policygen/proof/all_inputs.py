@@ -32,7 +32,7 @@ from policygen.model.selection import InputChange
 from policygen.model.tuning import Value, spell
 from policygen.proof import answers, selector_code
 from policygen.proof.ask import leaf_paths
-from policygen.proof.compile import RefusedError, TranslationUnit, compile_all
+from policygen.proof.compile import RefusedError, TranslationUnit, compile_divided
 from policygen.proof.selector_code import (
     Array,
     Box,
@@ -174,20 +174,21 @@ def compile_selectors(
 ) -> dict[tuple[str, str], CompiledSelector | str]:
     """Compiles the selectors of headers, by header and name; or why they are not known."""
     compiled: dict[tuple[str, str], CompiledSelector | str] = {}
-    pending = [_readable(names, side, compiled)]
-    while pending:
-        batches = [batch for batch in pending if batch]
-        units = [_unit(batch, side, toolchain) for batch in batches]
-        writer = written_by(selector_code, answers)
-        results = compile_all(units, toolchain, _pack, writer=writer, progress=progress)
-        pending = []
-        for batch, result in zip(batches, results, strict=True):
-            if isinstance(result, str):
-                compiled |= _read(batch, result)
-            elif isinstance(result, RefusedError) and len(batch) > 1:
-                pending += [[selector] for selector in batch]
-            else:
-                compiled |= {(row.header, row.name): _reason(result) for row in batch}
+    selectors = _readable(names, side, compiled)
+    results = compile_divided(
+        [selectors] if selectors else [],
+        lambda batch: _unit(batch, side, toolchain),
+        lambda batch: [[selector] for selector in batch] if len(batch) > 1 else [],
+        toolchain,
+        _pack,
+        writer=written_by(selector_code, answers),
+        progress=progress,
+    )
+    for batch, result in results:
+        if isinstance(result, str):
+            compiled |= _read(batch, result)
+        else:
+            compiled |= {(row.header, row.name): _reason(result) for row in batch}
     return compiled
 
 

@@ -23,12 +23,11 @@ from policygen.proof.probe import (
     LibraryCompiler,
     QueriedTree,
     Selection,
-    SiteQuery,
     probe,
     workloads,
 )
 from policygen.proof.toolchain import Toolchain, find_toolchain
-from policygen.proof.units import Workload, sized_roles
+from policygen.proof.units import SiteQuery, Workload, sized_roles
 from policygen.steps import Progress
 
 Row = tuple[str, ...]

@@ -35,6 +35,8 @@ FLAGS = ("-ptx", "-w")
 UNITS = "units"
 """The cache folder in which units are compiled, and in which refused ones stay."""
 Answer = TypeVar("Answer")
+Batch = TypeVar("Batch")
+"""What one unit asks."""
 # /tree/cub/device/dispatch/tuning/tuning_scan.cuh(295): error: too many arguments
 _ERROR = re.compile(r"^\s*(\S+)[(:](\d+)\)?(?::\d+)?: (?:fatal )?error: (.*)", re.MULTILINE)
 # identifier "scal" is undefined
@@ -149,6 +151,32 @@ def compile_all(
         futures = {pool.submit(compile_once, unit): unit.name for unit in units}
         follow(futures, PHASE, progress)
         return [future.result() for future in futures]
+
+
+def compile_divided(
+    batches: Sequence[Batch],
+    unit_of: Callable[[Batch], TranslationUnit],
+    divide: Callable[[Batch], Sequence[Batch]],
+    toolchain: Toolchain,
+    read_ptx: Callable[[str], str],
+    *,
+    writer: str,
+    progress: Progress | None = None,
+) -> Iterator[tuple[Batch, str | PolicygenError]]:
+    """Compiles a unit for each batch like `compile_all`; a batch that is refused is divided.
+
+    So a broken header or benchmark does not affect the others.
+    """
+    while batches:
+        units = [unit_of(batch) for batch in batches]
+        results = compile_all(units, toolchain, read_ptx, writer=writer, progress=progress)
+        smaller: list[Batch] = []
+        for batch, result in zip(batches, results, strict=True):
+            parts = divide(batch) if isinstance(result, RefusedError) else ()
+            smaller += parts
+            if not parts:
+                yield batch, result
+        batches = smaller
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from policygen.process import threads
 from policygen.proof.all_inputs import InputDelta, Side
 from policygen.proof.ask import ask, replaces_files
 from policygen.proof.other_calls import compare_all_inputs
-from policygen.proof.probe import LibraryCompiler, QueriedTree, Selection, SiteQuery
+from policygen.proof.probe import LibraryCompiler, QueriedTree, Selection
 from policygen.proof.sites import (
     AskedArchs,
     asked_archs,
@@ -35,7 +35,7 @@ from policygen.proof.sites import (
     with_new,
 )
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import BoundFamily, overlay
+from policygen.proof.units import BoundFamily, SiteQuery, overlay
 from policygen.proof.unreachable import KeysSeen, explain
 from policygen.proof.values import used_families
 from policygen.steps import Progress

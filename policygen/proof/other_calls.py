@@ -35,10 +35,10 @@ from policygen.proof.all_inputs import (
 )
 from policygen.proof.ask import ask
 from policygen.proof.lexemes import first_difference
-from policygen.proof.probe import QueriedTree, Selection, SiteQuery, workloads
+from policygen.proof.probe import QueriedTree, Selection, workloads
 from policygen.proof.sites import asked_archs
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import Workload
+from policygen.proof.units import SiteQuery, Workload
 from policygen.steps import Progress
 
 INPUTS = "any_input"

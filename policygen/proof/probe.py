@@ -10,18 +10,17 @@ from typing import TypeVar
 from policygen.bindings.load import axis_values
 from policygen.cache import written_by
 from policygen.errors import InputError, PolicygenError, Problems
-from policygen.model.bindings import Call, Site
+from policygen.model.bindings import Call
 from policygen.model.edits import Marked
 from policygen.model.selection import Selected
 from policygen.model.trees import BoundVersion
 from policygen.model.workload import Point
 from policygen.proof import answers
-from policygen.proof.compile import RefusedError, TranslationUnit, compile_all
+from policygen.proof.compile import RefusedError, TranslationUnit, compile_divided
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import (
     NOTHING,
-    BoundFamily,
-    Section,
+    SiteQuery,
     Workload,
     context,
     identity,
@@ -52,45 +51,6 @@ class QueriedTree:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteQuery:
-    """A query: workloads at one site of a tree, and what to ask about them."""
-
-    site: Site
-    points: tuple[Workload, ...]
-    archs: tuple[str, ...] = ()
-    families: tuple[BoundFamily, ...] = ()
-    """Families in which to ask for the entries of keys, too."""
-    values: bool = True
-    """Whether to ask for values, not only for entries."""
-    branches: bool = False
-    """Whether to ask for the returns of a policy selector."""
-    since: bool = False
-    """Whether to ask from which architecture on a return's values stay the same."""
-    traits: tuple[str, ...] = ()
-    """Members of the policy selector to report with its returns."""
-    algorithm: str = ""
-    tuned: bool = True
-    """Whether CUB has entries for it, in either dialect; if not, all values are defaults."""
-    aggregates: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """The header's structs, which name the fields of policies."""
-    problem: PolicygenError | None = None
-    """Why it cannot be queried: its header's families differ from the bound ones."""
-
-    @property
-    def spots(self) -> "Iterator[tuple[Workload, str]]":
-        """All pairs of workload and architecture."""
-        return product(self.points, self.archs)
-
-    @property
-    def sections(self) -> "tuple[tuple[BoundFamily, ...] | None, ...]":
-        """The sections of a compile: one for values, and one for entries."""
-        value_sections = (None,) if self.values else ()
-        return (
-            (*value_sections, self.families) if self.families or self.branches else value_sections
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Answered:
     """The compiler's answers, and the units that it refused."""
 
@@ -106,16 +66,15 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sections that are compiled together."""
+    """Queries that are compiled together."""
 
     arch: str
     """The architecture to compile for."""
-    sections: tuple[Section, ...]
-
-    @property
-    def marked(self) -> bool:
-        """Whether the compile is of a marked tree."""
-        return self.sections[0].families is not None
+    queries: tuple[SiteQuery, ...]
+    marked: bool
+    """Whether a marked tree is asked for entries; otherwise a tree for values."""
+    whole: bool = True
+    """Whether to ask for all fields of policies; not all structs can be taken apart."""
 
 
 def workloads(call: Call, version: BoundVersion) -> tuple[Workload, ...]:
@@ -144,54 +103,42 @@ def probe(
     refused = {point: query.problem for query in queries if query.problem for point in query.points}
     errors = {("", False, str(query.problem)): query.problem for query in queries if query.problem}
     batches = _batches([query for query in queries if not query.problem], toolchain)
-    while batches:
-        units = [_translation_unit(batch, tree, std) for batch in batches]
-        writer = written_by(answers)
-        results = compile_all(units, toolchain, answers.pack, writer=writer, progress=progress)
-        retries: list[Batch] = []
-        for batch, result in zip(batches, results, strict=True):
-            if isinstance(result, str):
-                rows.update(_read(batch, result))
-            elif (
-                isinstance(result, RefusedError)
-                and len(batch.sections) == 1
-                and _takes_policies_apart(batch)
-            ):
-                partial = (replace(section, whole=False) for section in batch.sections)
-                retries.append(Batch(batch.arch, tuple(partial)))
-            elif isinstance(result, RefusedError) and (parts := _split_refused(batch)):
-                retries += parts
-            else:
-                refused |= {point: result for section in batch.sections for point in section.points}
-                header = batch.sections[0].site.header
-                errors.setdefault((header, batch.marked, _first_message(result)), result)
-        batches = retries
+    results = compile_divided(
+        batches,
+        lambda batch: _translation_unit(batch, tree, std),
+        _divide,
+        toolchain,
+        answers.pack,
+        writer=written_by(answers),
+        progress=progress,
+    )
+    for batch, result in results:
+        if isinstance(result, str):
+            rows.update(_read(batch, result))
+        else:
+            refused |= {point: result for query in batch.queries for point in query.points}
+            header = batch.queries[0].site.header
+            errors.setdefault((header, batch.marked, _first_message(result)), result)
     return Answered(rows, tuple(errors.values()), refused)
 
 
-def _split_refused(batch: Batch) -> list[Batch]:
-    """Splits a refused batch by site, or else by call; empty if it cannot be split."""
-    if len(batch.sections) > 1:
-        return [Batch(batch.arch, (section,)) for section in batch.sections]
-    (section,) = batch.sections
+def _divide(batch: Batch) -> list[Batch]:
+    """Divides a refused batch by site, or asks less of a site, or divides it by call."""
+    if len(batch.queries) > 1:
+        return [replace(batch, queries=(query,)) for query in batch.queries]
+    (query,) = batch.queries
+    if batch.whole and query.site.is_selector and not batch.marked:
+        return [replace(batch, whole=False)]
     calls: dict[int, list[Workload]] = {}
-    for point in section.points:
+    for point in query.points:
         calls.setdefault(id(point.call), []).append(point)
-    smaller = [replace(section, points=tuple(points)) for points in calls.values()]
-    return [Batch(batch.arch, (part,)) for part in smaller] if len(smaller) > 1 else []
+    parts = [replace(query, points=tuple(points)) for points in calls.values()]
+    return [replace(batch, queries=(part,)) for part in parts] if len(parts) > 1 else []
 
 
 def _first_message(error: PolicygenError) -> str:
     """Returns the first error: benchmarks of a header usually fail for the same reason."""
     return error.first if isinstance(error, RefusedError) else str(error)
-
-
-def _takes_policies_apart(batch: Batch) -> bool:
-    """Whether the compile takes policies apart, which may be why it is refused."""
-    return any(
-        section.whole and section.site.is_selector and section.families is None
-        for section in batch.sections
-    )
 
 
 def _batches(queries: Sequence[SiteQuery], toolchain: Toolchain) -> list[Batch]:
@@ -201,16 +148,16 @@ def _batches(queries: Sequence[SiteQuery], toolchain: Toolchain) -> list[Batch]:
     unit checks its own answer against it. Policy selectors have no such restriction.
     """
     oldest = {marked: _oldest_arch(queries, toolchain, marked=marked) for marked in (False, True)}
-    sections: dict[tuple[str, bool], list[Section]] = {}
+    groups: dict[tuple[str, bool], list[SiteQuery]] = {}
     for query in queries:
-        for families in query.sections:
-            marked = families is not None
-            arch = toolchain.newest if query.site.is_selector else oldest[marked]
-            sections.setdefault((arch, marked), []).extend(_chunks(query, families))
+        for marked in (False, True):
+            if query.asks(marked=marked):
+                arch = toolchain.newest if query.site.is_selector else oldest[marked]
+                groups.setdefault((arch, marked), []).extend(_chunks(query))
     return [
-        Batch(arch, tuple(batch_sections))
-        for (arch, _), group in sections.items()
-        for batch_sections in filled(group, lambda section: len(section.points), WORKLOADS)
+        Batch(arch, tuple(chunks), marked)
+        for (arch, marked), group in groups.items()
+        for chunks in filled(group, lambda query: len(query.points), WORKLOADS)
     ]
 
 
@@ -219,21 +166,13 @@ def _oldest_arch(queries: Sequence[SiteQuery], toolchain: Toolchain, *, marked: 
 
     Queries of a marked tree share one compile, whatever else is queried.
     """
-    relevant = [
-        query
-        for query in queries
-        if any((families is not None) == marked for families in query.sections)
-    ]
-    archs = {arch for query in relevant for arch in query.archs}
+    archs = {arch for query in queries if query.asks(marked=marked) for arch in query.archs}
     return next((arch for arch in toolchain.archs if arch in archs), toolchain.newest)
 
 
-def _chunks(query: SiteQuery, families: tuple[BoundFamily, ...] | None) -> Iterable[Section]:
+def _chunks(query: SiteQuery) -> Iterator[SiteQuery]:
     for start in range(0, len(query.points), WORKLOADS):
-        points = query.points[start : start + WORKLOADS]
-        traits = query.traits if families is not None else ()
-        since = query.since and families is None and query.site.is_selector
-        yield Section(query.site, points, query.archs, families, traits, since)
+        yield replace(query, points=query.points[start : start + WORKLOADS])
 
 
 def filled(items: Iterable[_T], weigh: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
@@ -252,10 +191,10 @@ def filled(items: Iterable[_T], weigh: Callable[[_T], int], most: int) -> Iterat
 
 
 def _translation_unit(batch: Batch, tree: QueriedTree, std: int) -> TranslationUnit:
-    headers = dict.fromkeys(section.site.header for section in batch.sections)
+    headers = dict.fromkeys(query.site.header for query in batch.queries)
     folders = [overlay(name, tree.marked[name].data) for name in headers] if batch.marked else []
     short = ", ".join(name.removeprefix("tuning_").removesuffix(".cuh") for name in headers)
-    rendered_from = context(batch.sections, tree.version)
+    rendered_from = context(batch.queries, tree.version, marked=batch.marked, whole=batch.whole)
     return TranslationUnit(
         name=f"{short}{' (entries)' if batch.marked else ''}",
         identity=identity(rendered_from),
@@ -266,23 +205,16 @@ def _translation_unit(batch: Batch, tree: QueriedTree, std: int) -> TranslationU
     )
 
 
-def _read(
-    batch: Batch, packed: str
-) -> Iterable[tuple[tuple[Workload, str, bool], tuple[str, ...]]]:
+def _read(batch: Batch, packed: str) -> Iterator[tuple[RowKey, tuple[str, ...]]]:
     answers_by_row = answers.unpack(packed)
-    rows = [row for section in batch.sections for row in section.rows]
-    if missing := len(rows) - len(answers_by_row.keys() & range(len(rows))):
+    spots = [spot for query in batch.queries for spot in query.spots]
+    if missing := len(spots) - len(answers_by_row.keys() & range(len(spots))):
         raise InputError(
-            f"the probe's PTX lacks {missing} of {len(rows)} answers", NOTHING.format("nvcc")
+            f"the probe's PTX lacks {missing} of {len(spots)} answers", NOTHING.format("nvcc")
         )
-    has_whole_policy = [
-        section.whole or section.families is not None
-        for section in batch.sections
-        for _ in section.rows
-    ]
-    placeholders = [() if has_whole else ("",) for has_whole in has_whole_policy]
-    for index, (workload, arch) in enumerate(rows):
-        yield (workload, arch, batch.marked), (*placeholders[index], *answers_by_row[index])
+    whole = () if batch.whole or batch.marked else ("",)
+    for index, (workload, arch) in enumerate(spots):
+        yield (workload, arch, batch.marked), (*whole, *answers_by_row[index])
 
 
 # The result of a query.

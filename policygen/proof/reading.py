@@ -20,8 +20,8 @@ from policygen.model.trees import BoundVersion, Cub, Dialect
 from policygen.model.tuning import TuningHeader, steps
 from policygen.proof.ask import compiler_of
 from policygen.proof.oracle import Compiler
-from policygen.proof.probe import SiteQuery
 from policygen.proof.sites import marked_members, with_new_families
+from policygen.proof.units import SiteQuery
 from policygen.steps import Progress
 
 

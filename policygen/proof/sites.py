@@ -15,8 +15,8 @@ from policygen.model.selection import Differing
 from policygen.model.trees import BoundVersion, Cub, Dialect, side_by_side
 from policygen.model.tuning import Family, TuningHeader
 from policygen.model.workload import axis_name
-from policygen.proof.probe import SiteQuery, workloads
-from policygen.proof.units import BoundFamily, Workload
+from policygen.proof.probe import workloads
+from policygen.proof.units import BoundFamily, SiteQuery, Workload
 
 BENCH = "/benchmark/"
 

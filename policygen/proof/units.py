@@ -6,14 +6,14 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
 from policygen import rendering
 from policygen.bindings.load import axis_type, is_constant, units_of
 from policygen.bindings.words import ladder, words
-from policygen.errors import InputError, UnprovableError
+from policygen.errors import InputError, PolicygenError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
 from policygen.model.trees import BoundVersion
@@ -54,50 +54,64 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """Workloads at one site, each on some architectures.
-
-    With families, it asks a marked tree which entry is selected; otherwise it asks for values.
-    """
+class SiteQuery:
+    """A query: workloads at one site of a tree, and what to ask about them."""
 
     site: Site
     points: tuple[Workload, ...]
-    archs: tuple[str, ...]
-    families: tuple[BoundFamily, ...] | None = None
-    traits: tuple[str, ...] = ()
-    """Members of a marked policy selector to report, too."""
+    archs: tuple[str, ...] = ()
+    families: tuple[BoundFamily, ...] = ()
+    """Families in which to ask for the entries of keys, too."""
+    values: bool = True
+    """Whether to ask for values, not only for entries."""
+    branches: bool = False
+    """Whether to ask for the returns of a policy selector."""
     since: bool = False
-    """Whether to report from which architecture on a return's values stay the same."""
-    whole: bool = True
-    """Whether to ask for all fields of a policy; not all structs can be taken apart."""
+    """Whether to ask from which architecture on a return's values stay the same."""
+    traits: tuple[str, ...] = ()
+    """Members of the policy selector to report with its returns."""
+    algorithm: str = ""
+    tuned: bool = True
+    """Whether CUB has entries for it, in either dialect; if not, all values are defaults."""
+    aggregates: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """The header's structs, which name the fields of policies."""
+    problem: PolicygenError | None = None
+    """Why it cannot be queried: its header's families differ from the bound ones."""
 
     @property
-    def rows(self) -> tuple[tuple[Workload, str], ...]:
-        """What the unit answers, in the order of the answers' numbers."""
-        return tuple(product(self.points, self.archs))
+    def spots(self) -> Iterator[tuple[Workload, str]]:
+        """All pairs of workload and architecture, in the order of a unit's answers."""
+        return product(self.points, self.archs)
+
+    def asks(self, *, marked: bool) -> bool:
+        """Whether it asks a marked tree for entries, or a tree for values."""
+        return bool(self.families or self.branches) if marked else self.values
 
 
-def context(sections: Sequence[Section], version: BoundVersion) -> dict[str, object]:
-    """Builds a unit's template context; its rows are numbered across all sections."""
-    sites = {section.site.header: section.site.opened for section in sections}
+def context(
+    queries: Sequence[SiteQuery], version: BoundVersion, *, marked: bool = False, whole: bool = True
+) -> dict[str, object]:
+    """Builds a unit's template context; its rows are numbered across all queries.
+
+    Of a marked tree, a unit asks which entry is selected; otherwise it asks for values. If `whole`,
+    it asks for all fields of policies, too; not all structs can be taken apart.
+    """
+    sites = {query.site.header: query.site.opened for query in queries}
     opened = [
         {"name": name, "macro": opening.macro, "header": opening.header}
         for name, opening in sorted(sites.items())
         if opening is not None
     ]
+    families = [family for query in queries if marked for family in query.families]
     return {
         **({"opened": opened} if opened else {}),
-        "headers": sorted({section.site.header for section in sections}),
-        "marks": sorted(
-            {binding.mark for section in sections for binding, _ in section.families or ()}
-        ),
+        "headers": sorted({query.site.header for query in queries}),
+        "marks": sorted({binding.mark for binding, _ in families}),
         "counts": words().selectors.counts,
-        "returns": any(
-            section.families is not None and section.site.is_selector for section in sections
-        ),
-        "includes": sorted({name for section in sections for name in _includes(section, version)}),
+        "returns": marked and any(query.site.is_selector for query in queries),
+        "includes": sorted({name for query in queries for name in _includes(query, version)}),
         "ladder": [arch_number(arch) for arch in ladder()],
-        "sections": list(_sections(sections, version)),
+        "sections": list(_sections(queries, version, marked=marked, whole=whole)),
     }
 
 
@@ -126,10 +140,12 @@ def render(rendered_from: Mapping[str, object]) -> str:
     return fill(OPENED, rendered_from, trim=False) + unit if "opened" in rendered_from else unit
 
 
-def _sections(sections: Sequence[Section], version: BoundVersion) -> Iterator[dict[str, object]]:
+def _sections(
+    queries: Sequence[SiteQuery], version: BoundVersion, *, marked: bool, whole: bool
+) -> Iterator[dict[str, object]]:
     first = 0
-    for number, section in enumerate(sections):
-        site = section.site
+    for number, query in enumerate(queries):
+        site = query.site
         yield {
             "number": number,
             "namespaces": site.namespace.split("::"),
@@ -137,27 +153,37 @@ def _sections(sections: Sequence[Section], version: BoundVersion) -> Iterator[di
             "max_policy": site.max_policy,
             "policy": site.policy,
             "selector": site.is_selector,
-            "marked": section.families is not None,
-            "traits": bool(section.traits),
-            "since": section.since,
+            "marked": marked,
+            "traits": marked and bool(query.traits),
+            "since": query.since and site.is_selector and not marked,
             "carries": site.values.get(site.marked, "-1"),
-            "whole": section.families is None and section.whole,
+            "whole": whole and not marked,
             "untuned": site.untuned,
             "support": site.support,
             "setup": site.setup,
-            "facts": _answer_expressions(section),
-            "archs": [arch_number(arch) for arch in section.archs],
+            "facts": _mark_expressions(query) if marked else _value_expressions(site, whole=whole),
+            "archs": [arch_number(arch) for arch in query.archs],
             "workloads": [
-                _workload(first + index * len(section.archs), point, section.families, version)
-                for index, point in enumerate(section.points)
+                {
+                    "index": first + index * len(query.archs),
+                    "axes": [
+                        axis_declaration(axis, text, version)
+                        for axis, text in point.values.items()
+                        if axis in point.call.axes
+                    ],
+                    "roles": point.call.roles,
+                    "constants": point.call.constants,
+                    "sized": sized_roles(point.call, query.families) if marked else [],
+                }
+                for index, point in enumerate(query.points)
             ],
         }
-        first += len(section.rows)
+        first += len(query.points) * len(query.archs)
 
 
-def _includes(section: Section, version: BoundVersion) -> Iterator[str]:
-    yield from section.site.includes
-    for point in section.points:
+def _includes(query: SiteQuery, version: BoundVersion) -> Iterator[str]:
+    yield from query.site.includes
+    for point in query.points:
         yield from axis_headers(point, version)
 
 
@@ -171,13 +197,6 @@ def axis_headers(point: Workload, version: BoundVersion) -> Iterator[str]:
                 yield header
 
 
-def _answer_expressions(section: Section) -> list[str]:
-    if section.families is None:
-        return _value_expressions(section.site, whole=section.whole)
-    traits = (f"value<traits.{name}>" for name in section.traits)
-    return [*_mark_expressions(section.site, section.families), *traits]
-
-
 def _value_expressions(site: Site, *, whole: bool) -> list[str]:
     everything = _WHOLE if site.is_selector else "type<policy>"
     return [
@@ -188,14 +207,16 @@ def _value_expressions(site: Site, *, whole: bool) -> list[str]:
     ]
 
 
-def _mark_expressions(site: Site, families: Sequence[BoundFamily]) -> list[str]:
+def _mark_expressions(query: SiteQuery) -> list[str]:
+    site, traits = query.site, [f"value<traits.{name}>" for name in query.traits]
     if site.is_selector:
-        return ["value<mark>"]
+        return ["value<mark>", *traits]
     kinds = (f"type<::cuda::std::decay_t<decltype({text})>>" for text in site.values.values())
     return [
         f"value<{site.values[site.marked]}>",
         f"family<{', '.join(kinds)}>",
-        *(_family_expression(*family) for family in families),
+        *(_family_expression(*family) for family in query.families),
+        *traits,
     ]
 
 
@@ -206,23 +227,6 @@ def _family_expression(family: FamilyBinding, kinds: Sequence[str]) -> str:
     ]
     tuning = f"{family.name}<{', '.join(family.args)}>"
     return f"family<{', '.join([f'value<entry_of<{tuning}>::id>', *args])}>"
-
-
-def _workload(
-    index: int, point: Workload, families: Sequence[BoundFamily] | None, version: BoundVersion
-) -> dict[str, object]:
-    call, values = point.call, point.values
-    return {
-        "index": index,
-        "axes": [
-            axis_declaration(axis, text, version)
-            for axis, text in values.items()
-            if axis in call.axes
-        ],
-        "roles": call.roles,
-        "constants": call.constants,
-        "sized": [] if families is None else sized_roles(call, families),
-    }
 
 
 def axis_declaration(axis: str, text: str, version: BoundVersion) -> str:

@@ -21,10 +21,10 @@ from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader, ste
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
 from policygen.proof.lint_subject import normal, parameter_names, split_template
-from policygen.proof.probe import LibraryCompiler, QueriedTree, SiteQuery, workloads
+from policygen.proof.probe import LibraryCompiler, QueriedTree, workloads
 from policygen.proof.sites import bound_families
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import BoundFamily, Workload
+from policygen.proof.units import BoundFamily, SiteQuery, Workload
 from policygen.proof.values import used_families
 from policygen.steps import Progress
 

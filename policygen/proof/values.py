@@ -30,9 +30,9 @@ from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof.ask import ask
 from policygen.proof.compile import RefusedError
-from policygen.proof.probe import LibraryCompiler, QueriedTree, SiteQuery
+from policygen.proof.probe import LibraryCompiler, QueriedTree
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import Workload
+from policygen.proof.units import SiteQuery, Workload
 from policygen.steps import Progress
 
 NONE: frozenset[str] = frozenset()

@@ -33,8 +33,8 @@ from policygen.proof.compile import (
     attempt,
     remembered,
 )
-from policygen.proof.probe import LibraryCompiler, QueriedTree, Selection, SiteQuery, filled
-from policygen.proof.units import Workload, axis_headers
+from policygen.proof.probe import LibraryCompiler, QueriedTree, Selection, filled
+from policygen.proof.units import SiteQuery, Workload, axis_headers
 from policygen.rendering import fill
 from policygen.steps import Progress, follow
 from policygen.trees.manifest import shipped

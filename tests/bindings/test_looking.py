@@ -21,8 +21,8 @@ from policygen.bindings.load import bound
 from policygen.model.bindings import FamilyBinding, Site
 from policygen.model.trees import BoundVersion, numbers
 from policygen.proof.ask import _values as values_of
-from policygen.proof.probe import SiteQuery
 from policygen.proof.sites import remarks
+from policygen.proof.units import SiteQuery
 from policygen.trees.manifest import shipped
 from tests.cli.tuned import run
 from tests.probing import changed_tree, header, root

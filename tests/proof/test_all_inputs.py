@@ -24,10 +24,10 @@ from policygen.proof.all_inputs import (
 from policygen.proof.ask import ask
 from policygen.proof.oracle import ALL
 from policygen.proof.other_calls import compare_all_inputs, find_examples
-from policygen.proof.probe import QueriedTree, SiteQuery
+from policygen.proof.probe import QueriedTree
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.units import overlay
+from policygen.proof.units import SiteQuery, overlay
 from tests.planning.wanted import Planned, benchmark, scored
 from tests.probing import root
 

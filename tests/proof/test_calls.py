@@ -16,7 +16,7 @@ from policygen.proof.kernel_calls import WorkloadFilters, calls
 from policygen.proof.kernel_units import KernelCompiler, workers
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
-from policygen.proof.units import Section, context
+from policygen.proof.units import SiteQuery, context
 from policygen.trees import open_tree
 from tests.real_trees import tree
 from tests.tiers import sampled
@@ -60,7 +60,7 @@ CUB_NAMESPACE_END
 
 
 def unit(site, benchmark, version):
-    section = Section(site, workloads(benchmark, BoundVersion(version))[:1], ("sm90",))
+    section = SiteQuery(site, workloads(benchmark, BoundVersion(version))[:1], ("sm90",))
     known = context([section], BoundVersion(version))
     (row,) = known["sections"][0]["workloads"]
     namespaces = site.namespace.split("::")

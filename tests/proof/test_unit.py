@@ -22,7 +22,7 @@ from policygen.model.bindings import (
 from policygen.model.trees import BoundVersion
 from policygen.proof.answers import Key, key, read_answers, types, value
 from policygen.proof.sites import bound_families
-from policygen.proof.units import Section, Workload, context, identity, render, sized_roles
+from policygen.proof.units import SiteQuery, Workload, context, identity, render, sized_roles
 from tests.toolchain import compile_to_ptx
 from tests.trees.toys import TUNINGS
 
@@ -66,13 +66,13 @@ def point(call: Call = CALL, **values: str) -> Workload:
 
 
 def section(
-    *points: Workload, site: Site = SITE, families=None, archs=("sm90",), since=False
-) -> Section:
-    return Section(site, points, archs, families, since=since)
+    *points: Workload, site: Site = SITE, families=(), archs=("sm90",), since=False
+) -> SiteQuery:
+    return SiteQuery(site, points, archs, families, since=since)
 
 
-def rendered(*sections: Section, version: str = "3.0.1") -> str:
-    return render(context(sections, BoundVersion(version)))
+def rendered(*sections: SiteQuery, version: str = "3.0.1", **asks: bool) -> str:
+    return render(context(sections, BoundVersion(version), **asks))
 
 
 def lines(text: str, start: str, stop: str = "};") -> list[str]:
@@ -129,7 +129,7 @@ def test_a_workload_has_a_row_for_each_architecture() -> None:
         ("2", "workload_2::on_90"),
         ("3", "workload_2::on_103"),
     ]
-    assert two.rows == tuple((p, arch) for p in two.points for arch in two.archs)
+    assert tuple(two.spots) == tuple((p, arch) for p in two.points for arch in two.archs)
 
 
 def test_a_selector_is_asked_once_for_an_architecture_and_tells_each_policy_once() -> None:
@@ -149,7 +149,7 @@ def test_a_selector_is_asked_once_for_an_architecture_and_tells_each_policy_once
     ]
     assert "alike = same_values(values, counted.readable);" in text
     # What cannot be taken apart is not compared.
-    alone = rendered(replace(two, whole=False), version="3.5.0")
+    alone = rendered(two, version="3.5.0", whole=False)
     assert "alike = each_alone<2>();" in alone
 
 
@@ -167,7 +167,7 @@ def test_a_marked_unit_asks_for_the_mark_and_for_the_entry_of_each_family() -> N
         (FAMILY, ("type", "value", "value")),
         (FAMILY.model_copy(update={"name": "sm80_tuning", "args": ()}), ()),
     )
-    text = rendered(section(point(T="I8"), families=families))
+    text = rendered(section(point(T="I8"), families=families), marked=True)
     assert asked(text) == [
         f"row<value<0>, value<+policy::ITEMS>, {KINDS},"
         " family<value<entry_of<sm90_tuning<T, sizeof(T), op::plus>>::id>, type<T>, value<(sizeof(T))>, value<(op::plus)>>,"
@@ -196,22 +196,23 @@ def test_a_marked_unit_asks_for_the_sizes_of_roles_that_units_name(
     call = BenchmarkBinding(name="b", parameters={}, units=units, **CALL.model_dump())
     scaled = MemberRule(parameter="ipt", unit=Unit(scaling="mem_bound", of=of))
     family = FAMILY.model_copy(update={"members": {"items": scaled}, "args": ()})
-    (row,) = asked(rendered(section(point(call, T="I8"), families=((family, ()),))))
+    families = ((family, ()),)
+    (row,) = asked(rendered(section(point(call, T="I8"), families=families), marked=True))
     expected = "".join(f", value<sizeof({role})>" for role in sized)
     assert row.partition("::id>>")[2] == f"{expected}>"
-    assert sized_roles(call, [(family, ())]) == tuple(sized)
+    assert sized_roles(call, families) == tuple(sized)
     (row,) = asked(rendered(section(point(call, T="I8"))))
     assert "sizeof" not in row
 
 
 def test_a_marked_unit_without_families_asks_for_the_mark_alone() -> None:
-    text = rendered(section(point(T="I8"), families=()))
+    text = rendered(section(point(T="I8")), marked=True)
     assert asked(text) == [f"row<value<0>, value<+policy::ITEMS>, {KINDS}>"]
 
 
 def test_a_marked_unit_shows_the_member_that_the_site_marks() -> None:
     site = SITE.model_copy(update={"marked": "threads"})
-    text = rendered(section(point(T="I8"), site=site, families=()))
+    text = rendered(section(point(T="I8"), site=site), marked=True)
     assert f"row<value<0>, value<+policy::THREADS>, {KINDS}>" in text
 
 
@@ -342,8 +343,8 @@ def test_a_header_that_a_macro_opens_is_read_before_all_others() -> None:
 
 
 def test_units_have_one_identity_when_their_text_is_one() -> None:
-    def named(*sections: Section, version: str = "3.0.1") -> str:
-        return identity(context(sections, BoundVersion(version)))
+    def named(*sections: SiteQuery, version: str = "3.0.1", marked: bool = False) -> str:
+        return identity(context(sections, BoundVersion(version), marked=marked))
 
     one = named(section(point(T="I8")))
     assert one == named(section(point(T="I8")), version="3.6.0")
@@ -351,7 +352,7 @@ def test_units_have_one_identity_when_their_text_is_one() -> None:
     others = [
         named(section(point(T="I16"))),
         named(section(point(T="I8")), section(point(T="I8"))),
-        named(section(point(T="I8"), families=())),
+        named(section(point(T="I8")), marked=True),
         named(section(point(T="I8"), site=SELECTOR)),
         named(section(point(T="I8"), site=SELECTOR, archs=("sm75",))),
         named(section(point(reordered, T="I8"))),
@@ -444,23 +445,26 @@ def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
     rule = MemberRule(parameter="ipt", unit=Unit(scaling="mem_bound", of="T"))
     family = FAMILY.model_copy(update={"args": ("T", "classify<T>()"), "members": {"items": rule}})
     points = point(T="I8", InPlace="false"), point(T="I128", InPlace="true")
-    text = rendered(
-        section(*points, site=site),
-        section(*points, site=site, families=((family, ("type", "value")),)),
-    )
-    done = compiled(tmp_path, text, CUBS)
-    assert done.returncode == 0, done.stderr
-    answers = read_answers((tmp_path / "unit.ptx").read_text())
+    asked = section(*points, site=site, families=((family, ("type", "value")),))
+
+    def told_by(*, marked: bool) -> dict[int, tuple[str, ...]]:
+        folder = tmp_path / str(marked)
+        done = compiled(folder, rendered(asked, marked=marked), CUBS)
+        assert done.returncode == 0, done.stderr
+        return read_answers((folder / "unit.ptx").read_text())
+
+    answers = told_by(marked=False)
     told = (24, "LOAD_CA", False, "integral_constant<unsigned int, 688>")
     for row in (0, 1):
         assert tuple(map(value, answers[row][1:])) == told
         assert value(answers[row][0]) == "zoom<24>"
-    assert types(answers[2][1]) == ("int", "Load", "bool")
-    assert [key(answers[row][2]) for row in (2, 3)] == [
+    answers = told_by(marked=True)
+    assert types(answers[0][1]) == ("int", "Load", "bool")
+    assert [key(answers[row][2]) for row in (0, 1)] == [
         Key(7, ("signed char", "_1")),
         Key(-1, ("__int128", "other")),
     ]
-    assert [value(answers[row][3]) for row in (2, 3)] == [1, 16]
+    assert [value(answers[row][3]) for row in (0, 1)] == [1, 16]
     assert axis_type("I128", BoundVersion("3.0.1")).cpp == "__int128_t"
 
 
