@@ -48,7 +48,7 @@ def apply_plan(
     changed, options = planned.changed, planned.plan.options
     if leaks := [
         f"{text}. --reaches {','.join(archs)} allows it"
-        for text, archs in served(planned.plan, planned.compiler.headers).items()
+        for text, archs in served(planned.plan, planned.compiler.sources.headers).items()
         if any(map(options.keeps, archs))
     ]:
         raise EffectError(leaks)
@@ -86,7 +86,7 @@ def _diff(planned: Planned, changed: Mapping[str, bytes]) -> str:
     paths = [planned.tree.paths[name] for name in names]
     shown = paths_in_repository(paths, Path(planned.plan.cub.root))
     return "".join(
-        unified(path, planned.data[name], changed[name])
+        unified(path, planned.before[name], changed[name])
         for name, path in zip(names, shown, strict=True)
     )
 
@@ -96,7 +96,7 @@ def _write(session: Session, planned: Planned, applied: AppliedChange) -> None:
     for path in uncommitted([paths[name] for name in changed]):
         session.note(f"{nearby(path)} has uncommitted changes; they are kept")
     title = f"{plan.options.arch}: {', '.join(sorted(changed))}"
-    changes = [Change(paths[name], planned.data[name], after) for name, after in changed.items()]
+    changes = [Change(paths[name], planned.before[name], after) for name, after in changed.items()]
     store, root, now = session.store, Path(plan.cub.root), datetime.now(UTC)
     choices = keep_choices(plan, store, now)
     document = Applied(plan=plan, choices=choices).model_dump_json()

@@ -7,6 +7,7 @@ from policygen.app.filters import parse_archs
 from policygen.app.journal import last_apply, record_proof
 from policygen.app.session import Session
 from policygen.errors import EffectError, UnprovableError
+from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_changed
 from policygen.model.plans import Plan
 from policygen.model.results import ScoredWorkload
@@ -22,7 +23,7 @@ from policygen.planning.saved import remake_plan, served
 from policygen.proof.all_inputs import InputDelta
 from policygen.proof.oracle import Compiler
 from policygen.proof.outside_inputs import unprovable
-from policygen.proof.reading import ReadTree, compiler_for, older_compiler, open_tree
+from policygen.proof.reading import ReadTree, compiler_for, older_compiler, open_compiler
 from policygen.steps import Progress
 from policygen.trees.layout import tree_content
 
@@ -32,9 +33,9 @@ def verify_effect(session: Session, arch: str | None = None) -> Effect:
     archs = parse_archs([] if arch is None else [arch])
     plan, before = last_apply(session.store, session.root, archs)
     names = tuple(file.path for file in plan.files)
-    tree, data, _ = open_tree(session.cub, names, progress=session.progress)
+    tree, compiler = open_compiler(session.cub, names, progress=session.progress)
     headers = {name: read_changed(tree.paths[name], before[name]) for name in names}
-    after = {name: data[name] for name in names}
+    after = {name: compiler.sources.data[name] for name in names}
     effect = applied_effect(plan, tree, headers, before, after, session.progress)
     words, passed = effect.summary, not effect.failures
     record_proof(session.store, session.cub, "verify-effect", words, session.note, passed=passed)
@@ -55,8 +56,8 @@ def applied_effect(
 
     `compared` are what both sides select, and what differs for all inputs, if that is known.
     """
-    compiler = compiler_for(tree, headers, before, progress=progress)
-    compiler = replace(compiler, replaced=before)
+    sources = TuningTree(tree.cub, headers, before)
+    compiler = replace(compiler_for(tree, sources, progress=progress), replaced=before)
     if compared is not None:
         compiler.take(after, *compared)
     effect = effect_of(plan.model_copy(update={"cub": tree.cub}), tree, compiler, after)
@@ -72,13 +73,17 @@ class Planned:
 
     plan: Plan
     tree: ReadTree
-    data: Mapping[str, bytes]
     compiler: Compiler
 
     @property
     def changed(self) -> dict[str, bytes]:
         """The contents of the changed headers after the plan."""
-        return changed_headers(self.plan, self.data)
+        return changed_headers(self.plan, self.before)
+
+    @property
+    def before(self) -> Mapping[str, bytes]:
+        """The contents of the headers of the tree."""
+        return self.compiler.sources.data
 
 
 def prove_plan(planned: Planned) -> Effect:
@@ -152,7 +157,7 @@ def _unmeasured(changes: Iterable[InputChange], headers: Collection[str]) -> Ite
 
 def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
     """Completes a plan with the treatment of the families beside the returns."""
-    plan, headers = planned.plan, planned.compiler.headers
+    plan, headers = planned.plan, planned.compiler.sources.headers
     mode = plan.options.legacy
     if not plan.cub.has_selectors:
         legacy_remarks = [f"the tree has no policy selectors, so --legacy {mode} has no effect"]
@@ -168,10 +173,10 @@ def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWor
 
 def _update_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:
     """Plans the same results in the families, by the rules of their own entries."""
-    plan_of_returns, headers = planned.plan, planned.compiler.headers
+    plan_of_returns, headers = planned.plan, planned.compiler.sources.headers
     results, held = legacy.results_for(plan_of_returns, scored, headers)
     families = _older_planner(planned, planner, held).plan(results)
-    plan = legacy.joined(plan_of_returns, families, held, planned.data)
+    plan = legacy.joined(plan_of_returns, families, held, planned.before)
     if planner.prove and plan_of_returns.edits and families.edits:
         prove_plan(replace(planned, plan=plan))
     remarks = [*served(families, headers)]
@@ -184,28 +189,28 @@ def _update_families(planned: Planned, planner: Planner, scored: Sequence[Scored
 
 def families_again(planned: Planned, planner: Planner, plan: Plan) -> Plan:
     """Recomputes the families of a saved plan; `planned` has the plan without them."""
-    results, held = legacy.results_for(planned.plan, plan.results, planned.compiler.headers)
+    headers = planned.compiler.sources.headers
+    results, held = legacy.results_for(planned.plan, plan.results, headers)
     older = _older_planner(planned, planner, held)
     families = remake_plan(older, legacy.part(plan, legacy=True), results)
-    return legacy.joined(planned.plan, families, held, planned.data)
+    return legacy.joined(planned.plan, families, held, planned.before)
 
 
 def unlike(plan: Plan, tree: ReadTree, compiler: Compiler) -> list[str]:
     """Lists the entries of families that differ from what the returns say after a plan."""
-    actions = legacy.returned(plan, compiler.headers)
+    headers = compiler.sources.headers
+    actions = legacy.returned(plan, headers)
+    points = [action.point for action in actions]
     older = older_compiler(tree, compiler)
-    resolved = (
-        older.tell([action.point for action in actions], plan.options.arch) if actions else {}
-    )
+    resolved = older.tell(points, plan.options.arch) if actions else {}
     shown_values = {point: legacy.shown(values) for point, values in resolved.items()}
-    return [*legacy.unlike(actions, shown_values), *legacy.unread(plan, compiler.headers)]
+    return [*legacy.unlike(actions, shown_values), *legacy.unread(plan, headers)]
 
 
 def _older_planner(planned: Planned, planner: Planner, held: Mapping[Point, str]) -> Planner:
     """Returns the planner for the older dispatchers; `held` workloads stay unchanged."""
     compiler = older_compiler(planned.tree, planned.compiler)
-    sources = replace(planner.sources, cub=compiler.cub)
-    return replace(planner, sources=sources, oracle=compiler, held=held)
+    return replace(planner, sources=compiler.sources, oracle=compiler, held=held)
 
 
 def _with_remarks(plan: Plan, remarks: Sequence[str]) -> Plan:

@@ -30,7 +30,7 @@ from policygen.gpu.opened import (
 )
 from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, space_of
 from policygen.gpu.units import WorkloadRun, runner_text, runs_of
-from policygen.headers.protocol import FamilySpot, TuningTree
+from policygen.headers.protocol import FamilySpot
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.measured import (
     CompiledSpace,
@@ -46,7 +46,7 @@ from policygen.planning.places import PlacedResult, check_runs, check_written
 from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
 from policygen.proof.probe import workloads
-from policygen.proof.reading import open_tree
+from policygen.proof.reading import open_compiler
 from policygen.proof.sites import (
     check_axes,
     check_values,
@@ -343,9 +343,8 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
     if not prepared:
         return {}
     names = headers_of_benchmarks({name for name, _ in prepared}, session.cub.bindings)
-    tree, data, compiler = open_tree(session.cub, names, progress=session.progress)
-    sources = TuningTree(tree.cub, compiler.headers, data)
-    planner = Planner(sources, Options(arch=arch), compiler, _choose_nothing)
+    _, compiler = open_compiler(session.cub, names, progress=session.progress)
+    planner = Planner(compiler.sources, Options(arch=arch), compiler, _choose_nothing)
     resolved = compiler.tell(list(prepared), arch)
     quiet_compiler = replace(
         compiler, progress=None

@@ -180,7 +180,7 @@ def _render(planned: Planned, changed: Mapping[str, bytes]) -> tuple[Overlay, di
     files: dict[str, bytes] = {}
     headers = []
     for name, path in paths.items():
-        original = _sha256(planned.data[name])
+        original = _sha256(planned.before[name])
         origin = list(_origin([r for r in results if r.target and r.target.header == name]))
         origin += [f"{file}: SHA-256 {sha or 'unknown'}" for file, sha in databases.items()]
         own = {"path": path, "original": original, "origin": origin}

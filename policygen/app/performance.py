@@ -38,7 +38,6 @@ from policygen.gpu.judgments import SURE, Judge
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import open_measurements
 from policygen.gpu.nvbench_files import check_nvbench, unwritten, write_nvbench
-from policygen.headers.protocol import TuningTree
 from policygen.model.plans import Plan
 from policygen.model.results import Choice, ScoredWorkload
 from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance
@@ -48,7 +47,7 @@ from policygen.planning.memory import remembered, remembered_next
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
-from policygen.proof.reading import open_compiler
+from policygen.proof.reading import compiler_for
 from policygen.proof.sites import headers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.results.database import expand
@@ -309,10 +308,9 @@ def narrow_plan(
     tree = read_before(before, names)
     if tree.errors:
         raise Problems(tree.errors)
-    data, compiler = open_compiler(tree, progress=session.progress)
-    sources = TuningTree(tree.cub, compiler.headers, data)
+    compiler = compiler_for(tree, progress=session.progress)
     planner = Planner(
-        sources,
+        compiler.sources,
         plan.options,
         compiler,
         _RememberedTogether(plan),
@@ -320,7 +318,7 @@ def narrow_plan(
         spaces=plan.spaces,
     )
     narrowed = planner.plan(results, [f"without {len(worse)} that measured slower"])
-    narrowed = with_families(Planned(narrowed, tree, data, compiler), planner, results)
+    narrowed = with_families(Planned(narrowed, tree, compiler), planner, results)
     cub = plan.cub  # the tree before, not the folders of its replaced headers
     return narrowed.model_copy(update={"cub": cub, "given": plan.given})
 

@@ -20,7 +20,6 @@ from policygen.app.resolve import measured_trees, with_measured_bases
 from policygen.app.session import STORE, Session, other_tree, with_detected_bindings
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, PolicygenError
-from policygen.headers.protocol import TuningTree
 from policygen.headers.user.policies import SINCE, selector_for, takes_selectors
 from policygen.model.plans import Action, Given, Named, Options, Plan, Way
 from policygen.model.records import Document
@@ -40,7 +39,7 @@ from policygen.planning.memory import check_tree, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.saved import check_decisions, check_same, remake_plan, served
-from policygen.proof.reading import open_tree
+from policygen.proof.reading import open_compiler
 from policygen.proof.sites import headers_of
 from policygen.results.cases import NOT_ASKED, split
 from policygen.results.choice import IsWritable
@@ -100,7 +99,7 @@ def plan_ranked(
     if not options.force:
         check_gpus(workloads, options.arch)
     names = headers_of(workloads, session.cub.bindings)
-    tree, data, compiler = open_tree(session.cub, names, progress=session.progress)
+    tree, compiler = open_compiler(session.cub, names, progress=session.progress)
     workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
 
     def choose_together(cases: Sequence[PlacedResult]) -> Together:
@@ -109,7 +108,7 @@ def plan_ranked(
     def next_best(cases: Sequence[PlacedResult], can: IsWritable) -> Together:
         return results.next_best([case.measurement.scored for case in cases], can)
 
-    sources, spaces = TuningTree(tree.cub, compiler.headers, data), results.files.spaces
+    sources, spaces = compiler.sources, results.files.spaces
     planner = Planner(sources, options, compiler, choose_together, prove, next_best, spaces=spaces)
     plan = planner.plan(workloads)
     replaced_versions = {action.cccl for action in plan.actions if action.before is not None}
@@ -117,8 +116,8 @@ def plan_ranked(
     remarks += mixed_version_remarks(
         (in_words(action.benchmark, action.workload), action.cccl) for action in plan.written
     )
-    remarks += served(plan, compiler.headers)
-    draft = Planned(plan, tree, data, compiler)
+    remarks += served(plan, sources.headers)
+    draft = Planned(plan, tree, compiler)
     plan = completed(draft, planner, workloads)
     if not prove and plan.edits:
         unproven = "what the change does and what later architectures inherit"
@@ -157,13 +156,13 @@ def read_plan(session: Session, path: Path) -> Planned:
         )
     check_decisions(plan)
     names = headers_of(plan.results, cub.bindings)
-    tree, data, compiler = open_tree(cub, names, progress=session.progress)
-    check_tree(plan, data)
-    sources, joint = TuningTree(tree.cub, compiler.headers, data), remembered(plan.joint)
+    tree, compiler = open_compiler(cub, names, progress=session.progress)
+    sources, joint = compiler.sources, remembered(plan.joint)
+    check_tree(plan, sources.data)
     planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
     replanned = remake_plan(planner, part(plan, legacy=False), plan.results)
-    draft = Planned(replanned, tree, data, compiler)
-    if plan.options.legacy == "update" and tree.cub.has_selectors:
+    draft = Planned(replanned, tree, compiler)
+    if plan.options.legacy == "update" and sources.cub.has_selectors:
         replanned = families_again(draft, planner, plan)
     replanned = replanned.model_copy(update={"actions": _asked_actions(replanned)})
     check_same(plan, replanned)

@@ -18,7 +18,7 @@ from policygen.planning.measured import of_versions, with_bases
 from policygen.proof.ask import compiler_of
 from policygen.proof.oracle import Compiler
 from policygen.proof.probe import LibraryCompiler
-from policygen.proof.reading import ReadTree, chosen_archs, open_compiler, open_tree, read_tree
+from policygen.proof.reading import ReadTree, chosen_archs, compiler_for, open_compiler, read_tree
 from policygen.proof.sites import check_values, headers_of, ignored_axes, places, remarks
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import SiteQuery
@@ -134,7 +134,7 @@ def with_base_checks(
     if not other_versions or not any(workload.is_used for workload in workloads):
         return tuple(workloads)
     names = headers_of(other_versions, session.cub.bindings)
-    _, _, compiler = open_tree(session.cub, names, progress=session.progress)
+    _, compiler = open_compiler(session.cub, names, progress=session.progress)
     return with_measured_bases(session, workloads, compiler, arch)
 
 
@@ -168,5 +168,5 @@ def measured_trees(
             except InputError:
                 continue
         tree = tree.model_copy(update={"own": session.cub.own})
-        _, compilers[version] = open_compiler(read_tree(tree), progress=session.progress)
+        compilers[version] = compiler_for(read_tree(tree), progress=session.progress)
     return compilers

@@ -24,7 +24,6 @@ from policygen.app.session import Session
 from policygen.bindings.words import ladder
 from policygen.errors import InputError
 from policygen.headers.dialects import dialect_of
-from policygen.headers.protocol import TuningTree
 from policygen.model.arch import arch_number
 from policygen.model.audits import Finding
 from policygen.model.machine_code import VerifySass
@@ -55,7 +54,7 @@ from policygen.proof.lexemes import first_difference
 from policygen.proof.lint_rules import lint
 from policygen.proof.lint_subject import HeaderSource
 from policygen.proof.outside_inputs import unprovable
-from policygen.proof.reading import ReadTree, older_tree, open_compiler
+from policygen.proof.reading import ReadTree, compiler_for, older_tree
 from policygen.proof.sites import bound_headers, headers_of_benchmarks, without_repeats
 from policygen.proof.uncovered import (
     ChangedHeader,
@@ -377,7 +376,7 @@ def _family_remarks(
         legacy.headers_beside(changed, after.cub, headers) - set(families)
     )
     if plan is not None and plan.options.legacy == "warn":
-        remarks += unlike(plan, after, open_compiler(after, progress=progress)[1])
+        remarks += unlike(plan, after, compiler_for(after, progress=progress))
     return remarks
 
 
@@ -588,9 +587,8 @@ def _written_variants(
     ]
     if not by_hand:
         return
-    data, compiler = open_compiler(written.after, progress=written.progress)
-    sources = TuningTree(written.after.cub, compiler.headers, data)
-    cases, _ = find_places(by_hand, dialect_of(sources, arch, None), compiler, arch)
+    compiler = compiler_for(written.after, progress=written.progress)
+    cases, _ = find_places(by_hand, dialect_of(compiler.sources, arch, None), compiler, arch)
     placed = {case.measurement.point: case for case in cases}
     labels_by_workload = variants_of(databases, [measurement.scored for measurement in by_hand])
     for measurement, labels in zip(by_hand, labels_by_workload, strict=True):

@@ -326,7 +326,7 @@ def kernel_header(
 
 def _with_later(planned: Planned) -> Planned:
     """Lets later architectures without a policy of their own inherit, as in a new header."""
-    remarks = served(planned.plan, planned.compiler.headers)
+    remarks = served(planned.plan, planned.compiler.sources.headers)
     later = tuple(arch for archs in remarks.values() for arch in archs)
     options = planned.plan.options.model_copy(update={"reaches": later})
     return replace(planned, plan=planned.plan.model_copy(update={"options": options}))

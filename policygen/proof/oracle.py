@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.errors import EffectError
+from policygen.headers.protocol import TuningTree
 from policygen.model.arch import arch_number
 from policygen.model.edits import Marked
 from policygen.model.selection import (
@@ -18,8 +19,7 @@ from policygen.model.selection import (
     differs,
     in_full,
 )
-from policygen.model.trees import Cub, Dialect
-from policygen.model.tuning import TuningHeader
+from policygen.model.trees import Dialect
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.all_inputs import InputDelta, Side
@@ -62,9 +62,8 @@ class SelectedSite:
 class Compiler:
     """Queries one tree, as it is or with some headers changed."""
 
-    cub: Cub
-    headers: Mapping[str, TuningHeader]
-    data: Mapping[str, bytes]
+    sources: TuningTree
+    """The headers to compare with: those of the tree, or those before a change."""
     nvcc: Toolchain | LibraryCompiler
     mark: Mark
     progress: Progress | None = None
@@ -90,14 +89,14 @@ class Compiler:
         """Returns what workloads select on an architecture, and where their keys lead."""
         queries = self._queries_for(points)
         names = {query.site.header for query in queries}
-        marked = self.mark({name: self.data[name] for name in sorted(names)})
+        marked = self.mark({name: self.sources.data[name] for name in sorted(names)})
         key_queries = [
             self._keys(query, arch, marked[query.site.header], query.families) for query in queries
         ]
         # A later comparison needs the values of whole sites, which cost hardly more than a few
         # values.
         whole_sites = [
-            self._question(self._whole_site(query), marked, self.data) for query in queries
+            self._question(self._whole_site(query), marked, self.sources.data) for query in queries
         ]
         value_queries = self._without_cached(
             [
@@ -156,7 +155,7 @@ class Compiler:
     ) -> SiteQuery:
         """Asks where the keys of workloads lead, or which return decides them."""
         if query.site.is_selector:
-            scaled = scaled_families(self.cub.bindings, query)
+            scaled = scaled_families(self.sources.cub.bindings, query)
             traits = copy.traits
             return replace(query, archs=(arch,), families=scaled, branches=True, traits=traits)
         return replace(query, archs=(arch,), families=families)
@@ -199,7 +198,7 @@ class Compiler:
         """Finds where ranges of returns may begin or end, before and after a change."""
         if not self.nvcc.archs:  # its architectures are not the numbers that headers compare
             return AskedArchs(frozenset())
-        contents = (data for name in changed for data in (self.data[name], changed[name]))
+        contents = (data for name in changed for data in (self.sources.data[name], changed[name]))
         return asked_archs(contents, self.nvcc.archs)
 
     def _compared(self, changed: Mapping[str, bytes]) -> Delta[Values]:
@@ -225,7 +224,7 @@ class Compiler:
             trees = (self._tree(self.replaced, {}), self._tree({**self.replaced, **changed}, {}))
             before, after = (Side.of(tree.includes) for tree in trees)
             self.inputs[key] = compare_all_inputs(
-                changed, (before, after), self.cub.bindings, self.nvcc, self.progress
+                changed, (before, after), self.sources.cub.bindings, self.nvcc, self.progress
             )
         return self.inputs[key]
 
@@ -250,7 +249,7 @@ class Compiler:
     def _site(self, query: SiteQuery, changed: Mapping[str, bytes], arch: str) -> SelectedSite:
         """Queries all workloads of a site: keys that lead elsewhere explain a policy's choices."""
         name, scope = query.site.header, query.site.scope
-        content = changed.get(name, self.data[name])
+        content = changed.get(name, self.sources.data[name])
         cache_key = (query.site.name, name, content, arch)
         if cache_key in self.sites:
             return self.sites[cache_key]
@@ -290,13 +289,13 @@ class Compiler:
 
     def _tree(self, changed: Mapping[str, bytes], marked: Mapping[str, Marked]) -> QueriedTree:
         """The tree with changed headers: as overlay folders, or as replaced files."""
-        folders = self.cub.include_folders
-        if replaces_files(self.cub):
-            paths = {path.name: str(path) for path in tuning_headers(self.cub)}
+        folders = self.sources.cub.include_folders
+        if replaces_files(self.sources.cub):
+            paths = {path.name: str(path) for path in tuning_headers(self.sources.cub)}
             contents = {paths[name]: data for name, data in sorted(changed.items())}
-            return QueriedTree(self.cub.bindings, folders, marked, contents)
+            return QueriedTree(self.sources.cub.bindings, folders, marked, contents)
         overlays = (overlay(name, data) for name, data in sorted(changed.items()))
-        return QueriedTree(self.cub.bindings, (*overlays, *folders), marked)
+        return QueriedTree(self.sources.cub.bindings, (*overlays, *folders), marked)
 
     def _question(
         self, query: SiteQuery, marked: Mapping[str, Marked], changed: Mapping[str, bytes]
@@ -311,7 +310,7 @@ class Compiler:
             return replace(query, archs=self._archs({name: changed[name]}).ordered, families=())
         if not query.site.inherits:
             names = {binding.name for binding, _ in query.families}
-            sides = (self.headers[name], marked[name].header)
+            sides = (self.sources.headers[name], marked[name].header)
             all_families = (family for side in sides for family in side.families)
             # A table may mention the name of a new config.
             families = (
@@ -321,7 +320,7 @@ class Compiler:
             return replace(query, archs=tuple(sorted(archs, key=arch_number)), families=())
         archs = {
             policy.arch
-            for header in (self.headers[name], marked[name].header)
+            for header in (self.sources.headers[name], marked[name].header)
             for chain in header.chains
             if chain.namespace == query.site.scope
             for policy in chain.policies
@@ -329,8 +328,8 @@ class Compiler:
         return replace(query, archs=tuple(sorted(archs, key=arch_number)), families=())
 
     def _site_queries(self, header_names: Iterable[str] = ()) -> tuple[SiteQuery, ...]:
-        headers = list(self.headers.values())
-        queries = places(self.cub, headers, ALL, {}, frozenset(header_names))
+        headers = list(self.sources.headers.values())
+        queries = places(self.sources.cub, headers, ALL, {}, frozenset(header_names))
         return tuple(query for query in queries if self.only in {None, query.site.dialect})
 
     def _queries_for(self, points: Sequence[Point]) -> tuple[SiteQuery, ...]:

@@ -72,7 +72,7 @@ class Batch:
     """The architecture to compile for."""
     queries: tuple[SiteQuery, ...]
     marked: bool
-    """Whether a marked tree is asked for entries; otherwise a tree for values."""
+    """Whether it asks a marked tree for entries, or a tree for values."""
     whole: bool = True
     """Whether to ask for all fields of policies; not all structs can be taken apart."""
 

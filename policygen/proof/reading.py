@@ -9,6 +9,7 @@ from policygen.bindings.load import bound
 from policygen.bindings.words import ladder
 from policygen.errors import InputError, Problems, SourceError
 from policygen.headers.dialects import dialect_class
+from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import algorithm, read_changed, scan_headers
 from policygen.headers.selectors.functions import compiler_conditions
 from policygen.headers.selectors.marks import enable_returns
@@ -142,42 +143,30 @@ def _default_archs(headers: Sequence[TuningHeader]) -> set[str]:
     return archs | returned or {ladder()[0]}
 
 
-# Compilers bound to a tree: its headers as they are, and as a change would make them.
-
-
-def open_tree(
+def open_compiler(
     cub: Cub, names: Sequence[str] = (), *, progress: Progress | None = None
-) -> tuple[ReadTree, dict[str, bytes], Compiler]:
-    """Opens a tree with its headers' bytes and a compiler for it."""
+) -> tuple[ReadTree, Compiler]:
+    """Reads the headers of a tree, and returns it with a compiler for them."""
     tree = read_tree(cub, names)
     if tree.errors:
         raise Problems(tree.errors)
-    return tree, *open_compiler(tree, progress=progress)
-
-
-def open_compiler(
-    tree: ReadTree, *, progress: Progress | None = None
-) -> tuple[dict[str, bytes], Compiler]:
-    """Returns the bytes of a tree's headers, and a compiler for the tree."""
-    data = {name: read_bytes(path) for name, path in tree.paths.items()}
-    headers = {header.name: header for header in tree.headers}
-    return data, compiler_for(tree, headers, data, progress=progress)
+    return tree, compiler_for(tree, progress=progress)
 
 
 def compiler_for(
-    tree: ReadTree,
-    headers: Mapping[str, TuningHeader],
-    data: Mapping[str, bytes],
-    *,
-    progress: Progress | None = None,
+    tree: ReadTree, sources: TuningTree | None = None, *, progress: Progress | None = None
 ) -> Compiler:
-    """Returns a compiler for a tree whose headers have the given contents."""
+    """Returns a compiler for a tree whose headers were read, or for what they were before."""
+    if sources is None:
+        headers = {header.name: header for header in tree.headers}
+        data = {name: read_bytes(path) for name, path in tree.paths.items()}
+        sources = TuningTree(tree.cub, headers, data)
     members = marked_members(bound(tree.cub.bindings), older(tree.cub).dialect)
     marked_by_content: dict[tuple[str, bytes], Marked] = {}
 
     def marked(name: str, content: bytes) -> Marked:
-        unchanged = content == data[name]
-        header = headers[name] if unchanged else read_changed(tree.paths[name], content)
+        unchanged = content == sources.data[name]
+        header = sources.headers[name] if unchanged else read_changed(tree.paths[name], content)
         return dialect_class(tree.cub.dialect).mark(
             header, content, with_new_families(members, header)
         )
@@ -188,7 +177,7 @@ def compiler_for(
                 marked_by_content[item] = marked(*item)
         return {name: marked_by_content[name, content] for name, content in contents.items()}
 
-    return Compiler(tree.cub, headers, data, compiler_of(tree.cub), mark, progress)
+    return Compiler(sources, compiler_of(tree.cub), mark, progress)
 
 
 def older_tree(tree: ReadTree, names: Collection[str]) -> ReadTree:
@@ -204,5 +193,6 @@ def older_tree(tree: ReadTree, names: Collection[str]) -> ReadTree:
 def older_compiler(tree: ReadTree, compiler: Compiler) -> Compiler:
     """Returns a compiler for the tree as its older dispatchers see it."""
     older_side = older_tree(tree, tree.paths)
-    rebuilt = compiler_for(older_side, compiler.headers, compiler.data, progress=compiler.progress)
+    sources = replace(compiler.sources, cub=older_side.cub)
+    rebuilt = compiler_for(older_side, sources, progress=compiler.progress)
     return replace(rebuilt, replaced=compiler.replaced, only=older_side.cub.dialect)

@@ -4,7 +4,6 @@ import pytest
 
 from policygen import trees
 from policygen.headers.reader import read_header
-from policygen.headers.text import read_bytes
 from policygen.proof.reading import compiler_for, read_tree
 from tests.planning.pretend import (
     KEYED,
@@ -69,9 +68,7 @@ def compiler(folder, name, data):
     """The real one, for CUB with a changed header."""
     found = read_tree(trees.open_tree(changed_tree(folder, VERSION, {name: data})), [name])
     assert not found.errors
-    headers = {one.name: one for one in found.headers}
-    contents = {name: read_bytes(path) for name, path in found.paths.items()}
-    return compiler_for(found, headers, contents)
+    return compiler_for(found)
 
 
 def lead(found):

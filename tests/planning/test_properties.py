@@ -23,7 +23,7 @@ from policygen.model.selection import FamilyKey, Selected
 from policygen.model.workload import parse_label
 from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
-from policygen.proof.reading import open_tree
+from policygen.proof.reading import open_compiler
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
@@ -53,7 +53,7 @@ class Recorded(dict):
 def recorded():
     found = Recorded()
     for name, benchmarks in SITES.items():
-        tree, _, compiler = open_tree(trees.open_tree(root(VERSION)), [name])
+        tree, compiler = open_compiler(trees.open_tree(root(VERSION)), [name])
         lot = [
             (of.name, tuple(point.items()))
             for of in (benchmark(VERSION, short) for short in benchmarks)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from policygen import trees
 from policygen.bindings.load import bound
-from policygen.headers.protocol import TuningTree
 from policygen.headers.text import read_bytes
 from policygen.model.bindings import BenchmarkBinding
 from policygen.model.plans import Options, Plan
@@ -20,9 +19,9 @@ from policygen.planning.memory import changed_headers, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.saved import check_decisions, check_same, remake_plan
-from policygen.proof.oracle import Compiler
+from policygen.proof.oracle import Compiler, compiler_for
 from policygen.proof.probe import workloads
-from policygen.proof.reading import compiler_for, read_tree
+from policygen.proof.reading import read_tree
 from policygen.results.together import Together
 from policygen.store.applies import apply
 from policygen.store.replacement import Change
@@ -159,14 +158,8 @@ class Planned:
         assert not found.errors
         self.tree = read_tree(found.cub, sorted(names & found.paths.keys()))
         self.data = {name: read_bytes(path) for name, path in self.tree.paths.items()}
-        headers = {header.name: header for header in self.tree.headers}
-        self.compiler = self.asked(compiler_for(self.tree, headers, self.data))
-        self.planner = Planner(
-            TuningTree(self.tree.cub, headers, self.data),
-            Options(**options),
-            self.compiler,
-            together,
-        )
+        self.compiler = self.asked(compiler_for(self.tree))
+        self.planner = Planner(self.compiler.sources, Options(**options), self.compiler, together)
         self.plan: Plan = made(self.planner, wanted)
         self.after = changed_headers(self.plan, self.data)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.model.selection import WHOLE, PolicyFields, Selected, differs, in_full
-from policygen.proof.reading import open_compiler
+from policygen.proof.reading import compiler_for
 from tests.probing import header, read, root
 
 THREE = "tuning_three_way_partition.cuh"
@@ -62,7 +62,7 @@ def test_nothing_is_said_of_fields_that_are_not_known():
 )
 def test_a_scan_algorithm_that_changes_is_seen_by_the_compiler(version, field):
     """No binding names it, and no parameter tunes it."""
-    compiler = open_compiler(read(root(version), THREE))[1]
+    compiler = compiler_for(read(root(version), THREE))
     data = header(version, THREE)
     changed = {THREE: data.replace(b"BLOCK_SCAN_WARP_SCANS", b"BLOCK_SCAN_RAKING")}
     found = compiler.compare(changed)

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.model.selection import DeltaRow, Resolution, ResolvedRow
-from policygen.proof.reading import open_compiler
+from policygen.proof.reading import compiler_for
 from tests.probing import header, read, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
@@ -13,7 +13,7 @@ THREE = "tuning_three_way_partition.cuh"
 
 @pytest.fixture
 def compiler():
-    return open_compiler(read(root("3.0.1"), THREE))[1]
+    return compiler_for(read(root("3.0.1"), THREE))
 
 
 def resolution(compiler, spots, items):
@@ -29,7 +29,7 @@ def resolution(compiler, spots, items):
         )
         for number, ((benchmark, workload), arch) in enumerate(spots)
     ]
-    return Resolution(cub=compiler.cub, toolchain="nvcc", archs=("sm90",), rows=rows)
+    return Resolution(cub=compiler.sources.cub, toolchain="nvcc", archs=("sm90",), rows=rows)
 
 
 def test_two_resolutions_are_a_comparison_where_they_hold_all_that_is_asked(compiler):
