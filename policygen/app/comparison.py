@@ -21,18 +21,16 @@ from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, in_words
 from policygen.paths import cache_folder, nearby
 from policygen.proof.changes import Touched, touched
-from policygen.proof.kernel_build import CodeMaker
+from policygen.proof.kernel_build import KernelTools, Tools
 from policygen.proof.kernel_calls import (
     Checkout,
     DeviceCall,
     WorkloadFilters,
     WorkloadUnit,
-    absent,
     calls,
     sources,
-    without_call,
 )
-from policygen.proof.kernel_comparison import compile_sides, nvcc_maker
+from policygen.proof.kernel_comparison import compile_sides
 from policygen.proof.kernel_units import KernelCompiler, left_alone, tuned, unread, workers
 from policygen.proof.lexemes import first_difference
 from policygen.proof.reading import ReadTree, read_tree
@@ -91,21 +89,25 @@ class Compiles:
 
 
 def choose_compiles(
-    cub: Cub, base: Base | None, chosen: Chosen, archs: Sequence[str], maker: CodeMaker
+    cub: Cub, base: Base | None, chosen: Chosen, archs: Sequence[str], tools: KernelTools
 ) -> Compiles:
     """Selects the workloads to compile and the architectures."""
     headers, remarks = _changed_headers(cub, base)
     selection = WorkloadFilters(chosen.pattern, chosen.axes, None if chosen.named else headers)
-    before = _select_units(base.cub, base.includes, selection, chosen) if base and base.cub else {}
-    after = _select_units(cub, cub.include_folders, selection, chosen)
+    before: Mapping[Point, WorkloadUnit] = {}
+    if base and base.cub:
+        before, _ = _select_units(base.cub, base.includes, selection, chosen)
+    after, reasons = _select_units(cub, cub.include_folders, selection, chosen)
+    not_compilable = [f"{name} {why}: it is not compiled" for name, why in reasons.items()]
     if not (before or after) and (chosen.named or (chosen.axes and headers)):
         selected_headers = frozenset() if chosen.named else headers or frozenset()
-        if reasons := _not_compilable(cub, selection, chosen):
-            raise InputError("none of the chosen workloads can be compiled", "\n  ".join(reasons))
+        if not_compilable:
+            message = "none of the chosen workloads can be compiled"
+            raise InputError(message, "\n  ".join(not_compilable))
         raise nothing_bound(cub.bindings, chosen.pattern, chosen.axes, selected_headers)
-    remarks += _not_compilable(cub, selection, chosen)
+    remarks += not_compilable
     if not archs or EARLIER in archs:
-        remarks += maker.remarks
+        remarks += tools.remarks
     if base and base.index:
         if base.index.units != chosen.units:
             raise InputError(
@@ -116,7 +118,7 @@ def choose_compiles(
             )
         points = {point for point, _ in base.dumps}
         after = {point: unit for point, unit in after.items() if point in points}
-    selected_archs = _archs(cub, base, archs, maker, headers)
+    selected_archs = _archs(cub, base, archs, tools, headers)
     if base and base.index and not any((p, a) in base.dumps for p in after for a in selected_archs):
         raise InputError(f"{base.label}: the dumps contain none of the chosen workloads")
     all_points = dict.fromkeys([*after, *before])
@@ -168,20 +170,10 @@ def part_of(compiles: Compiles, shard: tuple[int, int] | None) -> Compiles:
 
 def _select_units(
     cub: Cub, includes: tuple[str, ...], selection: WorkloadFilters, chosen: Chosen
-) -> Mapping[Point, WorkloadUnit]:
+) -> tuple[Mapping[Point, WorkloadUnit], Mapping[str, str]]:
     if chosen.checkout is None:
         return calls(cub, includes, selection)
     return sources(cub, includes, selection, chosen.checkout)
-
-
-def _not_compilable(cub: Cub, selection: WorkloadFilters, chosen: Chosen) -> list[str]:
-    """Lists selected workloads that cannot be compiled, with reasons."""
-    if chosen.checkout is None:
-        reasons = without_call(cub, selection)
-    else:
-        reason = f"is not in {chosen.checkout.folder}"
-        reasons = dict.fromkeys(absent(cub, selection, chosen.checkout), reason)
-    return [f"{name} {reason}: it is not compiled" for name, reason in reasons.items()]
 
 
 def _changed_headers(cub: Cub, base: Base | None) -> tuple[frozenset[str] | None, list[str]]:
@@ -210,23 +202,23 @@ def _archs(
     cub: Cub,
     base: Base | None,
     requested: Sequence[str],
-    maker: CodeMaker,
+    tools: KernelTools,
     headers: frozenset[str] | None,
 ) -> tuple[str, ...]:
     """Returns the named architectures, or by default those that the change should not affect."""
     selected = parse_archs([arch for arch in requested if arch != EARLIER])
-    if unsupported := sorted(selected - set(maker.archs), key=arch_number):
+    if unsupported := sorted(selected - set(tools.archs), key=arch_number):
         reasons = [
-            f"{arch}: {maker.refusals[arch]}" for arch in unsupported if arch in maker.refusals
+            f"{arch}: {tools.refusals[arch]}" for arch in unsupported if arch in tools.refusals
         ]
         raise InputError(
-            f"this {maker.compiler} does not support {', '.join(unsupported)}",
-            "\n  ".join([f"It supports {', '.join(maker.archs)}.", *reasons]),
+            f"this {tools.compiler} does not support {', '.join(unsupported)}",
+            "\n  ".join([f"It supports {', '.join(tools.archs)}.", *reasons]),
         )
     if not requested and base and base.index:
         selected |= {arch for _, arch in base.dumps}
     elif not requested or EARLIER in requested:
-        selected |= frozenset(_untouched_archs(cub, base, maker.archs, headers))
+        selected |= frozenset(_untouched_archs(cub, base, tools.archs, headers))
     return tuple(sorted(selected, key=arch_number))
 
 
@@ -487,8 +479,8 @@ def find_changed_code(
     """
     axes_filter = Filter((), "", where.axes, ())
     chosen = Chosen(axes_filter.pattern, axes_filter.values, everything=False)
-    maker = nvcc_maker(toolchain)
-    compiles = choose_compiles(session.cub, base, chosen, (arch,), maker)
+    tools = Tools.of(toolchain)
+    compiles = choose_compiles(session.cub, base, chosen, (arch,), tools)
     if not everything:
         compiles = narrowed(compiles, session.progress)
     spots = [spot for spot in compiles.spots if where.pattern.match(spot[0][0])]
@@ -497,7 +489,7 @@ def find_changed_code(
         session.note(f"{amount} compiled before and after; choose among them with -R and -a")
     with workers(jobs) as executor:
         folder: Path = cache_folder()
-        compiler = KernelCompiler(maker.tools, folder, executor, session.progress)
+        compiler = KernelCompiler(tools, folder, executor, session.progress)
         sides = compile_sides(compiles.before, compiles.after, spots, compiler)
     different, unchanged, refused = {}, [], {}
     for spot in spots:

@@ -31,13 +31,13 @@ from policygen.model.machine_code import DumpIndex, SassCompiles, VerifySass
 from policygen.model.workload import in_words
 from policygen.paths import cache_folder
 from policygen.proof import kernel_units
-from policygen.proof.kernel_build import CodeMaker, KernelTools
+from policygen.proof.kernel_build import KernelTools
 from policygen.proof.kernel_calls import Checkout, find_nvbench
 from policygen.proof.kernel_comparison import (
     Sides,
     compile_side,
     compile_sides,
-    find_kernel_maker,
+    find_kernel_tools,
     verdicts,
     with_dumps,
 )
@@ -75,22 +75,22 @@ def verify_sass(
     if before is None and save is None:
         raise no_base(session.store)
     archs_given = tuple(arch for arch in where.archs if arch != EARLIER)
-    maker = find_kernel_maker(session.cub, archs_given, hipcc)
+    tools = find_kernel_tools(session.cub, archs_given, hipcc)
     benchmark_checkout = _checkout(session.root, where.pattern, nvbench) if benchmarks else None
     chosen = Chosen(where.pattern, where.values, everything, benchmark_checkout)
-    archs = where.archs or _default_archs(before, maker.archs)
-    compiles = choose_compiles(session.cub, before, chosen, archs, maker)
+    archs = where.archs or _default_archs(before, tools.archs)
+    compiles = choose_compiles(session.cub, before, chosen, archs, tools)
     if chosen.named or save is not None:
         compiles = replace(compiles, meant=meant(before.plan if before else None))
     else:
         compiles = narrowed(compiles, session.progress)
     compiles = part_of(compiles, shard)
-    estimate = _estimate(compiles, maker, jobs)
+    estimate = _estimate(compiles, tools, jobs)
     if dry:
         return estimate
     if announce and estimate.units:
         announce(estimate)
-    with _compiling(maker.tools, jobs, session.progress) as compiler:
+    with _compiling(tools, jobs, session.progress) as compiler:
         if save is not None:
             index = _save_dumps(compiles, compiler, save)
             if before is None:
@@ -120,11 +120,11 @@ def compare_earlier(
 
     Only compiles what the change can touch. `announce` gets the estimate first.
     """
-    compiles, maker = _compiles_since(session, base)
-    estimate = _estimate(compiles, maker, None)
+    compiles, tools = _compiles_since(session, base)
+    estimate = _estimate(compiles, tools, None)
     if announce and estimate.units:
         announce(estimate)
-    with _compiling(maker.tools, None, session.progress) as compiler:
+    with _compiling(tools, None, session.progress) as compiler:
         result = _compare(compiles, compiler, allow_moved=False)
     return result.model_copy(update={"whole": True})
 
@@ -134,11 +134,11 @@ def tell_earlier(session: Session, base: Base) -> SassCompiles:
     return _estimate(*_compiles_since(session, base), None)
 
 
-def _compiles_since(session: Session, base: Base) -> tuple[Compiles, CodeMaker]:
-    maker = find_kernel_maker(session.cub)
+def _compiles_since(session: Session, base: Base) -> tuple[Compiles, KernelTools]:
+    tools = find_kernel_tools(session.cub)
     chosen = Chosen(re.compile(""), {}, everything=False)
-    compiles = choose_compiles(session.cub, base, chosen, (), maker)
-    return narrowed(compiles, session.progress), maker
+    compiles = choose_compiles(session.cub, base, chosen, (), tools)
+    return narrowed(compiles, session.progress), tools
 
 
 def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def _default_archs(base: Base | None, compilable: tuple[str, ...]) -> tuple[str,
     return (target, EARLIER) if target in compilable and target else ()
 
 
-def _estimate(compiles: Compiles, maker: CodeMaker, jobs: int | None) -> SassCompiles:
+def _estimate(compiles: Compiles, tools: KernelTools, jobs: int | None) -> SassCompiles:
     """Estimates what will be compiled, and how long that takes."""
     one_side = compiles.base is None or compiles.base.index
     sides = (compiles.after,) if one_side else (compiles.before, compiles.after)
@@ -156,14 +156,14 @@ def _estimate(compiles: Compiles, maker: CodeMaker, jobs: int | None) -> SassCom
     at_once = workers_of(jobs)
     return SassCompiles(
         base=compiles.base.label if compiles.base else "nothing",
-        toolchain=str(maker.tools),
+        toolchain=str(tools),
         archs=compiles.archs,
         workloads=len(compiles.spots),
         changed=compiles.changed,
         untouched=compiles.untouched,
         units=units,
         at_once=at_once,
-        minutes=round(units * maker.seconds / at_once / 60, 1),
+        minutes=round(units * tools.seconds / at_once / 60, 1),
         remarks=compiles.remarks,
     )
 

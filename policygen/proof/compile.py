@@ -288,16 +288,14 @@ def compile_file(
     key: str,
     *extra: str,
     install: str | None = None,
-    variables: Mapping[str, str] | None = None,
 ) -> None:
     """Runs nvcc or another compiler; a refused unit stays in the cache.
 
-    `install` is the remedy if the compiler is missing; `variables` are added to its environment.
+    `install` is the remedy if the compiler is missing.
     """
     try:
         arguments = [*command, *extra, "-o", str(output), str(source)]
-        remedy = install or to_install()
-        run(arguments, folder=source.parent, limit=SECONDS, install=remedy, more=variables)
+        run(arguments, folder=source.parent, limit=SECONDS, install=install or to_install())
     except ProcessError as error:
         raise _failure(error, source, cache / UNITS / f"{key[:32]}.cu", command) from error
 

@@ -1,10 +1,10 @@
 """Builds kernels from translation units, with a cache keyed by what each unit depends on."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -65,47 +65,84 @@ class Job:
     """Digest of the preprocessed headers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """Paths of the compiler and the disassembler, and their release."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTools(ABC):
+    """A compiler of kernels with its readers; it can be pickled."""
+
+    compiler: str
+    """`nvcc` or `hipcc`."""
+    install: str
+    """How to install it."""
+    archs: tuple[str, ...]
+    """Supported architectures; if these depend on the tree, those among the requested ones."""
+    seconds: float
+    """Core-seconds to compile a unit."""
+    roots: tuple[str, ...] = ()
+    """Folders of its own headers, which identify them."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """Requested architectures that it does not support, with reasons."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Remarks about architectures that are not compared because they cannot be compiled."""
+        archs = sorted(self.refusals, key=arch_number)
+        return tuple(f"{arch} is not compared: {self.refusals[arch]}" for arch in archs)
+
+    @property
+    @abstractmethod
+    def readers(self) -> tuple[ModuleType, ...]:
+        """The modules that read its output; they are part of the cache key."""
+
+    @abstractmethod
+    def identity(self, arch: str) -> str:
+        """Identifies its output for an architecture, independent of its path."""
+
+    @abstractmethod
+    def flags(self, headers: UnitHeaders) -> list[str]:
+        """Compiler options that do not contain paths."""
+
+    @abstractmethod
+    def preprocessing(self, headers: UnitHeaders) -> list[str]:
+        """The command to preprocess with macros: what is called may be a macro in the headers."""
+
+    @abstractmethod
+    def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
+        """Compiles a unit; listed kernels have their instructions, others only a digest of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools(KernelTools):
+    """nvcc and cuobjdump."""
 
     nvcc: str
     cuobjdump: str
     version: str
     named: str
     """Identifies the tools' output: the same for the same tools at another path."""
-    roots: tuple[str, ...]
-    """The toolkit's folder, which identifies its headers."""
 
     @classmethod
     def of(cls, toolchain: Toolchain) -> "Tools":
         """Takes the tools of a toolchain."""
         disassembler = find_disassembler(toolchain)
-        identity = f"{toolchain.identity} {program(disassembler)}"
-        nvcc = str(toolchain.nvcc)
-        return cls(nvcc, str(disassembler), toolchain.version, identity, toolchain.roots)
+        return cls(
+            compiler="nvcc",
+            install=to_install(),
+            archs=toolchain.archs,
+            seconds=5.0,
+            roots=toolchain.roots,
+            nvcc=str(toolchain.nvcc),
+            cuobjdump=str(disassembler),
+            version=toolchain.version,
+            named=f"{toolchain.identity} {program(disassembler)}",
+        )
 
     def __str__(self) -> str:
         return f"nvcc {self.version}"
 
     @property
-    def compiler(self) -> str:
-        """Its name."""
-        return "nvcc"
-
-    @property
     def readers(self) -> tuple[ModuleType, ...]:
-        """The modules that read cubins and listings."""
+        """The module that reads cubins and listings."""
         return (kernel_code,)
-
-    @property
-    def install(self) -> str:
-        """How to install the toolkit."""
-        return to_install()
-
-    @property
-    def more(self) -> None:
-        """It needs no environment variables."""
 
     def identity(self, _arch: str) -> str:
         """The same for all architectures."""
@@ -124,7 +161,7 @@ class Tools:
         return [*self.flags(headers), *unplaced, *folders]
 
     def preprocessing(self, headers: UnitHeaders) -> list[str]:
-        """The command to preprocess with macros: what is called may be a macro in the headers."""
+        """The command to preprocess, keeping macro definitions."""
         return [self.nvcc, "-E", "-Xcompiler", "-dD", *self.options(headers)]
 
     def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
@@ -158,69 +195,12 @@ class Tools:
         return cubin
 
 
-class KernelTools(Protocol):
-    """A kernel compiler with its readers; it can be pickled."""
-
-    @property
-    def compiler(self) -> str:
-        """Its name: `nvcc`."""
-
-    @property
-    def readers(self) -> tuple[ModuleType, ...]:
-        """The modules that read its output; they are part of the cache key."""
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """Folders of its own headers, which identify them."""
-
-    @property
-    def install(self) -> str:
-        """How to install it."""
-
-    @property
-    def more(self) -> Mapping[str, str] | None:
-        """Environment variables that it needs."""
-
-    def identity(self, arch: str) -> str:
-        """Identifies its output for an architecture, independent of its path."""
-
-    def flags(self, headers: UnitHeaders) -> list[str]:
-        """Compiler options that do not contain paths."""
-
-    def preprocessing(self, headers: UnitHeaders) -> list[str]:
-        """The command to preprocess, keeping macro definitions."""
-
-    def kernels(self, job: Job, key: str, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
-        """Compiles a unit; listed kernels have their instructions, others only a digest of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class CodeMaker:
-    """A compiler for kernels."""
-
-    tools: KernelTools
-    compiler: str
-    """`nvcc` or `hipcc`."""
-    archs: tuple[str, ...]
-    """Supported architectures; if these depend on the tree, those among the requested ones."""
-    seconds: float
-    """Core-seconds to compile a unit."""
-    refusals: Mapping[str, str] = field(default_factory=dict)
-    """Requested architectures that it does not support, with reasons."""
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Remarks about architectures that are not compared because they cannot be compiled."""
-        archs = sorted(self.refusals, key=arch_number)
-        return tuple(f"{arch} is not compared: {self.refusals[arch]}" for arch in archs)
-
-
 @dataclass(frozen=True, slots=True)
 class LibraryKernels:
     """How kernels of a library besides CUB are compiled."""
 
     library: Library
-    find_maker: Callable[[Collection[str], Path | None], CodeMaker]
+    find_tools: Callable[[Collection[str], Path | None], KernelTools]
     """Finds the compiler, at a path if given, and which of the architectures it supports."""
     compiler: str
     """The name of the program."""
@@ -270,15 +250,8 @@ def _preprocess_unit(headers: UnitHeaders, tools: KernelTools, cache: Path, key:
     mark = new_mark()
     with unit_file(ended(headers.text, mark), cache) as source:
         output = source.with_suffix(".ii")
-        compile_file(
-            tools.preprocessing(headers),
-            source,
-            output,
-            cache,
-            key,
-            install=tools.install,
-            variables=tools.more,
-        )
+        command = tools.preprocessing(headers)
+        compile_file(command, source, output, cache, key, install=tools.install)
         text = made_of(output, mark, tools.compiler)
         check_unnamed(text, source)
         return Made(content(text, mark, headers.includes).encode(), text, source)

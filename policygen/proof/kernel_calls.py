@@ -110,46 +110,43 @@ class WorkloadFilters:
     """Restricts to these tuning headers."""
 
 
-def calls(cub: Cub, includes: tuple[str, ...], filters: WorkloadFilters) -> dict[Point, DeviceCall]:
-    """Makes the calls of all selected workloads; benchmarks without a call are left out."""
-    kernels, units = part_of(cub.library, LibraryKernels), {}
-    for site, benchmark in selected_benchmarks(cub, filters):
-        if not _missing_call_reason(site, benchmark):
-            for workload in workloads(benchmark, cub.bindings):
-                if matches(workload, filters.axes, filters.pattern):
-                    unit = DeviceCall(site, workload, cub.bindings, includes, kernels)
-                    units[workload.point] = unit
-    return units
+Reasons = dict[str, str]
+"""Benchmark → why no unit is made for it."""
 
 
-def without_call(cub: Cub, filters: WorkloadFilters) -> dict[str, str]:
-    """Lists benchmarks that no unit can be made for, with the reasons."""
-    reasons = (
-        (benchmark.name, _missing_call_reason(site, benchmark))
-        for site, benchmark in selected_benchmarks(cub, filters)
-    )
-    return {name: reason for name, reason in sorted(reasons) if reason}
+def calls(
+    cub: Cub, includes: tuple[str, ...], filters: WorkloadFilters
+) -> tuple[dict[Point, DeviceCall], Reasons]:
+    """Makes the calls of all selected workloads."""
+    kernels, units = part_of(cub.library, LibraryKernels), dict[Point, DeviceCall]()
+    reasons: Reasons = {}
+    for site, benchmark, points in _selected(cub, filters):
+        if site.targets:
+            reasons[benchmark.name] = (
+                "has configs for targets, but one compile produces kernels for all targets of an"
+                " architecture"
+            )
+        elif not benchmark.algorithm_call:
+            reasons[benchmark.name] = "has no call in its binding"
+        else:
+            for workload in points:
+                unit = DeviceCall(site, workload, cub.bindings, includes, kernels)
+                units[workload.point] = unit
+    return units, dict(sorted(reasons.items()))
 
 
-def _missing_call_reason(site: Site, benchmark: BenchmarkBinding) -> str:
-    if site.targets:
-        return (
-            "has configs for targets, but one compile produces kernels for all targets of an"
-            " architecture"
-        )
-    return "" if benchmark.algorithm_call else "has no call in its binding"
-
-
-def selected_benchmarks(
+def _selected(
     cub: Cub, filters: WorkloadFilters
-) -> Iterator[tuple[Site, BenchmarkBinding]]:
-    """Yields the selected benchmarks of a tree, with their sites."""
+) -> Iterator[tuple[Site, BenchmarkBinding, list[Workload]]]:
+    """Yields the selected benchmarks of a tree, with their sites and selected workloads."""
     for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
             if filters.headers is None or site.header in filters.headers:
                 for benchmark in algorithm.benchmarks:
                     if benchmark.site == site.name and filters.pattern.match(benchmark.name):
-                        yield site, benchmark
+                        points = workloads(benchmark, cub.bindings)
+                        chosen = [p for p in points if matches(p, filters.axes, filters.pattern)]
+                        yield site, benchmark, chosen
 
 
 TEMPLATE = "sass/benchmark.cu.j2"
@@ -189,37 +186,29 @@ class BenchmarkSource:
 
 def sources(
     cub: Cub, includes: tuple[str, ...], filters: WorkloadFilters, checkout: Checkout
-) -> dict[Point, BenchmarkSource]:
+) -> tuple[dict[Point, BenchmarkSource], Reasons]:
     """Makes the sources of all selected workloads, without duplicates.
 
     A source that an axis does not narrow contains all types of that axis.
     """
     units: dict[Point, BenchmarkSource] = {}
+    reasons: Reasons = {}
     folders = (*includes, str(checkout.folder), *checkout.includes)
-    for site, benchmark in selected_benchmarks(cub, filters):
+    for site, benchmark, points in _selected(cub, filters):
         path = checkout.files.get(benchmark.name)
         if path is None:
+            reasons[benchmark.name] = f"is not in {checkout.folder}"
             continue
         axes = _narrowed_axes(benchmark, checkout)
-        for workload in workloads(benchmark, cub.bindings):
-            if matches(workload, filters.axes, filters.pattern):
-                values = {axis: text for axis, text in workload.values.items() if axis in axes}
-                point = point_of(benchmark.name, values)
-                if point not in units:
-                    text = _render_benchmark(
-                        benchmark, axes, values, cub.bindings, path, checkout.folder
-                    )
-                    units[point] = BenchmarkSource(text, folders, site.namespace)
-    return units
-
-
-def absent(cub: Cub, filters: WorkloadFilters, checkout: Checkout) -> list[str]:
-    """Lists bound benchmarks that the checkout lacks."""
-    return sorted(
-        benchmark.name
-        for _, benchmark in selected_benchmarks(cub, filters)
-        if benchmark.name not in checkout.files
-    )
+        for workload in points:
+            values = {axis: text for axis, text in workload.values.items() if axis in axes}
+            point = point_of(benchmark.name, values)
+            if point not in units:
+                text = _render_benchmark(
+                    benchmark, axes, values, cub.bindings, path, checkout.folder
+                )
+                units[point] = BenchmarkSource(text, folders, site.namespace)
+    return units, dict(sorted(reasons.items()))
 
 
 def _narrowed_axes(benchmark: BenchmarkBinding, checkout: Checkout) -> dict[str, str]:

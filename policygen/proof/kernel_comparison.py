@@ -25,11 +25,11 @@ from policygen.model.selection import Spot
 from policygen.model.trees import Cub
 from policygen.model.workload import Point, in_words
 from policygen.process import run
-from policygen.proof.kernel_build import CodeMaker, LibraryKernels, Tools
+from policygen.proof.kernel_build import KernelTools, LibraryKernels, Tools
 from policygen.proof.kernel_calls import WorkloadUnit
 from policygen.proof.kernel_units import Contents, Dumps, KernelCompiler, Kernels
 from policygen.proof.reading import read_tree
-from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.proof.toolchain import find_toolchain
 
 HELPERS = "it contains only helper kernels that are never launched; nothing to compare"
 
@@ -544,20 +544,17 @@ def split_name(name: str) -> tuple[str, list[str]]:
 # Finding the compiler for a tree's kernels, and its architectures.
 
 
-def nvcc_maker(toolchain: Toolchain) -> CodeMaker:
-    """Wraps an NVIDIA toolchain."""
-    return CodeMaker(Tools.of(toolchain), "nvcc", toolchain.archs, 5.0)
-
-
-def find_kernel_maker(cub: Cub, archs: Sequence[str] = (), hipcc: Path | None = None) -> CodeMaker:
+def find_kernel_tools(
+    cub: Cub, archs: Sequence[str] = (), hipcc: Path | None = None
+) -> KernelTools:
     """Finds the compiler for a tree's kernels, for `archs` or else for all tuned architectures."""
     if kernels := part_of(cub.library, LibraryKernels):
         families = (family for header in read_tree(cub).headers for family in header.families)
         tuned = {arch_and_gpu(family.arch)[0] for family in families}
-        return kernels.find_maker({*archs, *tuned}, hipcc)
+        return kernels.find_tools({*archs, *tuned}, hipcc)
     if hipcc is not None:
         raise InputError(
             f"--hipcc names a compiler for GPUs of AMD, and {cub.root} holds {cub.title}",
             "Omit it.",
         )
-    return nvcc_maker(find_toolchain())
+    return Tools.of(find_toolchain())

@@ -14,7 +14,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,7 +30,7 @@ from policygen.model.machine_code import Kernel
 from policygen.paths import nearby
 from policygen.process import named_folder, run, threads, which
 from policygen.proof.compile import compile_file, file_digest, unit_file
-from policygen.proof.kernel_build import CodeMaker, Job, LibraryKernels, UnitHeaders
+from policygen.proof.kernel_build import Job, KernelTools, LibraryKernels, UnitHeaders
 from policygen.proof.toolchain import program
 from policygen.proof.units import made_of, marked, new_mark
 
@@ -209,17 +209,13 @@ FLAGS = ("-x", "hip", "-std=c++17", "-O3", "-w", "-DNDEBUG", DEVICE)
 NO_CODE = "it represents architectures without configs of their own"
 
 
-@dataclass(frozen=True, slots=True)
-class HipTools:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HipTools(KernelTools):
     """The clang that a hipcc starts, and its targets; no header is the compiler's own."""
 
     hipcc: Hipcc
     targets: Mapping[str, str]
     """The architectures that it compiles for, each with the identity of its target."""
-    compiler: str = PROGRAM
-    roots: tuple[str, ...] = ()
-    install: str = field(default_factory=to_install)
-    more: Mapping[str, str] | None = None
 
     def __str__(self) -> str:
         return self.hipcc.name
@@ -266,7 +262,7 @@ class HipTools:
         return [self.hipcc.clang, *self.hipcc.options, *self.flags(headers), *unplaced, *folders]
 
 
-def find_kernel_maker(archs: Collection[str], path: Path | None = None) -> CodeMaker:
+def find_kernel_tools(archs: Collection[str], path: Path | None = None) -> HipTools:
     """Finds hipcc, at a path if given, and which of the architectures its clang compiles for."""
     hipcc = find_hipcc(path)
     with threads() as pool:
@@ -280,7 +276,15 @@ def find_kernel_maker(archs: Collection[str], path: Path | None = None) -> CodeM
     if UNKNOWN in archs:
         refusals[UNKNOWN] = NO_CODE
     compiled = {target.arch: target.identity for target in targets if target.identity}
-    return CodeMaker(HipTools(hipcc, compiled), PROGRAM, tuple(compiled), 2.0, refusals)
+    return HipTools(
+        compiler=PROGRAM,
+        install=to_install(),
+        archs=tuple(compiled),
+        seconds=2.0,
+        refusals=refusals,
+        hipcc=hipcc,
+        targets=compiled,
+    )
 
 
 def try_out() -> str:
@@ -298,7 +302,7 @@ def _call_options(site: Site, arch: str) -> tuple[str, ...]:
 
 KERNELS = LibraryKernels(
     library="rocprim",
-    find_maker=find_kernel_maker,
+    find_tools=find_kernel_tools,
     compiler=PROGRAM,
     install="apt-get install hipcc",
     try_out=try_out,

@@ -38,7 +38,7 @@ def no_compiler(monkeypatch, tmp_path):
     def refuse(*_arguments, **_more):
         raise AssertionError("a compiler is asked")
 
-    monkeypatch.setattr(probe, "compile_all", refuse)
+    monkeypatch.setattr(probe, "compile_divided", refuse)
     monkeypatch.setattr(compiling, "remembered", refuse)
 
 

@@ -6,12 +6,12 @@ from policygen.app.session import open_session
 from policygen.bindings.recorded import benchmark_of
 from policygen.gpu.opened import EntryWorkload, ask_public
 from policygen.gpu.space import Classifier, space_of
-from policygen.headers.protocol import TuningTree, site_of
+from policygen.headers.protocol import site_of
 from policygen.model.plans import Options
 from policygen.model.workload import axis_name
 from policygen.planning.plan import Planner
 from policygen.proof.probe import workloads
-from policygen.proof.reading import open_tree
+from policygen.proof.reading import open_compiler
 from policygen.proof.toolchain import find_toolchain
 from policygen.results.together import Together
 from tests.real_trees import tree
@@ -46,9 +46,10 @@ def header_workload(version, name, arch="sm90", **axes):
     known = session(version)
     benchmark = benchmark_of(name, known.cub.bindings)
     _, site = site_of(benchmark, known.cub.bindings, known.cub.dialect)
-    found, data, compiler = open_tree(known.cub, (site.header,))
-    sources = TuningTree(found.cub, compiler.headers, data)
-    planner = Planner(sources, Options(arch=arch), compiler, lambda _: Together((), "alone"))
+    _, compiler = open_compiler(known.cub, (site.header,))
+    planner = Planner(
+        compiler.sources, Options(arch=arch), compiler, lambda _: Together((), "alone")
+    )
     points = [one.point for one in workloads(benchmark, known.cub.bindings)]
     point = next(one for one in points if axes.items() <= dict(one[1]).items())
     spot = planner.dialect.place(benchmark, compiler.tell([point], arch)[point])

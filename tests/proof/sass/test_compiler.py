@@ -35,7 +35,7 @@ def four():
     """Four workloads of two units: no key depends on the type of offsets."""
     cub = open_tree(root("3.0.1"))
     wanted = WorkloadFilters(re.compile("cub.bench.merge.keys$"), ONE)
-    found = calls(cub, cub.include_folders, wanted)
+    found, _ = calls(cub, cub.include_folders, wanted)
     return [((point, "sm90"), called) for point, called in found.items()]
 
 

@@ -12,7 +12,7 @@ from policygen.paths import cache_folder
 from policygen.proof import compile as copying
 from policygen.proof.compile import Listings, RefusedError, copied
 from policygen.proof.kernel_build import Job, UnitHeaders, build, disassemble, preprocess
-from policygen.rocprim.hipcc import find_hipcc, find_kernel_maker
+from policygen.rocprim.hipcc import find_hipcc, find_kernel_tools
 from tests.rocprim.toy import REDUCE, make_toy
 
 TEXT = """\
@@ -28,7 +28,7 @@ HEADERS = UnitHeaders('#include "some.hpp"\n', (), "gfx90a")
 
 @pytest.fixture(scope="module")
 def tools():
-    return find_kernel_maker(("gfx90a", "gfx999")).tools
+    return find_kernel_tools(("gfx90a", "gfx999"))
 
 
 def with_clang(tools, path):
