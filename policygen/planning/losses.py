@@ -1,7 +1,7 @@
 """Finds workloads that miss their planned values, and unmeasured workloads that would change."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 
 from policygen.bindings.recorded import version_of
@@ -19,20 +19,17 @@ from policygen.planning.places import PlacedResult, by_entry
 def not_as_written(
     cases: Sequence[PlacedResult],
     outcome: Decided,
-    compared: Delta[Values],
+    after: Mapping[Point, Values],
     arch: str,
     why_not: WhyNot,
 ) -> dict[Point, str]:
     """Returns the workloads that do not get what was written for them, with the reasons."""
-    changes = {change.point: change for change in compared.changes if change.arch == arch}
     case_by_point = {case.measurement.point: case for case in cases}
     reasons: dict[Point, str] = {}
     for action in outcome.actions:
         if not action.written:
             continue
-        change = changes.get(action.point)
-        after = change.after if change else action.before or {}
-        if mismatches := differs(after, action.after or {}):
+        if mismatches := differs(after[action.point], action.after or {}):
             reason = why_not(action.point, arch)
             reasons[action.point] = f"{case_by_point[action.point].spot.lost(mismatches)}: {reason}"
     return reasons

@@ -1,6 +1,6 @@
 """Measured workloads with the places where their results would be written."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -31,8 +31,12 @@ class PlacedResult:
 
     spot: Spot
     measurement: Measurement
-    left: FixedValues | None = None
+    fixed: FixedValues | None = None
     """Values that a usable variant must have, as reported by the compiler."""
+    said: Values | None = None
+    """Values that its entry was extended by, so that it expresses what was measured."""
+    is_bounded: bool = False
+    """Whether its entry ends before the next architecture."""
 
     @property
     def choice(self) -> Choice:
@@ -57,11 +61,11 @@ class PlacedResult:
         """Returns an entry's members for a variant; raises if the entry cannot express it."""
         benchmark = self.measurement.recorded.benchmark
         members = self.spot.members(benchmark, self.measurement.parameters(label))
-        if self.left:
-            shown = self.left.shown
+        if self.fixed:
+            shown = self.fixed.shown
             beside = {name: value for name, value in self.unsaid(label).items() if name in shown}
             if mismatches := differs(shown, beside):
-                raise InputError(f"{self.left.reason}: it has {mismatches}")
+                raise InputError(f"{self.fixed.reason}: it has {mismatches}")
         return members
 
     def expected(self, members: Mapping[str, str], label: str) -> dict[str, Value]:
@@ -132,52 +136,91 @@ def check_runs(benchmark: BenchmarkBinding, arch: str) -> None:
         raise InputError(f"CUB has this algorithm only on {least_arch} and later")
 
 
+def _revised(
+    cases: Sequence[PlacedResult], revise: Callable[[PlacedResult], PlacedResult | None]
+) -> list[PlacedResult] | None:
+    """Returns the cases with those that are revised; None if none is."""
+    revisions = [revise(case) for case in cases]
+    pairs = zip(revisions, cases, strict=True)
+    return [revision or case for revision, case in pairs] if any(revisions) else None
+
+
 def bounded(
     cases: Sequence[PlacedResult], points: Collection[Point], dialect: Dialect
-) -> tuple[list[PlacedResult], set[Point]]:
+) -> list[PlacedResult] | None:
     """Moves lost workloads to spots that later architectures do not reach, if possible.
 
     Workloads of one entry move together: the new entry takes all of them.
     """
     places = {case.spot.place for case in cases if case.measurement.point in points}
-    bounded_cases, moved_points = list(cases), set()
-    for number, case in enumerate(cases):
-        measurement = case.measurement
-        if case.spot.place in places and (
-            spot := dialect.bounded(measurement.benchmark, case.spot)
-        ):
-            bounded_cases[number] = replace(case, spot=spot)
-            moved_points.add(measurement.point)
-    return bounded_cases, moved_points
+
+    def bound(case: PlacedResult) -> PlacedResult | None:
+        if case.spot.place not in places:
+            return None
+        spot = dialect.bounded(case.measurement.benchmark, case.spot)
+        return replace(case, spot=spot, is_bounded=True) if spot else None
+
+    return _revised(cases, bound)
 
 
 def narrowed(
     cases: Sequence[PlacedResult], decided: Collection[Point], benchmarks: Collection[str]
-) -> tuple[list[PlacedResult], bool]:
+) -> list[PlacedResult] | None:
     """Narrows entries to the measured types, for benchmarks that would change other workloads."""
-    narrowed_cases, is_narrowed = list(cases), False
-    for number, case in enumerate(cases):
+
+    def narrow(case: PlacedResult) -> PlacedResult | None:
         measurement = case.measurement
-        if (
-            measurement.benchmark.name in benchmarks
-            and measurement.point in decided
-            and case.spot.narrower
-        ):
-            narrowed_cases[number] = replace(case, spot=case.spot.narrower)
-            is_narrowed = True
-    return narrowed_cases, is_narrowed
+        if measurement.benchmark.name not in benchmarks or measurement.point not in decided:
+            return None
+        return replace(case, spot=case.spot.narrower) if case.spot.narrower else None
+
+    return _revised(cases, narrow)
+
+
+def said_in_full(
+    cases: Sequence[PlacedResult], unsaid_by_point: Mapping[Point, Values]
+) -> list[PlacedResult] | None:
+    """Extends entries so that they express more values, where possible.
+
+    Workloads of one entry are extended together.
+    """
+    affected = [case for case in cases if case.measurement.point in unsaid_by_point]
+    by_place = {case.spot.place: unsaid_by_point[case.measurement.point] for case in affected}
+
+    def extend(case: PlacedResult) -> PlacedResult | None:
+        shown = by_place.get(case.spot.place)
+        spot = shown and case.spot.saying(case.measurement.recorded.benchmark, shown)
+        return replace(case, spot=spot, said=shown) if spot else None
+
+    return _revised(cases, extend)
+
+
+def leaving(
+    cases: Sequence[PlacedResult], constraints: Mapping[Point, FixedValues]
+) -> list[PlacedResult]:
+    """Adds the constraints to the cases that they concern."""
+    return [
+        replace(case, fixed=constraints.get(case.measurement.point, case.fixed)) for case in cases
+    ]
+
+
+def shown_after(
+    actions: Sequence[Action], compared: Delta[Values], arch: str
+) -> dict[Point, Values]:
+    """Returns what the workloads of actions get after a change."""
+    after = {change.point: change.after for change in compared.changes if change.arch == arch}
+    return {action.point: after.get(action.point, action.before or {}) for action in actions}
 
 
 def unsaid(
-    cases: Sequence[PlacedResult], actions: Sequence[Action], compared: Delta[Values], arch: str
+    cases: Sequence[PlacedResult], actions: Sequence[Action], after: Mapping[Point, Values]
 ) -> dict[Point, Values]:
     """Returns the policy's values that differ from the measured ones and that no entry sets."""
-    after = {change.point: change.after for change in compared.changes if change.arch == arch}
     case_by_point = {case.measurement.point: case for case in cases}
     unsaid_by_point: dict[Point, Values] = {}
     for action in actions:
         if action.written and action.variant:
-            shown = after.get(action.point, action.before or {})
+            shown = after[action.point]
             intended = case_by_point[action.point].unsaid(action.variant)
             if differing := {
                 name: shown[name]
@@ -191,58 +234,26 @@ def unsaid(
 def unsayable(
     cases: Sequence[PlacedResult],
     actions: Sequence[Action],
-    compared: Delta[Values],
+    after: Mapping[Point, Values],
     unsaid_by_point: Mapping[Point, Values],
-    arch: str,
 ) -> dict[Point, FixedValues]:
     """Returns the points that differ only in what the policy sets."""
-    after = {change.point: change.after for change in compared.changes if change.arch == arch}
     case_by_point = {case.measurement.point: case for case in cases}
     constraints = {}
     for action in actions:
         case = case_by_point[action.point]
-        if action.point in unsaid_by_point and case.left is None:
+        if action.point in unsaid_by_point and case.fixed is None:
             unsaid_values = case.unsaid(action.variant or "")
             expressible = {
                 name: value
                 for name, value in (action.after or {}).items()
                 if name not in unsaid_values
             }
-            if not differs(after.get(action.point, action.before or {}), expressible):
+            if not differs(after[action.point], expressible):
                 family = action.target.family if action.target else case.spot.header
                 reason = f"{family} cannot express what was measured"
                 constraints[action.point] = FixedValues(unsaid_by_point[action.point], reason)
     return constraints
-
-
-def leaving(
-    cases: Sequence[PlacedResult], constraints: Mapping[Point, FixedValues]
-) -> list[PlacedResult]:
-    """Adds the constraints to the cases that they concern."""
-    return [
-        replace(case, left=constraints[case.measurement.point])
-        if case.measurement.point in constraints
-        else case
-        for case in cases
-    ]
-
-
-def said_in_full(
-    cases: Sequence[PlacedResult], unsaid_by_point: Mapping[Point, Values]
-) -> tuple[list[PlacedResult], dict[Point, Values]]:
-    """Extends entries so that they express more values, where possible.
-
-    Returns the cases and the values by point. Workloads of one entry are extended together.
-    """
-    affected = [case for case in cases if case.measurement.point in unsaid_by_point]
-    by_place = {case.spot.place: unsaid_by_point[case.measurement.point] for case in affected}
-    extended_cases, said_by_point = list(cases), {}
-    for number, case in enumerate(cases):
-        shown = by_place.get(case.spot.place)
-        if shown and (spot := case.spot.saying(case.measurement.recorded.benchmark, shown)):
-            extended_cases[number] = replace(case, spot=spot)
-            said_by_point[case.measurement.point] = shown
-    return extended_cases, said_by_point
 
 
 def shown_variant(

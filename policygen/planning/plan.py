@@ -1,6 +1,6 @@
 """Makes a plan from results: decides, drafts the edits, and checks that they have their effect."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -55,6 +55,7 @@ from policygen.planning.places import (
     leaving,
     narrowed,
     said_in_full,
+    shown_after,
     unsaid,
     unsayable,
 )
@@ -72,13 +73,12 @@ class Draft:
 class Settled:
     """What becomes of all cases, and the facts besides the results that decided it."""
 
+    cases: Sequence[PlacedResult]
+    held: Mapping[Point, str]
+    """Workloads that stay as they are, with the reasons."""
     outcome: Decided
     draft: Draft
     reached: Sequence[Reached] = ()
-    held: Mapping[Point, str] = field(default_factory=dict)
-    bounded: Collection[Point] = ()
-    said: Mapping[Point, Values] = field(default_factory=dict)
-    left: Mapping[Point, FixedValues] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,8 @@ class Planner:
         cases, actions = find_places(measured, self.dialect, self.oracle, options.arch)
         settled = settle(cases)
         outcome, draft = settled.outcome, settled.draft
+        by_point = sorted(settled.cases, key=lambda case: case.measurement.point)
+        placed = [(named(case.measurement.point), case) for case in by_point]
         return Plan(
             cub=cub,
             toolchain=self.oracle.toolchain,
@@ -143,14 +145,12 @@ class Planner:
                 for point, reason in settled.held.items()
                 if point not in self.held
             ),
-            bounded=tuple(Named(**named(point)) for point in sorted(settled.bounded)),
-            said=tuple(
-                Said(**named(point), shown=dict(shown))
-                for point, shown in sorted(settled.said.items())
-            ),
+            bounded=tuple(Named(**name) for name, case in placed if case.is_bounded),
+            said=tuple(Said(**name, shown=dict(case.said)) for name, case in placed if case.said),
             unsaid=tuple(
-                Unsaid(**named(point), shown=dict(shown), reason=reason)
-                for point, (shown, reason) in sorted(settled.left.items())
+                Unsaid(**name, shown=dict(case.fixed.shown), reason=case.fixed.reason)
+                for name, case in placed
+                if case.fixed
             ),
         )
 
@@ -231,20 +231,18 @@ class NotWritableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The cases of one round, and what earlier rounds learned about them."""
+    """The cases of one round, and what earlier rounds rejected."""
 
     cases: Sequence[PlacedResult]
     rejected: Mapping[Point, str]
-    bounded: frozenset[Point] = frozenset()
-    """Workloads whose entries end before the next architecture."""
-    said: Mapping[Point, Values] = field(default_factory=dict)
-    """Values that entries were extended by, so that they express what was measured."""
-    left: Mapping[Point, FixedValues] = field(default_factory=dict)
-    """Values of policies that no entry can change."""
 
     def reject(self, reasons: Mapping[Point, str]) -> "Attempt":
         """The same without some workloads."""
         return replace(self, rejected={**self.rejected, **reasons})
+
+    def with_cases(self, cases: Sequence[PlacedResult] | None) -> "Attempt | None":
+        """The same with revised cases; None if none is revised."""
+        return None if cases is None else replace(self, cases=cases)
 
 
 class Trial:
@@ -295,9 +293,14 @@ class Trial:
         return [row for row in changes if row.arch == self.arch and row.point not in written]
 
     @cached_property
+    def after(self) -> Mapping[Point, Values]:
+        """What each workload gets on this architecture."""
+        return shown_after(self.outcome.actions, self.compared, self.arch)
+
+    @cached_property
     def unsaid(self) -> dict[Point, Values]:
         """Measured values that no entry expresses, as the policy has them."""
-        return unsaid(self.attempt.cases, self.outcome.actions, self.compared, self.arch)
+        return unsaid(self.attempt.cases, self.outcome.actions, self.after)
 
     @cached_property
     def kept(self) -> tuple[Decided, Draft, list[Reached]] | NotKeptError:
@@ -342,11 +345,11 @@ class Trial:
 
     def settled(self) -> Settled:
         """The result, when no rule revises the attempt."""
-        attempt = self.attempt
+        cases, held = self.attempt.cases, self.attempt.rejected
         if not self.planner.prove:
-            return Settled(self.outcome, self.draft, held=attempt.rejected)
+            return Settled(cases, held, self.outcome, self.draft)
         assert not isinstance(self.kept, NotKeptError)
-        return Settled(*self.kept, attempt.rejected, attempt.bounded, attempt.said, attempt.left)
+        return Settled(cases, held, *self.kept)
 
 
 def refuse_without_needed(trial: Trial) -> Attempt | None:
@@ -359,24 +362,15 @@ def refuse_unwritable(trial: Trial) -> Attempt | None:
     """Rejects what has no place in its header, or takes back the extension that has none."""
     if isinstance(trial.written, Draft):
         return None
-    attempt, reasons = trial.attempt, trial.written.reasons
+    cases, reasons = trial.attempt.cases, trial.written.reasons
     extended = {
-        point: FixedValues(attempt.said[point], reason)
-        for point, reason in reasons.items()
-        if point in attempt.said and point not in attempt.bounded
+        point: FixedValues(case.said, reasons[point])
+        for case in cases
+        if (point := case.measurement.point) in reasons and case.said and not case.is_bounded
     }
     placed = {case.measurement.point: case for case in trial.placed}
-    cases = [
-        placed[point] if (point := case.measurement.point) in extended else case
-        for case in attempt.cases
-    ]
-    said = {point: values for point, values in attempt.said.items() if point not in extended}
-    revised = replace(
-        attempt,
-        cases=leaving(cases, extended),
-        said=said,
-        left={**attempt.left, **extended},
-    )
+    cases = [placed[p] if (p := case.measurement.point) in extended else case for case in cases]
+    revised = replace(trial.attempt, cases=leaving(cases, extended))
     return revised.reject({point: reasons[point] for point in reasons if point not in extended})
 
 
@@ -389,20 +383,14 @@ def refuse_uncompiled(trial: Trial) -> Attempt | None:
 
 def say_in_full(trial: Trial) -> Attempt | None:
     """Extends entries that do not express all of what was measured."""
-    attempt = trial.attempt
-    cases, said = said_in_full(attempt.cases, trial.unsaid)
-    return replace(attempt, cases=cases, said={**attempt.said, **said}) if said else None
+    return trial.attempt.with_cases(said_in_full(trial.attempt.cases, trial.unsaid))
 
 
 def leave_unsayable(trial: Trial) -> Attempt | None:
     """Looks for another variant where only values that no entry can change are in the way."""
-    attempt, actions = trial.attempt, trial.outcome.actions
-    constraints = unsayable(attempt.cases, actions, trial.compared, trial.unsaid, trial.arch)
-    if not constraints:
-        return None
-    return replace(
-        attempt, cases=leaving(attempt.cases, constraints), left={**attempt.left, **constraints}
-    )
+    cases, actions = trial.attempt.cases, trial.outcome.actions
+    constraints = unsayable(cases, actions, trial.after, trial.unsaid)
+    return trial.attempt.with_cases(leaving(cases, constraints)) if constraints else None
 
 
 def refuse_without_effect(trial: Trial) -> Attempt | None:
@@ -413,7 +401,7 @@ def refuse_without_effect(trial: Trial) -> Attempt | None:
         return trial.planner.oracle.why_not(trial.draft.after, point, arch)
 
     reasons = (
-        not_as_written(cases, outcome, compared, trial.arch, why_not)
+        not_as_written(cases, outcome, trial.after, trial.arch, why_not)
         or harmed(cases, outcome, compared, trial.arch)
         or strayed(outcome, compared, trial.arch)
     )
@@ -424,20 +412,19 @@ def narrow_to_measured(trial: Trial) -> Attempt | None:
     """Narrows entries to the measured types where they would change unmeasured workloads."""
     names = {change.benchmark for change in trial.shared}
     points = points_of(trial.outcome.writes)
-    cases, is_narrowed = narrowed(trial.attempt.cases, points, names)
-    return replace(trial.attempt, cases=cases) if is_narrowed else None
+    return trial.attempt.with_cases(narrowed(trial.attempt.cases, points, names))
 
 
 def bound_to_arch(trial: Trial) -> Attempt | None:
     """Bounds entries that change later architectures, and rejects those that have no bound."""
     if not isinstance(trial.kept, NotKeptError):
         return None
-    attempt = trial.attempt
     reasons = _not_kept(trial.outcome, trial.kept)
-    cases, newly_bounded = bounded(attempt.cases, reasons, trial.planner.dialect)
+    revised = trial.attempt.with_cases(bounded(trial.attempt.cases, reasons, trial.planner.dialect))
+    if revised is None:
+        return trial.attempt.reject(reasons)
     # What was bounded before may not be the cause of what the new bounds prevent.
-    moved = attempt.bounded | newly_bounded if newly_bounded else newly_bounded
-    revised = replace(attempt, cases=cases, bounded=attempt.bounded | newly_bounded)
+    moved = {case.measurement.point for case in revised.cases if case.is_bounded}
     return revised.reject({point: why for point, why in reasons.items() if point not in moved})
 
 

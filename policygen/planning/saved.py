@@ -28,10 +28,8 @@ def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) 
     planner = replace(planner, next_best=remembered_next(plan.instead))
 
     def settle(cases: Sequence[PlacedResult]) -> Settled:
-        bounded_points = {row.point for row in plan.bounded}
-        placed, _ = bounded(cases, bounded_points, planner.dialect)
-        shown_by_point = {row.point: row.shown for row in plan.said}
-        placed, said_by_point = said_in_full(placed, shown_by_point)
+        placed = bounded(cases, {row.point for row in plan.bounded}, planner.dialect) or cases
+        placed = said_in_full(placed, {row.point: row.shown for row in plan.said}) or placed
         constraints = {row.point: FixedValues(row.shown, row.reason) for row in plan.unsaid}
         placed = leaving(placed, constraints)
         held = {**planner.held, **{row.point: row.reason for row in plan.held}}
@@ -39,10 +37,7 @@ def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) 
         if later := [_change(row) for row in plan.reached if row.kept]:
             pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
-        draft = planner.drafted(outcome.writes)
-        return Settled(
-            outcome, draft, plan.reached, held, bounded_points, said_by_point, constraints
-        )
+        return Settled(placed, held, outcome, planner.drafted(outcome.writes), plan.reached)
 
     try:
         return planner.settled(scored, settle)

@@ -1,6 +1,6 @@
 """Each rule by itself: what it revises an attempt for, and that it leaves other attempts alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
@@ -20,11 +20,14 @@ NOTHING = Delta((), 0, ())
 @dataclass
 class Placed:
     measurement: object
-    spot: object
+    spot: object = None
+    fixed: object = None
+    said: object = None
+    is_bounded: bool = False
 
 
 def case(point, **values):
-    return SimpleNamespace(measurement=SimpleNamespace(point=point), **values)
+    return Placed(SimpleNamespace(point=point), **values)
 
 
 def write(point, **spot):
@@ -40,6 +43,7 @@ def row(point, arch="sm90"):
 def trial(attempt, **values):
     outcome = SimpleNamespace(actions=[], writes=[])
     usual = {"outcome": outcome, "arch": "sm90", "placed": attempt.cases, "compared": NOTHING}
+    usual |= {"after": {}}
     return SimpleNamespace(attempt=attempt, **{**usual, **values})
 
 
@@ -65,14 +69,13 @@ def test_what_has_no_place_is_rejected(attempt):
 
 def test_an_extension_that_has_no_place_is_taken_back_and_its_result_stays(monkeypatch):
     placed = [case(A, spot="as placed"), case(B, spot="as placed")]
-    extended = [case(A, spot="extended"), case(B, spot="as placed")]
-    attempt = Attempt(extended, {}, said={A: {"load": "ldg"}, B: {"load": "ldg"}})
+    said = {"load": "ldg"}
+    extended = [case(A, spot="extended", said=said), case(B, spot="as placed", said=said)]
     error = NotWritableError([(write(A), InputError("no place"))])
-    monkeypatch.setattr(plan, "leaving", lambda cases, left: [*cases, *left])
-    revised = plan.refuse_unwritable(trial(attempt, written=error, placed=placed))
-    assert revised.cases == [placed[0], extended[1], A]
-    assert revised.said == {B: {"load": "ldg"}}
-    assert revised.left == {A: FixedValues({"load": "ldg"}, "no place")}
+    tried = trial(Attempt(extended, {}), written=error, placed=placed)
+    revised = plan.refuse_unwritable(tried)
+    fixed = FixedValues({"load": "ldg"}, "no place")
+    assert revised.cases == [case(A, spot="as placed", fixed=fixed), extended[1]]
     assert revised.rejected == {}
 
 
@@ -94,20 +97,17 @@ def test_a_header_that_does_not_compile_without_an_added_entry_is_an_error(attem
 
 def test_an_entry_is_extended_by_what_it_does_not_express(attempt, monkeypatch):
     tried = trial(attempt, unsaid={A: {"load": "ldg"}})
-    monkeypatch.setattr(plan, "said_in_full", lambda cases, values: ([case(A)], values))
-    revised = plan.say_in_full(tried)
-    assert (len(revised.cases), revised.said) == (1, {A: {"load": "ldg"}})
-    monkeypatch.setattr(plan, "said_in_full", lambda cases, values: (cases, {}))
+    monkeypatch.setattr(plan, "said_in_full", lambda cases, values: [case(A, said=values[A])])
+    assert plan.say_in_full(tried).cases == [case(A, said={"load": "ldg"})]
+    monkeypatch.setattr(plan, "said_in_full", lambda cases, values: None)
     assert plan.say_in_full(tried) is None
 
 
 def test_another_variant_is_looked_for_where_no_entry_can_express_it(attempt, monkeypatch):
-    left = {A: FixedValues({"load": "ldg"}, "the family cannot express it")}
+    fixed = FixedValues({"load": "ldg"}, "the family cannot express it")
     tried = trial(attempt, unsaid={})
-    monkeypatch.setattr(plan, "unsayable", lambda *_: left)
-    monkeypatch.setattr(plan, "leaving", lambda cases, values: [*cases, *values])
-    revised = plan.leave_unsayable(tried)
-    assert (revised.cases, revised.left) == ([*attempt.cases, A], left)
+    monkeypatch.setattr(plan, "unsayable", lambda *_: {A: fixed})
+    assert plan.leave_unsayable(tried).cases == [case(A, fixed=fixed), case(B)]
     monkeypatch.setattr(plan, "unsayable", lambda *_: {})
     assert plan.leave_unsayable(tried) is None
 
@@ -136,17 +136,22 @@ def test_what_changes_later_architectures_is_bounded_or_rejected(attempt, monkey
     outcome = SimpleNamespace(actions=[], writes=[write(A), write(B)])
     error = NotKeptError([(row(A, "sm100"), "no entry"), (row(B, "sm100"), "no entry")])
     planner = SimpleNamespace(dialect=None)
-    monkeypatch.setattr(plan, "bounded", lambda cases, reasons, dialect: (["moved"], {A}))
+    monkeypatch.setattr(
+        plan,
+        "bounded",
+        lambda cases, reasons, dialect: [replace(cases[0], is_bounded=True), cases[1]],
+    )
     values = {"kept": error, "outcome": outcome, "planner": planner}
     revised = plan.bound_to_arch(trial(attempt, **values))
-    assert (revised.cases, revised.bounded) == (["moved"], {A})
+    assert revised.cases == [case(A, is_bounded=True), case(B)]
     assert revised.rejected == {B: "no entry. Let later architectures inherit: --reaches sm100"}
     assert plan.bound_to_arch(trial(attempt, kept=(outcome, Draft({}, {}), []))) is None
     # One that is bounded already is not rejected before the others are.
-    again = Attempt(attempt.cases, {}, bounded=frozenset({B}))
+    again = Attempt([case(A), case(B, is_bounded=True)], {})
     revised = plan.bound_to_arch(trial(again, **values))
-    assert (revised.rejected, revised.bounded) == ({}, {A, B})
-    monkeypatch.setattr(plan, "bounded", lambda cases, reasons, dialect: (cases, set()))
+    assert revised.rejected == {}
+    assert [placed.is_bounded for placed in revised.cases] == [True, True]
+    monkeypatch.setattr(plan, "bounded", lambda cases, reasons, dialect: None)
     assert revised.rejected.keys() < plan.bound_to_arch(trial(again, **values)).rejected.keys()
 
 
@@ -163,11 +168,10 @@ def test_workloads_of_one_entry_are_bounded_together():
         for point, spot in zip(points, spots, strict=True)
     ]
     dialect = SimpleNamespace(bounded=lambda _, spot: f"before sm100: {spot.place}")
-    moved, bounded_points = bounded(cases, {B}, dialect)
-    assert bounded_points == {A, B}
+    moved = bounded(cases, {B}, dialect)
+    assert {case.measurement.point for case in moved if case.is_bounded} == {A, B}
     assert [case.spot for case in moved] == ["before sm100: one", "before sm100: one", spots[2]]
-    unmoved, none = bounded(cases, {B}, SimpleNamespace(bounded=lambda _, spot: None))
-    assert (unmoved, none) == (cases, set())
+    assert bounded(cases, {B}, SimpleNamespace(bounded=lambda _, spot: None)) is None
 
 
 def test_later_architectures_inherit_only_where_that_is_allowed():
