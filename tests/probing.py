@@ -94,7 +94,9 @@ def reached(
     fewer = [benchmarks(site, offsets=offsets) for site in tried]
     if archs:
         fewer = [replace(site, archs=archs) for site in fewer]
-    return unreachable.reach(found.cub, fewer, found.marked("specializations"), toolchain)
+    result, marked = Reachability(), found.marked("specializations")
+    unreachable.add_reachability(result, found.cub, fewer, marked, toolchain)
+    return result
 
 
 def copied_tree(folder: Path, version: str) -> Path:

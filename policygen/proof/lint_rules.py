@@ -174,19 +174,15 @@ def family_name(family: Family) -> FamilyName:
 
 
 def _finding(rule: Rule, subject: Subject, remark: Remark, source: HeaderSource) -> Finding:
-    position = place(source.data, remark.span, remark.word)
     return Finding(
         rule=rule.name,
         severity=rule.severity,
         header=subject.family.header,
         family=subject.family.name,
         args=subject.entry.args,
-        line=position.line,
-        column=position.column,
         message=remark.message,
         path=source.path,
-        text=position.text,
-        width=position.width,
+        **place(source.data, remark.span, remark.word)._asdict(),
     )
 
 

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from policygen.bindings.load import Bound, bound, scaling, types
 from policygen.bindings.variants import newest_family, rules_of
 from policygen.bindings.words import words
 from policygen.errors import InputError
+from policygen.headers.text import BOM, decode
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site, Unit
 from policygen.model.records import Span
 from policygen.model.trees import Cub
@@ -197,9 +199,6 @@ def split_args(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-BOM = b"\xef\xbb\xbf"
-
-
 @dataclass(frozen=True, slots=True)
 class HeaderSource:
     """A header's displayed path, and its bytes."""
@@ -208,8 +207,7 @@ class HeaderSource:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Line and column, from 1, the line's text, and the number of characters to mark."""
 
     line: int
@@ -228,17 +226,10 @@ def place(data: bytes, span: Span, word: str | None = None) -> Position:
     start = data.rfind(b"\n", 0, span.start) + 1
     end = data.find(b"\n", span.start)
     row = data[start : end if end >= 0 else None].rstrip(b"\r")
-    lead = _decode(data[start : span.start].removeprefix(BOM))
-    marked = _decode(data[span.start : min(span.end, start + len(row))])
+    lead = decode(data[start : span.start].removeprefix(BOM))
+    marked = decode(data[span.start : min(span.end, start + len(row))])
     line = data.count(b"\n", 0, span.start) + 1
-    return Position(line, len(lead) + 1, _decode(row.removeprefix(BOM)), max(1, len(marked)))
-
-
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+    return Position(line, len(lead) + 1, decode(row.removeprefix(BOM)), max(1, len(marked)))
 
 
 # "key_size::_4", "16"

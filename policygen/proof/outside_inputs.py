@@ -109,11 +109,9 @@ Matters = Callable[[Header, Directive], bool]
 
 @dataclass(frozen=True)
 class Folders:
-    """Include folders, with replacements for some files."""
+    """Include folders."""
 
     paths: tuple[Path, ...]
-    replaced: Mapping[str, bytes] = field(default_factory=dict)
-    """By name below the folders."""
     within: str = ""
     """Only files whose names begin with this are read."""
     known: dict[str, Header | None] = field(default_factory=dict)
@@ -177,8 +175,6 @@ class Folders:
             return None
         for folder in self.paths:
             path = folder / name
-            if name in self.replaced:
-                return Header(name, str(path), self.replaced[name])
             if path.is_file():
                 return Header(name, str(path), read(path, folder))
         return None
@@ -233,17 +229,16 @@ class _OutsideFinder:
     def dependences(self) -> Iterator[Dependence]:
         """Yields all dependences that were collected."""
         yield from self.unknown
-        macros = tainted(self._defines(), outside().words)
-        for header in self.folders.read():
+        headers = list(self.folders.read())
+        directives = (directive for header in headers for directive in header.directives)
+        defines = (directive for directive in directives if directive.name == "define")
+        macros = tainted(defines, outside().words)
+        for header in headers:
             yield from _forbidden_words(header)
             yield from _tainted_uses(header, macros)
             for directive in header.directives:
                 if directive.name == "include":
                     yield from _outside_includes(header, directive, self.folders)
-
-    def _defines(self) -> Iterator[Directive]:
-        for header in self.folders.read():
-            yield from (directive for directive in header.directives if directive.name == "define")
 
 
 def _unknown_tests(
@@ -499,17 +494,13 @@ def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) 
 
 
 def _finding(dependence: Dependence, named: Callable[[Path], str]) -> Finding:
-    position = place(dependence.header.data, dependence.span)
     return Finding(
         rule="not-provable",
         severity="error",
         header=Path(dependence.header.name).name,
         family="",
         args=(),
-        line=position.line,
-        column=position.column,
         message=f"not provable: it {dependence.message}",
         path=named(Path(dependence.header.path)),
-        text=position.text,
-        width=position.width,
+        **place(dependence.header.data, dependence.span)._asdict(),
     )

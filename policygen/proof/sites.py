@@ -31,7 +31,6 @@ def places(
     """Makes the queries for these headers and matching benchmarks; finding none is an error."""
     check_axes(cub.bindings, pattern, axes, header_names)
     queries = []
-    aggregates = {header.name: header.aggregates for header in headers}
     for algorithm in bound(cub.bindings):
         for site in sites_of(algorithm, cub.dialect):
             if header_names and site.header not in header_names:
@@ -44,21 +43,29 @@ def places(
                 if matches(point, axes, pattern)
             ]
             if points:
-                tuned = any(binding.site == site.name for binding in algorithm.families)
-                query = SiteQuery(site, tuple(points), tuned=tuned, algorithm=algorithm.algorithm)
-                query = replace(query, aggregates=aggregates.get(site.header, {}))
-                queries.append(_with_families(query, algorithm, headers))
+                queries.append(query_at(site, points, algorithm, headers))
     if not queries:
         raise nothing_bound(cub.bindings, pattern, axes, header_names)
     return tuple(queries)
 
 
-def _with_families(
-    query: SiteQuery, algorithm: Bound, headers: Sequence[TuningHeader]
+def query_at(
+    site: Site, points: Iterable[Workload], algorithm: Bound, headers: Sequence[TuningHeader]
 ) -> SiteQuery:
-    """Adds the families; if they do not fit their bindings, the query records the problem."""
+    """Makes a query for a site's policies and families.
+
+    If families do not fit their bindings, the query records the problem.
+    """
+    aggregates = {header.name: header.aggregates for header in headers}
+    query = SiteQuery(
+        site,
+        tuple(points),
+        algorithm=algorithm.algorithm,
+        tuned=any(binding.site == site.name for binding in algorithm.families),
+        aggregates=aggregates.get(site.header, {}),
+    )
     try:
-        return replace(query, families=bound_families(algorithm, query.site, headers))
+        return replace(query, families=bound_families(algorithm, site, headers))
     except InputError as problem:
         return replace(query, problem=problem)
 

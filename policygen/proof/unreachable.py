@@ -8,7 +8,7 @@ from operator import add
 
 from policygen.bindings.load import Bound, bound, types
 from policygen.bindings.words import words
-from policygen.errors import InputError, PolicygenError
+from policygen.errors import PolicygenError
 from policygen.headers.selectors.functions import template_arguments
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
@@ -22,7 +22,7 @@ from policygen.proof.answers import plain
 from policygen.proof.ask import ask
 from policygen.proof.lint_subject import normal, parameter_names, split_template
 from policygen.proof.probe import LibraryCompiler, QueriedTree, workloads
-from policygen.proof.sites import bound_families
+from policygen.proof.sites import query_at
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import BoundFamily, SiteQuery, Workload
 from policygen.proof.values import used_families
@@ -87,16 +87,7 @@ def reach_all(
         if dialect not in OF_FUNCTIONS:
             result.unasked += unasked(headers, queries)
         if marked:
-            _add_reachability(result, cub, queries, marked, toolchain, progress)
-    return result
-
-
-def reach(
-    cub: Cub, queries: Sequence[SiteQuery], marked: Mapping[str, Marked], toolchain: Toolchain
-) -> Reachability:
-    """Finds the entries that some workloads never select."""
-    result = Reachability()
-    _add_reachability(result, cub, queries, marked, toolchain, None)
+            add_reachability(result, cub, queries, marked, toolchain, progress)
     return result
 
 
@@ -106,32 +97,27 @@ def tried_sites(
     """Makes the queries for a dialect's sites with entries, on the archs that differ there."""
     chains = {chain.namespace: chain for header in headers for chain in header.chains}
     selectors = {header.name: header.selectors for header in headers if header.selectors}
-    aggregates = {header.name: header.aggregates for header in headers}
     queries = []
     for algorithm in bound(cub.bindings):
         for site in algorithm.sites:
             if site.dialect != dialect:
                 continue
-            problem: InputError | None = None
-            families: tuple[BoundFamily, ...] = ()
-            try:
-                families = bound_families(algorithm, site, headers)
-            except InputError as error:
-                problem = error
-            if families or problem:
+            points = _tried_points(algorithm, site, cub.bindings)
+            query = query_at(site, points, algorithm, headers)
+            if query.families or query.problem:
                 chain = chains.get(site.scope)
                 archs = (
-                    _reading_archs(chain, families) if site.inherits else _own_archs(headers, site)
+                    _reading_archs(chain, query.families)
+                    if site.inherits
+                    else _own_archs(headers, site)
                 )
             elif site.is_selector and site.header in selectors:
                 archs = steps(selectors[site.header])
             else:
                 continue
-            points = _tried_points(algorithm, site, cub.bindings)
             ordered = tuple(sorted(archs, key=arch_number))
-            query = SiteQuery(site, points, ordered, families, values=False, problem=problem)
-            declared = aggregates.get(site.header, {})
-            queries.append(replace(query, branches=site.is_selector, aggregates=declared))
+            branches = site.is_selector
+            queries.append(replace(query, archs=ordered, values=False, branches=branches))
     return tuple(queries)
 
 
@@ -150,13 +136,13 @@ def unasked(headers: Sequence[TuningHeader], tried: Sequence[SiteQuery]) -> tupl
     )
 
 
-def _add_reachability(
+def add_reachability(
     result: Reachability,
     cub: Cub,
     queries: Sequence[SiteQuery],
     marked: Mapping[str, Marked],
     toolchain: Toolchain | LibraryCompiler,
-    progress: Progress | None,
+    progress: Progress | None = None,
 ) -> None:
     """Asks which entry each workload selects, and explains the entries that none selects."""
     tree = QueriedTree(cub.bindings, cub.include_folders, marked)

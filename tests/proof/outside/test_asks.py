@@ -299,14 +299,6 @@ def test_headers_that_include_each_other_are_read_once(tmp_path):
     assert found(tmp_path, files) == [(other, "line", "has a directive #line")]
 
 
-def test_a_header_with_other_content_is_asked_about_that(tmp_path):
-    assert found(tmp_path, {DEMO: USE % "19"}) == []
-    changed = {DEMO: (USE % "__COUNTER__").encode()}
-    assert [one.message for one in find_dependences([DEMO], Folders((tmp_path,), changed))] == [
-        "depends on how often it was used before"
-    ]
-
-
 def test_a_header_by_itself_may_test_what_a_tree_would_define(tmp_path):
     path = tmp_path / "tuning_demo.cuh"
     path.write_text("#if CUB_MYSTERY && _CCCL_HAS_INT128()\n#elif NDEBUG\n#endif\n")
