@@ -12,6 +12,7 @@ from policygen import trees as trees_module
 from policygen.model.bindings import BenchmarkBinding
 from policygen.paths import cache_folder
 from policygen.proof import unreachable
+from policygen.proof.oracle import marked_copies
 from policygen.proof.reading import ReadTree, read_tree
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import SiteQuery
@@ -94,7 +95,7 @@ def reached(
     fewer = [benchmarks(site, offsets=offsets) for site in tried]
     if archs:
         fewer = [replace(site, archs=archs) for site in fewer]
-    result, marked = Reachability(), found.marked("specializations")
+    result, marked = Reachability(), marked_copies(found, "specializations")
     unreachable.add_reachability(result, found.cub, fewer, marked, toolchain)
     return result
 

@@ -83,7 +83,7 @@ def finish_applies(
 
 def _diff(planned: Planned, changed: Mapping[str, bytes]) -> str:
     names = sorted(changed)
-    paths = [planned.tree.paths[name] for name in names]
+    paths = [planned.compiler.tree.paths[name] for name in names]
     shown = paths_in_repository(paths, Path(planned.plan.cub.root))
     return "".join(
         unified(path, planned.before[name], changed[name])
@@ -92,7 +92,7 @@ def _diff(planned: Planned, changed: Mapping[str, bytes]) -> str:
 
 
 def _write(session: Session, planned: Planned, applied: AppliedChange) -> None:
-    paths, plan, changed = planned.tree.paths, applied.plan, applied.changed
+    paths, plan, changed = planned.compiler.tree.paths, applied.plan, applied.changed
     for path in uncommitted([paths[name] for name in changed]):
         session.note(f"{nearby(path)} has uncommitted changes; they are kept")
     title = f"{plan.options.arch}: {', '.join(sorted(changed))}"

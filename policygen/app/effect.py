@@ -21,9 +21,9 @@ from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
 from policygen.planning.saved import remake_plan, served
 from policygen.proof.all_inputs import InputDelta
-from policygen.proof.oracle import Compiler
+from policygen.proof.oracle import Compiler, compiler_for, open_compiler
 from policygen.proof.outside_inputs import unprovable
-from policygen.proof.reading import ReadTree, compiler_for, older_compiler, open_compiler
+from policygen.proof.reading import ReadTree
 from policygen.steps import Progress
 from policygen.trees.layout import tree_content
 
@@ -33,7 +33,8 @@ def verify_effect(session: Session, arch: str | None = None) -> Effect:
     archs = parse_archs([] if arch is None else [arch])
     plan, before = last_apply(session.store, session.root, archs)
     names = tuple(file.path for file in plan.files)
-    tree, compiler = open_compiler(session.cub, names, progress=session.progress)
+    compiler = open_compiler(session.cub, names, progress=session.progress)
+    tree = compiler.tree
     headers = {name: read_changed(tree.paths[name], before[name]) for name in names}
     after = {name: compiler.sources.data[name] for name in names}
     effect = applied_effect(plan, tree, headers, before, after, session.progress)
@@ -57,10 +58,10 @@ def applied_effect(
     `compared` are what both sides select, and what differs for all inputs, if that is known.
     """
     sources = TuningTree(tree.cub, headers, before)
-    compiler = replace(compiler_for(tree, sources, progress=progress), replaced=before)
+    compiler = replace(compiler_for(tree, progress=progress), sources=sources, replaced=before)
     if compared is not None:
         compiler.take(after, *compared)
-    effect = effect_of(plan.model_copy(update={"cub": tree.cub}), tree, compiler, after)
+    effect = effect_of(plan.model_copy(update={"cub": tree.cub}), compiler, after)
     return effect.model_copy(update={"content": tree_content(tree.cub)})
 
 
@@ -69,10 +70,9 @@ def applied_effect(
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, its tree, and the compiler for the tree."""
+    """A plan, and the compiler for its tree."""
 
     plan: Plan
-    tree: ReadTree
     compiler: Compiler
 
     @property
@@ -88,21 +88,20 @@ class Planned:
 
 def prove_plan(planned: Planned) -> Effect:
     """Proves the effect of a plan. Raises an error if it differs from what was planned."""
-    effect = effect_of(planned.plan, planned.tree, planned.compiler, planned.changed)
+    effect = effect_of(planned.plan, planned.compiler, planned.changed)
     if effect.failures:
         raise EffectError(effect.failures)
     return effect
 
 
-def effect_of(
-    plan: Plan, tree: ReadTree, compiler: Compiler, changed: Mapping[str, bytes]
-) -> Effect:
+def effect_of(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> Effect:
     """Judges a change in the tree's own dialect, and in families that were written as well."""
+    tree = compiler.tree
     _check_provability(tree, changed)
     effect = _judge_plan(legacy.part(plan, legacy=False), compiler, changed)
     if plan.options.legacy == "update" and tree.cub.has_selectors:
-        older = older_compiler(tree, compiler)
-        effect = legacy.both(effect, _judge_plan(legacy.part(plan, legacy=True), older, changed))
+        families = _judge_plan(legacy.part(plan, legacy=True), compiler.older, changed)
+        effect = legacy.both(effect, families)
     delta = compiler.compare_inputs(changed)
     return effect.model_copy(
         update={
@@ -167,7 +166,7 @@ def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWor
     written = (action.benchmark for action in plan.written)
     remarks = legacy.report_unchanged_families(legacy.headers_beside(written, plan.cub, headers))
     if mode == "warn":
-        remarks += unlike(plan, planned.tree, planned.compiler)
+        remarks += unlike(plan, planned.compiler)
     return _with_remarks(plan, remarks)
 
 
@@ -196,20 +195,19 @@ def families_again(planned: Planned, planner: Planner, plan: Plan) -> Plan:
     return legacy.joined(planned.plan, families, held, planned.before)
 
 
-def unlike(plan: Plan, tree: ReadTree, compiler: Compiler) -> list[str]:
+def unlike(plan: Plan, compiler: Compiler) -> list[str]:
     """Lists the entries of families that differ from what the returns say after a plan."""
     headers = compiler.sources.headers
     actions = legacy.returned(plan, headers)
     points = [action.point for action in actions]
-    older = older_compiler(tree, compiler)
-    resolved = older.tell(points, plan.options.arch) if actions else {}
+    resolved = compiler.older.tell(points, plan.options.arch) if actions else {}
     shown_values = {point: legacy.shown(values) for point, values in resolved.items()}
     return [*legacy.unlike(actions, shown_values), *legacy.unread(plan, headers)]
 
 
 def _older_planner(planned: Planned, planner: Planner, held: Mapping[Point, str]) -> Planner:
     """Returns the planner for the older dispatchers; `held` workloads stay unchanged."""
-    compiler = older_compiler(planned.tree, planned.compiler)
+    compiler = planned.compiler.older
     return replace(planner, sources=compiler.sources, oracle=compiler, held=held)
 
 

@@ -45,8 +45,8 @@ from policygen.planning.measured import Spaces
 from policygen.planning.places import PlacedResult, check_runs, check_written
 from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
+from policygen.proof.oracle import open_compiler
 from policygen.proof.probe import workloads
-from policygen.proof.reading import open_compiler
 from policygen.proof.sites import (
     check_axes,
     check_values,
@@ -343,7 +343,7 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
     if not prepared:
         return {}
     names = headers_of_benchmarks({name for name, _ in prepared}, session.cub.bindings)
-    _, compiler = open_compiler(session.cub, names, progress=session.progress)
+    compiler = open_compiler(session.cub, names, progress=session.progress)
     planner = Planner(compiler.sources, Options(arch=arch), compiler, _choose_nothing)
     resolved = compiler.tell(list(prepared), arch)
     quiet_compiler = replace(

@@ -162,7 +162,8 @@ def _compare(
 def _render(planned: Planned, changed: Mapping[str, bytes]) -> tuple[Overlay, dict[str, bytes]]:
     """Returns the manifest and the files by path in the folder."""
     plan, cub = planned.plan, planned.plan.cub
-    paths = {name: inside(planned.tree.paths[name], Path(cub.root)) for name in sorted(changed)}
+    tree, root = planned.compiler.tree, Path(cub.root)
+    paths = {name: inside(tree.paths[name], root) for name in sorted(changed)}
     parts = (part for name, path in paths.items() for part in (path.encode(), changed[name]))
     number = _sha256(b"\0".join((cub.version.encode(), *parts)))[:_LENGTH]
     results = tuple(action for action in plan.written if action.target)

@@ -47,7 +47,7 @@ from policygen.planning.memory import remembered, remembered_next
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
-from policygen.proof.reading import compiler_for
+from policygen.proof.oracle import compiler_for
 from policygen.proof.sites import headers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.results.database import expand
@@ -318,7 +318,7 @@ def narrow_plan(
         spaces=plan.spaces,
     )
     narrowed = planner.plan(results, [f"without {len(worse)} that measured slower"])
-    narrowed = with_families(Planned(narrowed, tree, compiler), planner, results)
+    narrowed = with_families(Planned(narrowed, compiler), planner, results)
     cub = plan.cub  # the tree before, not the folders of its replaced headers
     return narrowed.model_copy(update={"cub": cub, "given": plan.given})
 

@@ -39,7 +39,7 @@ from policygen.planning.memory import check_tree, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.saved import check_decisions, check_same, remake_plan, served
-from policygen.proof.reading import open_compiler
+from policygen.proof.oracle import open_compiler
 from policygen.proof.sites import headers_of
 from policygen.results.cases import NOT_ASKED, split
 from policygen.results.choice import IsWritable
@@ -99,7 +99,7 @@ def plan_ranked(
     if not options.force:
         check_gpus(workloads, options.arch)
     names = headers_of(workloads, session.cub.bindings)
-    tree, compiler = open_compiler(session.cub, names, progress=session.progress)
+    compiler = open_compiler(session.cub, names, progress=session.progress)
     workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
 
     def choose_together(cases: Sequence[PlacedResult]) -> Together:
@@ -117,7 +117,7 @@ def plan_ranked(
         (in_words(action.benchmark, action.workload), action.cccl) for action in plan.written
     )
     remarks += served(plan, sources.headers)
-    draft = Planned(plan, tree, compiler)
+    draft = Planned(plan, compiler)
     plan = completed(draft, planner, workloads)
     if not prove and plan.edits:
         unproven = "what the change does and what later architectures inherit"
@@ -135,7 +135,7 @@ def plan_ranked(
         "actions": tuple(map(results.files.named, _asked_actions(plan))),
         "results": tuple(map(results.files.named, plan.results)),
         "remarks": (*remarks, *plan.remarks),
-        "conditions": tree.conditions(file.path for file in plan.files),
+        "conditions": compiler.tree.conditions(file.path for file in plan.files),
     }
     return replace(draft, plan=plan.model_copy(update=update))
 
@@ -156,12 +156,12 @@ def read_plan(session: Session, path: Path) -> Planned:
         )
     check_decisions(plan)
     names = headers_of(plan.results, cub.bindings)
-    tree, compiler = open_compiler(cub, names, progress=session.progress)
+    compiler = open_compiler(cub, names, progress=session.progress)
     sources, joint = compiler.sources, remembered(plan.joint)
     check_tree(plan, sources.data)
     planner = Planner(sources, plan.options, compiler, joint, prove=False, spaces=plan.spaces)
     replanned = remake_plan(planner, part(plan, legacy=False), plan.results)
-    draft = Planned(replanned, tree, compiler)
+    draft = Planned(replanned, compiler)
     if plan.options.legacy == "update" and sources.cub.has_selectors:
         replanned = families_again(draft, planner, plan)
     replanned = replanned.model_copy(update={"actions": _asked_actions(replanned)})

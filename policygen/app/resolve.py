@@ -16,9 +16,16 @@ from policygen.model.selection import Comparison, EntryPlace, Resolution
 from policygen.model.trees import Dialect
 from policygen.planning.measured import of_versions, with_bases
 from policygen.proof.ask import compiler_of
-from policygen.proof.oracle import Compiler
+from policygen.proof.oracle import (
+    Compiler,
+    compiler_for,
+    enabled_copies,
+    marked_copies,
+    marked_for,
+    open_compiler,
+)
 from policygen.proof.probe import LibraryCompiler
-from policygen.proof.reading import ReadTree, chosen_archs, compiler_for, open_compiler, read_tree
+from policygen.proof.reading import ReadTree, chosen_archs, read_tree
 from policygen.proof.sites import check_values, headers_of, ignored_axes, places, remarks
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import SiteQuery
@@ -64,10 +71,10 @@ def ask_values(
     resolved = resolve(
         tree.cub,
         sites,
-        tree.marked_for(sites),
+        marked_for(tree, sites),
         archs,
         toolchain,
-        enabled=tree.enabled() if tree.cub.has_selectors else {},
+        enabled=enabled_copies(tree) if tree.cub.has_selectors else {},
         replaced=tree.contents,
         progress=progress,
     )
@@ -99,7 +106,7 @@ def ask_reach(
     return reach_all(
         tree.cub,
         tree.headers,
-        {dialect: tree.marked(dialect) for dialect in tree.cub.dialects},
+        {dialect: marked_copies(tree, dialect) for dialect in tree.cub.dialects},
         toolchain,
         wanted=places,
         progress=progress,
@@ -134,7 +141,7 @@ def with_base_checks(
     if not other_versions or not any(workload.is_used for workload in workloads):
         return tuple(workloads)
     names = headers_of(other_versions, session.cub.bindings)
-    _, compiler = open_compiler(session.cub, names, progress=session.progress)
+    compiler = open_compiler(session.cub, names, progress=session.progress)
     return with_measured_bases(session, workloads, compiler, arch)
 
 

@@ -53,8 +53,9 @@ from policygen.proof.changes import (
 from policygen.proof.lexemes import first_difference
 from policygen.proof.lint_rules import lint
 from policygen.proof.lint_subject import HeaderSource
+from policygen.proof.oracle import compiler_for
 from policygen.proof.outside_inputs import unprovable
-from policygen.proof.reading import ReadTree, compiler_for, older_tree
+from policygen.proof.reading import ReadTree, older_tree
 from policygen.proof.sites import bound_headers, headers_of_benchmarks, without_repeats
 from policygen.proof.uncovered import (
     ChangedHeader,
@@ -376,7 +377,7 @@ def _family_remarks(
         legacy.headers_beside(changed, after.cub, headers) - set(families)
     )
     if plan is not None and plan.options.legacy == "warn":
-        remarks += unlike(plan, after, compiler_for(after, progress=progress))
+        remarks += unlike(plan, compiler_for(after, progress=progress))
     return remarks
 
 

@@ -1,11 +1,17 @@
 """Answers planning's questions: what a workload gets, and what a change does to all workloads."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from policygen.errors import EffectError
+from policygen.bindings.load import bound
+from policygen.errors import EffectError, Problems
+from policygen.headers.dialects import dialect_class
 from policygen.headers.protocol import TuningTree
+from policygen.headers.scan import read_changed
+from policygen.headers.selectors.marks import enable_returns
+from policygen.headers.specializations.siblings import older
+from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
 from policygen.model.edits import Marked
 from policygen.model.selection import (
@@ -19,20 +25,23 @@ from policygen.model.selection import (
     differs,
     in_full,
 )
-from policygen.model.trees import Dialect
+from policygen.model.trees import Cub, Dialect
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.all_inputs import InputDelta, Side
-from policygen.proof.ask import ask, replaces_files
+from policygen.proof.ask import ask, compiler_of, replaces_files
 from policygen.proof.other_calls import compare_all_inputs
 from policygen.proof.probe import LibraryCompiler, QueriedTree, Selection
+from policygen.proof.reading import ReadTree, older_tree, read_tree
 from policygen.proof.sites import (
     AskedArchs,
     asked_archs,
     devices,
+    marked_members,
     places,
     scaled_families,
     with_new,
+    with_new_families,
 )
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import BoundFamily, SiteQuery, overlay
@@ -43,8 +52,6 @@ from policygen.trees.layout import tuning_headers
 
 ALL = re.compile("")
 UNTUNED = Selected({})
-Mark = Callable[[Mapping[str, bytes]], Mapping[str, Marked]]
-"""Makes marked copies of headers, by name; the caller knows the dialect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +69,17 @@ class SelectedSite:
 class Compiler:
     """Queries one tree, as it is or with some headers changed."""
 
+    tree: ReadTree
     sources: TuningTree
     """The headers to compare with: those of the tree, or those before a change."""
     nvcc: Toolchain | LibraryCompiler
-    mark: Mark
     progress: Progress | None = None
     replaced: Mapping[str, bytes] = field(default_factory=dict)
     """Headers to query with other content than the tree has."""
     only: Dialect | None = None
     """Restricts queries to sites in this dialect; by default the tree's own is preferred."""
+    copies: dict[tuple[str, bytes], Marked] = field(default_factory=dict)
+    """Cache of marked copies of headers."""
     sites: dict[tuple[str, str, bytes, str], SelectedSite] = field(default_factory=dict)
     """Cache of selected sites, used to explain failures."""
     comparisons: dict[tuple[tuple[str, bytes], ...], Delta[Values]] = field(default_factory=dict)
@@ -84,6 +93,28 @@ class Compiler:
     def toolchain(self) -> str:
         """The name of the compiler."""
         return self.nvcc.name
+
+    @property
+    def older(self) -> "Compiler":
+        """The compiler for the tree as its older dispatchers see it."""
+        tree = older_tree(self.tree, self.tree.paths)
+        sources, dialect = replace(self.sources, cub=tree.cub), tree.cub.dialect
+        nvcc = compiler_of(tree.cub)
+        return Compiler(tree, sources, nvcc, self.progress, self.replaced, dialect)
+
+    def mark(self, contents: Mapping[str, bytes]) -> dict[str, Marked]:
+        """Returns marked copies of headers with some contents, by name."""
+        for name, content in contents.items():
+            if (name, content) not in self.copies:
+                self.copies[name, content] = self._marked(name, content)
+        return {name: self.copies[name, content] for name, content in contents.items()}
+
+    def _marked(self, name: str, content: bytes) -> Marked:
+        cub, is_changed = self.sources.cub, content != self.sources.data[name]
+        path = self.tree.paths[name]
+        header = read_changed(path, content) if is_changed else self.sources.headers[name]
+        members = marked_members(bound(cub.bindings), older(cub).dialect)
+        return dialect_class(cub.dialect).mark(header, content, with_new_families(members, header))
 
     def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Selected]:
         """Returns what workloads select on an architecture, and where their keys lead."""
@@ -347,6 +378,23 @@ class Compiler:
         return tuple(query for query in queries if query.points)
 
 
+def open_compiler(
+    cub: Cub, names: Sequence[str] = (), *, progress: Progress | None = None
+) -> Compiler:
+    """Reads the headers of a tree, and returns a compiler for them."""
+    tree = read_tree(cub, names)
+    if tree.errors:
+        raise Problems(tree.errors)
+    return compiler_for(tree, progress=progress)
+
+
+def compiler_for(tree: ReadTree, *, progress: Progress | None = None) -> Compiler:
+    """Returns a compiler for a tree whose headers were read."""
+    headers = {header.name: header for header in tree.headers}
+    data = {name: read_bytes(path) for name, path in tree.paths.items()}
+    return Compiler(tree, TuningTree(tree.cub, headers, data), compiler_of(tree.cub), progress)
+
+
 def _delta(
     before: Mapping[Spot, Selected], after: Mapping[Spot, Selected], between: frozenset[str]
 ) -> Delta[Values]:
@@ -355,3 +403,33 @@ def _delta(
     rows = [(row, in_full(row.before, row.after)) for row in result.changes]
     changes = tuple(DeltaRow(row.benchmark, row.workload, row.arch, *sides) for row, sides in rows)
     return Delta(result.archs, result.compared, changes, result.between)
+
+
+# Marked copies of the headers of a tree.
+
+
+def marked_copies(tree: ReadTree, dialect: Dialect) -> dict[str, Marked]:
+    """Returns marked copies of the headers that hold entries in a dialect."""
+    members = marked_members(bound(tree.cub.bindings), dialect)
+    reader = dialect_class(dialect)
+    matching = (header for header in tree.headers if reader.read(header))
+    return {header.name: reader.mark(header, tree.data(header), members) for header in matching}
+
+
+def marked_for(tree: ReadTree, queries: Iterable[SiteQuery]) -> Mapping[str, Marked]:
+    """Returns marked copies of headers, each in the dialect that decides its site."""
+    copies = marked_copies(tree, tree.cub.dialect)
+    if tree.cub.has_selectors:
+        return copies
+    dialects = {q.site.header: q.site.dialect for q in queries if q.site.is_selector}
+    copies = {name: copy for name, copy in copies.items() if name not in dialects}
+    selector_tree = replace(tree, headers=tuple(h for h in tree.headers if h.name in dialects))
+    for dialect in dict.fromkeys(dialects.values()):
+        copies |= marked_copies(selector_tree, dialect)
+    return copies
+
+
+def enabled_copies(tree: ReadTree) -> Mapping[str, Marked]:
+    """Returns copies of headers in which commented-out guarded returns are enabled."""
+    copies = (enable_returns(header, tree.data(header)) for header in tree.headers)
+    return {copy.header.name: copy for copy in copies if copy.entries}

@@ -7,23 +7,14 @@ from pathlib import Path
 from policygen import trees
 from policygen.bindings.load import bound
 from policygen.bindings.words import ladder
-from policygen.errors import InputError, Problems, SourceError
-from policygen.headers.dialects import dialect_class
-from policygen.headers.protocol import TuningTree
-from policygen.headers.scan import algorithm, read_changed, scan_headers
+from policygen.errors import InputError, SourceError
+from policygen.headers.scan import algorithm, scan_headers
 from policygen.headers.selectors.functions import compiler_conditions
-from policygen.headers.selectors.marks import enable_returns
 from policygen.headers.specializations.siblings import older
 from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
-from policygen.model.edits import Marked
-from policygen.model.trees import BoundVersion, Cub, Dialect
+from policygen.model.trees import BoundVersion, Cub
 from policygen.model.tuning import TuningHeader, steps
-from policygen.proof.ask import compiler_of
-from policygen.proof.oracle import Compiler
-from policygen.proof.sites import marked_members, with_new_families
-from policygen.proof.units import SiteQuery
-from policygen.steps import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +33,6 @@ class ReadTree:
         """The replaced contents by path."""
         return {str(self.paths[name]): data for name, data in self.replaced.items()}
 
-    def marked(self, dialect: Dialect) -> Mapping[str, Marked]:
-        """Returns marked copies of the headers that hold entries in a dialect."""
-        members = marked_members(bound(self.cub.bindings), dialect)
-        dialect_reader = dialect_class(dialect)
-        matching = [header for header in self.headers if dialect_reader.read(header)]
-        return {
-            header.name: dialect_reader.mark(header, self._data(header), members)
-            for header in matching
-        }
-
-    def marked_for(self, places: Iterable[SiteQuery]) -> Mapping[str, Marked]:
-        """Returns marked copies of headers, each in the dialect that decides its site."""
-        if self.cub.has_selectors:
-            return self.marked(self.cub.dialect)
-        dialects = {p.site.header: p.site.dialect for p in places if p.site.is_selector}
-        copies = {n: c for n, c in self.marked(self.cub.dialect).items() if n not in dialects}
-        selector_tree = replace(self, headers=tuple(h for h in self.headers if h.name in dialects))
-        for dialect in dict.fromkeys(dialects.values()):
-            copies |= selector_tree.marked(dialect)
-        return copies
-
-    def enabled(self) -> Mapping[str, Marked]:
-        """Returns copies of headers in which commented-out guarded returns are enabled."""
-        copies = (enable_returns(header, self._data(header)) for header in self.headers)
-        return {copy.header.name: copy for copy in copies if copy.entries}
-
     def conditions(self, names: Iterable[str]) -> tuple[str, ...]:
         """Returns what policy selectors of some headers ask of the compiler."""
         selected = {*names}
@@ -75,10 +40,11 @@ class ReadTree:
             condition
             for header in self.headers
             if header.name in selected and header.selectors
-            for condition in compiler_conditions(header.name, self._data(header))
+            for condition in compiler_conditions(header.name, self.data(header))
         )
 
-    def _data(self, header: TuningHeader) -> bytes:
+    def data(self, header: TuningHeader) -> bytes:
+        """Returns the content of a header."""
         content = self.replaced.get(header.name)
         return read_bytes(self.paths[header.name]) if content is None else content
 
@@ -143,43 +109,6 @@ def _default_archs(headers: Sequence[TuningHeader]) -> set[str]:
     return archs | returned or {ladder()[0]}
 
 
-def open_compiler(
-    cub: Cub, names: Sequence[str] = (), *, progress: Progress | None = None
-) -> tuple[ReadTree, Compiler]:
-    """Reads the headers of a tree, and returns it with a compiler for them."""
-    tree = read_tree(cub, names)
-    if tree.errors:
-        raise Problems(tree.errors)
-    return tree, compiler_for(tree, progress=progress)
-
-
-def compiler_for(
-    tree: ReadTree, sources: TuningTree | None = None, *, progress: Progress | None = None
-) -> Compiler:
-    """Returns a compiler for a tree whose headers were read, or for what they were before."""
-    if sources is None:
-        headers = {header.name: header for header in tree.headers}
-        data = {name: read_bytes(path) for name, path in tree.paths.items()}
-        sources = TuningTree(tree.cub, headers, data)
-    members = marked_members(bound(tree.cub.bindings), older(tree.cub).dialect)
-    marked_by_content: dict[tuple[str, bytes], Marked] = {}
-
-    def marked(name: str, content: bytes) -> Marked:
-        unchanged = content == sources.data[name]
-        header = sources.headers[name] if unchanged else read_changed(tree.paths[name], content)
-        return dialect_class(tree.cub.dialect).mark(
-            header, content, with_new_families(members, header)
-        )
-
-    def mark(contents: Mapping[str, bytes]) -> dict[str, Marked]:
-        for item in contents.items():
-            if item not in marked_by_content:
-                marked_by_content[item] = marked(*item)
-        return {name: marked_by_content[name, content] for name, content in contents.items()}
-
-    return Compiler(sources, compiler_of(tree.cub), mark, progress)
-
-
 def older_tree(tree: ReadTree, names: Collection[str]) -> ReadTree:
     """Restricts a tree to some headers, as its older dispatchers see them."""
     return replace(
@@ -188,11 +117,3 @@ def older_tree(tree: ReadTree, names: Collection[str]) -> ReadTree:
         headers=tuple(header for header in tree.headers if header.name in names),
         paths={name: path for name, path in tree.paths.items() if name in names},
     )
-
-
-def older_compiler(tree: ReadTree, compiler: Compiler) -> Compiler:
-    """Returns a compiler for the tree as its older dispatchers see it."""
-    older_side = older_tree(tree, tree.paths)
-    sources = replace(compiler.sources, cub=older_side.cub)
-    rebuilt = compiler_for(older_side, sources, progress=compiler.progress)
-    return replace(rebuilt, replaced=compiler.replaced, only=older_side.cub.dialect)

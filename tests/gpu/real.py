@@ -10,8 +10,8 @@ from policygen.headers.protocol import site_of
 from policygen.model.plans import Options
 from policygen.model.workload import axis_name
 from policygen.planning.plan import Planner
+from policygen.proof.oracle import open_compiler
 from policygen.proof.probe import workloads
-from policygen.proof.reading import open_compiler
 from policygen.proof.toolchain import find_toolchain
 from policygen.results.together import Together
 from tests.real_trees import tree
@@ -46,7 +46,7 @@ def header_workload(version, name, arch="sm90", **axes):
     known = session(version)
     benchmark = benchmark_of(name, known.cub.bindings)
     _, site = site_of(benchmark, known.cub.bindings, known.cub.dialect)
-    _, compiler = open_compiler(known.cub, (site.header,))
+    compiler = open_compiler(known.cub, (site.header,))
     planner = Planner(
         compiler.sources, Options(arch=arch), compiler, lambda _: Together((), "alone")
     )

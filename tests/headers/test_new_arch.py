@@ -13,6 +13,7 @@ from policygen.headers.scan import scan_headers
 from policygen.headers.specializations.new_arch import new_arch
 from policygen.headers.spelling import edit_at, splice
 from policygen.model.records import Span
+from policygen.proof.oracle import marked_copies
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.values import resolve
@@ -583,7 +584,7 @@ def answers(path, archs, *, marked):
     found = resolve(
         tree.cub,
         asked,
-        tree.marked("specializations") if marked else {},
+        marked_copies(tree, "specializations") if marked else {},
         archs,
         find_toolchain(),
     )

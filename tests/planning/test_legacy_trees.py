@@ -30,7 +30,7 @@ def test_returns_and_families_are_written_with_the_same_values(version, arch, re
     wanted = [one for one in winners(version) if one.algorithm in BENCHMARKS]
     given = {"arch": arch, "force": True, "reach": reach, "legacy": "update"}
     own = Planned(root(version), wanted, together=same_for_all, **given)
-    work = PlannedTree(own.plan, own.tree, own.compiler)
+    work = PlannedTree(own.plan, own.compiler)
     plan = with_families(work, own.planner, wanted)
     sides = [
         {a.point: (a.variant, a.after) for a in plan.actions if a.written and a.legacy == legacy}
@@ -47,7 +47,7 @@ def test_returns_and_families_are_written_with_the_same_values(version, arch, re
     # What no return decides is not told once more for its family.
     rejected = {a.point for a in plan.actions if not a.legacy and a.decision == "reject"}
     assert not rejected & {a.point for a in plan.actions if a.legacy}
-    effect = effect_of(plan, own.tree, own.compiler, changed_headers(plan, own.data))
+    effect = effect_of(plan, own.compiler, changed_headers(plan, own.data))
     assert [f"{one.name}: {one.reason}" for one in effect.wrong] == []
     roles = Counter((one.legacy, one.role) for one in effect.changed)
     assert [roles[legacy, "written"] for legacy in (False, True)] == [len(one) for one in sides]
@@ -57,7 +57,7 @@ def test_what_families_of_sm90_cannot_say_is_rejected_and_named():
     wanted = [one for one in winners("3.6.0") if one.algorithm == "cub.bench.histogram.even"]
     given = {"arch": "sm90", "force": True, "reach": "later", "legacy": "update"}
     own = Planned(root("3.6.0"), wanted, together=same_for_all, **given)
-    work = PlannedTree(own.plan, own.tree, own.compiler)
+    work = PlannedTree(own.plan, own.compiler)
     plan = with_families(work, own.planner, wanted)
     families = [a for a in plan.actions if a.legacy]
     missing = re.compile(

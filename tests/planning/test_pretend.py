@@ -4,7 +4,8 @@ import pytest
 
 from policygen import trees
 from policygen.headers.reader import read_header
-from policygen.proof.reading import compiler_for, read_tree
+from policygen.proof.oracle import compiler_for
+from policygen.proof.reading import read_tree
 from tests.planning.pretend import (
     KEYED,
     KEYED_INT,

@@ -23,7 +23,7 @@ from policygen.model.selection import FamilyKey, Selected
 from policygen.model.workload import parse_label
 from policygen.planning.memory import changed_headers
 from policygen.planning.plan import Planner
-from policygen.proof.reading import open_compiler
+from policygen.proof.oracle import open_compiler
 from policygen.results.together import Together
 from tests.planning.wanted import GPUS, assert_taken_back, benchmark, label, made, points, scored
 from tests.probing import header, root
@@ -53,13 +53,13 @@ class Recorded(dict):
 def recorded():
     found = Recorded()
     for name, benchmarks in SITES.items():
-        tree, compiler = open_compiler(trees.open_tree(root(VERSION)), [name])
+        compiler = open_compiler(trees.open_tree(root(VERSION)), [name])
         lot = [
             (of.name, tuple(point.items()))
             for of in (benchmark(VERSION, short) for short in benchmarks)
             for point in points(of, VERSION)
         ]
-        found[name] = tree, {arch: compiler.tell(lot, arch) for arch in ARCHS}
+        found[name] = compiler.tree, {arch: compiler.tell(lot, arch) for arch in ARCHS}
     return found
 
 

@@ -19,9 +19,9 @@ from policygen.planning.memory import changed_headers, remembered
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.saved import check_decisions, check_same, remake_plan
-from policygen.proof.oracle import Compiler
+from policygen.proof.oracle import Compiler, compiler_for
 from policygen.proof.probe import workloads
-from policygen.proof.reading import compiler_for, read_tree
+from policygen.proof.reading import read_tree
 from policygen.results.together import Together
 from policygen.store.applies import apply
 from policygen.store.replacement import Change

@@ -263,8 +263,8 @@ class TestTrees:
         ]
         own = Planned(root("3.0.1"), wanted, arch="sm90", force=True)
         assert own.after, [action.reason for action in own.plan.actions]
-        work = PlannedTree(own.plan, own.tree, own.compiler)
-        effect = effect_of(own.plan, own.tree, own.compiler, own.after)
+        work = PlannedTree(own.plan, own.compiler)
+        effect = effect_of(own.plan, own.compiler, own.after)
         leaks = [change for change in effect.inputs if change.leaks]
         assert any(
             {"T is I32 or U32", "Op is minimum or maximum"} <= {*change.conditions}
@@ -288,7 +288,7 @@ class TestTrees:
             )
         ]
         own = Planned(root("3.6.0"), wanted, arch="sm90", force=True)
-        work = PlannedTree(own.plan, own.tree, own.compiler)
+        work = PlannedTree(own.plan, own.compiler)
         effect = prove_plan(work)
         assert "segmented_reduce::policy_selector" in {change.selector for change in effect.inputs}
         assert "segmented_reduce::policy_selector" in effect.summary

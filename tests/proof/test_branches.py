@@ -7,6 +7,7 @@ import pytest
 from policygen.headers.scan import read_changed
 from policygen.headers.selectors.marks import expose_traits, mark_returns
 from policygen.model.edits import STEP, mark
+from policygen.proof.oracle import marked_copies
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.values import resolve
@@ -36,7 +37,7 @@ COUNTS = {"threads", "items", "nominal_4b_items"}
 def test_the_return_that_decides_has_the_values_that_are_resolved(version):
     tree = read(root(version))
     asked = places(tree.cub, tree.headers, re.compile(""), {})
-    found = resolve(tree.cub, asked, tree.marked("selectors"), ARCHS, find_toolchain())
+    found = resolve(tree.cub, asked, marked_copies(tree, "selectors"), ARCHS, find_toolchain())
     assert (found.errors, found.unresolved) == ((), ())
     entries = {
         (family.header, family.name, entry.line): entry

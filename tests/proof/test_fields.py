@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.model.selection import WHOLE, PolicyFields, Selected, differs, in_full
-from policygen.proof.reading import compiler_for
+from policygen.proof.oracle import compiler_for
 from tests.probing import header, read, root
 
 THREE = "tuning_three_way_partition.cuh"

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen.model.selection import DeltaRow, Resolution, ResolvedRow
-from policygen.proof.reading import compiler_for
+from policygen.proof.oracle import compiler_for
 from tests.probing import header, read, root
 
 pytestmark = [pytest.mark.trees, pytest.mark.nvcc]

@@ -8,6 +8,7 @@ import pytest
 from policygen.model.trees import BoundVersion
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
+from policygen.proof.oracle import marked_copies
 from policygen.proof.probe import QueriedTree, probe
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
@@ -38,7 +39,7 @@ def asked(path, pattern, axes=None, archs=ARCHS, *headers):
     wanted = {axis: frozenset(values) for axis, values in (axes or {}).items()}
     known = places(found.cub, found.headers, re.compile(f"cub.bench.{pattern}$"), wanted)
     questions = [replace(place, archs=archs) for place in known]
-    marked = found.marked("specializations")
+    marked = marked_copies(found, "specializations")
     return questions, QueriedTree(BoundVersion(found.cub.version), (str(path),), marked)
 
 

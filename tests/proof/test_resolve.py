@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from policygen.proof.oracle import marked_copies
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.values import resolve
@@ -177,7 +178,7 @@ def _ask(version):
         if points:
             asked.append(replace(place, points=points))
     found = resolve(
-        tree.cub, asked, tree.marked(tree.cub.dialect), ARCHS[version], find_toolchain()
+        tree.cub, asked, marked_copies(tree, tree.cub.dialect), ARCHS[version], find_toolchain()
     )
     assert (found.errors, found.unresolved) == ((), ())
     return found.rows
