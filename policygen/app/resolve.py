@@ -67,32 +67,26 @@ def ask_values(
     """Resolves the workloads of a tree; with `only`, just those that one dialect decides."""
     sites = _selected_sites(tree, where, only)
     archs = _archs(tree, where, sites)
-    toolchain = compiler_of(tree.cub)
-    resolved = resolve(
+    document, refused = resolve(
         tree.cub,
         sites,
         marked_for(tree, sites),
         archs,
-        toolchain,
+        compiler_of(tree.cub),
         enabled=enabled_copies(tree) if tree.cub.has_selectors else {},
         replaced=tree.contents,
         progress=progress,
     )
-    document = Resolution(
-        cub=tree.cub,
-        toolchain=toolchain.name,
-        archs=archs,
-        rows=resolved.rows,
-        remarks=(
+    update = {
+        "remarks": (
             *remarks(tree.cub, tree.paths.keys(), whole=not where.headers),
             *ignored_axes(tree.cub.bindings, where.pattern, where.values),
-            *resolved.remarks,
+            *document.remarks,
         ),
-        conditions=tree.conditions(site.site.header for site in sites),
-        unresolved=resolved.unresolved,
-        problems=tuple(Problem.of(error) for error in tree.errors),
-    )
-    return document, (*tree.errors, *resolved.errors)
+        "conditions": tree.conditions(site.site.header for site in sites),
+        "problems": tuple(Problem.of(error) for error in tree.errors),
+    }
+    return document.model_copy(update=update), (*tree.errors, *refused)
 
 
 def ask_reach(

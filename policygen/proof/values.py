@@ -1,7 +1,7 @@
 """Lists what a tree selects for each workload, and the entry that it comes from."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from policygen.bindings.load import bound
@@ -22,7 +22,6 @@ from policygen.model.selection import (
     Spot,
     Status,
     Unresolved,
-    Values,
     delta,
     with_unnamed,
 )
@@ -38,16 +37,6 @@ from policygen.steps import Progress
 NONE: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The resolved rows, and the benchmarks that the compiler refused."""
-
-    rows: tuple[ResolvedRow, ...]
-    unresolved: tuple[Unresolved, ...]
-    errors: tuple[PolicygenError, ...]
-    remarks: tuple[str, ...] = ()
-
-
 def resolve(
     cub: Cub,
     queries: Sequence[SiteQuery],
@@ -58,8 +47,10 @@ def resolve(
     enabled: Mapping[str, Marked] | None = None,
     replaced: Mapping[str, bytes] | None = None,
     progress: Progress | None = None,
-) -> Resolved:
+) -> tuple[Resolution, tuple[PolicygenError, ...]]:
     """Resolves rows by benchmark, workload and architecture; `marked` has marked headers by name.
+
+    Also returns the errors of the benchmarks that the compiler refused.
 
     In the headers of `enabled`, commented-out conditions are code. `replaced` has replacements for
     files by path, for a compiler that supports them.
@@ -101,7 +92,15 @@ def resolve(
                 row = row.model_copy(update={"disabled": disabled_entry[1]})
             rows.append(row)
     rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
-    return Resolved(tuple(rows), tuple(refused.values()), selection.errors, remarks)
+    document = Resolution(
+        cub=cub,
+        toolchain=toolchain.name,
+        archs=tuple(archs),
+        rows=tuple(rows),
+        remarks=remarks,
+        unresolved=tuple(refused.values()),
+    )
+    return document, selection.errors
 
 
 def _refusal(error: PolicygenError | None, *, has_values: bool) -> str:
@@ -292,30 +291,22 @@ def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
 
     Benchmarks that one side could not resolve are reported as `unresolved` only.
     """
-    sides = [_rows(side) for side in (before, after)]
-    unresolved_names = {
-        unresolved.benchmark for side in (before, after) for unresolved in side.unresolved
-    }
-    common = sides[0].keys() & sides[1].keys()
-    comparable = [
-        {
-            spot: row
-            for spot, row in side.items()
-            if spot in common or spot[0][0] not in unresolved_names
-        }
-        for side in sides
-    ]
-    result = delta(comparable[0], comparable[1], _is_different, None)
-    pairs = ((row.before, row.after) for row in result.changes)
+    unresolved = tuple(dict.fromkeys((*before.unresolved, *after.unresolved)))
+    silent = {row.benchmark for row in unresolved}
+    old, new = _rows(before), _rows(after)
+    one_sided = old.keys() ^ new.keys()
+    skipped = {spot for spot in one_sided if spot[0][0] in silent}
+    old, new = ({spot: side[spot] for spot in side if spot not in skipped} for side in (old, new))
+    result = delta(old, new, _is_different, None)
     return Comparison(
         before=before.cub,
         after=after.cub,
         toolchain=after.toolchain,
         archs=after.archs,
         compared=result.compared,
-        different=tuple(_differing(old, new) for old, new in pairs),
+        different=tuple(_differing(row.before, row.after) for row in result.changes),
         remarks=tuple(dict.fromkeys((*before.remarks, *after.remarks))),
-        unresolved=tuple(dict.fromkeys((*before.unresolved, *after.unresolved))),
+        unresolved=unresolved,
     )
 
 
@@ -332,12 +323,8 @@ def _is_different(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
 
 def _changed(old: ResolvedRow, new: ResolvedRow) -> tuple[str, ...]:
     # A field that only one tree has, such as the lookahead's, is not compared.
-    before, after = _all_values(old, new)
+    before, after = with_unnamed(old.values, old.fields, new.values, new.fields)
     return tuple(name for name in after if name in before and before[name] != after[name])
-
-
-def _all_values(old: ResolvedRow, new: ResolvedRow) -> tuple[Values, Values]:
-    return with_unnamed(old.values, old.fields, new.values, new.fields)
 
 
 def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
@@ -345,7 +332,8 @@ def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
     assert row is not None
     before, after = old and old.values, new and new.values
     if old and new:
-        before, after = (dict(side) for side in _all_values(old, new))
+        sides = with_unnamed(old.values, old.fields, new.values, new.fields)
+        before, after = map(dict, sides)
     return Differing(
         benchmark=row.benchmark,
         workload=row.workload,

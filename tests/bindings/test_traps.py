@@ -283,7 +283,7 @@ def test_lookahead_shadows_lookback_on_sm100_and_not_on_sm120():
     found = read(cub_tree("3.6.0"), "scan")
     pattern = re.compile(r"cub\.bench\.scan\.exclusive\.sum$")
     asked = places(found.cub, found.headers, pattern, {"T": frozenset({"I8"})})
-    told = resolve(found.cub, asked, {}, ("sm90", "sm100", "sm120"), find_toolchain())
+    told, _ = resolve(found.cub, asked, {}, ("sm90", "sm100", "sm120"), find_toolchain())
     algorithms = {(row.arch, row.values["algorithm"]) for row in told.rows}
     assert algorithms == {("sm90", "lookback"), ("sm100", "lookahead"), ("sm120", "lookback")}
     assert {row.status for row in told.rows if row.arch == "sm100"} == {"tuned"}

@@ -581,14 +581,14 @@ def answers(path, archs, *, marked):
         for place in places(tree.cub, tree.headers, re.compile(""), {})
         if place.families
     ]
-    found = resolve(
+    found, errors = resolve(
         tree.cub,
         asked,
         marked_copies(tree, "specializations") if marked else {},
         archs,
         find_toolchain(),
     )
-    assert (found.errors, found.unresolved) == ((), ())
+    assert (errors, found.unresolved) == ((), ())
     return {(row.benchmark, frozenset(row.workload.items()), row.arch): row for row in found.rows}
 
 

@@ -37,8 +37,10 @@ COUNTS = {"threads", "items", "nominal_4b_items"}
 def test_the_return_that_decides_has_the_values_that_are_resolved(version):
     tree = read(root(version))
     asked = places(tree.cub, tree.headers, re.compile(""), {})
-    found = resolve(tree.cub, asked, marked_copies(tree, "selectors"), ARCHS, find_toolchain())
-    assert (found.errors, found.unresolved) == ((), ())
+    found, errors = resolve(
+        tree.cub, asked, marked_copies(tree, "selectors"), ARCHS, find_toolchain()
+    )
+    assert (errors, found.unresolved) == ((), ())
     entries = {
         (family.header, family.name, entry.line): entry
         for header in tree.headers
