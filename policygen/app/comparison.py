@@ -20,6 +20,7 @@ from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, in_words
 from policygen.paths import cache_folder, nearby
+from policygen.process import threads
 from policygen.proof.changes import Touched, touched
 from policygen.proof.kernel_build import KernelTools, Tools
 from policygen.proof.kernel_calls import (
@@ -31,7 +32,7 @@ from policygen.proof.kernel_calls import (
     sources,
 )
 from policygen.proof.kernel_comparison import compile_sides
-from policygen.proof.kernel_units import KernelCompiler, left_alone, tuned, unread, workers
+from policygen.proof.kernel_units import KernelCompiler, left_alone, tuned, unread, workers_of
 from policygen.proof.lexemes import first_difference
 from policygen.proof.reading import ReadTree, read_tree
 from policygen.proof.sites import nothing_bound
@@ -487,7 +488,7 @@ def find_changed_code(
     if len(spots) > MANY:
         amount = plural(len(spots), "workload is", "workloads are")
         session.note(f"{amount} compiled before and after; choose among them with -R and -a")
-    with workers(jobs) as executor:
+    with threads(workers_of(jobs)) as executor:
         folder: Path = cache_folder()
         compiler = KernelCompiler(tools, folder, executor, session.progress)
         sides = compile_sides(compiles.before, compiles.after, spots, compiler)

@@ -30,10 +30,10 @@ from policygen.model.plans import Action, Plan
 from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.outputs import write_output
 from policygen.paths import cache_folder, nearby
-from policygen.process import run
+from policygen.process import run, threads
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_comparison import demangled, pairs, same, short, summary
-from policygen.proof.kernel_units import workers
+from policygen.proof.kernel_units import workers_of
 from policygen.proof.programs import compile_unit, headers_in, units_of
 from policygen.proof.toolchain import find_toolchain, to_install
 from policygen.rendering import fill
@@ -98,7 +98,7 @@ def prove_overlay(
 
     kernels: list[ProgramKernel] = []
     unaffected = []
-    with workers(jobs) as executor:
+    with threads(workers_of(jobs)) as executor:
         compiling = [
             [
                 executor.submit(compile_unit, unit, side, target, tools, cache, listed=True)

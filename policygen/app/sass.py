@@ -30,6 +30,7 @@ from policygen.headers.benchmark_sources import (
 from policygen.model.machine_code import DumpIndex, SassCompiles, VerifySass
 from policygen.model.workload import in_words
 from policygen.paths import cache_folder
+from policygen.process import threads
 from policygen.proof import kernel_units
 from policygen.proof.kernel_build import KernelTools
 from policygen.proof.kernel_calls import Checkout, find_nvbench
@@ -41,7 +42,7 @@ from policygen.proof.kernel_comparison import (
     verdicts,
     with_dumps,
 )
-from policygen.proof.kernel_units import KernelCompiler, workers, workers_of
+from policygen.proof.kernel_units import KernelCompiler, workers_of
 from policygen.steps import Progress
 from policygen.trees.layout import tree_content
 
@@ -173,7 +174,7 @@ def _compiling(
     tools: KernelTools, jobs: int | None, progress: Progress | None
 ) -> Iterator[KernelCompiler]:
     """Creates a compiler with its worker processes."""
-    with workers(jobs) as executor:
+    with threads(workers_of(jobs)) as executor:
         yield KernelCompiler(tools, cache_folder(), executor, progress)
 
 

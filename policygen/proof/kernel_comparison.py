@@ -112,17 +112,19 @@ def verdicts(sides: Sides, meant: Collection[Spot] = ()) -> Verdicts:
             counts["identical"] += 1
             continue
         before, after = sides.before.get(spot, ()), sides.after.get(spot, ())
-        refused = [*_refused(spot, "before", before), *_refused(spot, "after", after)]
-        result.refused.extend(refused)
-        counts["refused"] += bool(refused)
+        if isinstance(before, PolicygenError):
+            result.refused.append(_refused(spot, "before", before))
+        if isinstance(after, PolicygenError):
+            result.refused.append(_refused(spot, "after", after))
         if isinstance(before, PolicygenError) or isinstance(after, PolicygenError):
+            counts["refused"] += 1
             continue
         old, new = (
             [kernel for kernel in side if function(lasting(cpp[kernel.name])) not in helpers]
             for side in (before, after)
         )
         if not old and not new:
-            result.refused.extend(_refused(spot, "after", InputError(HELPERS)))
+            result.refused.append(_refused(spot, "after", InputError(HELPERS)))
             counts["refused"] += 1
         for pair in pairs(old, new, cpp):
             counts["kernels"] += 1
@@ -130,15 +132,11 @@ def verdicts(sides: Sides, meant: Collection[Spot] = ()) -> Verdicts:
     return result
 
 
-def _refused(spot: Spot, side: Side, kernels: Kernels) -> list[Refused]:
-    if not isinstance(kernels, PolicygenError):
-        return []
+def _refused(spot: Spot, side: Side, error: PolicygenError) -> Refused:
     (benchmark, workload), arch = spot
-    return [
-        Refused(
-            benchmark=benchmark, workload=dict(workload), arch=arch, side=side, message=str(kernels)
-        )
-    ]
+    return Refused(
+        benchmark=benchmark, workload=dict(workload), arch=arch, side=side, message=str(error)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +146,20 @@ class Pair:
     before: Kernel | None
     after: Kernel | None
 
+    @property
+    def name(self) -> str:
+        """The name of the kernel, after the change if it differs."""
+        kernel = self.after or self.before
+        assert kernel is not None
+        return kernel.name
+
 
 def _record(
     result: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str], *, as_written: bool
 ) -> str:
     """Records a pair, and returns the name of the count that it belongs to."""
     (benchmark, workload), arch = spot
-    kernel = pair.after or pair.before
-    assert kernel is not None
-    name = short(cpp[kernel.name])
+    name = short(cpp[pair.name])
     place: dict[str, Any] = {"benchmark": benchmark, "workload": dict(workload), "arch": arch}
     place |= {"kernel": name, "as_written": as_written}
     if pair.before is None:
@@ -230,7 +233,7 @@ def pairs(
         matched += _take_matching(left, right, rule)
     matched += [Pair(kernel, None) for kernel in left]
     matched += [Pair(None, kernel) for kernel in right]
-    return tuple(sorted(matched, key=_name))
+    return tuple(sorted(matched, key=lambda pair: pair.name))
 
 
 def _take_matching(
@@ -265,12 +268,6 @@ def _kinds(kernel: Kernel) -> Counter[str]:
 def _kind(instruction: str) -> str:
     text = _DISTANCE.sub("→", _REUSE.sub("", instruction))
     return _AMD_REGISTER.sub(r"\1", _REGISTER.sub(r"\1", text))
-
-
-def _name(pair: Pair) -> str:
-    kernel = pair.after or pair.before
-    assert kernel is not None
-    return kernel.name
 
 
 OPCODES = 5

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +19,6 @@ from policygen.model.workload import Point, in_words, point_of
 from policygen.opening import read_document
 from policygen.outputs import write_output
 from policygen.paths import file_name
-from policygen.process import threads
 from policygen.proof.compile import Listings
 from policygen.proof.kernel_build import (
     Job,
@@ -103,11 +101,6 @@ class KernelCompiler:
     ) -> dict[Key, Made]:
         follow({future: name(key) for key, future in futures.items()}, phase, self.progress)
         return {key: future.result() for key, future in futures.items()}
-
-
-def workers(count: int | None) -> AbstractContextManager[Executor]:
-    """Starts compile threads: as many as the cores and the memory allow."""
-    return threads(workers_of(count))
 
 
 def workers_of(count: int | None, memory: int = MEMORY) -> int:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 
 from policygen.bindings.load import Bound, axis_type, axis_values, bound, is_constant
 from policygen.bindings.words import words
@@ -164,15 +163,13 @@ def find_examples(
 ) -> dict[tuple[str, str], Examples]:
     """Asks what the members of selectors are for benchmarks' workloads."""
     places = {(selector.header, selector.namespace) for selector in selectors}
-    queries = []
+    queries: list[SiteQuery] = []
     for algorithm in bound(version):
         for site in algorithm.sites:
-            traits = expose_traits(side.contents.get(site.header, b""))[1]
-            if site.is_selector and traits and (site.header, site.scope) in places:
+            if (site.header, site.scope) in places:
                 calls = [row for row in algorithm.benchmarks if row.site == site.name]
                 points = tuple(point for call in calls for point in workloads(call, version))
-                if points:
-                    queries.append(_of_traits(site, points, traits))
+                queries += _of_traits(site, points, (side,))
     selection = ask(_tree(side, version, queries), queries, toolchain, progress=progress)
     examples: dict[tuple[str, str], dict[str, Mapping[str, Value]]] = {}
     for query in queries:
@@ -187,8 +184,14 @@ ANY = "sm90"
 """What a selector knows of types is the same on all architectures."""
 
 
-def _of_traits(site: Site, points: tuple[Workload, ...], traits: tuple[str, ...]) -> SiteQuery:
-    return SiteQuery(site, points, (ANY,), values=False, branches=True, traits=traits)
+def _of_traits(
+    site: Site, points: tuple[Workload, ...], sides: Collection[Side]
+) -> list[SiteQuery]:
+    """Asks what a selector knows of the types of calls, if it has the same members on all sides."""
+    members = {expose_traits(side.contents.get(site.header, b""))[1] for side in sides}
+    if not site.is_selector or not points or len(members) > 1 or () in members:
+        return []
+    return [SiteQuery(site, points, (ANY,), values=False, branches=True, traits=members.pop())]
 
 
 def _queries(
@@ -198,16 +201,12 @@ def _queries(
         for site in algorithm.sites:
             if site.header not in names or site.is_selector != of_selectors:
                 continue
-            contents = [side.contents.get(site.header, b"") for side in sides]
             points = other_calls(algorithm, site, version)
-            if not of_selectors:
-                archs = _chain_archs(contents)
-                if points and archs:
-                    yield SiteQuery(site, points, archs)
-                continue
-            before, after = (expose_traits(data)[1] for data in contents)
-            if points and before and before == after:
-                yield _of_traits(site, points, after)
+            archs = _chain_archs(side.contents.get(site.header, b"") for side in sides)
+            if of_selectors:
+                yield from _of_traits(site, points, sides)
+            elif points and archs:
+                yield SiteQuery(site, points, archs)
 
 
 # ChainedPolicy<900, Policy900, Policy860>, chained_policy<500
@@ -319,10 +318,7 @@ def _described(
 ) -> Iterator[InputChange]:
     """Describes the calls that differ, those of one kind together."""
     site = query.site
-    label = site.hub.partition("<")[0]
-    of = partial(
-        ChangedInputs, header=site.header, selector=f"{site.namespace.rpartition('::')[2]}::{label}"
-    )
+    selector = f"{site.namespace.rpartition('::')[2]}::{site.hub.partition('<')[0]}"
     for call in dict.fromkeys(id(workload.call) for workload, *_ in rows):
         points = [workload for workload in query.points if id(workload.call) == call]
         names = list(points[0].values)
@@ -331,7 +327,7 @@ def _described(
         }
         axes = [InputAxis("arch", tuple(range(len(archs))), tuple(archs))]
         axes += [InputAxis(name, tuple(range(len(spelled[name]))), spelled[name]) for name in names]
-        change = of(axes=axes)
+        change = ChangedInputs(site.header, selector, axes)
         regions: dict[str, list[ChangedBox]] = {}
         for workload, arch, before, after in rows:
             if id(workload.call) == call:

@@ -11,9 +11,10 @@ from policygen.bindings.load import bound
 from policygen.errors import PolicygenError
 from policygen.model.trees import BoundVersion
 from policygen.paths import cache_folder
+from policygen.process import threads
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_calls import WorkloadFilters, calls
-from policygen.proof.kernel_units import KernelCompiler, workers
+from policygen.proof.kernel_units import KernelCompiler, workers_of
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import SiteQuery, context
@@ -195,7 +196,7 @@ def test_every_benchmark_compiles_to_machine_code(version, share):
     ]
     toolchain = find_toolchain()
     tools = Tools.of(toolchain)
-    with workers(None) as pool:
+    with threads(workers_of(None)) as pool:
         compiler = KernelCompiler(tools, cache_folder(), pool)
         # A release is always the same: nobody has to ask the preprocessor what its headers hold.
         contents = {unit.headers(arch): f"CUB {version}" for (_, arch), unit in wanted}

@@ -8,11 +8,12 @@ import pytest
 from policygen.bindings.load import types
 from policygen.errors import PolicygenError
 from policygen.model.machine_code import Kernel
+from policygen.process import threads
 from policygen.proof import kernel_units as module
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_calls import WorkloadFilters, calls
 from policygen.proof.kernel_comparison import Sides, compile_sides, verdicts
-from policygen.proof.kernel_units import KernelCompiler, workers
+from policygen.proof.kernel_units import KernelCompiler, workers_of
 from policygen.proof.toolchain import find_toolchain
 from policygen.steps import HowFar
 from policygen.trees import open_tree
@@ -70,7 +71,7 @@ def test_one_that_is_refused_does_not_end_the_others(tools, four, tmp_path):
     broken = replace(called, workload=replace(called.workload, call=call))
     before = {spot[0]: broken, other[0][0]: other[1]}
     after = {spot[0]: called}
-    with workers(2) as pool:
+    with threads(workers_of(2)) as pool:
         spots = [(point, "sm90") for point in before]
         sides = compile_sides(before, after, spots, KernelCompiler(tools, tmp_path, pool))
     found = verdicts(sides)
@@ -96,7 +97,7 @@ def test_trees_with_the_same_files_are_preprocessed_once(tools, four, tmp_path):
     sides = [{spot[0]: replace(unit, includes=(str(t),)) for spot, unit in four} for t in trees]
 
     def preprocessed():
-        with workers(1) as pool:
+        with threads(workers_of(1)) as pool:
             compiler = KernelCompiler(counting, tmp_path / "cache", pool)
             spots = [(point, arch) for arch in ("sm80", "sm90") for point in sides[0]]
             found = compile_sides(*sides, spots, compiler)
@@ -143,7 +144,7 @@ def test_as_many_compile_at_once_as_cores_and_memory_allow(
 ):
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(module, "_available_memory", lambda: memory)
-    with workers(given) as pool:
+    with threads(workers_of(given)) as pool:
         assert pool._max_workers == expected
 
 
