@@ -7,7 +7,7 @@ from policygen.errors import InputError
 from policygen.model.audits import Finding, LintReport, RuleName, Severity
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, Scan
-from policygen.proof import lint_entries, lint_values
+from policygen.proof import lint_checks
 from policygen.proof.lint_subject import HeaderSource, Remark, Subject, place, subjects
 
 FamilyName = tuple[str, str, str]
@@ -39,14 +39,14 @@ RULES = (
         "items-not-divisible-by-vector",
         "warning",
         "the vector length does not divide the items per thread: CUB loads no vectors",
-        lint_values.divisible,
+        lint_checks.divisible,
         returns=True,
     ),
     Rule(
         "threads-not-warp-multiple",
         "error",
         "the thread count is not a multiple of 32",
-        lint_values.warp_multiple,
+        lint_checks.warp_multiple,
         returns=True,
         configs=True,
     ),
@@ -54,7 +54,7 @@ RULES = (
         "threads-over-limit",
         "error",
         "more threads than a block can have, or fewer than a warp",
-        lint_values.limit,
+        lint_checks.limit,
         returns=True,
         configs=True,
     ),
@@ -62,40 +62,40 @@ RULES = (
         "shared-memory-over-limit",
         "error",
         "a tile that is transposed does not fit into a block's shared memory",
-        lint_values.fits,
+        lint_checks.fits,
         returns=True,
     ),
     Rule(
         "label-contradicts-values",
         "warning",
         "the variant in the comment differs from the entry",
-        lint_values.contradictions,
+        lint_checks.contradictions,
         returns=True,
     ),
     Rule(
         "label-stores-exponent",
         "warning",
         "the entry has the exponent where the comment's variant means a power of two",
-        lint_values.exponents,
+        lint_checks.exponents,
         returns=True,
     ),
     Rule(
         "score-of-other-gpu",
         "warning",
         "the comment names a GPU that never selects the entry",
-        lint_entries.other_gpu,
+        lint_checks.other_gpu,
     ),
     Rule(
         "same-as-inherited",
         "note",
         "a value repeats what the base or the primary template gives",
-        lint_entries.repeats,
+        lint_checks.repeats,
     ),
     Rule(
         "duplicate-key",
         "error",
         "two live entries have the same arguments",
-        lint_entries.duplicate,
+        lint_checks.duplicate,
         configs=True,
     ),
     Rule(

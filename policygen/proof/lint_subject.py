@@ -15,7 +15,7 @@ from policygen.headers.text import BOM, decode
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site, Unit
 from policygen.model.records import Span
 from policygen.model.trees import Cub
-from policygen.model.tuning import Entry, Family, Member, Scan
+from policygen.model.tuning import Entry, Family, Member, Scan, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,3 +296,116 @@ def _size_pattern() -> re.Pattern[str]:
 @cache
 def _size_by_type() -> dict[str, int]:
     return {normal(entry.cpp): entry.size for entry in types().types if entry.cpp and entry.size}
+
+
+Values = dict[str, Value]
+
+
+# What an entry inherits, and what it would get without its own values.
+
+
+def inherited(subject: Subject) -> Values | None:
+    """Returns the values that an entry's base gives; None if the source does not show them."""
+    return _base_values(subject.entry, {}, subject)
+
+
+def forwarded(subject: Subject) -> Values:
+    """Returns values that an entry passes to its base: `tuning_vals<float, 128, 24, 688, 1140>`."""
+    base = _base(subject.entry, {}, subject)
+    return {} if base is None else _argument_values(*base)
+
+
+def without(subject: Subject) -> Values | None:
+    """Returns what the primary template gives for the key; None if another entry may match."""
+    family, entry = subject.family, subject.entry
+    other_entries = (candidate for candidate in family.specializations if candidate is not entry)
+    primary = next((candidate for candidate in family.entries if candidate.kind == "primary"), None)
+    if primary is None or any(overlap(entry, other_entry) for other_entry in other_entries):
+        return None
+    return _values(primary, _bind(family, entry.args), subject, (entry,))
+
+
+def _values(
+    entry: Entry, args: Mapping[str, str], subject: Subject, below: tuple[Entry, ...]
+) -> Values | None:
+    """Returns all values of an entry whose template parameters are known."""
+    base = _base_values(entry, args, subject, below) if entry.inherits else {}
+    return None if base is None else base | entry.values | _argument_values(entry, args)
+
+
+def _base_values(
+    entry: Entry, args: Mapping[str, str], subject: Subject, below: tuple[Entry, ...] = ()
+) -> Values | None:
+    """Returns the values of a base; None for an entry that inherits from itself."""
+    base = _base(entry, args, subject)
+    if base is None or any(base[0] is ancestor for ancestor in (entry, *below)):
+        return None
+    return _values(*base, subject, (entry, *below))
+
+
+def _argument_values(entry: Entry, args: Mapping[str, str]) -> Values:
+    return {
+        member.name: int(arg)
+        for member in entry.members
+        if member.value is None and (arg := args.get(member.spelling, "")).isdecimal()
+    }
+
+
+def _base(
+    entry: Entry, args: Mapping[str, str], subject: Subject
+) -> tuple[Entry, Mapping[str, str]] | None:
+    """Returns the one entry that is the base, with its arguments; None if several may be."""
+    name, given_args = split_template(entry.inherits or "")
+    given_args = tuple(args.get(arg, arg) for arg in given_args)
+    family = _family(name, subject)
+    if family is None:
+        return None
+    open_names = () if args else parameter_names(entry)
+    matching: list[Entry] = []
+    for candidate in family.specializations:
+        fits = _fits(candidate, given_args, open_names)
+        if fits is None:
+            return None
+        matching += [candidate] if fits else []
+    if not matching:
+        primary = next(
+            (candidate for candidate in family.entries if candidate.kind == "primary"), None
+        )
+        return None if primary is None else (primary, _bind(family, given_args))
+    return (matching[0], {}) if len(matching) == 1 else None
+
+
+def _family(name: str, subject: Subject) -> Family | None:
+    place = (subject.family.header, subject.family.namespace, name)
+    families = [
+        family
+        for family in subject.families
+        if (family.header, family.namespace, family.name) == place
+    ]
+    return families[0] if len(families) == 1 else None
+
+
+def _fits(
+    candidate: Entry, given_args: tuple[str, ...], open_names: tuple[str, ...]
+) -> bool | None:
+    """Whether a specialization matches the arguments; None if that is not certain."""
+    if len(candidate.args) != len(given_args):
+        return None
+    names = parameter_names(candidate)
+    certain = True
+    for own_arg, arg in zip(candidate.args, given_args, strict=True):
+        if own_arg in names or normal(own_arg) == normal(arg):
+            continue
+        if not (mentions(own_arg, names) or mentions(arg, open_names)):
+            return False
+        certain = False
+    return True if certain else None
+
+
+def _bind(family: Family, args: tuple[str, ...]) -> Mapping[str, str]:
+    """Maps the parameters of a primary template to arguments."""
+    return {
+        parameter.name: arg
+        for parameter, arg in zip(family.parameters, args, strict=False)
+        if parameter.name
+    }

@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.proof.lint_entries import conditions
+from policygen.proof.lint_checks import conditions
 from policygen.proof.lint_subject import key, normal, overlap, split_template
 from tests.headers.headers import read_entries
 from tests.proof.lint.toys import entry, find

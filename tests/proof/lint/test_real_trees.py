@@ -6,9 +6,9 @@ import pytest
 from policygen.app.audits import sources_of
 from policygen.app.scan import scan_tunings
 from policygen.model.workload import parse_label
+from policygen.proof.lint_checks import contradictions
 from policygen.proof.lint_rules import lint
 from policygen.proof.lint_subject import subjects
-from policygen.proof.lint_values import contradictions
 from tests.probing import TUNINGS, changed_tree, replaced
 from tests.real_trees import tree
 from tests.tiers import sampled

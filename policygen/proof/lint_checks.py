@@ -1,17 +1,32 @@
-"""Checks an entry's values against the label in its comment, and against hardware limits."""
+"""Checks entries: against labels in comments, hardware limits, and other entries."""
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import takewhile
 
 from policygen.bindings.load import scaling, types
 from policygen.bindings.variants import fitting_threads
-from policygen.bindings.words import archs, words
+from policygen.bindings.words import archs, gpu_archs, words
+from policygen.model.arch import arch_number, parse_arch
 from policygen.model.bindings import DelayConstructor, FamilyBinding, MemberRule
 from policygen.model.records import Span
-from policygen.model.tuning import Label, Member, Value, spell
+from policygen.model.tuning import Entry, Family, Label, Member, Value, spell
 from policygen.model.workload import parse_label
-from policygen.proof.lint_entries import forwarded
-from policygen.proof.lint_subject import Remark, Subject, role_sizes, scale_items, split_template
+from policygen.proof.lint_subject import (
+    Remark,
+    Subject,
+    forwarded,
+    inherited,
+    key,
+    mentions,
+    normal,
+    parameter_names,
+    role_sizes,
+    scale_items,
+    split_template,
+    without,
+)
 
 Parameters = Mapping[str, int]
 
@@ -347,3 +362,162 @@ def _items_per_thread(subject: Subject, name: str, count: int) -> int | None:
             return None
         item_counts.add(scale_items(rule.unit, count, role_sizes(binding, subject.entry)))
     return item_counts.pop() if len(item_counts) == 1 else None
+
+
+# Scores of another GPU.
+
+# "scores from B200", "tuned on an H100", "measured with sm_90"
+_MEASURED = (
+    r"\b(?:tuned|tunings?|measured|measurements?|benchmarked|scores?|results?|ran|run)\s+"
+    r"(?:(?:is|are|was|were|taken|comes?)\s+)*(?:on|for|from|with|of)\s+(?:an?\s+|the\s+)?"
+)
+# Phrases that mention another GPU on purpose: "like H100", "todo: tune on B200", "falls back to …"
+_NO_CLAIM = re.compile(
+    r"\b(?:not|no|n[o']t|never|todo|fixme|same|like|as|than|unlike|copied|copy|inherits?|fall\w*"
+    r"|default\w*|regress\w*|slower|faster|worse|better|also|instead|untuned|re-?tune|kept|keeps?"
+    r"|still|only)\b",
+    re.IGNORECASE,
+)
+
+
+def other_gpu(subject: Subject) -> Iterator[Remark]:
+    """Finds scores of a GPU that never selects the entry: NVIDIA/cccl#8611 had B200's for sm120."""
+    entry, family = subject.entry, subject.family
+    for remark in entry.remarks:
+        match = _claims().search(remark)
+        if match is None or _NO_CLAIM.search(remark):
+            continue
+        word = match[match.lastindex or 0]
+        gpu, arch = _claimed_gpu(word)
+        if not _selects(arch, family, subject.families):
+            yield Remark(
+                _comments_span(subject),
+                f"the comment names {gpu}, which never selects {family.name}",
+                word,
+            )
+
+
+@cache
+def _claims() -> re.Pattern[str]:
+    """Matches `B200` or `tuned on B200`; an architecture counts only with such a phrase."""
+    names = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in gpu_archs())
+    return re.compile(
+        rf"(?:^\W*|{_MEASURED})(?:NVIDIA\s+)?({names})\b|{_MEASURED}(sm_?\d{{2,3}})\b",
+        re.IGNORECASE,
+    )
+
+
+def _claimed_gpu(word: str) -> tuple[str, str]:
+    """Returns the GPU in words, and its architecture."""
+    squeezed = " ".join(word.upper().split())
+    for name, arch in gpu_archs().items():
+        if name.upper() == squeezed:
+            return f"{name}, an {arch} GPU", arch
+    arch = parse_arch(word)
+    return arch, arch
+
+
+def _selects(gpu: str, family: Family, families: tuple[Family, ...]) -> bool:
+    """Whether a GPU selects this family: the newest that is not newer than the GPU."""
+    own, number = arch_number(family.arch), arch_number(gpu)
+    place = (family.header, family.namespace)
+    newer = (
+        arch_number(candidate.arch)
+        for candidate in families
+        if (candidate.header, candidate.namespace) == place
+    )
+    return own <= number and not any(own < another <= number for another in newer)
+
+
+def _comments_span(subject: Subject) -> Span:
+    """Returns the span from the comment above an entry to its end, as remarks have no spans."""
+    entry = subject.entry
+    above = entry.comment_span
+    return Span(above.start, entry.span.end) if above else entry.span
+
+
+# Two entries for the same arguments.
+
+
+def duplicate(subject: Subject) -> Iterator[Remark]:
+    """Finds a second specialization for the same arguments, whatever its parameters are called."""
+    entry = subject.entry
+    if entry.kind == "primary":
+        return
+    key_of = key if subject.returns else _config_key
+    own_key = key_of(entry)
+    for earlier in takewhile(
+        lambda candidate: candidate is not entry, subject.family.specializations
+    ):
+        if key_of(earlier) == own_key and _coexist(entry, earlier):
+            span = entry.args_span or entry.span
+            yield Remark(span, f"line {earlier.line} specializes the same arguments")
+            return
+
+
+def _config_key(entry: Entry) -> tuple[str, ...]:
+    """Identifies a config by its template parameters and conditions, in any order."""
+    return (*entry.template_parameters, *sorted(map(normal, entry.args)))
+
+
+def _coexist(first: Entry, second: Entry) -> bool:
+    """Whether a compiler is sure to see both: one guard implies the other."""
+    first_conditions, second_conditions = conditions(first.guard), conditions(second.guard)
+    return first_conditions <= second_conditions or second_conditions <= first_conditions
+
+
+def conditions(guard: str | None) -> frozenset[str]:
+    """Splits `A() && (B || C)` into its two parts; `A || B && C` is a single one."""
+    parts, depth = [""], 0
+    for piece in re.findall(r"&&|\|\||[()]|[^()&|]+|.", guard or ""):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "||" and not depth:
+            return frozenset({"".join((guard or "").split())})
+        if piece == "&&" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return frozenset("".join(part.split()) for part in parts if part.strip())
+
+
+# Values that the entry would get without writing them.
+
+
+def repeats(subject: Subject) -> Iterator[Remark]:
+    """Finds values that repeat the base's, and would become stale when the base is tuned again.
+
+    An entry that only inherits is the same on purpose, and is left alone.
+    """
+    entry = subject.entry
+    if not entry.values or entry.kind == "primary":
+        return
+    own = {
+        member.name: member.value
+        for member in entry.members
+        if member.value is not None and _is_fixed(member, entry)
+    }
+    if entry.inherits is None:
+        base = without(subject)
+        if base and len(own) == len(entry.members) and _plain(base) == _plain(own):
+            spelled = ", ".join(f"{name} {value}" for name, value in base.items())
+            span = entry.args_span or entry.span
+            yield Remark(span, f"the primary template gives the same: {spelled}")
+        return
+    values = _plain(inherited(subject) or {})
+    for member in entry.members:
+        if member.name in own and values.get(member.name) == _comparable(own[member.name]):
+            yield Remark(member.span, f"{entry.inherits} gives the same {member.name}")
+
+
+def _is_fixed(member: Member, entry: Entry) -> bool:
+    """Whether a value means the same in another template."""
+    return not mentions(member.spelling, parameter_names(entry))
+
+
+def _plain(values: Mapping[str, Value]) -> dict[str, str]:
+    return {name: _comparable(value) for name, value in values.items()}
+
+
+def _comparable(value: Value) -> str:
+    """Returns a value as text, so that 1 and true differ."""
+    return normal(str(value).removeprefix("detail::")) if isinstance(value, str) else repr(value)
