@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator
 
@@ -63,6 +63,11 @@ class OfBenchmark(Record):
 
     benchmark: str
     workload: dict[str, str]
+
+    @classmethod
+    def of(cls, point: Point, **fields: Any) -> Self:
+        """Returns the record of a workload with the other fields."""
+        return cls(benchmark=point[0], workload=dict(point[1]), **fields)
 
     @property
     def point(self) -> Point:

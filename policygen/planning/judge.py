@@ -41,15 +41,21 @@ def judge(plan: Plan, compared: Delta[Values], why_not: WhyNot) -> Effect:
         after = change.after if change else action.before or {}
         if differing := differs(after, action.after or {}):
             reason = f"it gets {differing}: {why_not(point, arch)}"
-            wrong.append(_wrong(point, arch, reason, action.before, after))
+            before = dict(action.before) if action.before else None
+            wrong.append(
+                Wrong.of(point, arch=arch, reason=reason, before=before, after=dict(after))
+            )
         elif change:
             changed.append(_changed(change, "written"))
     for place, change in change_by_place.items():
-        role = allowed.get(place)
-        if role is None:
-            wrong.append(_wrong(*place, _unplanned(change, arch), change.before, change.after))
-        else:
+        if role := allowed.get(place):
             changed.append(_changed(change, role))
+            continue
+        before, after = dict(change.before) or None, dict(change.after)
+        reason = _unplanned(change, arch)
+        wrong.append(
+            Wrong.of(change.point, arch=change.arch, reason=reason, before=before, after=after)
+        )
     return Effect(
         cub=plan.cub,
         toolchain=plan.toolchain,
@@ -80,31 +86,8 @@ def _unplanned(change: DeltaRow[Values], arch: str) -> str:
 
 
 def _changed(change: DeltaRow[Values], role: Role) -> Changed:
-    return Changed(
-        benchmark=change.benchmark,
-        workload=dict(change.workload),
-        arch=change.arch,
-        role=role,
-        before=dict(change.before),
-        after=dict(change.after),
-    )
-
-
-def _wrong(
-    point: Point,
-    arch: str,
-    reason: str,
-    before: Mapping[str, Value] | None,
-    after: Mapping[str, Value],
-) -> Wrong:
-    return Wrong(
-        benchmark=point[0],
-        workload=dict(point[1]),
-        arch=arch,
-        reason=reason,
-        before=dict(before) if before else None,
-        after=dict(after),
-    )
+    before, after = dict(change.before), dict(change.after)
+    return Changed.of(change.point, arch=change.arch, role=role, before=before, after=after)
 
 
 # The compiler interface that planning uses; `policygen.proof` implements it.

@@ -268,7 +268,4 @@ def in_spite(change: DeltaRow[Values]) -> str:
 
 def as_reached(change: DeltaRow[Values], *, kept: bool = False, between: bool = False) -> Reached:
     """Records a change to a workload that was not measured."""
-    workload, arch = dict(change.workload), change.arch
-    return Reached(
-        benchmark=change.benchmark, workload=workload, arch=arch, kept=kept, between=between
-    )
+    return Reached.of(change.point, arch=change.arch, kept=kept, between=between)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from policygen.errors import InputError, PolicygenError, together
 from policygen.headers.spelling import splice
@@ -101,15 +101,10 @@ def chosen_alone(scored: ScoredWorkload) -> ScoredWorkload:
 
 def _joint(kind: type[AnyJoint], points: Points, choice: Together) -> AnyJoint:
     return kind(
-        workloads=tuple(Named(**named(point)) for point in points),
+        workloads=tuple(map(Named.of, points)),
         variants=tuple(map(_scores, choice.variants)),
         reason=choice.reason,
     )
-
-
-def named(point: Point) -> dict[str, Any]:
-    """Returns the fields that name a workload in a plan."""
-    return {"benchmark": point[0], "workload": dict(point[1])}
 
 
 def _scores(variant: ScoredVariant) -> ScoredVariant:

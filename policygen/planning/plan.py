@@ -45,7 +45,7 @@ from policygen.planning.losses import (
     strayed,
 )
 from policygen.planning.measured import Measurement, Refused, Spaces, measurements
-from policygen.planning.memory import Memory, chosen_alone, named, planned_file
+from policygen.planning.memory import Memory, chosen_alone, planned_file
 from policygen.planning.places import (
     FixedValues,
     PlacedResult,
@@ -125,7 +125,7 @@ class Planner:
         settled = settle(cases)
         outcome, draft = settled.outcome, settled.draft
         by_point = sorted(settled.cases, key=lambda case: case.measurement.point)
-        placed = [(named(case.measurement.point), case) for case in by_point]
+        placed = [(case.measurement.point, case) for case in by_point]
         return Plan(
             cub=cub,
             toolchain=self.oracle.toolchain,
@@ -141,15 +141,17 @@ class Planner:
                 for name in sorted({workload.algorithm for workload in scored} & self.spaces.keys())
             },
             held=tuple(
-                Held(**named(point), reason=reason)
+                Held.of(point, reason=reason)
                 for point, reason in settled.held.items()
                 if point not in self.held
             ),
-            bounded=tuple(Named(**name) for name, case in placed if case.is_bounded),
-            said=tuple(Said(**name, shown=dict(case.said)) for name, case in placed if case.said),
+            bounded=tuple(Named.of(point) for point, case in placed if case.is_bounded),
+            said=tuple(
+                Said.of(point, shown=dict(case.said)) for point, case in placed if case.said
+            ),
             unsaid=tuple(
-                Unsaid(**name, shown=dict(case.fixed.shown), reason=case.fixed.reason)
-                for name, case in placed
+                Unsaid.of(point, shown=dict(case.fixed.shown), reason=case.fixed.reason)
+                for point, case in placed
                 if case.fixed
             ),
         )

@@ -36,47 +36,40 @@ def shares(cells: Sequence[Cell]) -> tuple[Share, ...]:
 
 def fillable(cells: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ...]:
     """Lists what plans would write for untuned cells, the best score first."""
-    candidates = [
-        Fillable(**_for_cell(cell, action))
-        for cell, action in _planned_for_untuned(cells, plans)
+    candidates = (
+        Fillable.of(cell.point, **facts)
+        for cell, action, facts in _planned_for_untuned(cells, plans)
         if action.written
-    ]
+    )
     return tuple(sorted(candidates, key=lambda candidate: -candidate.score))
 
 
 def unfilled(cells: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Unfilled, ...]:
     """Lists the variants that plans reject for untuned cells, with the reasons."""
-    rejected = [
-        Unfilled(**_for_cell(cell, action), reason=action.reason)
-        for cell, action in _planned_for_untuned(cells, plans)
+    rejected = (
+        Unfilled.of(cell.point, **facts, reason=action.reason)
+        for cell, action, facts in _planned_for_untuned(cells, plans)
         if action.decision == "reject"
-    ]
+    )
     return tuple(sorted(rejected, key=lambda row: -row.score))
 
 
 def _planned_for_untuned(
     cells: Iterable[Cell], plans: Iterable[Plan]
-) -> Iterator[tuple[Cell, Action]]:
-    """Yields the untuned cells for which a plan has a better variant, with its action."""
+) -> Iterator[tuple[Cell, Action, dict[str, Any]]]:
+    """Yields the untuned cells for which a plan has a better variant: its action, and the facts."""
     untuned = {(cell.point, cell.arch): cell for cell in cells if cell.status != "tuned"}
     for plan in plans:
         for action in plan.actions:
             cell = untuned.get((action.point, plan.options.arch))
             if cell and action.variant and action.scores:
-                yield cell, action
-
-
-def _for_cell(cell: Cell, action: Action) -> dict[str, Any]:
-    assert action.scores is not None
-    return {
-        "benchmark": cell.benchmark,
-        "workload": cell.workload,
-        "arch": cell.arch,
-        "status": cell.status,
-        "variant": action.variant,
-        "score": action.scores[0],
-        "databases": action.databases,
-    }
+                facts: dict[str, Any] = {"arch": cell.arch, "status": cell.status}
+                facts |= {
+                    "variant": action.variant,
+                    "score": action.scores[0],
+                    "databases": action.databases,
+                }
+                yield cell, action, facts
 
 
 def turned(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[Turned, ...]:
@@ -85,13 +78,7 @@ def turned(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[Turned, ...]:
     order = {spot: number for number, spot in enumerate({**old, **new})}
     changes = delta(old, new, _is_turned, None).changes
     return tuple(
-        Turned(
-            benchmark=change.benchmark,
-            workload=dict(change.workload),
-            arch=change.arch,
-            before=change.before,
-            after=change.after,
-        )
+        Turned.of(change.point, arch=change.arch, before=change.before, after=change.after)
         for change in sorted(
             changes,
             key=lambda change: (

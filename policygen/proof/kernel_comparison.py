@@ -133,10 +133,7 @@ def verdicts(sides: Sides, meant: Collection[Spot] = ()) -> Verdicts:
 
 
 def _refused(spot: Spot, side: Side, error: PolicygenError) -> Refused:
-    (benchmark, workload), arch = spot
-    return Refused(
-        benchmark=benchmark, workload=dict(workload), arch=arch, side=side, message=str(error)
-    )
+    return Refused.of(spot[0], arch=spot[1], side=side, message=str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,25 +155,25 @@ def _record(
     result: Verdicts, spot: Spot, pair: Pair, cpp: Mapping[str, str], *, as_written: bool
 ) -> str:
     """Records a pair, and returns the name of the count that it belongs to."""
-    (benchmark, workload), arch = spot
-    name = short(cpp[pair.name])
-    place: dict[str, Any] = {"benchmark": benchmark, "workload": dict(workload), "arch": arch}
-    place |= {"kernel": name, "as_written": as_written}
+    point, arch = spot
+    place: dict[str, Any] = {"arch": arch, "kernel": short(cpp[pair.name])}
+    place |= {"as_written": as_written}
     if pair.before is None:
-        result.only_after.append(KernelPlace(**place))
+        result.only_after.append(KernelPlace.of(point, **place))
         return "as_written" if as_written else "only_after"
     if pair.after is None:
-        result.only_before.append(KernelPlace(**place))
+        result.only_before.append(KernelPlace.of(point, **place))
         return "as_written" if as_written else "only_before"
     kind = verdict(pair.before, pair.after)
     if kind == "equal":
         return kind
     if kind == "renamed":
         names = {"name_before": cpp[pair.before.name], "name_after": cpp[pair.after.name]}
-        result.renamed.append(Renamed(**place, **names))
+        result.renamed.append(Renamed.of(point, **place, **names))
         return kind
     result.different.append(
-        Different(
+        Different.of(
+            point,
             **place,
             kind=kind,
             summary=summary(pair.before, pair.after),
