@@ -24,6 +24,7 @@ from policygen.proof.programs import (
     PolicyUse,
     benchmark_of,
     compile_unit,
+    hides_release,
     is_of_library,
     open_object,
     overlay_of,
@@ -37,6 +38,7 @@ from policygen.steps import Progress
 SOURCES = frozenset({".cu", ".json"})
 OUT = "tuned-cub"
 """The folder in proposed commands."""
+WRAPPED = "CUB is in a namespace of the program's own, so that no kernel names its version"
 Case = tuple[BenchmarkBinding | None, dict[str, str]]
 
 
@@ -61,17 +63,21 @@ def list_calls(
         if is_of_library(name) and function(lasting(name)) not in helpers
     }
     releases = sorted({release for name in ours.values() if (release := release_of(name))})
+    is_wrapped = not releases and any(map(hides_release, ours.values()))
+    if is_wrapped and cub is None:
+        raise InputError(WRAPPED, "Name the tree that it was compiled with: --cub TREE")
     session, why = _tree(cub, releases, progress)
+    remark = f"{WRAPPED}: taken as {session.cub.title}" if session and is_wrapped else why
     version = session.cub.bindings if session else BoundVersion(releases[-1] if releases else "0")
     algorithms = bound(version) if session or releases else ()
     kernels: defaultdict[tuple[PolicyUse, str | None, str | None], set[CallKernel]]
-    kernels, untuned = defaultdict(set), set()
+    kernels, untuned = defaultdict(set), []
     for kernel, name in ours.items():
         if use := policy_in(name, algorithms):
             made = CallKernel(name=function(lasting(name)), threads=bounds[kernel])
             kernels[use, release_of(name), overlay_of(name)].add(made)
         else:
-            untuned.add(short(name))
+            untuned.append(short(name))
     cases = {key: benchmark_of(key[0], version) for key in kernels}
     rows, failure = _resolve(session, cases.values(), target)
     calls = [
@@ -92,7 +98,7 @@ def list_calls(
         calls=tuple(sorted(calls, key=lambda call: (call.algorithm, call.selector))),
         untuned=tuple(sorted(untuned)),
         others=len(names) - len(ours),
-        remarks=(why,) if why and calls else (),
+        remarks=(remark,) if remark and calls else (),
     )
 
 

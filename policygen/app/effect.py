@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from policygen.app.filters import parse_archs
 from policygen.app.journal import last_apply, record_proof
 from policygen.app.session import Session
-from policygen.errors import EffectError, UnprovableError
+from policygen.errors import EffectError, UnprovableError, plural
 from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_changed
 from policygen.model.plans import Plan
@@ -151,7 +151,8 @@ def _unmeasured(changes: Iterable[InputChange], headers: Collection[str]) -> Ite
         remedy = f" (--reaches {','.join(change.leaks)} allows it)" if change.leaks else ""
         yield f"it changes what the results do not measure{remedy}: {change.text}"
     if len(unmeasured) > MOST:
-        yield f"{len(unmeasured) - MOST} more changes that the results do not measure"
+        count = plural(len(unmeasured) - MOST, "more change")
+        yield f"{count} that the results do not measure"
 
 
 def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:

@@ -500,13 +500,19 @@ def short(name: str) -> str:
         shortened = f"{text}<{', '.join(shown_args)}>"
         if len(shortened) <= LENGTH:
             return shortened
-    return f"{text}<{_policy(args[0])}, …>" if args else text
+    return f"{text}<{_policy(args[0], LENGTH - len(f'{text}<, …>'))}, …>" if args else text
 
 
-def _policy(arg: str) -> str:
-    """Returns `policy_hub<…>::Policy1000` for an argument that is too long."""
-    head, _, rest = arg.partition("<")
-    return f"{_plain(head)}<…>{'::' + rest.rpartition('>::')[2] if '>::' in rest else ''}"
+def _policy(arg: str, room: int) -> str:
+    """Returns `policy_hub<int, …>::Policy1000` for an argument that is too long."""
+    head, template, _ = arg.partition("<")
+    name, member = _plain(head), arg.rpartition(">")[2] if template else ""
+    plain = [_plain(inner) for inner in split_name(arg)[1]]
+    for count in range(len(plain) - 1, 0, -1):
+        shortened = f"{name}<{', '.join(plain[:count])}, …>{member}"
+        if len(shortened) <= room:
+            return shortened
+    return f"{name}<…>{member}"
 
 
 def _plain(text: str) -> str:

@@ -174,7 +174,12 @@ def open_object(
 # cub::_V_300600_SM_900::policygen_add143b5e6c3::, cub::CUB_200802_SM_900::
 _RELEASE = re.compile(r"\bcub::(?:_V|CUB)_(\d{6})_\w*?SM_")
 _OVERLAY = re.compile(r"\bcub::(?:\w+::)?(policygen_[0-9a-f]{12})::")
-_OF_LIBRARY = re.compile(r"^(?:void )?(?:\w+::)*?(?:cub|thrust)::")
+# In a lasting name: cub::detail::scan::DeviceScanKernel<, wrapped::cub::DeviceReduceKernel<,
+# thrust::cuda_cub::. A program's own namespace `cub` has other functions: at::cuda::cub::impl::k<
+_OF_CUB = re.compile(r"^(?:void )?(?:\w+::)*?cub::(?:detail::|\w+Kernel\w*[<(])")
+_OF_THRUST = re.compile(r"^(?:void )?(?:\w+::)*?thrust::")
+# ::cuda::std::plus<>
+_OPERATOR = re.compile(r"::((?:\w+::)+\w+)<>")
 # thrust::detail::normal_iterator<thrust::device_ptr<int> >
 _WRAPPED = re.compile(r"(?:\w+::)*(?:normal_iterator|device_ptr|pointer)<(.+?)(?:, .*)?>")
 
@@ -208,7 +213,16 @@ def overlay_of(name: str) -> str | None:
 
 def is_of_library(name: str) -> bool:
     """Returns whether CUB or Thrust has a kernel, not the program."""
-    return _OF_LIBRARY.match(name) is not None
+    return _is_of_cub(name) or _OF_THRUST.match(name) is not None
+
+
+def hides_release(name: str) -> bool:
+    """Returns whether a kernel of CUB names no version, as with `CUB_WRAPPED_NAMESPACE`."""
+    return _is_of_cub(name) and release_of(name) is None
+
+
+def _is_of_cub(name: str) -> bool:
+    return _OF_CUB.match(lasting(name)) is not None
 
 
 def policy_in(name: str, algorithms: Sequence[Bound]) -> PolicyUse | None:
@@ -283,6 +297,9 @@ def _axes(
                 }
             value = names.get(actual[role])
             if value is None or axes.setdefault(match[1], value) != value:
+                return None
+        elif match := _OPERATOR.fullmatch(text):  # of any type: CUB tunes them alike
+            if actual[role].partition("<")[0] != match[1]:
                 return None
         elif (
             re.fullmatch(r"[\w:]+", text)

@@ -465,7 +465,7 @@ def listed(document: ProgramCalls, *, head: bool, verbose: bool) -> Iterator[Blo
         kernels = (f"{kernel.name} ({kernel.threads or 'any'} threads)" for kernel in call.kernels)
         yield Words(", ".join(kernels), "", "  ", "    ")
         origin = f"CUB {call.cub or 'of unknown version'}"
-        origin += f" with overlay {call.overlay}" if call.overlay else ""
+        origin += f" with overlay {call.overlay}; without it" if call.overlay else ""
         entry = f" ({call.entry})" if call.entry else ""
         status = f"{call.status}{entry}" if not call.why else f"unknown: {call.why}"
         yield Words(f"{origin}: {status}", "", "  ", "    ")

@@ -364,6 +364,27 @@ def test_an_overlay_behind_its_tree_is_reported(capsys, made):
     assert "not passed to the compiler: -ccbin x" in out
 
 
+# As PyTorch: a namespace of its own for CUB, and another one that is called cub, too.
+WRAPPED = PROGRAM.replace(
+    "struct below",
+    "namespace cub = mine::cub;\n"
+    "namespace own::cub { __global__ void kernel(int* out) { *out = 1; } }\n"
+    "struct below",
+)
+
+
+@slow
+@pytest.mark.parametrize("macro", ["CUB_WRAPPED_NAMESPACE", "THRUST_CUB_WRAPPED_NAMESPACE"])
+def test_a_program_with_a_namespace_of_its_own_for_cub_is_compared(capsys, made, macro):
+    Path("program.cu").write_text(WRAPPED)
+    flags = ("-std=c++17", "-I", root("3.0.1"), f"-D{macro}=mine")
+    status, out, _ = prove(capsys, made, "program.cu", "-v", "--", *flags)
+    assert status == 0
+    assert re.search(r"changed DeviceThreeWayPartitionKernel\S* .*?threads 320 → 512; ", out)
+    assert "same kernel threads any" in out
+    assert re.search(r"of \d+ kernels 1 with another policy, \d+ with the same machine code", out)
+
+
 @slow
 def test_a_program_for_another_version_of_cub_does_not_compile(capsys, made):
     Path("program.cu").write_text(PROGRAM)
@@ -429,6 +450,23 @@ def test_calls_say_which_overlay_they_were_compiled_with(capsys, built, made):
     text = " ".join(out.split())
     assert f"CUB 3.0.1 with overlay {manifest(made)['tag']}" in text
     assert "DeviceThreeWayPartitionKernel (512 threads)" in text
+
+
+@slow
+def test_calls_in_a_namespace_of_the_program_need_the_tree(capsys, made):
+    Path("program.cu").write_text(WRAPPED)
+    flags = ("-std=c++17", "-I", made, "-I", root("3.0.1"), "-DCUB_WRAPPED_NAMESPACE=mine")
+    command = ("calls", "program.cu", "--arch", "sm90", "-v")
+    status, _, err = run(capsys, *command, "--", *flags)
+    assert status == 2
+    assert "so that no kernel names its version\n  Name the tree that it was compiled with" in err
+    status, out, _ = run(capsys, *command, "--cub", root("3.0.1"), "--", *flags)
+    assert status == 0
+    text = " ".join(out.split())
+    assert f"of unknown version with overlay {manifest(made)['tag']}; without it: tuned (" in text
+    assert "DeviceThreeWayPartitionKernel (512 threads)" in text
+    assert "so that no kernel names its version: taken as CUB 3.0.1" in text
+    assert "1 kernel of CUB and Thrust without a policy in the name" in text
 
 
 @slow

@@ -11,6 +11,7 @@ from policygen.model.trees import BoundVersion
 from policygen.proof.programs import (
     benchmark_of,
     headers_in,
+    hides_release,
     is_of_library,
     overlay_of,
     policy_in,
@@ -69,10 +70,59 @@ def test_a_wrapped_namespace_hides_the_version_and_not_the_policy():
     assert (release_of(WRAPPED), is_of_library(WRAPPED)) == (None, True)
 
 
-@pytest.mark.parametrize("name", [THRUST, "void mine::kernel<cub::NullType>(int)", "kernel(int)"])
+HIDING = [
+    (WRAPPED, True),
+    (f"void at_cuda_detail::cub::{TAG}::detail::EmptyKernel<void>()", True),
+    ("void mine::cub::DeviceReduceKernel<mine::cub::NullType>(int)", True),
+    (SCAN, False),
+    (OLDER, False),
+    (THRUST, False),
+    ("kernel(int)", False),
+]
+
+
+@pytest.mark.parametrize(("name", "hides"), HIDING)
+def test_only_a_wrapped_kernel_of_cub_hides_its_version(name, hides):
+    assert hides_release(name) == hides
+
+
+# PyTorch has a namespace at::cuda::cub of its own.
+OTHERS = [
+    "void mine::kernel<cub::NullType>(int)",
+    "kernel(int)",
+    "void at::cuda::cub::impl::transform_vals<int*, cuda::std::__4::plus<void> >(int*)",
+    "void at::cuda::cub::final_scan_kernel<256, 16, int>(int const*)",
+]
+
+
+@pytest.mark.parametrize("name", [THRUST, *OTHERS])
 def test_other_kernels_have_no_policy(name):
     assert policy_in(name, bound(BoundVersion("3.6.0"))) is None
     assert is_of_library(name) == (name == THRUST)
+
+
+def scan_of(operator):
+    """A scan of 64-bit integers with an operator, as a name has it."""
+    return SCAN.replace("signed char*, signed char*, int", "long*, long*, long").replace(
+        "cuda::std::__4::plus<void>", operator
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "benchmark"),
+    [
+        ("cuda::std::__4::plus<void>", "cub.bench.scan.exclusive.sum"),
+        ("cuda::std::__4::plus<long>", "cub.bench.scan.exclusive.sum"),
+        ("cuda::__4::maximum<void>", None),
+        ("at::cuda::cub::(anonymous namespace)::SumOp<long>", None),
+        ("std::plus<long>", None),
+    ],
+)
+def test_a_call_is_that_of_a_benchmark_only_with_its_operator(operator, benchmark):
+    """CUB has other policies for operators that it does not know: also for `std::plus`."""
+    version = BoundVersion("3.6.0")
+    found, axes = benchmark_of(policy_in(scan_of(operator), bound(version)), version)
+    assert (found.name if axes else None) == benchmark
 
 
 def test_the_headers_of_a_kernel_are_those_of_its_algorithm():

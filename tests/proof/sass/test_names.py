@@ -52,8 +52,16 @@ def test_a_function_is_known_by_its_last_name():
         ),
         (
             f"k<a::hub<{', '.join(['long_name'] * 20)}>::Policy900, int>()",
-            "k<hub<…>::Policy900, …>",
+            f"k<hub<{'long_name, ' * 7}…>::Policy900, …>",
         ),
+        (
+            "void cub::_V_300600_SM_900::detail::scan::DeviceScanKernel<cub::_V_300600_SM_900::"
+            "detail::scan::policy_selector_from_types<int const*, int*, int, unsigned int, "
+            "cuda::std::__4::plus<void>, false>, int const*, int*>(int const*, int*)",
+            "DeviceScanKernel<policy_selector_from_types<int const*, int*, int, unsigned int, "
+            "plus<void>, …>, …>",
+        ),
+        (f"k<a::hub<{'long_name' * 20}, int>::Policy900, int>()", "k<hub<…>::Policy900, …>"),
         (f"k<a::{'long_name' * 20}, int>()", f"k<{'long_name' * 20}<…>, …>"),
     ],
 )
