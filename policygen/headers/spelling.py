@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from policygen.errors import InputError
-from policygen.headers.text import Text, decode
+from policygen.headers.text import Text, decode, with_changes
 from policygen.model.edits import Edit, Slot
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, Member, spell
@@ -229,17 +229,15 @@ def wrap(text: str) -> str:
 
 def align(text: str) -> str:
     """Aligns the `=` signs of members on consecutive lines."""
-    lines = text.split("\n")
-    matches = [_ASSIGNMENT.fullmatch(line) for line in lines]
-    for index, match in enumerate(matches):
-        if match is None or (index and matches[index - 1]):
-            continue
-        run = [match for match in matches[index : _run_end(matches, index)] if match]
-        width = max(len(match[2]) for match in run)
-        lines[index : index + len(run)] = [
-            f"{match[1]}{match[2].ljust(width)} = {match[3]}" for match in run
-        ]
-    return wrap("\n".join(lines))
+    rows: list[str] = []
+    matches = ((line, _ASSIGNMENT.fullmatch(line)) for line in text.split("\n"))
+    for is_member, run in groupby(matches, lambda pair: pair[1] is not None):
+        lines = list(run)
+        parts = [match.groups() for _, match in lines if match]
+        width = max((len(left_side) for _, left_side, _ in parts), default=0)
+        aligned = [f"{space}{name.ljust(width)} = {value}" for space, name, value in parts]
+        rows += aligned if is_member else [line for line, _ in lines]
+    return wrap("\n".join(rows))
 
 
 def indent(text: str, indentation: str) -> str:
@@ -250,12 +248,6 @@ def indent(text: str, indentation: str) -> str:
 def dedent(text: str, indentation: str) -> str:
     """Removes a common indentation."""
     return re.sub(rf"(?m)^{indentation}", "", text)
-
-
-def _run_end(matches: Sequence[re.Match[str] | None], start: int) -> int:
-    return next(
-        (index for index in range(start, len(matches)) if matches[index] is None), len(matches)
-    )
 
 
 def _wrapped_line(line: str) -> str:
@@ -323,13 +315,12 @@ def edit_at(data: bytes, span: Span, replacement: str, reason: str) -> Edit:
 
 def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:
     """Applies all edits at once."""
-    parts: list[bytes] = []
-    end_of_last = 0
-    before: Span | None = None
-    for edit in sorted(edits, key=lambda edit: edit.span):
+    ordered = sorted(edits, key=lambda edit: edit.span)
+    before = Span(-1, 0)
+    for edit in ordered:
         start, end = edit.span
         # Two insertions at one offset have no order; an insertion behind a replacement does.
-        if start < end_of_last or edit.span == before:
+        if start < before.end or edit.span == before:
             raise InputError(f"{path}: two edits overlap at byte {start}", edit.reason)
         if end > len(data) or data[start:end] != edit.old.encode():
             raise Text(path, data).error(
@@ -338,14 +329,16 @@ def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:
                 f" {edit.old!r} here",
                 remedy="Make the plan again.",
             )
-        parts += [data[end_of_last:start], edit.new.encode()]
-        end_of_last, before = end, edit.span
-    parts.append(data[end_of_last:])
-    return b"".join(parts)
+        before = edit.span
+    return with_changes(data, ((edit.span, edit.new.encode()) for edit in ordered))
+
+
+def rewritten(data: bytes, span: Span, changes: Iterable[Change]) -> bytes:
+    """Returns the bytes of a span, with changes to parts of it."""
+    moved = [(Span(s.start - span.start, s.end - span.start), new) for s, new in changes]
+    return replaced(data[slice(*span)], moved)
 
 
 def replaced(data: bytes, changes: Iterable[tuple[Span, str]]) -> bytes:
     """Replaces spans unconditionally."""
-    for span, text in sorted(changes, reverse=True):
-        data = data[: span.start] + text.encode() + data[span.end :]
-    return data
+    return with_changes(data, ((span, text.encode()) for span, text in sorted(changes)))

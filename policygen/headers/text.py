@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,18 +152,20 @@ class Text:
             raise self.error(start, f"unterminated {name}", width=2)
 
 
-def blank(data: bytes, spans: list[Span], fill: bytes = b" ") -> bytes:
-    """Fills the spans with spaces, except for line ends."""
-    if not spans:
-        return data
+def with_changes(data: bytes, changes: Iterable[tuple[Span, bytes]]) -> bytes:
+    """Replaces spans, given in order."""
     parts: list[bytes] = []
     end_of_last = 0
-    for start, end in spans:
-        parts.append(data[end_of_last:start])
-        parts.append(_NOT_NEWLINE.sub(fill, data[start:end]))
+    for (start, end), new in changes:
+        parts += [data[end_of_last:start], new]
         end_of_last = end
-    parts.append(data[end_of_last:])
-    return b"".join(parts)
+    return b"".join([*parts, data[end_of_last:]]) if parts else data
+
+
+def blank(data: bytes, spans: list[Span], fill: bytes = b" ") -> bytes:
+    """Fills the spans with spaces, except for line ends."""
+    filled = (_NOT_NEWLINE.sub(fill, data[slice(*span)]) for span in spans)
+    return with_changes(data, zip(spans, filled, strict=True))
 
 
 def decode(data: bytes) -> str:

@@ -9,13 +9,13 @@ from policygen.headers.comments import Comments
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
 from policygen.headers.specializations.families import Declaration, find_declarations
 from policygen.headers.specializations.siblings import member_edits
-from policygen.headers.spelling import edit_at, indent_of, line_start, newline
+from policygen.headers.spelling import edit_at, indent_of, line_start, newline, rewritten
 from policygen.headers.text import Text, decode, squeeze
 from policygen.model.arch import UNKNOWN
 from policygen.model.edits import Edit
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, TuningHeader
-from policygen.rocprim.entries import applied, rewritten, spelled
+from policygen.rocprim.entries import applied, spelled
 from policygen.rocprim.pickers import (
     WIDTH,
     Picker,

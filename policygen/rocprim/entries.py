@@ -12,7 +12,6 @@ from policygen.headers.specializations.families import (
     find_declarations,
     template_parameters,
 )
-from policygen.headers.spelling import replaced
 from policygen.headers.syntax import (
     closing_angle,
     closing_bracket,
@@ -82,12 +81,6 @@ def config_entry(
 def spelled(data: bytes, span: Span) -> str:
     """Returns the text of a span, with single spaces."""
     return squeeze(data[span.start : span.end])
-
-
-def rewritten(data: bytes, span: Span, changes: Iterable[tuple[Span, str]]) -> bytes:
-    """Returns the bytes of a span, with changes to parts of it."""
-    moved = [(Span(s.start - span.start, s.end - span.start), new) for s, new in changes]
-    return replaced(data[span.start : span.end], moved)
 
 
 def by_hand(family: Family) -> bool:

@@ -12,7 +12,7 @@ from policygen.headers.comments import SourceFile
 from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.specializations.families import template_parameters
 from policygen.headers.specializations.siblings import member_edits
-from policygen.headers.spelling import edit_at, line_start, same
+from policygen.headers.spelling import edit_at, line_start, rewritten, same
 from policygen.headers.syntax import closing_angle, closing_bracket, split_list, trim
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import UNKNOWN, arch_and_gpu
@@ -27,7 +27,6 @@ from policygen.rocprim.entries import (
     facts,
     known_arch,
     namespace_at,
-    rewritten,
     spelled,
     value_member,
 )

@@ -21,7 +21,7 @@ from policygen.headers.spelling import (
     line_end,
     line_start,
     newline,
-    splice,
+    rewritten,
     text_of,
 )
 from policygen.headers.syntax import split_list
@@ -98,7 +98,8 @@ def returned(
     span = entry.body_span
     assert span is not None, "it has values"
     edits = list(branch_edits(text.data, entry, content.values, ""))
-    value = _spliced(text, span, edits).decode(errors="replace")
+    changes = [(edit.span, edit.new) for edit in edits]
+    value = rewritten(text.data, span, changes).decode(errors="replace")
     margin = len(_space_before(text.data, span.start))
     first_row, *other_rows = value.splitlines()
     other_rows = [indent + row[min(margin, len(leading_space(row))) :] for row in other_rows]
@@ -138,22 +139,15 @@ def updated(text: Text, entry: Entry, values: Mapping[str, str], reason: str) ->
     edits = list(branch_edits(text.data, entry, values, reason))
     start, end = line_start(text.data, span.start), line_end(text.data, span.end)
     starts_statement = text.data[start : span.start].strip() == b"return"
-    longest = max(map(len, _spliced(text, Span(start, end), edits).splitlines()), default=0)
+    changes = [(edit.span, edit.new) for edit in edits]
+    after = rewritten(text.data, Span(start, end), changes)
+    longest = max(map(len, after.splitlines()), default=0)
     if not edits or not starts_statement or longest <= WIDTH:
         return edits
     indent = _space_before(text.data, span.start)
     rows = returned(text, entry, Content("values", dict(values)), indent)
     value = newline(text.data).join(rows).removeprefix(f"{indent}return ").removesuffix(";")
     return [edit_at(text.data, span, value, reason)]
-
-
-def _spliced(text: Text, span: Span, edits: Sequence[Edit]) -> bytes:
-    """Returns the text of a span after the edits."""
-    relative_edits = [
-        edit.model_copy(update={"span": Span(*(offset - span.start for offset in edit.span))})
-        for edit in edits
-    ]
-    return splice(text.path, text.data[slice(*span)], relative_edits)
 
 
 def guarded(
