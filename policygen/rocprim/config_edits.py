@@ -15,7 +15,7 @@ from policygen.model.arch import UNKNOWN
 from policygen.model.edits import Edit
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, TuningHeader
-from policygen.rocprim.entries import applied, spelled
+from policygen.rocprim.entries import applied
 from policygen.rocprim.pickers import (
     WIDTH,
     Picker,
@@ -254,7 +254,7 @@ def _condition(text: Text, entry: Entry) -> str:
     case = applied(text.code, entry.span)
     if case is None or not _CASE.match(text.code, *entry.span):
         return ""
-    return spelled(text.code, case.args[0])
+    return squeeze(text.code, case.args[0])
 
 
 def _value(text: Text, entry: Entry, values: Mapping[str, str], spot: TableSpot) -> str:
@@ -354,7 +354,7 @@ def _contains(picker: Picker, entry: Entry) -> bool:
 
 def _check_parameters(text: Text, picker: Picker, copies: Sequence[_Copy]) -> None:
     """Refuses entries whose type parameters are named differently from the target picker's."""
-    parameters = spelled(text.code, picker.parameters)
+    parameters = squeeze(text.code, picker.parameters)
     if any(", ".join(copy.entry.template_parameters) != parameters for copy in copies):
         raise InputError(
             f"{copies[0].spot.header}:{text.line(picker.name_span.start)} uses other names for its"
@@ -421,10 +421,10 @@ def _forwarding_return(
     if default := _default(text, like):
         span = _with_comments(text, default.span, default.floor)
         comment = decode(text.data[span.start : text.code.index(b"return", span.start)]).rstrip()
-    declared = spelled(text.code, like.parameters).split(",")
+    declared = squeeze(text.code, like.parameters).split(",")
     # The types that a picker takes besides its target.
     names = ", ".join(re.split(r"\W+", parameter.strip())[-1] for parameter in declared[1:])
-    target = spelled(text.code, current_picker.target)
+    target = squeeze(text.code, current_picker.target)
     forwarding = (
         f"    return {like.name}<{end}        comp_target<{target}>,{end}        {names}>();"
     )

@@ -57,7 +57,7 @@ def config_entry(
         kind="branch" if facts else "primary",
         args=facts,
         values=member_values(members),
-        inherits=spelled(text.data, value),
+        inherits=squeeze(text.data, value),
         guard=guard.spelling,
         disabled=guard.never,
         variant=None,
@@ -66,7 +66,7 @@ def config_entry(
         remarks=tuple(line for line in lines if line),
         members=members,
         template_parameters=tuple(
-            spelled(text.code, part) for part in split_list(text.code, *parameters)
+            squeeze(text.code, part) for part in split_list(text.code, *parameters)
         ),
         span=span,
         args_span=args,
@@ -76,11 +76,6 @@ def config_entry(
         comment_span=Span(comment_spans[0].start, comment_spans[-1].end) if comment_spans else None,
         guard_span=guard.span,
     )
-
-
-def spelled(data: bytes, span: Span) -> str:
-    """Returns the text of a span, with single spaces."""
-    return squeeze(data[span.start : span.end])
 
 
 def by_hand(family: Family) -> bool:
@@ -160,7 +155,7 @@ def conjuncts(code: bytes, span: Span) -> tuple[Span, ...]:
 
 def facts(code: bytes, span: Span) -> tuple[str, ...]:
     """Returns the parts of a condition in a normalized spelling."""
-    return tuple(_normalize_traits(spelled(code, part)) for part in conjuncts(code, span))
+    return tuple(_normalize_traits(squeeze(code, part)) for part in conjuncts(code, span))
 
 
 def _normalize_traits(text: str) -> str:
@@ -272,7 +267,7 @@ def _members(text: Text, span: Span, templates: Templates, prefix: str) -> Itera
 
 def value_member(text: Text, span: Span, name: str, kind: str) -> Member:
     """Returns a value: a number, an enumerator without qualifiers, or the spelling."""
-    spelling = spelled(text.data, span)
+    spelling = squeeze(text.data, span)
     enumerator = _ENUMERATOR.fullmatch(spelling)
     return Member(
         name=name,

@@ -27,7 +27,6 @@ from policygen.rocprim.entries import (
     facts,
     known_arch,
     namespace_at,
-    spelled,
     value_member,
 )
 from policygen.rocprim.placement import ConfigSpot, PickerSpot
@@ -182,7 +181,7 @@ def find_pickers(text: Text) -> Iterator[Picker]:
 
 def target_arch(code: bytes, target: Span) -> str | None:
     """Returns the target of a `comp_target`: `gfx942:mi300x`, or `gfx942` for any GPU."""
-    args = [spelled(code, arg) for arg in split_list(code, *target)]
+    args = [squeeze(code, arg) for arg in split_list(code, *target)]
     arch = arch_of(args[1]) if len(args) > 1 else None
     gpu = args[2].rpartition("::")[2] if len(args) > 2 else GENERIC
     return arch if arch in {None, UNKNOWN} or gpu == GENERIC else known_arch(f"{arch}:{gpu}")
@@ -336,7 +335,7 @@ def _place(code: bytes, items: Sequence[Span], words: Mapping[str, str]) -> int:
     if words["gpu"] == GENERIC:
         return 0
     for number, item in enumerate(items):
-        first = spelled(code, item).partition(",")[0]
+        first = squeeze(code, item).partition(",")[0]
         if first.rpartition("::")[2] == words["gen"]:
             return number
     return len(items) - 1

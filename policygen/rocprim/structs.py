@@ -14,7 +14,7 @@ from policygen.headers.specializations.families import (
     template_parameters,
 )
 from policygen.headers.syntax import split_list, trim
-from policygen.headers.text import Text, read_bytes
+from policygen.headers.text import Text, read_bytes, squeeze
 from policygen.model.arch import UNKNOWN
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, TemplateParameter, TuningHeader
@@ -28,7 +28,6 @@ from policygen.rocprim.entries import (
     enabling,
     facts,
     namespace_at,
-    spelled,
 )
 from policygen.rocprim.pickers import ARCHS, GENERIC, GPUS, read_pickers, struct_fields
 
@@ -148,14 +147,14 @@ def _is_default(source: SourceFile, declaration: Declaration, primary: Declarati
         return declaration.args_span is not None and _arch(source, declaration) is not None
     code = source.text.code
     parts = split_list(code, *primary.parameters_span)
-    return bool(parts) and spelled(code, parts[0]).startswith(_ARCH_PARAMETER)
+    return bool(parts) and squeeze(code, parts[0]).startswith(_ARCH_PARAMETER)
 
 
 def _arch(source: SourceFile, declaration: Declaration) -> str | None:
     """Returns the architecture of a specialization, or None."""
     code = source.text.code
     args = split_list(code, *declaration.args_span) if declaration.args_span else []
-    return arch_of(spelled(code, args[0])) if args else None
+    return arch_of(squeeze(code, args[0])) if args else None
 
 
 def _default_cases(
@@ -221,7 +220,7 @@ def _row(text: Text, span: Span) -> TableRow:
     arch: str | None = UNKNOWN
     if config is not None and config.name == "select_arch_case" and len(config.args) == 2:
         arch_span, config_span = config.args
-        arch = arch_of(spelled(code, arch_span))
+        arch = arch_of(squeeze(code, arch_span))
         config = applied(code, config_span)
     if config is None or arch is None:
         raise text.error(span.start, "cannot determine which config belongs to which architecture")
@@ -258,11 +257,11 @@ def _conditions(code: bytes, declaration: Declaration) -> Iterator[str]:
         return
     args = split_list(code, *declaration.args_span)
     parameters = split_list(code, *declaration.parameters_span)
-    own_parameters = {spelled(code, parameter).split()[-1] for parameter in parameters}
+    own_parameters = {squeeze(code, parameter).split()[-1] for parameter in parameters}
     for arg in args[1:] if _DEFAULT.fullmatch(declaration.name) else args:
         if condition := enabling(code, arg):
             yield from facts(code, condition)
-        elif (argument := spelled(code, arg)) not in own_parameters:
+        elif (argument := squeeze(code, arg)) not in own_parameters:
             yield argument
 
 
