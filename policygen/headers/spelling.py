@@ -97,24 +97,20 @@ def columns(entries: Sequence[Entry], args: Sequence[str]) -> str:
 
 def _gap(entries: Sequence[Entry], position: int, before: int, width: int) -> int:
     """Returns the gap before an argument: that of one of equal width, else right-aligned."""
-    gaps = []
-    for entry in entries:
-        if entry.layout == "line" and position < len(entry.arg_spans):
-            left_span, right_span = entry.arg_spans[position - 1 : position + 1]
-            gaps.append(
-                (
-                    left_span.end - left_span.start,
-                    right_span.end - right_span.start,
-                    right_span.start - left_span.end - 1,
-                )
-            )
-    for left_width, right_width, gap in gaps:
-        if (left_width, right_width) == (before, width):
-            return gap
-    for _, right_width, gap in gaps:
-        if right_width == width:
-            return gap
-    return max(1, gaps[0][1] + gaps[0][2] - width) if gaps else 1
+    pairs = [
+        entry.arg_spans[position - 1 : position + 1]
+        for entry in entries
+        if entry.layout == "line" and position < len(entry.arg_spans)
+    ]
+    gaps = [
+        (first.end - first.start, second.end - second.start, second.start - first.end - 1)
+        for first, second in pairs
+    ]
+    equal = [gap for *widths_there, gap in gaps if widths_there == [before, width]]
+    equal += [gap for _, width_there, gap in gaps if width_there == width]
+    if equal or not gaps:
+        return equal[0] if equal else 1
+    return max(1, gaps[0][1] + gaps[0][2] - width)
 
 
 def declarations(

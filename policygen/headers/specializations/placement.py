@@ -354,15 +354,8 @@ def _spelled(arg: str) -> str:
 
 def _guard(arg: str) -> str | None:
     """Returns the preprocessor condition under which CUB uses a type."""
-    spelling = by_print().get(type_name(arg), arg)
-    return next(
-        (
-            type_info.guard
-            for type_info in types().types
-            if type_info.cpp == spelling and type_info.guard
-        ),
-        None,
-    )
+    guards = {type_info.cpp: type_info.guard for type_info in types().types if type_info.guard}
+    return guards.get(by_print().get(type_name(arg), arg))
 
 
 # Entries that preserve values on later architectures
@@ -373,10 +366,8 @@ def keep_later(
 ) -> list[EntryWrite]:
     """Writes one entry in a later family for each key that would change, with its old values."""
     writes: list[EntryWrite] = []
-    later_archs = sorted(
-        {change.arch for change in changes if arch_number(change.arch) > arch_number(arch)}
-    )
-    for later_arch in sorted(later_archs, key=arch_number):
+    archs = {change.arch for change in changes if arch_number(change.arch) > arch_number(arch)}
+    for later_arch in sorted(archs, key=arch_number):
         arch_changes = [change for change in changes if change.arch == later_arch]
         selections = tell([change.point for change in arch_changes], later_arch)
         groups: dict[object, list[tuple[DeltaRow[Values], Specialization]]] = {}

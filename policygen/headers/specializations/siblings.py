@@ -267,15 +267,10 @@ def _row(text: Text, member: Member, new_spelling: str) -> _Row | None:
 
 def _groups(rows: Sequence[_Row | None]) -> Iterator[list[_Row]]:
     """Groups rows on consecutive lines, which clang-format aligns."""
-    group: list[_Row] = []
-    for row in rows:
-        if group and (row is None or row.line != group[-1].line + 1):
+    lines_by_index = enumerate(rows)
+    for _, run in groupby(lines_by_index, lambda pair: pair[1] and pair[1].line - pair[0]):
+        if group := [row for _, row in run if row]:
             yield group
-            group = []
-        if row is not None:
-            group.append(row)
-    if group:
-        yield group
 
 
 def _realigned(text: Text, rows: Sequence[_Row], reason: str) -> Iterator[Edit]:
