@@ -24,7 +24,7 @@ from policygen.model.workload import BASE, parse_label
 from policygen.results.cases import Case, Warn
 from policygen.results.choice import Confirmed, choose, confirm, finalists
 from policygen.results.database import Floats, Integers
-from policygen.results.ranking import basis_of, is_partial, leading
+from policygen.results.ranking import is_partial, leading
 from policygen.results.samples import Decoder
 from policygen.results.score import Confidence, SampleReader, Scores, deviation, judge, score_case
 from policygen.results.tables import DeclaredAxes
@@ -112,9 +112,9 @@ def lone(cases: Sequence[Case], compared: Sequence[ComparedWorkload]) -> tuple[L
         (workload.algorithm, frozenset(workload.workload.items())) for workload in compared
     }
     lone_by_subject = {
-        subject(case): LoneWorkload(algorithm=case.algorithm, workload=dict(case.workload))
+        case.subject: LoneWorkload(algorithm=case.algorithm, workload=dict(case.workload))
         for case in cases
-        if subject(case) not in compared_subjects
+        if case.subject not in compared_subjects
     }
     return tuple(lone_by_subject.values())
 
@@ -145,7 +145,7 @@ def _sides(scores_a: Scores, scores_b: Scores, terms: Terms) -> tuple[_Side, _Si
         choice = None
         if not is_partial(scores.case, terms.axes):
             variants = leading(scores, terms.rules.candidates + 1, terms.rules, reader)
-            choice = choose(variants, basis_of(scores, variants, None, declared), terms.rules, None)
+            choice = choose(variants, scores, terms.rules, declared)
         index, ratios = index[complete], ratios[complete]
         return _Side(scores, reader, choice, declared, index, columns, ratios, ratios[1:] @ weights)
 
@@ -193,7 +193,7 @@ def _compared_side(side: _Side, winner: Winner | None) -> ComparedSide:
         databases=case.files,
         variants=side.scores.tried,
         only=len(set(side.scores.index.tolist()) - set(side.index.tolist())),
-        runtime_only=sum(len(part.points) for part in case.parts) - len(side.columns),
+        runtime_only=len(case.points) - len(side.columns),
         approximate=side.scores.approximate,
         choice=side.choice,
         winner=winner,
@@ -317,16 +317,11 @@ def pairs(cases_a: Sequence[Case], cases_b: Sequence[Case]) -> Iterator[tuple[Ca
     """
     for case_a in cases_a:
         for case_b in cases_b:
-            if subject(case_a) != subject(case_b):
+            if case_a.subject != case_b.subject:
                 continue
             unmatched = not (_has_match(cases_b, case_a) or _has_match(cases_a, case_b))
             if case_a.key == case_b.key or unmatched:
                 yield case_a, case_b
-
-
-def subject(case: Case) -> tuple[str, frozenset[tuple[str, str]]]:
-    """Returns what a case is about, wherever it was measured."""
-    return case.algorithm, frozenset(case.workload.items())
 
 
 def _score_difference(
@@ -370,7 +365,7 @@ def _point_differences(a: _Side, b: _Side, weights: Floats) -> tuple[PointDiffer
 
 def _has_match(cases: Sequence[Case], sought: Case) -> bool:
     """Returns whether a case has the same subject and the same key."""
-    return any(subject(case) == subject(sought) and case.key == sought.key for case in cases)
+    return any(case.subject == sought.subject and case.key == sought.key for case in cases)
 
 
 def _by_parameters(case: Case) -> dict[Parameters | str, int]:

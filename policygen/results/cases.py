@@ -84,6 +84,16 @@ class Case:
         return f"{self.algorithm}[{axes}]"
 
     @property
+    def subject(self) -> tuple[str, frozenset[tuple[str, str]]]:
+        """What it is about, wherever it was measured."""
+        return self.algorithm, frozenset(self.workload.items())
+
+    @property
+    def points(self) -> list[tuple[str, Point]]:
+        """All runtime workloads, by sub-benchmark."""
+        return [(part.table.subbench, point) for part in self.parts for point in part.points]
+
+    @property
     def files(self) -> tuple[str, ...]:
         """The paths of the databases."""
         return tuple(str(database.path) for database in self.databases)

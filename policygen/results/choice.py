@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,13 @@ from policygen.model.results import (
     ScoredWorkload,
 )
 from policygen.model.workload import BASE, axes
-from policygen.results.cases import Case, distance
+from policygen.results.cases import (
+    Case,
+    declared_points,
+    distance,
+    in_words,
+    missing_of_base,
+)
 from policygen.results.database import Floats
 from policygen.results.noise import (
     FINALISTS,
@@ -44,33 +51,27 @@ class Confirmed:
     """Why the variant is not confirmed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """The basis of a choice besides the variants' scores."""
-
-    scores: Scores
-    confirmed: Mapping[str, Confirmed] | None = None
-    """By finalist; None if there is no confirming run."""
-    against: str | None = None
-    """Why nothing may be chosen, whatever the scores are."""
-    disagree: Mapping[str, str] | None = None
-    """Variants on which the runs of the search disagree, with the reason."""
-    declared: int | None = None
-    """The number of runtime workloads that the declared axes make."""
-
-
 def choose(
-    variants: Sequence[ScoredVariant], basis: Basis, rules: Rules, current: str | None
+    variants: Sequence[ScoredVariant],
+    scores: Scores,
+    rules: Rules,
+    declared: DeclaredAxes,
+    confirmed: Mapping[str, Confirmed] | None = None,
+    current: str | None = None,
 ) -> Choice:
     """Chooses one variant, or base; each of the best variants that is not chosen gets a reason.
 
-    `current` is the label of the header's current values, for `prefer_simple`.
+    `confirmed` has the finalists, unless there is no confirming run. `current` is the label of the
+    header's current values, for `prefer_simple`.
     """
     ranked = [variant for variant in variants if variant.variant != BASE]
-    common_fields = _common_fields(basis, rules)
-    if basis.against is not None:
-        return Choice(decision="keep base", variant=None, reason=basis.against, **common_fields)
-    reasons = {variant.variant: _reason(variant, basis, rules) for variant in ranked}
+    common_fields = _common_fields(scores, rules)
+    if missing := missing_of_base(scores.case, declared):
+        reason = in_words(missing)
+        return Choice(decision="keep base", variant=None, reason=reason, **common_fields)
+    reasons = {
+        variant.variant: _reason(variant, scores, confirmed, rules) for variant in ranked
+    } | disagreements(scores, variants)
     eligible = [variant for variant in ranked if reasons[variant.variant] is None]
     candidates = ranked[: rules.candidates]
     if not eligible:
@@ -86,14 +87,13 @@ def choose(
             decision="keep base", variant=None, reason=reason, rejected=rejected, **common_fields
         )
     # Where there are confirming runs, they have confirmed what is eligible.
-    confirmed = basis.confirmed
     best = max(
         eligible,
         key=lambda variant: confirmed[variant.variant].score if confirmed else variant.score,
     )
     chosen, explanation = best, "best score"
     if rules.prefer_simple and current is not None:
-        noise = deviation(basis.scores, rules)
+        noise = deviation(scores, rules)
         chosen = min(
             (variant for variant in eligible if _overlap(variant, best, noise)),
             key=lambda variant: (distance(variant.variant, current), -variant.score),
@@ -106,7 +106,7 @@ def choose(
         if variant is not chosen
     )
     if confirmed is None:
-        score = shrunken(chosen.score, basis.scores, rules)
+        score = shrunken(chosen.score, scores, rules)
         claim = f"{score:.6f} bias-corrected, unconfirmed"
     else:
         score, count = confirmed[chosen.variant].score, confirmed[chosen.variant].runs
@@ -119,7 +119,8 @@ def choose(
         raw_score=chosen.score,
         origin="shrunken" if confirmed is None else "confirmed",
         reason=(
-            f"{explanation}: {chosen.score:.6f}, {_worst(chosen)}; {claim}{_measured_share(basis)}"
+            f"{explanation}: {chosen.score:.6f}, {_worst(chosen)}; {claim}"
+            f"{_measured_share(scores.case, declared)}"
         ),
         rejected=rejected,
         unconfirmed=confirmed is None,
@@ -202,19 +203,20 @@ def hopeless(variant: ScoredVariant, rules: Rules) -> str | None:
     return None
 
 
-def _reason(variant: ScoredVariant, basis: Basis, rules: Rules) -> str | None:
-    if basis.disagree and variant.variant in basis.disagree:
-        return basis.disagree[variant.variant]
-    if basis.confirmed is None:
-        return refusal(variant, basis.scores, rules)
-    confirmed = basis.confirmed.get(variant.variant)
+def _reason(
+    variant: ScoredVariant,
+    scores: Scores,
+    confirmed: Mapping[str, Confirmed] | None,
+    rules: Rules,
+) -> str | None:
     if confirmed is None:
+        return refusal(variant, scores, rules)
+    if (result := confirmed.get(variant.variant)) is None:
         return hopeless(variant, rules) or "not a finalist, or not measured in the confirming run"
-    return confirmed.refusal
+    return result.refusal
 
 
-def _common_fields(basis: Basis, rules: Rules) -> dict[str, object]:
-    scores = basis.scores
+def _common_fields(scores: Scores, rules: Rules) -> dict[str, Any]:
     noise = deviation(scores, rules)
     return {
         "noise": noise,
@@ -225,12 +227,12 @@ def _common_fields(basis: Basis, rules: Rules) -> dict[str, object]:
     }
 
 
-def _measured_share(basis: Basis) -> str:
+def _measured_share(case: Case, declared: DeclaredAxes) -> str:
     """Describes the measured share of the declared runtime workloads, unless it is all."""
-    measured = sum(len(part.points) for part in basis.scores.case.parts)
-    if basis.declared is None or measured >= basis.declared:
+    measured, count = len(case.points), declared_points(case, declared)
+    if count is None or measured >= count:
         return ""
-    return f"; measured on {measured:,} of {basis.declared:,} declared runtime workloads"
+    return f"; measured on {measured:,} of {count:,} declared runtime workloads"
 
 
 def _worst(variant: ScoredVariant) -> str:
@@ -266,11 +268,7 @@ def _overlap(variant_a: ScoredVariant, variant_b: ScoredVariant, noise: float) -
 def confirming(case: Case, confirming_cases: Sequence[Case]) -> Case | None:
     """Returns the confirming case for the same workload."""
     for confirming_case in confirming_cases:
-        is_same_workload = (
-            confirming_case.algorithm == case.algorithm
-            and confirming_case.workload == case.workload
-        )
-        if is_same_workload and confirming_case.key == case.key:
+        if confirming_case.subject == case.subject and confirming_case.key == case.key:
             _check_unseen(case, confirming_case)
             return confirming_case
     return None
@@ -307,7 +305,7 @@ def confirm(
     among: int | None = None,
 ) -> Mapping[str, Confirmed]:
     """Evaluates the confirming runs of finalists; `among` is the total number of finalists."""
-    if _points(case) != _points(scores.case):
+    if {*case.points} != {*scores.case.points}:
         return {}
     confirming_scores = score_case(case, declared)
     confirming_positions = {name: at for at, name in enumerate(confirming_scores.names)}
@@ -359,11 +357,8 @@ def _confirm_worst(
 
 
 def _by_point(scores: Scores, variant: int) -> dict[tuple[str, tuple[str, ...]], Floats]:
-    return {
-        (part.table.subbench, point): ratios[variant, column]
-        for part, ratios in zip(scores.case.parts, scores.ratios, strict=True)
-        for column, point in enumerate(part.points)
-    }
+    ratios = np.concatenate([part[variant] for part in scores.ratios])
+    return dict(zip(scores.case.points, ratios, strict=True))
 
 
 def _unconfirmed(
@@ -381,10 +376,6 @@ def _unconfirmed(
             f" {joint_score:.6f}, which is under {limit:.4f}"
         )
     return None
-
-
-def _points(case: Case) -> set[tuple[str, tuple[str, ...]]]:
-    return {(part.table.subbench, point) for part in case.parts for point in part.points}
 
 
 def _check_unseen(case: Case, confirming_case: Case) -> None:

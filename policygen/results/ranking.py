@@ -30,17 +30,14 @@ from policygen.results.cases import (
     Part,
     build_cases,
     declared_points,
-    in_words,
     missing_of_base,
 )
 from policygen.results.choice import (
-    Basis,
     Confirmed,
     IsWritable,
     choose,
     confirm,
     confirming,
-    disagreements,
     enough,
     finalists,
     refusal,
@@ -166,8 +163,7 @@ def rank(
                         confirmed = confirm(
                             scores, final_positions, confirming_case, rules, declared or {}
                         )
-                    basis = basis_of(scores, variants, confirmed, declared or {})
-                    choice = choose(variants, basis, rules, current)
+                    choice = choose(variants, scores, rules, declared or {}, confirmed, current)
                     explanation = reasoning(scores, confirming_case, rules) if explain else None
                 if alpha < 1:
                     # Base never differs from itself.
@@ -184,23 +180,6 @@ def is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
         axis in part.table.rt_axes
         for part in case.parts
         for axis in spelled(axes or {}, part.table.axes)
-    )
-
-
-def basis_of(
-    scores: Scores,
-    variants: Sequence[ScoredVariant],
-    confirmed: Mapping[str, Confirmed] | None,
-    declared: DeclaredAxes,
-) -> Basis:
-    """Collects what a choice among variants is based on."""
-    missing = missing_of_base(scores.case, declared)
-    return Basis(
-        scores,
-        confirmed,
-        in_words(missing) if missing else None,
-        disagreements(scores, variants),
-        declared_points(scores.case, declared),
     )
 
 
@@ -276,7 +255,7 @@ def _workload(
     return ScoredWorkload(
         **case.measured,
         approximate=scores.approximate,
-        runtime_workloads=sum(len(part.points) for part in case.parts),
+        runtime_workloads=len(case.points),
         complete=len(scores.index),
         incomplete=scores.incomplete,
         declared=declared_points(case, declared),
