@@ -141,11 +141,10 @@ def library_types(library: str) -> Types | LibraryTypes:
 @cache
 def scaling(name: str) -> Scaling:
     """Returns how counts in a unit become items."""
-    for candidate in types().scalings:
-        if candidate.name == name:
-            return candidate
-    names = ", ".join(candidate_scaling.name for candidate_scaling in types().scalings)
-    raise InputError(f"unknown scaling {name!r}", f"Available: {names}")
+    scalings = {candidate.name: candidate for candidate in types().scalings}
+    if name not in scalings:
+        raise InputError(f"unknown scaling {name!r}", f"Available: {', '.join(scalings)}")
+    return scalings[name]
 
 
 @cache

@@ -108,12 +108,10 @@ def _value_name(
 
 def benchmark_of(name: str, version: BoundVersion) -> BenchmarkBinding:
     """Returns a benchmark of one CUB version."""
-    for algorithm in bound(version):
-        for benchmark in algorithm.benchmarks:
-            if benchmark.name == name:
-                return benchmark
-    remedy = "It is your own workload: name its file with --workload FILE."
-    raise InputError(
-        f"{name} is not bound for {version.title}",
-        remedy if name.startswith(PREFIX) else None,
-    )
+    benchmarks = (row for algorithm in bound(version) for row in algorithm.benchmarks)
+    for benchmark in benchmarks:
+        if benchmark.name == name:
+            return benchmark
+    is_own = name.startswith(PREFIX)
+    remedy = "It is your own workload: name its file with --workload FILE." if is_own else None
+    raise InputError(f"{name} is not bound for {version.title}", remedy)

@@ -37,11 +37,7 @@ FOUND_BY_ITSELF = frozenset({FOUND_BY_STORE, "cub_headers", "wheel", "toolkit"})
 def side_by_side(dialect: Dialect) -> tuple[Dialect, ...]:
     """Returns the dialects in which a library's entries are written."""
     library = OTHERS.get(dialect)
-    return tuple(
-        dialect_of_library
-        for dialect_of_library in DIALECTS
-        if OTHERS.get(dialect_of_library) == library
-    )
+    return tuple(candidate for candidate in DIALECTS if OTHERS.get(candidate) == library)
 
 
 @dataclass(frozen=True, eq=False)

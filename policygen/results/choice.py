@@ -254,12 +254,10 @@ def _rejected(variant: ScoredVariant, reason: str) -> RejectedVariant:
 
 def _overlap(variant_a: ScoredVariant, variant_b: ScoredVariant, noise: float) -> bool:
     """Returns whether two scores are too close to call."""
-    if variant_a.interval is None or variant_b.interval is None:
+    a, b = variant_a.interval, variant_b.interval
+    if a is None or b is None:
         return abs(variant_a.score - variant_b.score) <= noise
-    return (
-        variant_a.interval.low <= variant_b.interval.high
-        and variant_b.interval.low <= variant_a.interval.high
-    )
+    return a.low <= b.high and b.low <= a.high
 
 
 # Confirming runs: runs of the finalists that the choice did not see decide.

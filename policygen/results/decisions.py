@@ -64,10 +64,8 @@ class Store(OpenStore):
 
 
 def _record(connection: sqlite3.Connection, row: ChosenRow) -> int:
-    names = ("algorithm", "gpu", "ctk", "cccl", "decision", "variant", "score", "reason")
-    cells = {name: getattr(row, name) for name in names}
-    cells["chosen_at"] = stamp(row.chosen_at)
-    cells["workload"] = json.dumps(row.workload)
+    cells = row.model_dump(exclude={"sources"})
+    cells |= {"chosen_at": stamp(row.chosen_at), "workload": json.dumps(row.workload)}
     marks = ", ".join(f":{name}" for name in cells)
     insert = f"INSERT INTO choices ({', '.join(cells)}) VALUES ({marks})"  # noqa: S608
     number = connection.execute(insert, cells).lastrowid

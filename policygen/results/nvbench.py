@@ -190,10 +190,8 @@ class State(_Part):
 
     def datum(self, tag: str, name: str) -> Any:
         """Returns a value of a summary, or None."""
-        for summary in self.summaries:
-            if summary.tag == tag:
-                return next((datum.value for datum in summary.data if datum.name == name), None)
-        return None
+        data = next((summary.data for summary in self.summaries if summary.tag == tag), ())
+        return next((datum.value for datum in data if datum.name == name), None)
 
 
 class Bench(_Part):

@@ -109,14 +109,12 @@ def choose_together(
                 continue  # samples would not help
             if can is not None and not can(subjects[0].label(key)):
                 continue
-            judged = [
-                _judged(subject, key, rules, declared, len(candidates)) for subject in subjects
-            ]
-            is_lost = any(judgment.lost for judgment in judged)
-            if any(judgment.allowed for judgment in judged) and not is_lost:
+            judged = [_judged(item, key, rules, declared, len(candidates)) for item in subjects]
+            variants, allowed, slower = zip(*judged, strict=True)
+            if any(allowed) and not any(slower):
                 worst = min(scores_of_key)
                 reason = f"its lowest score over {len(workloads)} workloads is {worst:.6f}"
-                return Together(tuple(judgment.variant for judgment in judged), reason)
+                return Together(variants, reason)
     return Together((), "the rules reject every variant that was measured for all of them")
 
 
@@ -145,19 +143,13 @@ def _name(subject: _Subject, among: Sequence[_Subject]) -> str:
     return " ".join([measured.algorithm, *words] if several else words)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    variant: ScoredVariant
-    """With the score to report."""
-    allowed: bool
-    lost: bool
-    """Whether a run shows that it is slower."""
-
-
 def _judged(
     subject: _Subject, key: Parameters, rules: Rules, declared: DeclaredAxes, among: int
-) -> _Judged:
-    """Applies the rules to a variant for one of the workloads."""
+) -> tuple[ScoredVariant, bool, bool]:
+    """Applies the rules to a variant for one of the workloads.
+
+    Returns it with the score to report, whether it is allowed, and whether it is certainly slower.
+    """
     scores, position = subject.scores, subject.positions[key]
     variant = scored_variant(scores, position, rules, subject.reader)
     disagree = bool(disagreements(scores, [variant]))
@@ -165,13 +157,13 @@ def _judged(
         sure = rules.accept_unconfirmed or variant.score >= rules.holds
         allowed = sure and not disagree and refusal(variant, scores, rules) is None
         shrunken_score = shrunken(variant.score, scores, rules)
-        return _Judged(variant.model_copy(update={"score": shrunken_score}), allowed, lost=False)
+        return variant.model_copy(update={"score": shrunken_score}), allowed, False
     confirmed = confirm(scores, [position], subject.final, rules, declared, among)
     if (result := confirmed.get(variant.variant)) is None:
-        return _Judged(variant, allowed=False, lost=False)
-    confirmed_variant = variant.model_copy(update={"score": result.score})
+        return variant, False, False
     allowed = result.refusal is None and not disagree
-    return _Judged(confirmed_variant, allowed, lost=_is_slower(result.score, scores, rules))
+    confirmed_variant = variant.model_copy(update={"score": result.score})
+    return confirmed_variant, allowed, _is_slower(result.score, scores, rules)
 
 
 def _is_final(key: Parameters, subjects: Sequence[_Subject]) -> bool:

@@ -236,22 +236,19 @@ def _base(files: Sequence[TunedFile], facts: ImportedAs, space: NumberedSpace) -
 
 def _check_base(points: Sequence[TunedPoint], space: NumberedSpace, base: str) -> None:
     """Checks that base was measured on every size."""
-    base_by_size = {point.size: point for point in points if point.label == BASE}
     for size in dict.fromkeys(point.size for point in points):
-        base_point = base_by_size.get(size)
-        if base_point is None or base_point.failure is not None:
-            reason = f": {base_point.failure.reason}" if base_point and base_point.failure else ""
-            measured = [
-                point.label for point in points if point.size == size and point.failure is None
-            ]
-            examples = (
-                f" Measured were, for example, {' and '.join(map(space.asked, measured[:SHOWN]))}."
-            )
-            raise InputError(
-                f"base, {space.asked(base)}, was not measured on the size {size}{reason}",
-                f"Include its values in the tuning run, or name another base: --base."
-                f"{examples if measured else ''}",
-            )
+        of_size = {point.label: point.failure for point in points if point.size == size}
+        if BASE in of_size and of_size[BASE] is None:
+            continue
+        failure = of_size.get(BASE)
+        measured = [label for label, failure in of_size.items() if failure is None]
+        examples = " and ".join(map(space.asked, measured[:SHOWN]))
+        raise InputError(
+            f"base, {space.asked(base)}, was not measured on the size {size}"
+            + (f": {failure.reason}" if failure else ""),
+            "Include its values in the tuning run, or name another base: --base."
+            + (f" Measured were, for example, {examples}." if measured else ""),
+        )
 
 
 SUBBENCH, ELEMENTS = "base", "Elements"
