@@ -31,12 +31,12 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (86_522, 55_000),
-    "modules": (303, 300),
+    "lines": (84_571, 55_000),
+    "modules": (301, 300),
     "modules that policygen.cli.apply reaches": (150, 150),
     "longest import chain": (25, 16),
     "modules with one importer, in the same package": (14, 30),
-    "names that say nothing": (307, 800),
+    "names that say nothing": (260, 800),
     "puzzling phrases in code": (0, 0),
     "puzzling phrases in pages": (0, 0),
     "module names that exist three times": (0, 0),
