@@ -26,7 +26,7 @@ from benchmarks.figures import write_lines
 from policygen.model.results import Choice, Rules, RunKey, ScoredVariant
 from policygen.model.workload import BASE
 from policygen.results.cases import Case, Part
-from policygen.results.choice import Basis, choose, confirm, finalists, runs_needed, shrunken
+from policygen.results.choice import choose, confirm, finalists, runs_needed, shrunken
 from policygen.results.database import Database, Floats
 from policygen.results.noise import FINALISTS, MOST
 from policygen.results.own_tables import NoiseKey, workload_text
@@ -220,7 +220,7 @@ def simulate(simulation: Simulation, gain: float, searches: int) -> Counts:
         # Until now: samples say that the score is above 1, and nothing else is asked.
         counts.before += right and best.score >= RULES.least_score and best.min >= 0.95
         counts.shrunken += right and shrunken(best.score, scores, RULES) >= RULES.least_score
-        found = choose(ranked, Basis(scores), RULES, None)
+        found = choose(ranked, scores, RULES, {})
         if _is_right(found, gain):
             counts.after += 1
             counts.told += found.score or 0
@@ -230,7 +230,7 @@ def simulate(simulation: Simulation, gain: float, searches: int) -> Counts:
         for runs in (1, 2, 3, counts.asked):
             again = simulation.run(gain, best_ones, runs)
             confirmed = confirm(scores, finalists(scores, again, RULES), again, RULES, {})
-            hits.append(int(_is_right(choose(ranked, Basis(scores, confirmed), RULES, None), gain)))
+            hits.append(int(_is_right(choose(ranked, scores, RULES, {}, confirmed), gain)))
         counts.confirmed = tuple(a + b for a, b in zip(counts.confirmed, hits, strict=True))
     return counts
 

@@ -107,6 +107,8 @@ def main(root: str) -> None:
     """The same units through the compile of policygen, in a process of its own."""
     from functools import partial
 
+    from policygen.cache import written_by
+    from policygen.proof import answers
     from policygen.proof.answers import pack
     from policygen.proof.compile import TranslationUnit, compile_all
     from policygen.proof.units import identity
@@ -115,7 +117,7 @@ def main(root: str) -> None:
     for section in sections():
         source = context([section], BoundVersion(VERSION))
         made.append(TranslationUnit("", identity(source), partial(render, source), (root,), "sm90"))
-    results = compile_all(made, find_toolchain(), pack)
+    results = compile_all(made, find_toolchain(), pack, writer=written_by(answers))
     assert all(isinstance(result, str) for result in results), results
 
 

@@ -102,7 +102,7 @@ def units(root: Path) -> list[tuple[str, list[str]]]:
     """The translation units of a side, with the options that policygen compiles them with."""
     cub = open_tree(root)
     axes = {"T": TYPES, "OffsetT": frozenset({"I32"})}
-    found = calls(cub, cub.include_folders, WorkloadFilters(re.compile(BENCHMARK), axes))
+    found, _ = calls(cub, cub.include_folders, WorkloadFilters(re.compile(BENCHMARK), axes))
     tools = Tools.of(find_toolchain())
     return [(called.text, tools.options(called.headers(ARCH))) for called in found.values()]
 

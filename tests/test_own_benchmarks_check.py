@@ -57,10 +57,9 @@ def test_programs_run_in_turn_and_backwards(monkeypatch):
     ran = []
 
     class Opened:
-        def workload(self, types):
-            return types
-
-        benchmark = SimpleNamespace(name="cub.bench.mine", subbenches=())
+        benchmark = SimpleNamespace(
+            name="cub.bench.mine", subbenches=(), ct_axes={"T{ct}": ("I8",)}
+        )
 
     def run_program(program, _arguments, _uuid):
         ran.append(program)

@@ -229,8 +229,8 @@ MADE = "// made of policygen_unit"
 def fake(monkeypatch: pytest.MonkeyPatch, behave) -> None:
     """A compiler that writes what one writes, after `behave` was called with its command."""
 
-    def run(command: list[str], *, folder: Path, limit: float, install: str, more: object) -> str:
-        assert (install, limit, more) == (to_install(), compiling.SECONDS, None)
+    def run(command: list[str], *, folder: Path, limit: float, install: str) -> str:
+        assert (install, limit) == (to_install(), compiling.SECONDS)
         behave(command)
         source, made = command[-1], command[command.index("-o") + 1]
         assert folder == Path(made).parent
