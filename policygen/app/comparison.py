@@ -18,7 +18,7 @@ from policygen.model.plans import Plan
 from policygen.model.selection import EntryPlace, ResolvedRow, Spot
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, TuningHeader
-from policygen.model.workload import Point, in_words
+from policygen.model.workload import Point, point_name
 from policygen.paths import cache_folder, nearby
 from policygen.process import threads
 from policygen.proof.changes import Touched, touched
@@ -502,7 +502,7 @@ def find_changed_code(
         elif workloads := _workload_pair(compiles, point):
             different[point] = workloads
         else:
-            refused[point] = f"only one side has {in_words(point[0], dict(point[1]))}"
+            refused[point] = f"only one side has {point_name(point)}"
     code = ChangedCode(different, tuple(unchanged), refused, compiles.remarks)
     if not different or not compiles.headers:
         return code  # other files may decide anything

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ class MatchedPoint:
         )
 
 
-@dataclass(slots=True)
+@dataclass
 class MatchedWorkload:
     """A workload with the results of both sides."""
 
@@ -151,13 +152,13 @@ class MatchedWorkload:
     problem: str | None = None
     """Reason why its runtime workloads cannot be matched."""
 
-    @property
+    @cached_property
     def shared(self) -> list[tuple[MatchedPoint, SeparateTimes]]:
         """The runtime workloads that both sides have."""
         pairs = [(point, point.separate) for point in self.points if not self.problem]
         return [(point, times) for point, times in pairs if times is not None]
 
-    @property
+    @cached_property
     def weights(self) -> tuple[list[float], bool]:
         """The weights of those, and whether they are approximate."""
         name = self.point[0]
@@ -179,11 +180,10 @@ class MatchedWorkload:
             for point in self.points
             if not self.problem and point.skips
         )
-        shared = self.shared
-        if not shared:
+        if not self.shared:
             return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
         weights, _ = self.weights
-        fields |= _judged(judge, score_times(weights, [times for _, times in shared]))
+        fields |= _judged(judge, score_times(weights, [times for _, times in self.shared]))
         if problem and fields["verdict"] != "slower":
             fields["verdict"] = "undecided"
         return WorkloadPerformance(
@@ -191,7 +191,7 @@ class MatchedWorkload:
             problem=problem,
             runtime=tuple(
                 _runtime(matched, point_times, weight, judge)
-                for (matched, point_times), weight in zip(shared, weights, strict=True)
+                for (matched, point_times), weight in zip(self.shared, weights, strict=True)
             ),
         )
 

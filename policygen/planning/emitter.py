@@ -22,7 +22,7 @@ from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Selected
 from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Policies, Question
-from policygen.model.workload import in_words
+from policygen.model.workload import point_name
 from policygen.planning.decide import decide
 from policygen.planning.measured import Measurement, Spaces, action, measurements
 from policygen.planning.places import PlacedResult, by_entry
@@ -197,10 +197,7 @@ def judge(
             archs.add(row_arch)
             changed += selected != default
             if selected != expected:
-                wrong.append(
-                    f"{in_words(point[0], dict(point[1]))} on {row_arch}:"
-                    f" {_differs(selected, expected)}"
-                )
+                wrong.append(f"{point_name(point)} on {row_arch}: {_differs(selected, expected)}")
     ordered = tuple(sorted(archs, key=arch_number))
     return EmitProof(archs=ordered, compared=compared, changed=changed), wrong
 

@@ -16,6 +16,7 @@ from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.results import Choice, DataWarning, RunKey, ScoredWorkload
 from policygen.model.workload import BASE, parse_label, spelled
+from policygen.model.workload import axes as axis_texts
 from policygen.results.database import Database, Floats, Integers, Point, Rows
 from policygen.results.own_tables import are_same, own_weight
 from policygen.results.tables import DeclaredAxes, ResultTable, axes_of
@@ -80,8 +81,7 @@ class Case:
     @property
     def title(self) -> str:
         """The workload in words: `cub.bench.scan.exclusive.sum[T{ct}=I32]`."""
-        axes = ", ".join(f"{axis}={value}" for axis, value in self.workload.items())
-        return f"{self.algorithm}[{axes}]"
+        return _title(self.algorithm, self.workload)
 
     @property
     def subject(self) -> tuple[str, frozenset[tuple[str, str]]]:
@@ -153,12 +153,15 @@ def build_cases(tables: Sequence[Rows], warn: Warn) -> tuple[Case, ...]:
     return tuple(cases)
 
 
+def _title(algorithm: str, workload: Mapping[str, str]) -> str:
+    return f"{algorithm}[{', '.join(axis_texts(workload))}]"
+
+
 def _missing_base(key: _CaseKey, part: _Slice) -> DataWarning:
     algorithm, run, workload = key
-    axes = ", ".join(f"{name}={value}" for name, value in workload)
     message = (
-        f"{algorithm}[{axes}] on {run.gpu}, ctk {run.ctk}, cccl {run.cccl}: base was not"
-        " measured, so nothing can be compared"
+        f"{_title(algorithm, dict(workload))} on {run.gpu}, ctk {run.ctk}, cccl {run.cccl}: base"
+        " was not measured, so nothing can be compared"
     )
     return part.rows.database.warning(part.rows.table.name, message, len(part.index))
 
@@ -351,7 +354,7 @@ def missing_of_base(case: Case, declared: DeclaredAxes) -> tuple[str, ...]:
     """Describes sub-benchmarks and runtime workloads without base, each once."""
     points = [
         (f"{part.table.subbench}: " if len(case.parts) > 1 else "")
-        + ", ".join(f"{axis}={value}" for axis, value in part.table.by_axis(point).items())
+        + ", ".join(axis_texts(part.table.by_axis(point)))
         for part in case.parts
         for point in part.without_base
     ]
