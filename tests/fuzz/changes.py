@@ -60,44 +60,28 @@ class Judge:
 
     version: str
     folder: Path
+    nvcc: Path = field(default_factory=lambda: find_toolchain().nvcc)
     codes: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    headers: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self):
         self.before = tree(self.version)
         self.after = self.folder / self.version
         shutil.copytree(self.before, self.after)
-        for name in CALLS:
-            (self.folder / f"{name}.cu").write_text(unit(name))
 
     def compiled(self, name, arch, root):
         """The code of an algorithm's calls; None if they do not compile."""
-        command = [find_toolchain().nvcc, f"-arch={arch}", "-ptx", "-w", "-DNDEBUG", "-I", root]
-        command += [f"{name}.cu", "-o", "/dev/stdout"]
-        done = self._run(command)
-        return None if done.returncode else re.sub(INTERNAL, "", done.stdout)
+        with tempfile.NamedTemporaryFile("r", suffix=".ptx") as output:  # nvcc hangs on a pipe
+            command = [self.nvcc, f"-arch={arch}", "-ptx", "-w", "-DNDEBUG", "-I", root]
+            command += [f"{name}.cu", "-o", output.name]
+            done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False)
+            return None if done.returncode else re.sub(INTERNAL, "", output.read())
 
-    def _run(self, command):
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-
-    def read_by(self, name):
-        """The headers of CUB that an algorithm's calls include."""
-        root = str(self.before)
-        if name in self.headers:
-            return self.headers[name]
-        command = [find_toolchain().nvcc, "-M", "-I", self.before, f"{name}.cu"]
-        self.headers[name] = {
-            word for word in self._run(command).stdout.split() if word.startswith(root)
-        }
-        return self.headers[name]
-
-    def differs(self, path, arch):
-        """Whether the code of some calls differs; None if some with the header do not compile."""
-        names = [name for name in CALLS if str(self.before / path) in self.read_by(name)]
+    def differs(self, arch):
+        """Which calls have other code; None if some do not compile. All include all of CUB."""
         with ThreadPoolExecutor(2) as pool:
-            before = pool.map(lambda name: self._before(name, arch), names)
-            after = pool.map(lambda name: self.compiled(name, arch, self.after), names)
-            pairs = list(zip(names, before, after, strict=True))
+            before = pool.map(lambda name: self._before(name, arch), CALLS)
+            after = pool.map(lambda name: self.compiled(name, arch, self.after), CALLS)
+            pairs = list(zip(CALLS, before, after, strict=True))
         if any(new is None for _, _, new in pairs):
             return None
         return [name for name, old, new in pairs if old != new]
@@ -161,7 +145,7 @@ def attempt(judge, rng):
         said = judge.reviewed()
         if said != AS_BEFORE:
             return said
-        differing = judge.differs(path, rng.choice(ARCHS))
+        differing = judge.differs(rng.choice(ARCHS))
     finally:
         shutil.copyfile(judge.before / path, judge.after / path)
     if differing is None:
@@ -175,6 +159,8 @@ def run(count, seed):
     """Counts how reviews of changes end."""
     rng, found = random.Random(seed), Counter()
     with tempfile.TemporaryDirectory() as folder:
+        for name in CALLS:
+            (Path(folder) / f"{name}.cu").write_text(unit(name))
         judges = [Judge(version, Path(folder)) for version in VERSIONS]
         for number in range(count):
             found[attempt(judges[number % len(judges)], rng)] += 1
