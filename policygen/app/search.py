@@ -49,6 +49,7 @@ from policygen.gpu.units import runner_text
 from policygen.model.measured import SkippedPoint
 from policygen.model.results import Rules
 from policygen.model.searches import (
+    Campaign,
     Ended,
     FailureGroup,
     Finalist,
@@ -60,9 +61,11 @@ from policygen.model.searches import (
     SearchFailure,
     SearchReplay,
 )
-from policygen.model.workload import BASE
+from policygen.model.workload import BASE, Point
 from policygen.planning.measured import Spaces
 from policygen.process import Stopped, threads
+from policygen.proof.sites import matches
+from policygen.proof.units import Workload
 from policygen.results.own_tables import LAST
 from policygen.results.ranking import Warnings, rank
 from policygen.steps import Progress
@@ -101,6 +104,8 @@ class SearchWanted:
     """What a variant has to be to be chosen: the search looks for such variants."""
     kept: float = 0.0
     """Seconds of the budget for what follows the search, and as many for each workload."""
+    campaign: Campaign | None = None
+    """Workloads that get time by their weights and gains, instead of equal shares."""
 
 
 def search_variants(
@@ -136,7 +141,8 @@ def search_variants(
         compiler = place.compiler(Path(stack.enter_context(work_folder())))
         background = stack.enter_context(threads(place.slots))
         runner = background.submit(compiler.make, ObjectSource(runner_text(), (), place.arch))
-        workloads = chosen_workloads(session, where.compile_time)
+        chosen = campaign_workloads(session, where.compile_time, options.campaign)
+        workloads = [workload for workload, _ in chosen.values()]
         opened = open_workloads(session, workloads, place.arch, options.spaces)
         problems = {
             point: result.in_line
@@ -148,7 +154,9 @@ def search_variants(
             if isinstance(workload, PolicygenError):
                 continue
             try:
-                searches[workload.name] = _workload_search(workload, options, where, effort.seed)
+                search = _workload_search(workload, options, where, effort.seed)
+                search.weight = chosen[point][1]
+                searches[workload.name] = search
             except InputError as error:
                 problems[point] = error.in_line
         units = UnitCompiler(compiler, where.accepts)
@@ -192,7 +200,10 @@ def search_variants(
             return {name: starts[name] for name in searches}
 
         report = _event_reporter(observer, budget)
-        driver = SearchDriver(bench, notes, searches, budget, report, take_starts)
+        driver = SearchDriver(
+            *(bench, notes, searches, budget, report, take_starts),
+            is_campaign=options.campaign is not None,
+        )
         ended = _run_search(driver) if searches else None
         spent = budget.spent
         searched = [
@@ -218,6 +229,33 @@ def search_variants(
             workloads=tuple(searched),
             seconds=time.monotonic() - started,
         )
+
+
+def campaign_workloads(
+    session: Session, where: Filter, campaign: Campaign | None
+) -> dict[Point, tuple[Workload, float]]:
+    """Returns the selected workloads with their weights, the heaviest first.
+
+    Of several groups that name a workload, the last one decides.
+    """
+    if campaign is None:
+        return {workload.point: (workload, 1.0) for workload in chosen_workloads(session, where)}
+    chosen: dict[Point, tuple[Workload, float]] = {}
+    for number, group in enumerate(campaign.workload, 1):
+        name = f"cub.bench.{group.benchmark.removeprefix('cub.bench.')}"
+        try:
+            of_group = chosen_workloads(session, Filter((), f"{re.escape(name)}$", group.axes))
+        except InputError as error:
+            raise InputError(
+                f"workload {number} of the plan: {error.message}", error.remedy
+            ) from error
+        for workload in of_group:
+            is_named = where.pattern.match(workload.point[0])
+            if is_named and matches(workload, where.values, where.pattern):
+                chosen[workload.point] = workload, group.weight
+    if not chosen:
+        raise InputError("-R and -a select no workload of the campaign")
+    return dict(sorted(chosen.items(), key=lambda item: -item[1][1]))
 
 
 def _run_search(driver: SearchDriver) -> Ended:

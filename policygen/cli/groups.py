@@ -201,6 +201,7 @@ COMMANDS = LazyGroup(
         "trees:resolve": "Show which policy CUB selects for a workload.",
         "trees:doctor": "Show what this machine has and lacks.",
         "search": "Search for the best variants on a GPU.",
+        "search:campaign": "Search many workloads, and give time to those that gain.",
         "measure": "Time given variants against CUB's defaults.",
         "apply:plan": "Show what results would change, and why.",
         "emit": "Write a policy header for programs that use CUB.",
@@ -217,7 +218,7 @@ COMMANDS = LazyGroup(
     },
     {
         "Most used": ("tune", "apply", "review", "resolve", "doctor"),
-        "Find faster tunings": ("search", "measure", "db"),
+        "Find faster tunings": ("search", "campaign", "measure", "db"),
         "Write them": ("plan", "emit", "overlay", "undo"),
         "Prove them": ("verify-effect", "verify-sass", "verify-performance"),
         "Review them": ("audit", "status"),

@@ -1,10 +1,14 @@
-"""`policygen search`: finds the best variants of workloads, or replays a strategy."""
+"""`policygen search` finds the best variants of workloads or replays a strategy; `campaign`."""
 
+import subprocess
+import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
+from policygen.app.databases import report_search
 from policygen.app.filters import Filter
 from policygen.app.inputs import ResultFiles, tell_warnings
 from policygen.app.measured_workloads import spaces_of
@@ -24,11 +28,12 @@ from policygen.cli.options import (
     EXISTING_FILE,
     bench_option,
     cub_option,
+    out_option,
     output_options,
     where_options,
     workload_option,
 )
-from policygen.cli.output import Output
+from policygen.cli.output import Out, Output
 from policygen.cli.progress import compile_progress, warn
 from policygen.cli.search_options import (
     COUNT,
@@ -39,10 +44,16 @@ from policygen.cli.search_options import (
     searching,
 )
 from policygen.errors import InputError
+from policygen.model.searches import Campaign, SearchEvent
+from policygen.process import module
 from policygen.report import search_views
 from policygen.report.console import show
+from policygen.report.pages import render_page
 from policygen.report.progress import print_line, telling
+from policygen.settings import load_toml
 
+PAUSE = 60.0
+"""Seconds between two pages of a running campaign."""
 NOTHING = "none"
 """Value of `--start` for no variant."""
 
@@ -149,6 +160,79 @@ def search(selection: Filter, output: Output, replays: tuple[str, ...], **given:
         print_line(document)
     else:
         show(search_views.searched(document, head=not output.quiet, verbose=output.verbose))
+    return int(not document.is_fine)
+
+
+class _GrowingPage:
+    """Writes the report page of a database again while a search writes the database."""
+
+    def __init__(self, database: Path, page: Path) -> None:
+        report = ("db", "report", str(database), "-o", str(page), "-q", "--force")
+        self._command = (*module("policygen"), *report)
+        self._running: subprocess.Popen[bytes] | None = None
+        self._begun = time.monotonic()
+
+    def __call__(self, _event: SearchEvent) -> None:
+        """Begin another page, unless the last one is recent or not ready."""
+        is_running = self._running is not None and self._running.poll() is None
+        if not is_running and time.monotonic() - self._begun > PAUSE:
+            self._begun = time.monotonic()
+            nothing = subprocess.DEVNULL
+            self._running = subprocess.Popen(self._command, stdout=nothing, stderr=nothing)
+
+    def end(self) -> None:
+        """Wait for the page that is being written."""
+        if self._running is not None:
+            self._running.wait()
+
+
+@click.command()
+@click.argument("plan", type=EXISTING_FILE, metavar="PLAN")
+@partial(budget_option, default="1h")
+@partial(database_option, text="The database to write.  [default: PLAN with .db]")
+@partial(out_option, text="An .html page of the results, which grows while the campaign runs.")
+@run_options
+@partial(gpu_options, effort_names=("processes", "rounds"))
+@where_options
+@cub_option
+@partial(output_options, own=True)
+def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: Any) -> int:
+    """Search many workloads, and give time to those that gain.
+
+    PLAN is a TOML file with a [[workload]] table for each group of workloads: `benchmark`, `axes`
+    as for -a, and `weight`. Each workload gets a short look, the heaviest first; then the time goes
+    where weight and gain promise most, and the finalists of all are confirmed in fresh processes.
+    -R and -a select a part of the plan. The same command resumes.
+    """
+    teller = telling(as_json=output.as_json, quiet=output.quiet)
+    session = open_session(given["cub"], progress=teller.progress, note=warn)
+    request = SearchWanted(budget=given["budget"], campaign=load_toml(plan, Campaign))
+    database = given["database"] or plan.with_suffix(".db")
+    page = None if out.path is None else _GrowingPage(database, out.path)
+
+    def observe(event: SearchEvent) -> None:
+        teller(event)
+        if page is not None:
+            page(event)
+
+    with searching(teller) as stop_requested:
+        document = search_variants(
+            session,
+            selection,
+            request,
+            database,
+            effort=given["effort"],
+            machines=given["machines"],
+            observer=observe,
+            stop_requested=stop_requested,
+        )
+    if page is not None:
+        page.end()
+        out.write(render_page(report_search(ResultFiles([str(database)])), "html"))
+    if output.as_json:
+        print_line(document)
+    else:
+        show(search_views.campaign(document, head=not output.quiet, verbose=output.verbose))
     return int(not document.is_fine)
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean
 
 from policygen.errors import InputError, PolicygenError
@@ -23,6 +24,7 @@ from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
 from policygen.model.results import Rules
 from policygen.model.searches import Ended, Memcheck
 from policygen.model.workload import BASE, Point, point_name
+from policygen.process import threads
 from policygen.results.own_tables import LAST, MEMCHECKS, SEARCH_TABLES, SEARCHES, workload_text
 from policygen.results.tables import DeclaredAxes
 from policygen.steps import Note
@@ -85,6 +87,8 @@ class WorkloadSearch:
     failed: dict[str, Reason] = field(default_factory=dict)
     exhausted: bool = False
     problem: str | None = None
+    weight: float = 1.0
+    """How much a gain counts in a campaign."""
     allowed: float = Rules().worst_allowed
     """The lowest ratio on a runtime workload with which a variant may be chosen."""
     seconds: float = 0.0
@@ -138,6 +142,17 @@ class WorkloadSearch:
             return self.dropped[label]
         score, least = self.scores[label], self.least.get(label, 1.0)
         return score if least >= self.allowed - LENIENT else min(score, least)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether a variant was measured."""
+        return bool(self.scores or self.dropped) and not self.problem
+
+    @property
+    def promise(self) -> float:
+        """Return what more time for this workload is worth: its weight times its gain so far."""
+        gains = [self.goal(label) - 1 for label in self.scores]
+        return self.weight * (max([0.0, *gains]) + PROMISE) if self.is_open else 0.0
 
     @property
     def limit(self) -> float:
@@ -226,6 +241,8 @@ class WorkloadSearch:
         return mean_seconds - each * mean_size, each
 
 
+PROMISE = 0.003
+"""Gain that a campaign expects where it saw none."""
 LENIENT = 0.02
 """How far below the allowed ratio noise may bring a variant in the first rung."""
 BEHIND = 0.05
@@ -367,13 +384,15 @@ class SearchBench:
 
     def functions(self, search: WorkloadSearch, labels: Sequence[str]) -> tuple[Functions, Reasons]:
         """Return functions and failures, recompiling variants of earlier sessions."""
-        failed: Reasons = {}
+        failed: dict[str, Reason] = {}
         missing = [label for label in labels if label not in search.made.functions]
-        if missing:
-            compiled, seconds = self.compile(search, missing)
-            self.rows.time("compiling", seconds)
-            failed = compiled.failed
-            search.keep(compiled)
+        count = min(self.effort.slots, len(missing))
+        with threads(max(1, count)) as executor:
+            units = [missing[index::count] for index in range(count)]
+            for compiled, seconds in executor.map(partial(self.compile, search), units):
+                self.rows.time("compiling", seconds)
+                failed |= compiled.failed
+                search.keep(compiled)
         functions = search.made.functions
         return {label: functions[label] for label in labels if label in functions}, failed
 

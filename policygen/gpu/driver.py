@@ -44,6 +44,16 @@ TOGETHER, BACKLOG = 6, 8.0
 """Variants that passed their first sample and are measured further together, if others follow; and
 seconds of measuring that may wait before compiling does.
 """
+LOOK, BESIDE = 32, 4
+"""Variants of each workload that a campaign tries first, and workloads that it searches at once:
+the GPU has room for the inputs of a few.
+"""
+FIRST_PACE, MOST_VARIANTS = 0.3, 1e9
+"""Seconds per variant before any is measured, and the most variants, if there is no budget."""
+LOOK_SHARE, SLOW = 0.3, 4.0
+"""Part of its equal share of the budget that a workload's look may take on the GPU, and how many
+times its share the confirmation of a workload may take.
+"""
 Observes = Callable[[str, WorkloadSearch, RungName, float], None]
 """Callback for an event (`begun`, `batch`, `rung`, `ended`) with the seconds left."""
 Unit = tuple[WorkloadSearch, tuple[str, ...]]
@@ -104,6 +114,15 @@ class SearchDriver:
     """Seconds that this took."""
     executor: Executor | None = None
     reason: Ended = "exhausted"
+    is_campaign: bool = False
+    """Whether workloads get time by what they promise, not equal shares."""
+    quotas: dict[str, int] = field(default_factory=dict)
+    """In a campaign, how many variants of each workload to try, in the order to begin them."""
+    look_seconds: float = inf
+    """GPU seconds after which a workload is not looked at further."""
+    begun: set[str] = field(default_factory=set)
+    """Workloads whose baseline was requested."""
+    decided: set[str] = field(default_factory=set)
 
     def run(self) -> Ended:
         """Try variants until the budget or the space is exhausted, then run the finalists."""
@@ -111,19 +130,7 @@ class SearchDriver:
         for search in searches:
             self._recall(search)
         with threads(self.bench.effort.slots) as self.executor:
-            if self.budget.remaining > 0:
-                for search in [search for search in searches if search.is_open]:
-                    self._submit(search, ())
-            ended = self._stream()
-            self._put_back()
-            decided = [
-                search
-                for search in searches
-                if (search.scores or search.dropped) and not search.problem
-            ]
-            for place, search in enumerate(decided):
-                end = self.budget.elapsed + self.budget.remaining / (len(decided) - place)
-                self._decide(search, end, fills=ended == "budget")
+            ended = self._campaign() if self.is_campaign else self._together()
             if any(future.running() for future in self.units):
                 with ending():
                     self.executor.shutdown()
@@ -131,6 +138,60 @@ class SearchDriver:
         for search in searches:
             self._notify("ended", search, LAST)
         return ended
+
+    def _together(self) -> Ended:
+        """Search all workloads with equal shares of the time, then decide them."""
+        ended = self._stream()
+        self._put_back()
+        measured = [search for search in self.searches.values() if search.is_measured]
+        for place, search in enumerate(measured):
+            end = self.budget.elapsed + self.budget.remaining / (len(measured) - place)
+            self._decide(search, end, fills=ended == "budget")
+        return ended
+
+    def _campaign(self) -> Ended:
+        """Look at each workload, then search and decide one after another, by their promise.
+
+        While one is decided, variants of the next are compiled.
+        """
+        self.quotas = dict.fromkeys(self.searches, LOOK)
+        if self.budget.seconds is not None:
+            self.look_seconds = LOOK_SHARE * self.budget.seconds / len(self.searches)
+        self._stream()
+        waiting = sorted(self.searches.values(), key=lambda search: -search.promise)
+        slow: list[WorkloadSearch] = []
+        while waiting:
+            search = waiting[0]
+            self._divide(waiting)
+            self._stream(search)
+            del waiting[0], self.quotas[search.title]
+            if search.is_measured and not self._final_seconds(search):
+                slow.append(search)
+            elif search.is_measured:
+                share = min(self._final_share, self.budget.remaining / (1 + len(waiting)))
+                self._decide(search, self.budget.elapsed + share, fills=False)
+            self.decided.add(search.title)
+        self._put_back()
+        for search in slow:
+            assert search.target is not None
+            remaining = self.budget.remaining
+            if FinalPlan.within(0.0, search.target, self.bench).seconds <= remaining:
+                self._decide(search, self.budget.elapsed + remaining, fills=False)
+            else:
+                self.bench.note(f"there was no time to confirm {search.title}: its calls are slow")
+        return "budget" if any(search.is_open for search in self.searches.values()) else "exhausted"
+
+    def _divide(self, waiting: Sequence[WorkloadSearch]) -> None:
+        """Divide the variants that there is time for among workloads, by their promise."""
+        pace = self.budget.elapsed / self.measured if self.measured else FIRST_PACE
+        promised = sum(search.promise for search in waiting) or 1.0
+        seconds = min(max(0.0, self._search_seconds), pace * MOST_VARIANTS)
+        self.look_seconds = inf
+        for search in waiting:
+            tried = len(search.tried)
+            own_pace = max(pace, search.seconds / max(1, tried))
+            more = seconds * search.promise / promised / own_pace
+            self.quotas[search.title] = tried + int(more)
 
     def _recall(self, search: WorkloadSearch) -> None:
         """Load the results of earlier sessions so that they are not measured again."""
@@ -157,17 +218,23 @@ class SearchDriver:
             search.put_back([*search.ready, *search.passed])
             search.ready, search.passed = [], []
 
-    def _stream(self) -> Ended:
-        """Compile and measure until nothing more may be tried, or no time is left for it."""
+    def _stream(self, wanted: WorkloadSearch | None = None) -> Ended:
+        """Compile and measure until nothing more may be tried, or no time is left for it.
+
+        If a workload is `wanted`, stop when nothing more of it may be tried.
+        """
         while True:
             if self.bench.stop_requested():
                 raise StopAskedError
             self._feed()
-            searches = self.searches.values()
-            if not self.units and not any(each.ready or each.passed for each in searches):
+            pending = {search.title for search, _ in self.units.values()}
+            pending |= {each.title for each in self.searches.values() if each.ready or each.passed}
+            current = {search.title for search in self._current}
+            if not pending or (wanted is not None and wanted.title not in pending | current):
                 return self.reason
-            is_begun = all(each.scores or each.dropped or each.problem for each in searches)
-            if is_begun and self._search_seconds <= 0:
+            is_begun = all(each.is_measured or each.problem for each in self.searches.values())
+            is_over = (is_begun or self.is_campaign) and self._search_seconds <= 0
+            if is_over and not (wanted is not None and (wanted.ready or wanted.passed)):
                 return "budget"
             if not self._measure_next():
                 wait([*self.units], LOOKS, FIRST_COMPLETED)
@@ -178,12 +245,42 @@ class SearchDriver:
         remaining = self.budget.remaining
         if isinf(remaining):
             return remaining
-        assert self.budget.seconds is not None
-        share = FINAL_SHARE * self.budget.seconds / len(self.searches)
-        targets = (search.target for search in self.searches.values() if search.target)
-        return remaining - sum(
-            FinalPlan.within(share, target, self.bench).seconds for target in targets
-        )
+        undecided = (s for s in self.searches.values() if s.title not in self.decided)
+        return remaining - sum(map(self._final_seconds, undecided))
+
+    def _final_seconds(self, search: WorkloadSearch) -> float:
+        """Return the seconds that the last rungs of a workload take; 0 if they are left out."""
+        if search.target is None:  # a campaign confirms it, too, when it is known
+            return self._final_share * self.is_campaign
+        seconds = FinalPlan.within(self._final_share, search.target, self.bench).seconds
+        return 0.0 if self.is_campaign and seconds > SLOW * self._final_share else seconds
+
+    @property
+    def _final_share(self) -> float:
+        """Seconds that the last rungs of a workload may take."""
+        seconds = self.budget.seconds
+        return inf if seconds is None else FINAL_SHARE * seconds / len(self.searches)
+
+    @property
+    def _current(self) -> list[WorkloadSearch]:
+        """Return the workloads that are searched now."""
+        open_searches = [
+            search
+            for search in self.searches.values()
+            if search.is_open
+            and len(search.tried) < self._quota(search)
+            and search.seconds < self.look_seconds
+        ]
+        if not self.is_campaign:
+            return open_searches
+        order = [*self.quotas]
+        return sorted(open_searches, key=lambda search: order.index(search.title))[:BESIDE]
+
+    def _quota(self, search: WorkloadSearch) -> float:
+        """Return how many variants of a workload to try."""
+        count = self.bench.effort.count
+        most = inf if count is None else count
+        return min(most, self.quotas.get(search.title, 0)) if self.is_campaign else most
 
     def _feed(self) -> None:
         """Take what was compiled, and keep all cores busy."""
@@ -191,6 +288,11 @@ class SearchDriver:
             self.searches[name].strategy.start(starts)
         for future in [future for future in self.units if future.done()]:
             self._take(future)
+        if self.budget.remaining > 0:
+            for search in self._current:
+                if search.title not in self.begun:
+                    self.begun.add(search.title)
+                    self._submit(search, ())
         slots = self.bench.effort.slots
         is_begun = any(search.has_base for search in self.searches.values())
         most = slots + QUEUED if is_begun else (slots + 1) // 2  # base compiles sooner
@@ -239,21 +341,14 @@ class SearchDriver:
 
     def _next(self) -> Unit | None:
         """Return the next unit to compile; None if there is none now, with the reason."""
-        limit = self.bench.effort.count
         searches = self.searches.values()
-        while open_searches := [
-            search
-            for search in searches
-            if search.is_open and (limit is None or len(search.tried) < limit)
-        ]:
-            search = min(open_searches, key=lambda search: len(search.tried))
+        while current := self._current:
+            search = min(current, key=lambda search: len(search.tried))
             size = self._size(search)
             if size < 1 or self.budget.remaining <= 0:
                 self.reason = "budget"
                 return None
-            if limit is not None:
-                size = min(size, limit - len(search.tried))
-            if labels := search.ask(size):
+            if labels := search.ask(int(min(size, self._quota(search) - len(search.tried)))):
                 return search, tuple(labels)
         is_any_open = any(search.is_open for search in searches)
         self.reason = "count" if is_any_open else "exhausted"
@@ -261,7 +356,8 @@ class SearchDriver:
 
     def _size(self, search: WorkloadSearch) -> int:
         """Return how many variants the next unit has, so that it is measured in time."""
-        size = FIRST[len(self.units) % len(FIRST)]
+        # In a campaign the GPU has other workloads: fewer units cost fewer headers.
+        size = LOOK // 2 if self.is_campaign else FIRST[len(self.units) % len(FIRST)]
         remaining = self._search_seconds - self._waiting
         if search.units:
             headers = search.unit_seconds(0)
@@ -371,7 +467,8 @@ class SearchDriver:
         started = time.monotonic()
         target = self._target(search)
         if target is not None:
-            decision = Decision(self.bench, search, target, self.budget, end, fills)
+            idle = self._feed if self.is_campaign else lambda: None
+            decision = Decision(self.bench, search, target, self.budget, end, fills, idle)
             decision.run(lambda rung: self._notify("rung", search, rung))
             self._record(search, started, 0, "deciding")
 
@@ -446,6 +543,8 @@ class Decision:
     """Seconds of the session until which it may go on."""
     fills: bool
     """Whether time that is left gives the finalists more processes."""
+    idle: Callable[[], None]
+    """Called after each result."""
 
     def run(self, on_rung: Callable[[int], None]) -> None:
         """Measure the best variants with more rounds, then the finalists beside the baseline."""
@@ -531,6 +630,8 @@ class Decision:
         self, rung: int, labels: Sequence[str], rounds: Sequence[int], seed: int
     ) -> Mapping[str, float]:
         """Measure a rung, record its failures, and return the scores."""
-        outcome = self.bench.measure(self.search, self.target, rung, labels, rounds, seed)
+        outcome = self.bench.measure(
+            self.search, self.target, rung, labels, rounds, seed, idle=self.idle
+        )
         self.search.failed |= outcome.failed
         return outcome.scores

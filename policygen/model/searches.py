@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from policygen.model.arch import Arch
 from policygen.model.measured import (
     FailureKind,
@@ -151,6 +153,23 @@ class Searched(Document):
             workload.problem or (workload.counts and workload.counts.wrong)
             for workload in self.workloads
         )
+
+
+class CampaignGroup(Record):
+    """Workloads of a benchmark in a campaign."""
+
+    benchmark: str
+    """`reduce.sum`."""
+    axes: tuple[str, ...] = ()
+    """As for `-a`: `T=[I32,F32]`; without any, all workloads of the benchmark."""
+    weight: float = Field(default=1.0, gt=0)
+    """How much a gain counts: how often it is used, and more where CUB has no tuning."""
+
+
+class Campaign(Record):
+    """What `policygen campaign` searches: a TOML file."""
+
+    workload: tuple[CampaignGroup, ...] = Field(min_length=1)
 
 
 class SearchEvent(Document):

@@ -26,7 +26,7 @@ from policygen.model.workload import axes, in_words, plain
 from policygen.paths import nearby
 from policygen.report import ranking_views
 from policygen.report.blocks import BLANK, Block, Note, TableRows, Words, cut
-from policygen.report.console import duration, span_words
+from policygen.report.console import duration, short, span_words
 from policygen.report.measure_views import (
     failure_mark,
     runtime_blocks,
@@ -77,6 +77,31 @@ def _workload(workload: SearchedWorkload, *, verbose: bool) -> Iterator[Block]:
     yield from skipped_points(workload.skipped)
     for finalist in workload.finalists if verbose else ():
         yield from runtime_blocks(finalist, with_times=False)
+
+
+def campaign(document: Searched, *, head: bool, verbose: bool) -> Iterator[Block]:
+    """Show the best finalist of each workload, the largest gain first."""
+    decided = [(row, row.finalists[0]) for row in document.workloads if row.finalists]
+    yield TableRows(sorted(decided, key=lambda pair: -(pair[1].score or 0.0))).table(
+        ("score", "whole", lambda pair: pair[1].score),
+        ("95 %", "whole", lambda pair: span_words(pair[1].interval)),
+        ("worst", "whole", lambda pair: min(at.ratio for at in pair[1].runtime)),
+        ("", "name", lambda pair: pair[1].verdict or "not sure"),
+        ("workload", "", lambda pair: short(in_words(pair[0].benchmark, pair[0].workload))),
+        ("variant", "", lambda pair: pair[1].variant) if verbose else None,
+        style="plain",
+        look=lambda pair: STYLES.get(pair[1].verdict or "", ""),
+        label="the best variant of each workload",
+    )
+    for row in document.workloads:
+        if not row.finalists:
+            reason = row.problem or "no finalist was measured; the same command resumes"
+            yield Words(f"{in_words(row.benchmark, row.workload)}: {reason}", "yellow", "", "  ")
+        for finding in row.findings:
+            yield from _finding(finding, row.benchmark, row.workload)
+    if head:
+        yield BLANK
+        yield Note(f"written: {document.database}", folded=True)
 
 
 def _finding(group: FailureGroup, benchmark: str, workload: Mapping[str, str]) -> Iterator[Block]:

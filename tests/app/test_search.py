@@ -6,7 +6,9 @@ from contextlib import closing
 
 import pytest
 
+from policygen.cli import search as search_commands
 from policygen.cli.main import main
+from policygen.gpu import rungs
 from policygen.model.searches import Searched, SearchedWorkload, SearchEvent, SearchFailure
 from policygen.report.blocks import Words
 from policygen.report.search_views import searched
@@ -253,3 +255,64 @@ def test_wrong_results_stand_out_from_other_failures():
     *_, wrong, refused = searched(document, head=False, verbose=False)
     assert wrong == Words("2 variants: WRONG RESULTS: ipt_7: why", "red", "  ")
     assert refused == Words("2 variants: compile: ipt_7: why", "yellow", "  ")
+
+
+CAMPAIGN = """
+[[workload]]
+benchmark = "reduce.sum"
+axes = ["T=[F32,F64]", "OffsetT=I32"]
+
+[[workload]]
+benchmark = "reduce.min"
+axes = ["T=F32", "OffsetT=I32"]
+weight = 3
+"""
+
+
+@pytest.mark.slow
+def test_a_campaign_searches_all_workloads_of_its_plan_and_writes_a_page_meanwhile(
+    tmp_path, monkeypatch, capsys
+):
+    plan, page = tmp_path / "plan.toml", tmp_path / "page.html"
+    plan.write_text(CAMPAIGN)
+    pretend(tmp_path, monkeypatch, Plan(str(tmp_path), ratios=ratios()))
+    monkeypatch.setattr(search_commands, "PAUSE", 0.0)
+    monkeypatch.setattr(rungs, "RESTART", 0.1)
+    pages, rendered = [], search_commands.render_page
+    monkeypatch.setattr(
+        search_commands, "render_page", lambda *of: [pages.append(page.exists()), rendered(*of)][1]
+    )
+    how = ("--cub", str(tree("3.6.0")), "--processes", "2", "--rounds", "4", "--jobs", "1")
+    status = main(["campaign", str(plan), "--budget", "40s", "-o", str(page), *how])
+    told = capsys.readouterr()
+    assert status == 0, told.err
+    assert pages == [True]  # it was there before the end
+    # The heaviest is looked at first, and each has a line.
+    begun = [line for line in told.err.splitlines() if "base runs" in line]
+    assert "cub.bench.reduce.min" in begun[0]
+    names = ("reduce.min T=F32", "reduce.sum T=F32", "reduce.sum T=F64")
+    for name in names:
+        (line,) = [line for line in told.out.splitlines() if f"{name} " in line]
+        assert "faster" in line
+        assert f"cub.bench.{name}" in page.read_text()
+    assert (tmp_path / "plan.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ("", "workload"),
+        ("[[workload]]\nbenchmark = 'reduce.sums'\n", r"reduce\\.sums"),
+        ("[[workload]]\nbenchmark = 'reduce.sum'\nweight = 0\n", "weight"),
+        ("[[workload]]\nbenchmark = 'reduce.sum'\naxes = ['T=F31']\n", "F31"),
+    ],
+)
+def test_a_plan_of_a_campaign_that_says_nothing_true_is_an_error(
+    tmp_path, monkeypatch, capsys, group, words
+):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(group)
+    pretend(tmp_path, monkeypatch)
+    assert main(["campaign", str(plan), "--cub", str(tree("3.6.0"))]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "plan.db").exists()

@@ -101,7 +101,8 @@ def compiling(refused=(), problem=None):
 
     def compiles(search, labels):
         if not labels:
-            runtimes = tuple(RuntimeSpot(spot(size), case(size)) for size in SIZES)
+            kind = dict(search.point[1])["T"] if search is not None else "I8"
+            runtimes = tuple(RuntimeSpot(spot(size, kind), case(size)) for size in SIZES)
             return CompiledBatch((BASE,), runtimes=(runtimes,), problem=problem)
         functions = {
             label: (VariantFunction(label, "unit.so", f"policygen_run_{number}"),)
@@ -114,32 +115,35 @@ def compiling(refused=(), problem=None):
     return compiles
 
 
-def workload(strategy="local", seed=1, **ranges):
+def workload(strategy="local", seed=1, kind="I8", **ranges):
     classifier = Classifier(
         space(**(ranges or {"ipt": "2:15:1", "tpb": "32:64:16"})), TwoParameters()
     )
     return WorkloadSearch(
-        point=POINT,
+        point=(ALGORITHM, (("T", kind),)),
         opened=None,
         space=classifier.space,
         counts=classifier.counts(),
         strategy=make_strategy(strategy, classifier.domain, seed),
         name=strategy,
         declared=DECLARED,
-        spots=[spot(size) for size in SIZES],
+        spots=[spot(size, kind) for size in SIZES],
         base=None,
     )
 
 
 @contextmanager
-def driving(db, gpu=None, *, compiles=None, one=None, budget=None, clock=None, told=None, **effort):
-    """A driver over a database."""
-    one = one or workload()
+def driving(
+    db, gpu=None, *, compiles=None, one=None, more=(), budget=None, clock=None, told=None, **effort
+):
+    """A driver over a database; with `more` workloads, of a campaign."""
+    searches = (one or workload(), *more)
     with open_measurements(db, ABOUT) as rows:
-        for size in SIZES:
-            rows.prepare(spot(size), DECLARED)
         notes = SearchNotes(rows)
-        notes.begin(one, 1, budget)
+        for search in searches:
+            for at in search.spots:
+                rows.prepare(at, DECLARED)
+            notes.begin(search, 1, budget)
         bench = SearchBench(
             gpu or PretendedGpu(),
             rows,
@@ -147,14 +151,15 @@ def driving(db, gpu=None, *, compiles=None, one=None, budget=None, clock=None, t
             SearchEffort(**{"slots": 2, "processes": 3, "rounds": 6, **effort}),
             lambda: False,
         )
-        more = {} if clock is None else {"clock": clock}
-        watch = Budget(budget, notes.before([one.point]), **more)
+        ticking = {} if clock is None else {"clock": clock}
+        watch = Budget(budget, notes.before([search.point for search in searches]), **ticking)
 
         def observe(event, search, rung, left):
             if told is not None:
                 told.append((event, rung, search.leading, left))
 
-        yield SearchDriver(bench, notes, {NAME: one}, watch, observe)
+        by_title = {search.title: search for search in searches}
+        yield SearchDriver(bench, notes, by_title, watch, observe, is_campaign=bool(more))
 
 
 def query(db, text, *values):

@@ -9,6 +9,7 @@ from time import sleep
 import pytest
 
 from policygen.gpu import rungs as rungs_module
+from policygen.gpu.driver import BESIDE, LOOK
 from policygen.gpu.pool import StopAskedError
 from policygen.gpu.rungs import RungRule, survivors
 from policygen.model.workload import parse_label
@@ -356,3 +357,94 @@ def test_units_are_sized_by_what_the_first_ones_took(headers, each):
     assert one.unit_seconds(10) == pytest.approx(headers + 10 * each)
     size = one.unit_size(25.0)
     assert one.unit_seconds(size) <= 25.0 < one.unit_seconds(size + 1)
+
+
+# Campaigns: a short look at each workload, then the time goes where a gain shows.
+
+
+class SomeGain(TimedGpu):
+    """Variants of I8 gain what they are worth, those of other types less or nothing."""
+
+    def __init__(self, **gains):
+        super().__init__(noise=0.001)
+        self.gains = {"I8": 1.0, **gains}
+        self.turns = []
+
+    def rung(self, points, seed, asked, **how):
+        self.kind = points[0].base.library
+        self.turns.append(self.kind)
+        yield from super().rung(points, seed, asked, **how)
+
+    def worth(self, label):
+        return 1 + self.gains[self.kind] * (worth(label) - 1) - 0.01 * (self.gains[self.kind] == 0)
+
+
+def named_compiling(search, labels):
+    """The library of a workload is its type."""
+    kind = dict(search.point[1])["T"]
+    made = compiling()(search, labels)
+    bases = tuple(replace(base, library=kind) for base in made.bases)
+    sleep(0.02)
+    return replace(made, bases=bases)
+
+
+def campaigning(db, gpu, searches, budget):
+    return driving(
+        *(db, gpu),
+        one=searches[0],
+        more=searches[1:],
+        budget=budget,
+        compiles=named_compiling,
+    )
+
+
+@pytest.mark.usefixtures("quick_processes")
+def test_a_campaign_looks_at_all_workloads_and_gives_its_time_to_those_that_gain(db):
+    kinds = ("F32", "F64", "I16", "I32", "I64", "I8")
+    searches = [workload(kind=kind, **LARGE) for kind in kinds]
+    gpu = SomeGain(F32=0, F64=0, I16=0.2, I32=0, I64=0)
+    with campaigning(db, gpu, searches, 8.0) as driver:
+        assert driver.run() == "budget"
+        assert driver.budget.spent < 8.8
+    tried = {kind: len(search.tried) for kind, search in zip(kinds, searches, strict=True)}
+    assert min(tried.values()) >= LOOK
+    assert max(tried, key=tried.get) == "I8"
+    assert tried["I8"] > 2 * tried["F32"]
+    assert all(search.last for search in searches)  # losses are confirmed, too
+    # Few are searched side by side, and the best is decided first.
+    looked = list(dict.fromkeys(gpu.turns))
+    assert {*looked[:BESIDE]} == {*kinds[:BESIDE]}
+    last = query(db, "SELECT workload FROM policygen_rungs WHERE rung = ? ORDER BY rowid", LAST)
+    assert '"I8"' in last[0][0]
+
+
+@pytest.mark.usefixtures("quick_processes")
+def test_a_workload_with_more_weight_gets_more_of_a_campaign(db):
+    heavy, light = workload(kind="I8", **LARGE), workload(kind="I16", **LARGE)
+    heavy.weight = 5.0
+    with campaigning(db, SomeGain(I16=1.0), [light, heavy], 4.0) as driver:
+        driver.run()
+    assert len(heavy.tried) > 1.5 * len(light.tried)
+
+
+@pytest.mark.usefixtures("quick_processes")
+def test_a_campaign_resumes_without_another_look(db):
+    kinds = ("I8", "I16")
+    first = [workload(kind=kind, **LARGE) for kind in kinds]
+    with campaigning(db, SomeGain(I16=0), first, 3.0) as driver:
+        driver.run()
+    tried = {kind: len(search.tried) for kind, search in zip(kinds, first, strict=True)}
+    again = [workload(kind=kind, **LARGE) for kind in kinds]
+    gpu = SomeGain(I16=0)
+    with campaigning(db, gpu, again, 6.0) as driver:
+        driver.run()
+        assert driver.budget.spent < 6.6
+    assert len(again[0].tried) > tried["I8"]
+    assert gpu.turns[0] == "I8"
+    spent, before = [workload(kind=kind, **LARGE) for kind in kinds], rungs(db)
+    with campaigning(db, SomeGain(I16=0), spent, 3.0) as driver:
+        driver.run()
+    assert rungs(db) == before
+    assert {label for label, _ in [search.leading for search in spent]} == {
+        label for label, _ in [search.leading for search in again]
+    }
