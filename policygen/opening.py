@@ -54,6 +54,8 @@ def read_named(path: Path, limit: int = DOCUMENT) -> bytes:
         return _read_bounded(os.open(path, _READ), limit)
     except NotOpenedError as error:
         raise InputError(f"{path}: {error.reason}", error.remedy) from error
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def read_document(path: Path, limit: int = DOCUMENT) -> bytes:

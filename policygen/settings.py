@@ -26,6 +26,8 @@ _PYDANTIC_WORDS = {
     "^Value error, ": "",
     "^(?:Input|String|Tuple|Dictionary) should ": "it should ",
     "^Field required$": "it is missing",
+    "^Extra inputs are not permitted$": "it is an unknown key",
+    ", (?:unable to|got a) .*": "",
     "valid dictionary(?: or .*)?$": "table",
     "valid tuple$": "list",
     " after validation": "",
@@ -63,8 +65,6 @@ def load_toml(path: Path, model: type[Model]) -> Model:
     """Loads a TOML file as a model; errors name the file, position and key."""
     try:
         text = read_document(path, MOST).decode()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8: byte {error.start}") from error
     # TOML allows both line endings, but tomllib counts columns for \n only.
@@ -110,6 +110,12 @@ def fault(detail: ErrorDetails) -> str:
     for pattern, words in _PYDANTIC_WORDS.items():
         message = re.sub(pattern, words, message)
     return message
+
+
+def first_fault(error: ValidationError) -> str:
+    """Says what is wrong first, and where: `wheels[2].sha256: it is missing`."""
+    detail = error.errors(include_url=False)[0]
+    return ": ".join(filter(None, (place_of(detail["loc"]), fault(detail))))
 
 
 def place_of(location: Sequence[int | str]) -> str:

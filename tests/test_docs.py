@@ -15,6 +15,7 @@ import policygen
 from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.trees import open_tree, tuning_headers
+from policygen.trees.manifest import shipped
 from tests.cli.test_db import nvbench
 from tests.own.checkouts import REDUCE, place_in
 from tests.probing import changed_tree
@@ -153,6 +154,22 @@ def test_the_readme_shows_its_commands_in_the_first_screen():
     first = "\n".join(ROOT.joinpath("README.md").read_text("utf-8").splitlines()[:40])
     assert "$ make demo" in first
     assert "$ make test" in first
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide-user.md"])
+def test_who_starts_with_thrust_is_told_what_applies(page):
+    text = " ".join((ROOT / page).read_text("utf-8").split())
+    toolkits = {
+        wheel.version.rpartition(".")[0]: wheel.cub
+        for wheel in shipped().wheels
+        if wheel.distribution.startswith("nvidia-cuda-cccl") and wheel.version.count(".") == 2
+    }
+    assert len(toolkits) == 4
+    for toolkit, cub in {**toolkits, "13.3": "3.5.0"}.items():
+        assert re.search(rf"\b{toolkit}(?: ships| holds?)?(?: CUB)? {cub}\b", text), toolkit
+    assert re.search(r"Results? of an H200 (?:suit|on) an H100\?|results of an H200 suit", text)
+    for algorithm in ("sort` with a comparator", "unique_by_key", "copy_if", "reduce_by_key"):
+        assert algorithm in text
 
 
 def test_make_has_the_documented_targets():

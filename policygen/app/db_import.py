@@ -221,10 +221,7 @@ def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
 
 
 def _read(path: Path) -> list[TunedFile]:
-    try:
-        data = read_document(path, LARGEST)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    data = read_document(path, LARGEST)
     for form in _formats():
         if form.is_it(data):
             sha256 = hashlib.sha256(data).hexdigest()

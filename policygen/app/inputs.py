@@ -18,7 +18,7 @@ from policygen.model.databases import ComparedSide
 from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
 from policygen.model.searches import ReplayedSpace, ReportedWorkload
 from policygen.model.trees import BoundVersion
-from policygen.model.workload import parse_label
+from policygen.model.workload import parse_label, spelled
 from policygen.opening import read_named
 from policygen.planning.measured import related
 from policygen.results.cases import split
@@ -27,7 +27,7 @@ from policygen.results.database import expand, is_database, open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.ranking import rank
 from policygen.results.together import Together, choose_next, choose_together
-from policygen.settings import configured
+from policygen.settings import configured, fault
 from policygen.steps import Note
 from policygen.untrusted import visible
 
@@ -136,12 +136,17 @@ def ask_why(results: ResultFiles, why: str) -> ResultFiles:
 def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
     """Builds the error for a filter that matches nothing that was measured."""
     names: list[str] = []
-    for path in expand(files):
-        if is_database(path):
-            with open_database(path) as database:
-                names += [table.algorithm for table in database.tables]
-    hint = anchored(where.pattern, names)
-    return InputError("nothing matches", hint or "List the contents with: policygen db info DB...")
+    measured: dict[str, set[str]] = {}
+    for path in filter(is_database, expand(files)):
+        with open_database(path) as database:
+            for table in database.tables:
+                names.append(table.algorithm)
+                axes = where.values if where.pattern.match(table.algorithm) else {}
+                for axis in spelled(axes, table.axes).keys() & {*table.axes}:
+                    measured.setdefault(axis, set()).update(database.axis_values(table, axis))
+    rows = [f"{axis} is one of {', '.join(sorted(measured[axis]))}." for axis in sorted(measured)]
+    hint = anchored(where.pattern, names) or "List the contents with: policygen db info DB..."
+    return InputError("nothing matches", "\n  ".join(rows) or hint)
 
 
 @contextmanager
@@ -305,11 +310,10 @@ def choose_rules(current: str | None = None, **overrides: float | bool | None) -
         rules = Rules.model_validate({**rules.model_dump(), **given_overrides})
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])
-        value = first["input"]
+        name, value = str(first["loc"][0]), first["input"]
         is_percent = isinstance(value, float) and value >= 10 and name in _RATIOS
         raise InputError(
-            f"--{_OPTIONS.get(name, name.replace('_', '-'))} {value}: {first['msg']}",
+            f"--{_OPTIONS.get(name, name.replace('_', '-'))} {value}: {fault(first)}",
             f"It is a ratio, not a percentage: {value / 100:g}." if is_percent else None,
         ) from error
     if rules.prefer_simple and current is None:

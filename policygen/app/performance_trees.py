@@ -165,10 +165,7 @@ class EmittedSelectors:
 
 def read_emitted(path: Path) -> EmittedSelectors:
     """Reads a header made by `emit`. Other headers do not say what their selectors are for."""
-    try:
-        data = read_named(path, LARGEST)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    data = read_named(path, LARGEST)
     text = data.decode("utf-8", "replace")
     namespace, selectors = _NAMESPACE.search(text), tuple(_SELECTOR.findall(text))
     if not text.startswith(MADE) or namespace is None or not selectors:

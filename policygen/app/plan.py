@@ -44,6 +44,7 @@ from policygen.proof.sites import headers_of
 from policygen.results.cases import NOT_ASKED, split
 from policygen.results.choice import IsWritable
 from policygen.results.together import Together
+from policygen.settings import first_fault
 from policygen.trees.manifest import shipped
 
 __all__ = ["Options", "plan_ranked", "plan_tunings", "read_plan"]
@@ -182,15 +183,8 @@ def read_document(path: Path, kind: type[Saved], description: str, remedy: str) 
     """Reads a document from a file. Reports the location if its kind or version is wrong."""
     try:
         return kind.model_validate_json(opening.read_document(path))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        location = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"{path} is not a {description}: {location + ': ' if location else ''}{first['msg']}",
-            remedy,
-        ) from error
+        raise InputError(f"{path} is not a {description}: {first_fault(error)}", remedy) from error
 
 
 OWN = "my_tunings.cuh"

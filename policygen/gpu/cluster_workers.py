@@ -405,21 +405,24 @@ def _too_large(folder: Path, most: int) -> InputError:
 def unpack(data: bytes, target: Path) -> None:
     """Write the files into a new folder; refuse anything but regular files."""
     reader = zlib.decompressobj()
-    archive_bytes = reader.decompress(data, 2 * LARGEST)
-    if reader.unconsumed_tail or not reader.eof:
-        raise InputError("an archive of headers is truncated or too large")
-    target.mkdir(parents=True)
-    with tarfile.open(fileobj=io.BytesIO(archive_bytes), mode="r:") as archive:
-        remaining = len(archive_bytes)
-        for member in archive:
-            path = target.joinpath(*_parts(member))
-            if (remaining := remaining - member.size) < 0:  # two members may share their bytes
-                raise InputError("an archive of headers is shorter than it declares")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            content = archive.extractfile(member)
-            assert content is not None
-            with path.open("xb") as file:  # each name may occur once
-                file.write(content.read())
+    try:
+        archive_bytes = reader.decompress(data, 2 * LARGEST)
+        if reader.unconsumed_tail or not reader.eof:
+            raise tarfile.ReadError("truncated or too large")
+        target.mkdir(parents=True)
+        with tarfile.open(fileobj=io.BytesIO(archive_bytes), mode="r:") as archive:
+            remaining = len(archive_bytes)
+            for member in archive:
+                path = target.joinpath(*_parts(member))
+                if (remaining := remaining - member.size) < 0:  # two members may share their bytes
+                    raise InputError("an archive of headers is shorter than it declares")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                content = archive.extractfile(member)
+                assert content is not None
+                with path.open("xb") as file:  # each name may occur once
+                    file.write(content.read())
+    except (zlib.error, tarfile.TarError) as error:
+        raise InputError(f"an archive of headers is damaged: {error}") from error
 
 
 def _parts(member: tarfile.TarInfo) -> tuple[str, ...]:

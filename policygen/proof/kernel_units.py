@@ -30,6 +30,7 @@ from policygen.proof.kernel_build import (
 )
 from policygen.proof.kernel_calls import WorkloadUnit
 from policygen.proof.values import used_families
+from policygen.settings import first_fault
 from policygen.steps import Progress, follow
 
 MEMORY = 1 << 30
@@ -166,12 +167,9 @@ def load(folder: Path) -> tuple[DumpIndex, Dumps]:
             path = folder / name
             dump = Dump.model_validate_json(read_document(path))
             dumps[point_of(dump.benchmark, dump.workload), dump.arch] = dump.kernels
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
     except ValidationError as error:
-        first_error = error.errors(include_url=False)[0]
         raise InputError(
-            f"{path} is not a dump of this version of policygen: {first_error['msg']}"
+            f"{path} is not a dump of this version of policygen: {first_fault(error)}"
         ) from error
     return index, dumps
 

@@ -74,6 +74,11 @@ class Database:
         path = str(self.path)
         return DataWarning(database=path, table=table, message=message, count=count, row=row)
 
+    def axis_values(self, table: ResultTable, axis: str) -> set[str]:
+        """Returns the values of an axis that were measured."""
+        rows = self.connection.execute(f"SELECT DISTINCT {quote(axis)} FROM {table.quoted}")  # noqa: S608
+        return {value for (value,) in rows if isinstance(value, str)}
+
     @property
     def layout(self) -> str:
         """`cccl`, or `cub` for CCCL 2.2's column name."""

@@ -26,7 +26,7 @@ from policygen.results.database import is_database
 from policygen.results.merge import create_results, declare, insert, new_database
 from policygen.results.samples import Samples, encode
 from policygen.results.tables import DeclaredAxes, capability_arch, write_gpus
-from policygen.settings import place_of
+from policygen.settings import first_fault
 
 # cub.bench.reduce.sum.ipt_16.tpb_512.ipv_2
 _LABEL = re.compile(r"(?:^|\.)(base|[A-Za-z]\w*?_-?\d+(?:\.[A-Za-z]\w*?_-?\d+)*)$")
@@ -75,10 +75,7 @@ def is_nvbench(data: bytes) -> bool:
 
 def read_nvbench(path: Path) -> NvbenchRun:
     """Reads a JSON file and the sample files that it references."""
-    try:
-        document = parse(path, read_document(path))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    document = parse(path, read_document(path))
     check_total(path, (state for bench in document.benchmarks for state in bench.states))
     program = PurePosixPath(document.meta.argv[0].replace("\\", "/")).name.removesuffix(".exe")
     algorithm = program.removesuffix(".base").removesuffix(".variant")
@@ -371,11 +368,8 @@ def parse(path: Path, data: bytes) -> NvbenchFile:
     try:
         document = NvbenchFile.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
-        first_error = error.errors()[0]
-        if first_error["type"] == "json_invalid":
-            raise InputError(f"{path}: not JSON: {first_error['msg']}") from error
-        place = place_of(first_error["loc"]) or "the document"
-        raise InputError(f"{path}: not NVBench's JSON: {place}: {first_error['msg']}") from error
+        kind = "JSON" if error.errors()[0]["type"] == "json_invalid" else "NVBench's JSON"
+        raise InputError(f"{path}: not {kind}: {first_fault(error)}") from error
     if (major := document.meta.version) != VERSION:
         raise InputError(f"{path}: NVBench JSON of version {major}; policygen supports {VERSION}")
     return document

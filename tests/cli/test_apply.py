@@ -319,11 +319,12 @@ def test_a_plan_says_everything(capsys, tree, three):
             "{",
             "plan.json is not a plan of this version of policygen: Invalid JSON: EOF while parsing",
         ),
-        ("[]", "plan.json is not a plan of this version of policygen: Input should be an object"),
-        ("{}", "plan.json is not a plan of this version of policygen: cub: Field required"),
+        ("[]", "plan.json is not a plan of this version of policygen: it should be an object"),
+        ("{}", "plan.json is not a plan of this version of policygen: cub: it is missing"),
         (
             '{"format": "policygen/plan/1"}',
-            "plan.json is not a plan of this version of policygen: format: Input",
+            "plan.json is not a plan of this version of policygen: format: it should be"
+            " 'policygen/plan/2'\n",
         ),
         (None, "cannot read plan.json: No such file or directory"),
     ],

@@ -221,7 +221,15 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
         (["top", "-R", "cub.bench.none", "demo.db"], "nothing matches\n  List the contents with: "),
         (
             ["top", "--confidence", "2", "demo.db"],
-            "--confidence 2.0: Input should be less than 1\n",
+            "--confidence 2.0: it should be less than 1\n",
+        ),
+        (
+            ["top", "-a", "T=I9", "demo.db"],
+            "nothing matches\n  T{ct} is one of I16, I32, I64, I8.\n",
+        ),
+        (
+            ["choose", "-R", ".*keys", "-a", "T=I8", "-a", "Entropy=[9]", "demo.db"],
+            "nothing matches\n  Entropy is one of 0.201, 1.000.\n  T{ct} is one of I16, ",
         ),
         (["choose", "--prefer-simple", "demo.db"], "--prefer-simple needs --current\n"),
         (["info", "-a", "T=1", "demo.db"], "db info takes no -a"),

@@ -98,7 +98,7 @@ def test_an_input_is_not_forced_away(two, capsys, tmp_path):
         (["a.db", "b.db", "-R", "demo"], "nothing matches\n  -R matches from the start of "),
         (["a.db", "b.db", "-a", "X=1"], "-a X: there is no such axis\n  Available: "),
         (["a.db", "b.db", "-a", "T=I8"], "nothing matches\n"),
-        (["a.db", "b.db", "--worst", "2"], "--worst 2.0: Input should be less than or equal to 1"),
+        (["a.db", "b.db", "--worst", "2"], "--worst 2.0: it should be less than or equal to 1"),
         (["a.db", "b.db", "-o", "a.pdf"], "a.pdf: a plot cannot be written as .pdf\n"),
         (
             ["a.db", "b.db", "-o", "a.png"],

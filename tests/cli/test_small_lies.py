@@ -80,9 +80,9 @@ def test_nothing_is_answered_or_proposed_for_none(capsys, arch):
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("worst_allowed", 95.0, "--worst 95.0: Input should be less than or equal to 1"),
-        ("least_score", 101.5, "--least-score 101.5: Input should be less than or equal to 10"),
-        ("confidence", 95.0, "--confidence 95.0: Input should be less than 1"),
+        ("worst_allowed", 95.0, "--worst 95.0: it should be less than or equal to 1"),
+        ("least_score", 101.5, "--least-score 101.5: it should be less than or equal to 10"),
+        ("confidence", 95.0, "--confidence 95.0: it should be less than 1"),
     ],
 )
 def test_a_ratio_is_no_per_cent(name, value, told):

@@ -39,7 +39,9 @@ def places(found, path=()):
 def rewritten(made, rng):
     """Members that no tuner writes, or that are missing, or have another name."""
     for _ in range(rng.choice((1, 1, 2, 5))):
-        path = rng.choice(list(places(made)))
+        if not (paths := list(places(made))):  # nothing remains
+            return
+        path = rng.choice(paths)
         inner = made
         for step in path[:-1]:
             inner = inner[step]

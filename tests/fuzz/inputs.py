@@ -1,4 +1,6 @@
-"""Hostile documents, settings, NVBench results and repositories: a message, soon, in little memory.
+"""Hostile documents, settings, kernels, NVBench results, archives, repositories and pull requests.
+
+Each gets a message, soon, in little memory, and nothing of it runs or leads elsewhere.
 
 `python -m tests.fuzz.inputs --count N --seed S` prints what came of them.
 """
@@ -7,6 +9,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import time
@@ -16,10 +19,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from policygen.cli.main import main
+from policygen.errors import InputError
+from policygen.gpu.cluster_workers import unpack
 from policygen.opening import DOCUMENT
 from tests.fuzz import command, imports
 from tests.fuzz.databases import TEXTS
+from tests.gpu.test_archives import archive
 from tests.results import test_nvbench as nvbench
+from tests.test_workflow import REVIEW, Runner, committed, git, scripts
 from tests.trees.toys import make_root
 
 SECONDS = 60.0
@@ -42,6 +49,8 @@ JSON = (
     "folder",
     "value",
 )
+REFUSED = ("deep", "large", "dotted", "brackets", "sparse", "pipe", "folder")
+"""What no command reads to its end: the message names the file."""
 TOML = ("dotted", "brackets", "keys", "bytes", "cut", "sparse", "pipe", "link", "folder")
 
 
@@ -98,12 +107,83 @@ def document(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
 def settings(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
     """Settings, or a workload."""
     path, kind = folder / "settings.toml", rng.choice(TOML)
-    hostile(path, b'[choose]\nnoise = 0.01\n[settings]\ncub = "3.0.1"\n', kind, rng)
+    hostile(path, b"[choose]\nworst_allowed = 0.9\n", kind, rng)
     verbs = [
-        ["scan", "--config", str(path), "--cub", str(make_root(folder / "tree"))],
-        ["bench", "new", str(path), "-o", str(folder / "cub/benchmarks/bench/reduce/mine.cu")],
+        ["db", "choose", str(folder / "none.db"), "--config", str(path)],
+        [
+            "tune",
+            str(path),
+            "-o",
+            str(folder / "out.cuh"),
+            "--cub",
+            str(make_root(folder / "tree")),
+        ],
     ]
     return f"settings {kind}", rng.choice(verbs)
+
+
+def kernel(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
+    """A kernel or its header that lies elsewhere: a compiler would quote it."""
+    mine, name = folder / "mine", rng.choice(("link.cu", "inner/secret"))
+    mine.mkdir()
+    (folder / "secret").write_text(f"{SECRET}\n")
+    (mine / "link.cu").symlink_to(rng.choice((folder / "secret", "../secret", "link.cu")))
+    (mine / "inner").symlink_to(folder)
+    places = {"linked": name, "absolute": str(folder / "secret"), "above": "../secret"}
+    kind = rng.choice((*places, "name"))
+    key = rng.choice(("kernel", "header"))
+    files = {"kernel": "own.cu", key: places.get(kind) or rng.choice(TEXTS)}
+    (mine / "own.cu").write_text("template <int> __global__ void own() {}\n")
+    rows = [f"{key} = {json.dumps(value, ensure_ascii=True)}\n" for key, value in files.items()]
+    (mine / "own.toml").write_text("".join(rows) + 'arguments = []\nblock = "32"\ngrid = "1"\n')
+    tree = ["--cub", str(make_root(folder / "tree"))]
+    return f"kernel {kind}", ["tune", str(mine / "own.toml"), "-o", str(folder / "o.cuh"), *tree]
+
+
+def members(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
+    """An archive of headers for a worker of a cluster."""
+    sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+    hows = [
+        {},
+        {"type": rng.choice((b"1", b"2", b"3", b"5", b"6", b"S", b"x")), "linkname": "/etc/passwd"},
+        {"pax_headers": {**sparse, "GNU.sparse.realsize": "9" * rng.choice((2, 11))}},
+        {"pax_headers": {"size": rng.choice(("9" * 11, "-1", "0", "x"))}},
+        {"pax_headers": {"path": rng.choice(("../out", "/tmp/out", "a/../../out", "\0"))}},
+    ]
+    names = (
+        "a.cuh",
+        "b/a.cuh",
+        "../out",
+        "/tmp/out",
+        ".",
+        "a.cuh/b",
+        "x" * 300,
+        *(text for text in TEXTS if len(text) < 999),
+    )
+    parts = [(rng.choice(names), rng.choice(hows)) for _ in range(rng.randint(1, 4))]
+    data = bytearray(archive(*parts))
+    for _ in range(rng.choice((0, 0, 1))):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    (folder / "archive").write_bytes(data)
+    return "archive", ["unpack", str(folder)]
+
+
+def pull_request(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
+    """A change whose tree leads elsewhere, or is a repository by its plain files."""
+    kind = rng.choice(("link", "repository"))
+    tree = folder / "workspace/tree"
+    tree.parent.mkdir()
+    git(folder, "init", "-q", str(tree))
+    if kind == "link":
+        name = "".join(rng.choice("a\n\r\t\x1b=: /.") for _ in range(rng.randint(1, 9)))
+        target = folder / rng.choice(("workspace/tree", "elsewhere")) / f"a{name}"
+        target.mkdir(parents=True, exist_ok=True)
+        (tree / "inner").symlink_to(target)
+    else:
+        (tree / "inner").mkdir()
+        plain_repository(tree / "inner", folder / "canary")
+    committed(tree, "hostile")
+    return f"pull request {kind}", ["action.yml", str(folder), rng.choice(REVISIONS)]
 
 
 def samples(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
@@ -146,7 +226,19 @@ def repository(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
     if place is None:
         (place := folder / "elsewhere").mkdir()
         (root / ".git").write_text(f"gitdir: {place}\n")
-    started = f"touch {folder / 'canary'}"
+    plain_repository(place, folder / "canary")
+    revision = rng.choice(REVISIONS)
+    verbs = [
+        ["review", "--cub", str(root), "--base", revision],
+        ["resolve", "--cub", str(root), "--compare", revision, "--arch", "sm90"],
+        ["status", "--cub", str(root)],
+    ]
+    return f"repository {kind}", rng.choice(verbs[:2] if rng.random() < 0.8 else verbs[2:])
+
+
+def plain_repository(place: Path, canary: Path) -> None:
+    """The files of a bare repository, whose settings start a program."""
+    started = f"touch {canary}"
     (place / "objects").mkdir(exist_ok=True)
     (place / "refs").mkdir(exist_ok=True)
     (place / "HEAD").write_text("ref: refs/heads/main\n")
@@ -156,24 +248,58 @@ def repository(folder: Path, rng: random.Random) -> tuple[str, list[str]]:
         f'[extensions]\npartialClone = origin\n[remote "origin"]\nurl = .\n'
         f"promisor = true\nuploadpack = {started}; git-upload-pack\n"
     )
-    revision = rng.choice(("0" * 40, "HEAD", "main", "--upload-pack=x", f"{'1' * 40}..."))
-    verbs = [
-        ["review", "--cub", str(root), "--base", revision],
-        ["resolve", "--cub", str(root), "--compare", revision, "--arch", "sm90"],
-        ["status", "--cub", str(root)],
-    ]
-    return f"repository {kind}", rng.choice(verbs[:2] if rng.random() < 0.8 else verbs[2:])
 
 
-FORMS = (document, document, settings, samples, samples, repository)
+REVISIONS = ("0" * 40, "HEAD", "main", "--upload-pack=x", f"{'1' * 40}...")
+FORMS = (
+    *(document, document, settings, samples, samples),
+    *(repository, kernel, members, pull_request),
+)
 
 
 def attempt(arguments: list[str]) -> tuple[int, str, float]:
     """The exit status of a command, what it printed, and how long it took."""
     output, began = io.StringIO(), time.process_time()
     with redirect_stdout(output), redirect_stderr(output):
-        status = main(arguments)
+        status = OTHERS.get(arguments[0], main)(arguments)
     return status, output.getvalue(), time.process_time() - began
+
+
+def _unpacked(arguments: list[str]) -> int:
+    """Unpacks as a worker does; what is written is below the folder and no more than was sent."""
+    folder = Path(arguments[1])
+    try:
+        unpack((folder / "archive").read_bytes(), folder / "deep/there")
+        status = 0
+    except (InputError, OSError) as error:
+        print(error)  # noqa: T201
+        status = 2
+    written = [path for path in folder.rglob("*") if path.is_file() and path.name != "archive"]
+    assert all(path.is_relative_to(folder / "deep/there") for path in written), written
+    assert sum(path.stat().st_size for path in written) < 1_000
+    return status
+
+
+def _reviewed(arguments: list[str]) -> int:
+    """Runs the steps of the action that look at the tree before policygen does."""
+    folder, base = Path(arguments[1]), arguments[2]
+    runner = Runner(REVIEW, folder, {}, tree="tree/inner", base=base)
+    steps = scripts(REVIEW)
+    try:
+        for name in ("prepare", "base"):
+            runner.step(steps[name])
+        status = 0
+    except AssertionError as error:
+        print(str(error).replace("\x1b", ""))  # noqa: T201  bash's own words
+        status = 2
+    told = (folder / "output-prepare").read_text().splitlines()
+    assert not told or [row.partition("=")[0] for row in told] == ["folder", "tree", "performance"]
+    assert not told or told[0] == f"folder={folder}/temp/policygen-review"
+    assert not told or told[1].startswith(f"tree={folder}/workspace/")
+    return status
+
+
+OTHERS = {"unpack": _unpacked, "action.yml": _reviewed}
 
 
 def run(count: int, seed: int) -> Counter[str]:
@@ -193,7 +319,11 @@ def run(count: int, seed: int) -> Counter[str]:
             assert len(text) < 100_000, outcome[:2_000]
             assert seconds < SECONDS, f"{seconds}: {outcome}"
             assert not (folder / "canary").exists(), outcome
-            if kind.startswith("samples"):
+            form, _, how = kind.partition(" ")
+            if form in {"document", "settings"} and how in REFUSED:
+                assert status == 2, outcome
+                assert f"{form}." in text, outcome
+            if kind.startswith(("samples", "kernel")):
                 assert str(SECRET) not in text.replace(",", ""), outcome
                 _check_no_oracle(folder, arguments, (status, text))
             for path in folder.rglob("*"):
@@ -214,7 +344,9 @@ def _check_no_oracle(folder: Path, arguments: list[str], answer: tuple[int, str]
         outside.unlink()
     else:
         outside.write_bytes(b"\0" * SECRET)
-    assert attempt(arguments)[:2] == answer
+    again = attempt(arguments)[:2]
+    pair = [(status, re.sub(r"policygen-\w+", "", text)) for status, text in (answer, again)]
+    assert pair[0] == pair[1], f"{arguments}: {pair}"
 
 
 if __name__ == "__main__":

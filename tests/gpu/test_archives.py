@@ -156,6 +156,11 @@ def test_what_is_cut_or_swells_is_refused(folder, tmp_path, monkeypatch):
     data = packed(folder)
     with pytest.raises(InputError, match="truncated or too large"):
         unpack(data[:-9], tmp_path / "cut")
+    cut_header = archive(("fine.cuh", {}), ("x", {"type": tarfile.XHDTYPE}))
+    damages = {"zlib": b"no archive", "tar": zlib.compress(b"x" * 9999), "header": cut_header}
+    for name, damaged in damages.items():
+        with pytest.raises(InputError, match="an archive of headers is damaged"):
+            unpack(damaged, tmp_path / name)
     monkeypatch.setattr(cluster_workers, "LARGEST", 2000)
     with pytest.raises(InputError, match="truncated or too large"):
         unpack(data, tmp_path / "large")

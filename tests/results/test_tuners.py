@@ -278,7 +278,7 @@ def test_a_file_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(db_import, "LARGEST", 100)
     with pytest.raises(InputError, match="larger than the limit of 100 bytes"):
         read_tuned([path])
-    with pytest.raises(InputError, match="cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"cannot read .*none\.json: No such file"):
         read_tuned([tmp_path / "none.json"])
     monkeypatch.undo()
     monkeypatch.setattr("policygen.results.tuners.formats.MOST_ENTRIES", 8)

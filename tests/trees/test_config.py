@@ -85,6 +85,12 @@ def test_a_folder_that_may_not_be_entered_is_passed_by(
             "FILE: cub: it should be a valid string\n  its keys are: cub, bindings, choose",
         ),
         (
+            "[choose]\nleast_score = 'a'\nprefer_simple = 'b'\nconfidence = 2",
+            "FILE: choose.least_score: it should be a valid number;"
+            " choose.confidence: it should be less than 1; choose.prefer_simple: it should be a"
+            " valid boolean\n  its keys are: cub, bindings, choose",
+        ),
+        (
             "a = 1\nb = 2",
             "FILE: unknown key a; unknown key b\n  its keys are: cub, bindings, choose",
         ),
