@@ -57,7 +57,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def folder(name: str, package: Path = _PACKAGE) -> Path:
-    """Returns the installed path of `templates`, `schemas` or `cub_headers`."""
+    """Returns the installed path of a data folder, such as `templates`."""
     for candidate in (package / name, package.parent / name):
         if candidate.is_dir():
             return candidate

@@ -260,7 +260,7 @@ def review_inputs(
     version = change.after.cub.bindings
     delta = compare_all_inputs(change.contents, (before, after), version, toolchain, progress)
     if change.base.plan is not None:
-        return replace(delta, changes=judge_inputs(change.base.plan, delta.changes))
+        return replace(delta, changes=judge_inputs(change.base.plan.options, delta.changes))
     rows = [
         (row, headers_of_benchmarks([row.benchmark], version)) for row in different if row.after
     ]

@@ -106,7 +106,7 @@ def effect_of(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> E
     return effect.model_copy(
         update={
             "conditions": tree.conditions(changed),
-            "inputs": judge_inputs(plan, delta.changes),
+            "inputs": judge_inputs(plan.options, delta.changes),
             "inputs_compared": delta.compared,
             "unknown": tuple(f"{header}: {reason}" for header, reason in delta.unknown),
         }
@@ -136,7 +136,9 @@ def completed(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkloa
     if not (planner.prove and planned.changed):
         return plan
     changes = planned.compiler.compare_inputs(planned.changed).changes
-    return _with_remarks(plan, list(_unmeasured(judge_inputs(plan, changes), planned.changed)))
+    return _with_remarks(
+        plan, list(_unmeasured(judge_inputs(plan.options, changes), planned.changed))
+    )
 
 
 MOST = 12

@@ -1,5 +1,6 @@
 """Inputs of `policygen db`: databases, NVBench results, and search spaces, detected by content."""
 
+import lzma
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,23 +12,27 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 
 from policygen.app.filters import EVERYTHING, Filter
+from policygen.cache import file_sha256
 from policygen.errors import InputError, Problems, anchored
-from policygen.model.arch import parse_arch
+from policygen.model.arch import Arch, parse_arch
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.databases import ComparedSide
+from policygen.model.records import Record
 from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
 from policygen.model.searches import ReplayedSpace, ReportedWorkload
-from policygen.model.trees import BoundVersion
+from policygen.model.trees import BoundVersion, Cub
 from policygen.model.workload import parse_label, spelled
 from policygen.opening import read_named
+from policygen.paths import cache_folder, write_atomically
 from policygen.planning.measured import related
+from policygen.rendering import folder
 from policygen.results.cases import split
 from policygen.results.choice import IsWritable, held_back
 from policygen.results.database import expand, is_database, open_database
 from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.ranking import rank
 from policygen.results.together import Together, choose_next, choose_together
-from policygen.settings import configured, fault
+from policygen.settings import configured, fault, load_toml
 from policygen.steps import Note
 from policygen.untrusted import visible
 
@@ -102,6 +107,48 @@ class Inputs:
         """Replaces database paths by the files that the user gave."""
         files = [name for path in record.databases for name in self.made.get(path, (path,))]
         return record.model_copy(update={"databases": tuple(files)})
+
+
+class ShippedResults(Record):
+    """Results of a campaign that are part of the package."""
+
+    file: str
+    sha256: str
+    """Digest of the compressed database."""
+    cub: str
+    arch: Arch
+    gpu: str
+    ctk: str
+    driver: str
+    date: str
+
+
+class Catalogue(Record):
+    """`catalogue/manifest.toml`."""
+
+    results: dict[str, ShippedResults]
+
+
+def shipped_results(name: str, cub: Cub) -> tuple[ShippedResults, Path]:
+    """Returns results of the package, and their database; raises for another CUB than theirs."""
+    place = folder("catalogue")
+    known = load_toml(place / "manifest.toml", Catalogue).results
+    if name not in known:
+        raise InputError(f"policygen has no results {name}", f"It has: {', '.join(known)}.")
+    shipped = known[name]
+    if cub.version != shipped.cub or cub.library != "cub":
+        raise InputError(
+            f"the results {name} are of CUB {shipped.cub}, not of {cub.title}",
+            f"Name that CUB: --cub {shipped.cub}",
+        )
+    database = cache_folder() / "catalogue" / f"{shipped.sha256}.db"
+    if not database.is_file():
+        packed = place / shipped.file
+        if file_sha256(packed) != shipped.sha256:
+            raise InputError(f"{packed} is damaged: its digest differs", "Install policygen again.")
+        database.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(database, lzma.decompress(packed.read_bytes()))
+    return shipped, database
 
 
 def check_other(out: Path, *inputs: ResultFiles) -> None:

@@ -10,7 +10,12 @@ from policygen.app.own_workloads import with_workload
 from policygen.app.tune import emitted_kernel
 from policygen.cli.options import out_option, output_options, start, workload_option
 from policygen.cli.output import Out, Output
-from policygen.cli.plan_options import choice_options, choice_rules, chosen_files
+from policygen.cli.plan_options import (
+    choice_options,
+    choice_rules,
+    chosen_files,
+    with_shipped,
+)
 from policygen.report import plan_views
 from policygen.report.console import messages, results, show
 
@@ -56,10 +61,10 @@ def emit(
     own.
     """
     name = None if out.path is None else str(out.path)
+    session = start(given["cub"], quiet=output.quiet)
+    given = {**given, **with_shipped(session, given)}
     files = chosen_files(given)
-    session, _ = with_workload(
-        start(given["cub"], quiet=output.quiet), given["workload"], files.where
-    )
+    session, _ = with_workload(session, given["workload"], files.where)
     kernel = emitted_kernel(session, files, given["archs"], out.path, choice_rules(given))
     if kernel is not None:
         if kernel.changed:

@@ -8,7 +8,7 @@ import click
 
 from policygen.app.effect import Planned
 from policygen.app.filters import parse_target
-from policygen.app.inputs import ResultFiles, Rules, choose_rules
+from policygen.app.inputs import ResultFiles, Rules, choose_rules, shipped_results
 from policygen.app.plan import Options, plan_tunings
 from policygen.app.session import Session
 from policygen.cli.options import (
@@ -24,10 +24,13 @@ from policygen.cli.options import (
     result_options,
     rule_options,
 )
+from policygen.cli.progress import warn
+from policygen.errors import InputError
+from policygen.model.arch import parse_arch
 
 GIVEN = (
-    "files", "benches", "base", "cub", "regex", "axes", "archs", "reach", "reaches", "collisions",
-    "next_best", "any_gpu", "provenance", "legacy", "measured_on", "least_score",
+    "files", "shipped", "benches", "base", "cub", "regex", "axes", "archs", "reach", "reaches",
+    "collisions", "next_best", "any_gpu", "provenance", "legacy", "measured_on", "least_score",
     "worst_allowed", "confidence", "without_samples", "confirm", "accept_unconfirmed", "gpus",
 )  # fmt: skip
 
@@ -89,6 +92,12 @@ _WRITING: tuple[Callable[..., Any], ...] = (
         " update them too.",
     ),
 )
+_SHIPPED: Callable[..., Any] = click.option(
+    "--from",
+    "shipped",
+    metavar="NAME",
+    help="Confirmed results that policygen has: h100, for CUB 3.6.0. Instead of --db and --arch.",
+)
 _INPUTS: tuple[Callable[..., Any], ...] = (
     filter_options,
     cub_option,
@@ -101,12 +110,13 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
 
 def choice_options(command: Command) -> Command:
     """`--db`, `--arch`, and what a choice must fulfil."""
-    return decorated(command, rule_options, _ACCEPT, confirm_option, _ANY_GPU, *_INPUTS)
+    chosen = (rule_options, _ACCEPT, confirm_option, _ANY_GPU, _SHIPPED)
+    return decorated(command, *chosen, *_INPUTS)
 
 
 def planning_options(command: Command) -> Command:
     """`--db`, `--arch` and what changes the plan."""
-    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU)
+    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU, _SHIPPED)
     return decorated(command, *chosen, *_WRITING, *_INPUTS)
 
 
@@ -114,11 +124,31 @@ def make_plan(
     session: Session, given: Mapping[str, Any], *, prove: bool, ways: bool = False
 ) -> Planned:
     """Plan according to the command line."""
+    given = with_shipped(session, given)
     names = ("reach", "reaches", "collisions", "next_best", "provenance", "legacy")
     chosen = {name: given[name] for name in names} | {"force": given["any_gpu"]}
     options = Options(arch=parse_target(given["archs"]), rules=choice_rules(given), **chosen)
     files, base = chosen_files(given), given["measured_on"]
     return plan_tunings(session, files, options, measured_on=base, prove=prove, ways=ways)
+
+
+def with_shipped(session: Session, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options with the database and the architecture that --from stands for."""
+    if given["shipped"] is None:
+        return given
+    if given["files"]:
+        raise click.UsageError("--from has results of its own; omit --db.")
+    shipped, database = shipped_results(given["shipped"], session.cub)
+    if {*map(parse_arch, given["archs"])} - {shipped.arch}:
+        raise InputError(
+            f"the results {given['shipped']} are for {shipped.arch}",
+            "Omit --arch; policygen campaign measures another GPU.",
+        )
+    warn(
+        f"results of {shipped.gpu}, CUDA {shipped.ctk}, {shipped.date}; on another GPU of"
+        f" {shipped.arch}, confirm them: policygen verify-performance"
+    )
+    return {**given, "files": (str(database),), "archs": (shipped.arch,)}
 
 
 def chosen_files(given: Mapping[str, Any]) -> ResultFiles:

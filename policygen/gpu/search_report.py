@@ -142,11 +142,9 @@ def _workload(
         [f for record in sources.records for f in record.failures.get(spot, ())], measured
     )
     groups, other_failures = groups_of(failures)
-    if not groups:
+    if not groups and _origin(sources, spot) == "rows":
         logs = [failed_in_logs(database).get(spot.algorithm, {}) for database in sources.databases]
-        groups, other_failures = (
-            groups_in_logs(logs) if _origin(sources, spot) == "rows" else ((), 0)
-        )
+        groups, other_failures = groups_in_logs(logs)
     shown, unlisted = listed(variants)
     finals = _finals(sources, rungs, scores, ranked)
     memchecks = [row for record in sources.records for row in record.memchecks.get(spot, ())]

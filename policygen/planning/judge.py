@@ -6,7 +6,7 @@ from typing import Protocol
 from policygen.bindings.words import known_arch
 from policygen.model.arch import arch_number
 from policygen.model.edits import changes
-from policygen.model.plans import Plan
+from policygen.model.plans import Options, Plan
 from policygen.model.selection import (
     Changed,
     Delta,
@@ -106,6 +106,9 @@ class Oracle(Protocol):
     def compare(self, changed: Mapping[str, bytes]) -> Delta[Values]:
         """Compares all workloads of the changed headers on all architectures, before and after."""
 
+    def input_changes(self, changed: Mapping[str, bytes]) -> Sequence[InputChange]:
+        """Returns the inputs of selectors that get other values, those of no benchmark, too."""
+
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Explains why a workload does not get what its entry in a changed header says."""
 
@@ -113,21 +116,19 @@ class Oracle(Protocol):
 # Changes for all inputs
 
 
-def judge_inputs(plan: Plan, changes: Iterable[InputChange]) -> tuple[InputChange, ...]:
-    """Adds the architectures on which the plan was not to change anything."""
-    return tuple(
-        change.model_copy(
-            update={"leaks": tuple(arch for arch in change.archs if not _may_change(plan, arch))}
-        )
-        for change in changes
-    )
+def judge_inputs(options: Options, changes: Iterable[InputChange]) -> tuple[InputChange, ...]:
+    """Adds the architectures on which a plan with these options is not to change anything."""
+
+    def leaks(change: InputChange) -> tuple[str, ...]:
+        return tuple(arch for arch in change.archs if not _may_change(options, arch))
+
+    return tuple(change.model_copy(update={"leaks": leaks(change)}) for change in changes)
 
 
-def _may_change(plan: Plan, arch: str) -> bool:
+def _may_change(options: Options, arch: str) -> bool:
     """Returns whether a plan may change what an architecture gets.
 
     An unknown architecture is like the last known one before it.
     """
-    options = plan.options
     number, target = arch_number(known_arch(arch)), arch_number(options.arch)
     return number == target or (number > target and not options.keeps(known_arch(arch)))

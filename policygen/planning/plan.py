@@ -33,7 +33,7 @@ from policygen.planning.decide import (
     none_other,
     settled_without,
 )
-from policygen.planning.judge import Oracle
+from policygen.planning.judge import Oracle, judge_inputs
 from policygen.planning.losses import (
     as_reached,
     changed_later,
@@ -345,6 +345,17 @@ class Trial:
             raise NotKeptError([(change, in_spite(change)) for change in still_lost])
         return draft
 
+    def leaks(self, draft: Draft) -> dict[str, str]:
+        """Headers that change inputs on architectures that keep their values, with the first."""
+        options = self.planner.options
+        changes = self.planner.oracle.input_changes(draft.after) if draft.after else ()
+        leaking = [change for change in judge_inputs(options, changes) if change.leaks]
+        return {
+            change.header: f"it changes {change.text}; --reaches {','.join(change.leaks)} allows it"
+            for change in reversed(leaking)
+            if change.header in draft.after
+        }
+
     def settled(self) -> Settled:
         """The result, when no rule revises the attempt."""
         cases, held = self.attempt.cases, self.attempt.rejected
@@ -421,7 +432,26 @@ def bound_to_arch(trial: Trial) -> Attempt | None:
     """Bounds entries that change later architectures, and rejects those that have no bound."""
     if not isinstance(trial.kept, NotKeptError):
         return None
-    reasons = _not_kept(trial.outcome, trial.kept)
+    return _bounded_or_rejected(trial, _not_kept(trial.outcome, trial.kept))
+
+
+def bound_other_inputs(trial: Trial) -> Attempt | None:
+    """Does the same for entries that change inputs of no benchmark on later architectures."""
+    assert not isinstance(trial.kept, NotKeptError)
+    _, draft, _ = trial.kept
+    reasons: dict[Point, str] = {}
+    for header, reason in trial.leaks(draft).items():
+        writes = [write for write in trial.outcome.writes if write.header == header]
+        causes = [
+            write
+            for write in writes
+            if len(writes) > 1 and trial.leaks(trial.planner.drafted([write]))
+        ]
+        reasons |= dict.fromkeys(points_of(causes or writes), reason)
+    return _bounded_or_rejected(trial, reasons) if reasons else None
+
+
+def _bounded_or_rejected(trial: Trial, reasons: Mapping[Point, str]) -> Attempt:
     revised = trial.attempt.with_cases(bounded(trial.attempt.cases, reasons, trial.planner.dialect))
     if revised is None:
         return trial.attempt.reject(reasons)
@@ -439,6 +469,7 @@ EFFECT_RULES: tuple[Rule, ...] = (
     refuse_without_effect,
     narrow_to_measured,
     bound_to_arch,
+    bound_other_inputs,
 )
 """Each takes for granted that those before it have nothing to revise."""
 

@@ -17,6 +17,7 @@ from policygen.model.edits import Marked
 from policygen.model.selection import (
     Delta,
     DeltaRow,
+    InputChange,
     Resolution,
     Selected,
     Spot,
@@ -258,6 +259,10 @@ class Compiler:
                 changed, (before, after), self.sources.cub.bindings, self.nvcc, self.progress
             )
         return self.inputs[key]
+
+    def input_changes(self, changed: Mapping[str, bytes]) -> Sequence[InputChange]:
+        """Returns the inputs that get other values."""
+        return self.compare_inputs(changed).changes
 
     def why_not(self, changed: Mapping[str, bytes], point: Point, arch: str) -> str:
         """Explains why a workload does not get what its entry in a changed header says."""

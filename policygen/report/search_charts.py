@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from math import gcd
 from statistics import fmean, median, pvariance
@@ -14,10 +14,11 @@ from policygen.model.searches import (
     SearchCurve,
     TriedVariant,
 )
-from policygen.model.workload import parse_label
+from policygen.model.workload import in_words, parse_label, plain
 from policygen.report import charts
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.charts import IntervalRow, Panel, box, path, ring, text
+from policygen.report.console import short
 
 WIDTH, HEIGHT = 420.0, 250.0
 STRIP = 5.0
@@ -193,6 +194,36 @@ def intervals(workload: ReportedWorkload) -> Drawing | None:
         f"{len(shown)} variants with their 95 % intervals, best first.",
         f"and {hidden:,} more" if hidden and workload.rung == "last" else "",
     )
+
+
+def overview(workloads: Sequence[ReportedWorkload]) -> Drawing | None:
+    """The best finalist of each workload, and its worst runtime workload; largest gain first."""
+    decided = [row for row in workloads if row.rung == "last" and row.finalists]
+    decided.sort(key=lambda row: -row.finalists[0].score)
+    if not decided:
+        return None
+    rows = [_overview_row(workload) for workload in decided]
+    values = [value for row in decided for value in _score_and_interval(row.finalists[0])]
+    title = "The best variant of each workload"
+    return charts.interval_chart(
+        title,
+        title,
+        rows,
+        [*values, *(row.ring[0] for row in rows if row.ring)],
+        [("last", "score, 95 %"), ("ring", "worst runtime workload")],
+        ("speedup over base", "base", 7),
+        f"{len(rows)} workloads, the largest gain first.",
+        "",
+    )
+
+
+def _overview_row(workload: ReportedWorkload) -> IntervalRow:
+    final = workload.finalists[0]
+    row = _finalist_row(final, 0 if final.variant == workload.best else 1)
+    worst = min((at.ratio for at in final.runtime), default=final.score)
+    name = short(in_words(workload.algorithm, plain(workload.workload)))
+    words = f"{name}: {worst:.3f} on its worst runtime workload"
+    return replace(row, name=name, ring=(worst, words))
 
 
 def _finalist_row(final: ReportedFinalist, rank: int) -> IntervalRow:

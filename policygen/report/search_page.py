@@ -77,6 +77,8 @@ def _blocks(document: SearchReport, *, page: bool) -> Iterator[Block]:
         yield Note("No workload was measured.")
     if len(workloads) > 1:
         yield Heading("Results")
+        if page and (drawing := search_charts.overview(workloads)):
+            yield Chapter([drawing], LARGE, {})
         yield TableRows([(row, _shown(row)) for row in workloads[:LISTED]]).table(
             ("workload", "", lambda row: Styled(search_views.name(row[0]), to=_anchor(row[0]))),
             ("winner", "", lambda row: _winner_cell(row[0])),

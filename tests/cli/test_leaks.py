@@ -5,6 +5,7 @@ import json
 import jsonschema
 import pytest
 
+from fixtures.databases.every import GPUS, benchmark_database
 from policygen.model.reviews import Review
 from tests.cli.tuned import HEADER, LABEL, database, run, tuned, writable_tree
 from tests.probing import TUNINGS, changed_tree, header, replaced, root
@@ -72,6 +73,23 @@ def test_within_its_bound_nothing_leaks_nor_does_what_adds_the_bound(capsys, unb
     found = reviewed(capsys, root("3.6.0"), unbounded, status=0)
     archs = {row["arch"] for entry in found["entries"] for row in entry["reached"]}
     assert {"sm110", "sm120", "sm121"} <= archs
+
+
+@pytest.mark.slow
+def test_an_entry_that_other_inputs_of_later_architectures_reach_is_bounded(capsys, tmp_path):
+    """`get_sm100_tuning` has no entry for flags with other offsets than those of benchmarks."""
+    won = {("I32", "false"): "trp_0.ld_0.ipt_15.tpb_384.ns_416.dcid_1.l2w_1125.pf_2"}
+    results = tmp_path / "flagged.db"
+    benchmark_database(results, "cub.bench.select.flagged", "3.6.0", GPUS["sm90"], won)
+    name = "tuning_select_if.cuh"
+    tree = changed_tree(tmp_path / "tree", "3.6.0", {name: header("3.6.0", name)})
+    given = ("apply", "--db", results, "--arch", "sm90", "--cub", tree, "--json")
+    status, out, err = run(capsys, *given)
+    assert status == 0, err
+    applied = json.loads(out)
+    (action,) = (row for row in applied["plan"]["actions"] if row["decision"] != "keep")
+    assert action["decision"] == "add"
+    assert not any(change["leaks"] for change in applied["effect"]["inputs"])
 
 
 @pytest.mark.slow

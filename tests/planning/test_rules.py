@@ -155,6 +155,25 @@ def test_what_changes_later_architectures_is_bounded_or_rejected(attempt, monkey
     assert revised.rejected.keys() < plan.bound_to_arch(trial(again, **values)).rejected.keys()
 
 
+def test_what_changes_other_inputs_on_later_architectures_is_bounded_or_rejected(
+    attempt, monkeypatch
+):
+    """Of two entries in a header, the one that does it alone."""
+    outcome = SimpleNamespace(actions=[], writes=[write(A), write(B)])
+    planner = SimpleNamespace(dialect=None, drafted=lambda writes: writes[0].points[0])
+    leaks = {None: {"a.cuh": "it changes sums"}, A: {}, B: {"a.cuh": "it changes sums"}}
+    values = {"kept": (outcome, None, []), "outcome": outcome, "planner": planner}
+    monkeypatch.setattr(plan, "bounded", lambda cases, reasons, dialect: None)
+    revised = plan.bound_other_inputs(trial(attempt, leaks=leaks.get, **values))
+    assert revised.rejected == {B: "it changes sums"}
+    monkeypatch.setattr(
+        plan, "bounded", lambda cases, reasons, dialect: [cases[0], replace(cases[1], spot=1)]
+    )
+    revised = plan.bound_other_inputs(trial(attempt, leaks=leaks.get, **values))
+    assert [placed.spot for placed in revised.cases] == [None, 1]
+    assert plan.bound_other_inputs(trial(attempt, leaks=lambda _: {}, **values)) is None
+
+
 def test_an_attempt_that_is_rejected_from_keeps_what_was_rejected_before(attempt):
     assert attempt.reject({A: "one"}).reject({B: "two"}).rejected == {A: "one", B: "two"}
 
