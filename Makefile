@@ -109,7 +109,7 @@ docs: .venv/installed-docs
 	$(BIN)/python -m docs.make_reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Every message with an example of each: those that the first tier of tests meets, in some minutes.
+# Every message with an example of each, from the first tier of tests, in some minutes; fails if one has none.
 messages: .venv/installed-dev
 	@mkdir -p build && rm -f build/examples
 	@EXAMPLES=$(CURDIR)/build/examples $(PYTEST) -p tests.message_examples $(FIRST_TIER) > /dev/null

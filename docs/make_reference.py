@@ -401,10 +401,15 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the pages, or prints the messages with the examples of a file."""
+    """Writes the pages, or prints the messages with the examples of a file: 1 if one has none."""
     if arguments[:1] == ["messages"]:
-        sys.stdout.write("\n".join(messages(read_examples(Path(arguments[1])))) + "\n")
-        return 0
+        examples = read_examples(Path(arguments[1]))
+        sys.stdout.write("\n".join(messages(examples)) + "\n")
+        lacking = [
+            text for _, rows in _messages_by_package(examples) for text, _, met in rows if not met
+        ]
+        sys.stderr.writelines(f"no test of the first tier meets: {text}\n" for text in lacking)
+        return int(bool(lacking))
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from policygen.cli.main import main
 from policygen.demo.database import demo_database
 from policygen.errors import InputError
 from policygen.model.records import Document
-from policygen.outputs import check_free, is_ours, write_output
+from policygen.outputs import _ends, check_free, is_ours, write_output
 
 OURS = (
     b'{\n "format": "policygen/plan/2",\n "cub"',
@@ -130,3 +130,8 @@ def test_a_database_is_never_replaced_by_what_is_printed(tmp_path, capsys, force
     )
     assert capsys.readouterr().err == told
     assert path.read_bytes() == before
+
+
+def test_a_file_that_cannot_be_read_is_not_replaced(tmp_path):
+    with pytest.raises(InputError, match=r"none: cannot be read: No such file or directory"):
+        _ends(tmp_path / "none")

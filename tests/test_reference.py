@@ -41,9 +41,20 @@ def test_messages_are_printed_with_an_example_that_a_test_met(tmp_path):
     root = make_reference.FOLDER.parent.parent
     subprocess.run(command, env=os.environ | {"EXAMPLES": str(met)}, cwd=root, check=True)
     command = [sys.executable, "-m", "docs.make_reference", "messages", str(met)]
-    shown = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
-    assert "| '~a' is not an expression: ~ is not allowed in it" in shown
-    assert "| Available: {…}, and the architectures that nvcc compiles for. |  |" in shown
+    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    assert "| '~a' is not an expression: ~ is not allowed in it" in done.stdout
+    assert "| Available: {…}, and the architectures that nvcc compiles for. |  |" in done.stdout
+    assert done.returncode == 1
+    assert "no test of the first tier meets: unknown architecture {…}\n" in done.stderr
+
+
+def test_a_remedy_is_a_sentence():
+    """It begins with a capital letter, a value, or a name that has none."""
+    rows = re.findall(r"^\| .* \| (.*) \|$", PAGES["messages.md"], re.M)
+    remedies = [row for row in rows if row not in {"", "remedy", "---"}]
+    assert len(remedies) >= 300
+    names = ("policygen ", "rocPRIM")
+    assert [row for row in remedies if row[0].islower() and not row.startswith(names)] == []
 
 
 def test_links_within_a_page_lead_to_a_heading():

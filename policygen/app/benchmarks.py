@@ -66,7 +66,7 @@ def check_bindings(document: BenchmarkList) -> BenchCheck:
     ours = [benchmark for benchmark in document.benchmarks if benchmark.name.startswith(prefix)]
     if not ours:
         raise InputError(
-            "none of these benchmarks is one of CUB's", f"their names begin with {prefix}"
+            "none of these benchmarks is one of CUB's", f"Their names begin with {prefix}"
         )
     cub = _one_version(ours)
     version = nearest(cub, (wheel.cub for wheel in shipped().wheels))
@@ -85,7 +85,7 @@ def _one_version(benchmarks: Iterable[Benchmark]) -> str | None:
             for version in source_by_version
         )
         raise InputError(
-            f"these are benchmarks of several versions of CUB:{rows}", "check one version at a time"
+            f"these are benchmarks of several versions of CUB:{rows}", "Check one version at a time"
         )
     return next(iter(source_by_version))
 

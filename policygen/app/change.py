@@ -224,7 +224,10 @@ def find_base_tree(session: Session, text: str | None) -> tuple[Base, Cub]:
     if base is None:
         raise no_base(session.store)
     if base.cub is None:
-        raise InputError(f"{base.label}: dumps contain no headers", "Name a tree: --base REVISION")
+        raise InputError(
+            f"{base.label}: dumps contain no headers",
+            "Name a revision, a folder or a version: --base REVISION",
+        )
     return base, base.cub
 
 

@@ -259,7 +259,7 @@ def _try_out(cub: Cub, overlay: Overlay, files: Mapping[str, bytes]) -> None:
 def previous_overlay(folder: Path, *, force: bool = False) -> Overlay | None:
     """Returns the overlay that a folder holds; raises if it holds anything else."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file", "Name a folder.")
+        raise InputError(f"cannot write an overlay to {folder}: it is a file", "Name a folder.")
     if (folder / MANIFEST).is_file():
         return read_overlay(folder)
     if folder.is_dir() and any(folder.iterdir()) and not force:

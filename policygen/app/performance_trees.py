@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
-from policygen.app.change import Base, find_base, no_base
+from policygen.app.change import Base, find_base_tree
 from policygen.app.comparison import ChangedCode, find_changed_code
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import chosen_workloads
@@ -49,14 +49,7 @@ def prepare_trees(
     jobs: int | None = None,
 ) -> PreparedChange:
     """Prepares the workloads whose machine code differs from the base."""
-    before = find_base(session, base)
-    if before is None:
-        raise no_base(session.store)
-    if before.cub is None:
-        raise InputError(
-            f"{before.label}: no headers to measure",
-            "Name a revision, a folder or a version: --base.",
-        )
+    before, _ = find_base_tree(session, base)
     code = find_changed_code(
         session, before, where, arch, toolchain, everything=everything, jobs=jobs
     )

@@ -284,7 +284,8 @@ def _workload_search(
     declared = {key: values for run in opened.runs for key, values in declared_axes(run).items()}
     spots = [at.spot for run in opened.runs for at in runtime_spots(run, Path(), where.accepts)]
     if not spots:
-        raise InputError(f"-a leaves no runtime workload of {opened.name}")
+        rows = (f"{axis} is one of {', '.join(values)}" for (*_, axis), values in declared.items())
+        raise InputError(f"-a leaves no runtime workload of {opened.name}", f"{'; '.join(rows)}.")
     name = options.strategy or DEFAULT
     strategy = make_strategy(name, classifier.domain, seed, starts)
     if is_exact:  # base itself is never measured as a variant

@@ -209,11 +209,9 @@ def example_files(cub: Cub, emitted: Emitted, header: Path) -> dict[Path, str]:
     selector = selector_for(own_workload.benchmark, cub.bindings)
     selector = with_arguments(selector, tuning_headers(cub)[0].parent)
     name = selector.selector.name
-    when = [written.returns[0].when[0] for written in emitted.selectors if written.name == name]
-    if not when:
-        raise InputError(f"{header}: it has no selector for {own_workload.benchmark.name}")
+    (when,) = (written.returns[0].when[0] for written in emitted.selectors if written.name == name)
     # Types are the program's own; values that CUB names in its namespaces are those of the header.
-    arguments = (a.text if a.is_type else when[0][a.parameter] for a in selector.arguments)
+    arguments = (a.text if a.is_type else when[a.parameter] for a in selector.arguments)
     instantiated = f"<{', '.join(arguments)}>" if selector.arguments else ""
     program, inputs = example_names(header)
     values = {

@@ -169,7 +169,9 @@ def bindings() -> tuple[Binding, ...]:
         for name in names:
             # A benchmark's versions share one file.
             if (first_path := path_by_name.setdefault(name, path)) != path:
-                raise InputError(f"{path}: {name} is already bound", f"by {first_path}; rename it")
+                raise InputError(
+                    f"{path}: {name} is already bound", f"Rename it: {first_path} has it."
+                )
         if previous is not None:
             fields = ("benchmarks", "calls", "runs", "types")
             added = {name: getattr(previous, name) + getattr(binding, name) for name in fields}

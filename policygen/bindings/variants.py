@@ -327,7 +327,7 @@ def newest_family(algorithm: Bound, site: Site) -> FamilyBinding:
     """
     families = _families(algorithm, site)
     if not families:
-        raise InputError(f"{site.header} has no tunings")
+        raise InputError(f"the bindings describe no tunings of {site.header}")
     return max(families, key=lambda family: family_arch(family.name))
 
 

@@ -59,7 +59,7 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
     one of its library.
     """
     if not versions and not everything:
-        raise click.UsageError("name a VERSION, or give --all")
+        raise click.UsageError("Name a VERSION, or give --all")
 
     reporter = teller(sys.stderr)
 

@@ -133,5 +133,5 @@ def verify_sass(
     output.show(document, value_views.sass)
     if document.refused and not document.changed:
         count = plural(len(document.refused), "workload")
-        raise InputError(f"{count} did not compile, so their contents are unknown")
+        raise InputError(f"{count} did not compile: whether their machine code differs is unknown")
     return int(document.changed)

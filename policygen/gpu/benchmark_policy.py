@@ -304,7 +304,7 @@ class _Writer:
             return None
         scaling_rule = scaling(unit.scaling)
         if scaling_rule.function is None:
-            raise InputError(f"CUB has no function that counts as {scaling_rule.name}")
+            raise InputError(f"CUB has no function for the scaling {scaling_rule.name}")
         size = f"int{{sizeof({unit.of.removeprefix('axis::')})}}"
         if not scaling_rule.bounded:
             return f"{scaling_rule.function}({self._value(path, rule)}, {size})"

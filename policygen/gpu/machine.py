@@ -113,8 +113,8 @@ def _visible(gpus: Sequence[ListedGpu], names: str | None) -> list[ListedGpu]:
         visible_gpus.append(replace(matches[0], number=len(visible_gpus)))
     if not visible_gpus:
         raise MissingToolError(
-            f"a GPU: {VISIBLE}={visible(names)!r} names none of the {len(gpus)} that the driver"
-            " lists",
+            f"a visible GPU ({VISIBLE}={visible(names)!r} names none of the {len(gpus)} that the"
+            " driver lists)",
             f"Unset {VISIBLE}, or correct it.",
         )
     return visible_gpus

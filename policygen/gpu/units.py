@@ -229,7 +229,7 @@ def _declared_axes(
     if not axes:
         raise InputError(
             f"{benchmark} cannot be measured: its runtime workloads are unknown",
-            "schemas/axes.toml has the declared values of runtime axes.",
+            "Declare its runtime axes in schemas/axes.toml.",
         )
     return axes
 

@@ -125,7 +125,7 @@ class _BenchmarkReader:
                     return False
                 raise InputError(
                     f"{path.as_posix()} is neither a benchmark source nor a search space",
-                    "a search space starts with a line such as: ctk_version,13.0.88",
+                    "A search space starts with a line such as: ctk_version,13.0.88",
                 )
             with limited(path.as_posix()):
                 meta = read_meta(text)
@@ -199,7 +199,7 @@ def around(folder: Path) -> Path:
         return checkout_root
     raise InputError(
         f"no benchmarks found: no folder above {folder.absolute().as_posix()} has {_folders()}",
-        "name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv",
+        "Name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv",
     )
 
 
@@ -222,7 +222,7 @@ def checkout(path: Path) -> Path:
     if not _benchmark_folders(path):
         raise InputError(
             f"{path.as_posix()} has no {_folders()}",
-            "toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout",
+            "Toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout",
         )
     return path
 
@@ -251,7 +251,7 @@ def find(path: Path, errors: list[SourceError]) -> list[BenchmarkFile]:
     benchmark_files = [BenchmarkFile(file, _name(file, root), checkout_root) for file in files]
     if not benchmark_files and not errors:
         raise InputError(
-            f"{path.as_posix()} has no benchmark sources", f"their names end in {SUFFIX}"
+            f"{path.as_posix()} has no benchmark sources", f"Their names end in {SUFFIX}"
         )
     return sorted(benchmark_files, key=lambda file: (file.name, file.path.as_posix()))
 
@@ -332,12 +332,12 @@ def _check(benchmarks: list[Benchmark], axes: Chosen) -> None:
         if name not in values_by_axis:
             raise InputError(
                 f"-a {name}: none of these benchmarks has this axis",
-                f"they have: {', '.join(sorted(values_by_axis)) or 'none'}",
+                f"They have: {', '.join(sorted(values_by_axis)) or 'none'}",
             )
         if not values & values_by_axis[name].keys():
             raise InputError(
                 f"-a {name}: no benchmark has the value {', '.join(sorted(values))}",
-                f"they have: {', '.join(values_by_axis[name]) or 'none'}",
+                f"They have: {', '.join(values_by_axis[name]) or 'none'}",
             )
 
 

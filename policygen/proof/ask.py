@@ -116,7 +116,8 @@ def _delay(kind: str) -> DelayConstructor:
     for delay in types().delays:
         if delay.kind.strip("_") == kind.strip("_"):
             return delay
-    raise InputError(f"unknown delay constructor {kind!r}", "Add it to types.toml.")
+    remedy = "Add it to schemas/bindings/types.toml."
+    raise InputError(f"unknown delay constructor {kind!r}", remedy)
 
 
 # Queries for whole policies: of CUB's own selectors, and of a user's.

@@ -299,7 +299,8 @@ def _config_folder(folder: Path, cache: Path) -> tuple[str, ...]:
     try:
         text = _CHOICE.sub("", template.read_text())
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {template}: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {template}: {reason}") from error
     folder_made = cache / "nvbench"
     write_atomically(folder_made / CONFIGURED, text.encode())
     return (str(folder_made),)

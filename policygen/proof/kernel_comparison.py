@@ -423,7 +423,7 @@ def _keep_scope_kernels(
         mentioning = tuple(kernel for kernel in kernels if mention in lasting(cpp[kernel.name]))
         location = f"{in_words(benchmark, dict(workload))} on {arch}"
         result.append(
-            mentioning or InputError(f"{location}: no kernel of {len(kernels)} mentions {scope}")
+            mentioning or InputError(f"{location}: none of {len(kernels)} kernels mentions {scope}")
         )
     return result
 

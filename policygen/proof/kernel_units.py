@@ -135,25 +135,20 @@ def is_dumps(folder: Path) -> bool:
 def save(folder: Path, dumps: Dumps, units: Units, version: str, toolchain: str) -> DumpIndex:
     """Writes a file per workload and architecture, then the index."""
     names = []
-    try:
-        for ((benchmark, workload), arch), kernels in dumps.items():
-            dump = Dump(
-                benchmark=benchmark,
-                workload=dict(workload),
-                arch=arch,
-                toolchain=toolchain,
-                kernels=kernels,
-            )
-            words = [benchmark, *(f"{axis}_{value}" for axis, value in workload), arch]
-            name = f"{file_name(words)}.json"
-            write_output(folder / name, dump.to_json().encode())
-            names.append(name)
-        index = DumpIndex(
-            version=version, toolchain=toolchain, units=units, files=tuple(sorted(names))
+    for ((benchmark, workload), arch), kernels in dumps.items():
+        dump = Dump(
+            benchmark=benchmark,
+            workload=dict(workload),
+            arch=arch,
+            toolchain=toolchain,
+            kernels=kernels,
         )
-        write_output(folder / INDEX, index.to_json().encode())
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from error
+        words = [benchmark, *(f"{axis}_{value}" for axis, value in workload), arch]
+        name = f"{file_name(words)}.json"
+        write_output(folder / name, dump.to_json().encode())
+        names.append(name)
+    index = DumpIndex(version=version, toolchain=toolchain, units=units, files=tuple(sorted(names)))
+    write_output(folder / INDEX, index.to_json().encode())
     return index
 
 

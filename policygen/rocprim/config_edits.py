@@ -357,8 +357,8 @@ def _check_parameters(text: Text, picker: Picker, copies: Sequence[_Copy]) -> No
     parameters = squeeze(text.code, picker.parameters)
     if any(", ".join(copy.entry.template_parameters) != parameters for copy in copies):
         raise InputError(
-            f"{copies[0].spot.header}:{text.line(picker.name_span.start)} uses other names for its"
-            " types",
+            f"{copies[0].spot.header}:{text.line(picker.name_span.start)} names its types"
+            " differently",
             "Write it by hand.",
         )
 

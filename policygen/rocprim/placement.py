@@ -453,7 +453,10 @@ class TableSpot(ConfigSpot):
     def argument(self, kind: str, value: str | None, name: str) -> str:
         """Formats an argument; a nested config cannot be one."""
         if kind in _TYPES:
-            raise InputError(f"{self.header}: {name} must come before it", "Write it by hand.")
+            raise InputError(
+                f"{self.header}: the config {name} would have to be written first",
+                "Write both by hand.",
+            )
         return super(TableSpot, self).argument(kind, value, name)
 
 

@@ -48,7 +48,7 @@ def read_files(archive: Path, include: str) -> Iterator[tuple[str, bytes]]:
                     raise _invalid_wheel(archive, f"{name!r} does not match RECORD")
                 yield name.removeprefix(f"{include}/"), data
     except (BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
-        raise _invalid_wheel(archive, str(error)) from error
+        raise _invalid_wheel(archive, str(error) or "it is truncated") from error
 
 
 def _content(archive: Path) -> bytes:

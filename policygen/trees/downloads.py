@@ -70,7 +70,7 @@ def checked(download: Download, folder: Path, brought_by: str, remedy: str) -> P
         raise InputError(
             f"{download.file} does not have the expected digest"
             f"\n    sha256 expected: {download.sha256}\n    sha256 actual:   {actual}",
-            f"nothing was unpacked; {remedy}",
+            f"Nothing was unpacked; {remedy}",
         )
     return file
 
@@ -85,7 +85,7 @@ def sha256_of(path: Path) -> str:
 
 CHECKOUT = "on other systems, name a checkout: --cub PATH"
 _NO_APT = "rocPRIM's headers come from Debian packages; " + CHECKOUT
-_NETWORK = "check the network and apt's sources, then run the command again; or " + CHECKOUT
+_NETWORK = "Check the network and apt's sources, then run the command again; or " + CHECKOUT
 # E: Version '5.7.1-2' for 'librocprim-dev' was not found
 _NOT_AVAILABLE = re.compile(
     r"^E: (?:Version '.*' for '.*' was not found|Unable to locate package)", re.M
@@ -194,7 +194,7 @@ def _download(part: Package, download: Download, folder: Path, settings: Path) -
             raise
         raise InputError(
             f"Debian {part.suite} has no {part.package} {part.version} any more",
-            "choose another release (policygen headers list), or name a checkout: --cub PATH",
+            "Choose another release (policygen headers list), or name a checkout: --cub PATH",
         ) from error
     return checked(download, folder, "apt-get", "check which mirror apt uses")
 
@@ -211,7 +211,7 @@ def _run(verb: str, settings: Path, *arguments: str, folder: Path | None = None)
     )
 
 
-_WHEEL_NETWORK = "check the network and pip's index settings, then run the command again"
+_WHEEL_NETWORK = "Check the network and pip's index settings, then run the command again"
 
 
 # Wheels, downloaded from PyPI

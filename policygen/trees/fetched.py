@@ -80,7 +80,7 @@ def open_fetched(folder: Path, version: str, origin: str = "cub_headers") -> Cub
         return open_root(root, origin, name.library).model_copy(update={"changed": changed})
     source(version)
     title = f"{CALLED[name.library]} {name.version}" if name else version
-    raise InputError(f"{title} is not in {folder}", f"fetch it: policygen headers fetch {version}")
+    raise InputError(f"{title} is not in {folder}", f"Fetch it: policygen headers fetch {version}")
 
 
 def differs(folder: Path, version: str) -> Difference | None:
@@ -124,7 +124,7 @@ def check_vacant(folder: Path, name: Name) -> None:
     if is_folder(target) and listing(target) and _root(folder, name) is None:
         library_name = CALLED[name.library]
         raise InputError(
-            f"{target} exists, but contains no {library_name}", "delete it and fetch again"
+            f"{target} exists, but contains no {library_name}", "Delete it and fetch again"
         )
 
 

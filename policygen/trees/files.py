@@ -11,11 +11,11 @@ from policygen.model.trees import Cub
 from policygen.opening import NotOpenedError, read_inside
 
 _REMEDIES = {
-    errno.EACCES: "make it readable, or name another tree with --cub",
-    errno.EPERM: "make it readable, or name another tree with --cub",
-    errno.ELOOP: "a symbolic link loops: remove it, or name another tree with --cub",
-    errno.ENOENT: "it existed a moment ago; run the command again",
-    errno.EROFS: "set POLICYGEN_CUB_HEADERS to a folder that can be written",
+    errno.EACCES: "Make it readable, or name another tree with --cub",
+    errno.EPERM: "Make it readable, or name another tree with --cub",
+    errno.ELOOP: "A symbolic link loops: remove it, or name another tree with --cub",
+    errno.ENOENT: "It existed a moment ago; run the command again",
+    errno.EROFS: "Set POLICYGEN_CUB_HEADERS to a folder that can be written",
 }
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _GIT = ".git"

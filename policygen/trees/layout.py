@@ -142,7 +142,7 @@ def _matching(pattern: Path) -> Iterator[Path]:
 def _no_tunings(cub: Cub, where: str) -> InputError:
     return InputError(
         f"{cub.called} {cub.version} in {cub.root} has no tuning headers: {where}",
-        "name another tree with --cub",
+        "Name another tree with --cub",
     )
 
 
@@ -161,7 +161,7 @@ def check_library(cub: Cub, library: Library | None) -> Cub:
     assert library is not None
     raise InputError(
         f"{cub.root} contains {cub.called} {cub.version}, not {CALLED[library]}",
-        f"name a tree of {CALLED[library]}, or give --library {cub.library}",
+        f"Name a tree of {CALLED[library]}, or give --library {cub.library}",
     )
 
 
@@ -186,7 +186,7 @@ def read_version(root: Path, library: Library = "cub") -> str:
     if not terms:
         raise InputError(
             f"{path} does not define {rule.macro}",
-            f"it does not belong to {CALLED[library]}, or is damaged",
+            f"It does not belong to {CALLED[library]}, or is damaged",
         )
     return version_of(_evaluate_sum(terms))
 
@@ -370,5 +370,5 @@ def source(text: str) -> Wheel | Release:
                 for release in shipped().releases
                 if release.library == library
             )
-            raise InputError(f"no known package contains {text}", f"known: {known_names}")
+            raise InputError(f"no known package contains {text}", f"Known: {known_names}")
     return shipped().wheel(text)

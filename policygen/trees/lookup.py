@@ -46,7 +46,7 @@ def find(cub: str | None, cwd: Path, library: Library | None = None) -> Cub:
     rows = "".join(f"\n    {place}" for place in places)
     raise InputError(
         f"no {CALLED[searched_library]} tree found; searched, in this order:{rows}",
-        f"fetch one: policygen headers fetch {row.default}",
+        f"Fetch one: policygen headers fetch {row.default}",
     )
 
 
@@ -234,11 +234,11 @@ def _no_tree(path: Path, library: Library | None) -> InputError:
         for candidate in searched_libraries
     )
     names = " or ".join(CALLED[candidate] for candidate in searched_libraries)
-    return InputError(f"no {names} tree at {path}", f"a tree is {'; or '.join(kinds)}")
+    return InputError(f"no {names} tree at {path}", f"A tree is {'; or '.join(kinds)}")
 
 
 def _ambiguous(path: Path, candidates: Sequence[Path], library: Library) -> InputError:
     trees = [open_root(root, "", library) for root in candidates]
     rows = "".join(f"\n    {cub.root} ({cub.called} {cub.version})" for cub in trees)
     message = f"{path} contains {len(trees)} {CALLED[library]} trees:{rows}"
-    return InputError(message, "choose one of them")
+    return InputError(message, "Choose one of them")

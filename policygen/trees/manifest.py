@@ -226,7 +226,7 @@ class Manifest(Record):
         if wheel := self.find_wheel(version):
             return wheel
         versions = ", ".join(wheel.cub for wheel in self.wheels)
-        raise InputError(f"no known wheel contains CUB {version}", f"known versions: {versions}")
+        raise InputError(f"no known wheel contains CUB {version}", f"Known versions: {versions}")
 
 
 def load(path: Path) -> Manifest:

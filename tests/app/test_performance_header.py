@@ -4,7 +4,9 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen.app import performance
+from policygen.app.performance_trees import read_emitted
 from policygen.cli.main import main
+from policygen.errors import InputError
 from policygen.gpu.changes import AFTER
 from policygen.model.verdicts import VerifyPerformance
 from tests.app.searched import driver_program, own_locks
@@ -87,3 +89,16 @@ def test_a_header_without_what_is_asked_for_says_so(verify, header, capsys):
 def test_options_of_trees_are_refused(verify, header, capsys):
     assert verify(header, "--narrow", "plan.json") == 2
     assert "--narrow is for headers of a tree" in capsys.readouterr().err
+
+
+def test_a_header_is_read_only_if_policygen_made_it(tmp_path):
+    path = tmp_path / "mine.cuh"
+    with pytest.raises(InputError, match=r"mine\.cuh: cannot be read: No such file or directory"):
+        read_emitted(path)
+    path.write_text("#pragma once\n")
+    with pytest.raises(InputError) as caught:
+        read_emitted(path)
+    assert str(caught.value) == (
+        f"{path}: not a policy selector header written by policygen\n"
+        "  policygen emit and policygen tune write such headers."
+    )

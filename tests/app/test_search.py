@@ -3,11 +3,15 @@
 import json
 import sqlite3
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
+from policygen.app import search as search_module
+from policygen.app.filters import Filter
 from policygen.cli import search as search_commands
 from policygen.cli.main import main
+from policygen.errors import InputError
 from policygen.gpu import rungs
 from policygen.model.searches import Searched, SearchedWorkload, SearchEvent, SearchFailure
 from policygen.report.blocks import Words
@@ -316,3 +320,21 @@ def test_a_plan_of_a_campaign_that_says_nothing_true_is_an_error(
     assert main(["campaign", str(plan), "--cub", str(tree("3.6.0"))]) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "plan.db").exists()
+
+
+def test_a_workload_without_a_runtime_workload_is_not_searched(monkeypatch):
+    name = "cub.bench.reduce.sum"
+    declared = {(name, "base", "Elements{io}[pow2]"): ("16", "20")}
+    monkeypatch.setattr(search_module, "Classifier", lambda *_: SimpleNamespace(counts=dict))
+    monkeypatch.setattr(search_module, "nearest_values", lambda *_: ((), False))
+    monkeypatch.setattr(search_module, "declared_axes", lambda _: declared)
+    monkeypatch.setattr(search_module, "runtime_spots", lambda *_: [])
+    opened = SimpleNamespace(
+        name=name, space=None, meaning=SimpleNamespace(base=None), runs=[SimpleNamespace()]
+    )
+    with pytest.raises(InputError) as caught:
+        search_module._workload_search(opened, SimpleNamespace(starts=()), Filter(), 1)
+    assert str(caught.value) == (
+        "-a leaves no runtime workload of cub.bench.reduce.sum\n"
+        "  Elements{io}[pow2] is one of 16, 20."
+    )

@@ -1,5 +1,6 @@
 # ruff: noqa: E501  a row of a table is one line
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from policygen import trees
 from policygen.bindings.load import Bound, bindings, bound, scaling
 from policygen.bindings.variants import (
     member_values,
+    newest_family,
     threads_that_fit,
     unscaled,
     variant_parameters,
@@ -486,3 +488,10 @@ def test_all_ranges_of_the_bindings_hold_their_bounds():
                 values = one.values(label)
                 assert (values[0], values.step) == (start, step)
                 assert 0 <= end - values[-1] < step
+
+
+def test_a_header_without_bound_families_is_named():
+    algorithm, site = SimpleNamespace(families=()), SimpleNamespace(header="tuning_blur.cuh")
+    with pytest.raises(InputError) as caught:
+        newest_family(algorithm, site)
+    assert str(caught.value) == "the bindings describe no tunings of tuning_blur.cuh"

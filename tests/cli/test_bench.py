@@ -79,8 +79,8 @@ def test_filters_cut_names_and_axes(capsys: Capture) -> None:
     [
         (["-R", "("], "-R '(' is not a regular expression: missing ), unterminated subpattern at position 0"),
         (["-a", "T"], "-a 'T' is not of the form AXIS=VALUE"),
-        (["-R", "cub.bench.sum", "-a", "Nope=1"], "-a Nope: none of these benchmarks has this axis\n  they have: Elements{io}[pow2], Entropy, OffsetT{ct}, T{ct}"),
-        (["--cub", "nowhere"], "nowhere has no cub/benchmarks/bench\n  toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout"),
+        (["-R", "cub.bench.sum", "-a", "Nope=1"], "-a Nope: none of these benchmarks has this axis\n  They have: Elements{io}[pow2], Entropy, OffsetT{ct}, T{ct}"),
+        (["--cub", "nowhere"], "nowhere has no cub/benchmarks/bench\n  Toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout"),
         (["nowhere"], "nowhere does not exist"),
     ],
 )  # fmt: skip
@@ -301,7 +301,7 @@ def test_check_compares_one_version_of_cub_at_a_time(capsys: Capture, tmp_path: 
         "policygen: error: these are benchmarks of several versions of CUB:\n"
         f"    3.0.0: {tmp_path.as_posix()}/three/cub/benchmarks/bench/blur/rows.cu\n"
         f"    unknown: {other.as_posix()}\n"
-        "  check one version at a time\n"
+        "  Check one version at a time\n"
     )
 
 
@@ -309,7 +309,7 @@ def test_check_has_nothing_to_say_about_other_benchmarks(capsys: Capture) -> Non
     thrust = str(CHECKOUT / "thrust/benchmarks/bench")
     assert main(["bench", "--check", thrust]) == 2
     assert capsys.readouterr().err == (
-        "policygen: error: none of these benchmarks is one of CUB's\n  their names begin with"
+        "policygen: error: none of these benchmarks is one of CUB's\n  Their names begin with"
         " cub.bench.\n"
     )
 

@@ -151,7 +151,7 @@ def test_fetch_without_a_version_is_a_usage_error(
     places: Places, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["headers", "fetch"]) == 2
-    assert capsys.readouterr().err.endswith("Error: name a VERSION, or give --all\n")
+    assert capsys.readouterr().err.endswith("Error: Name a VERSION, or give --all\n")
 
 
 def test_fetch_of_an_unknown_version_lists_the_known_ones(
@@ -161,7 +161,7 @@ def test_fetch_of_an_unknown_version_lists_the_known_ones(
     assert capsys.readouterr() == (
         "",
         "policygen: error: no known wheel contains CUB 1.2.3\n"
-        "  known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0\n",
+        "  Known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0\n",
     )
 
 
@@ -229,7 +229,7 @@ def test_path_of_a_version_that_is_not_here_names_the_command(
     assert main(["headers", "path", "3.0.1"]) == 2
     assert capsys.readouterr().err == (
         f"policygen: error: CUB 3.0.1 is not in {places.headers}\n"
-        "  fetch it: policygen headers fetch 3.0.1\n"
+        "  Fetch it: policygen headers fetch 3.0.1\n"
     )
 
 
@@ -350,7 +350,7 @@ def test_a_tree_that_cannot_be_read_is_told(
     assert main(["headers", "path", "3.0.1"]) == 2
     assert capsys.readouterr().err == (
         f"policygen: error: cannot read {trees.headers}/3.0.1: Permission denied\n"
-        "  make it readable, or name another tree with --cub\n"
+        "  Make it readable, or name another tree with --cub\n"
     )
 
 

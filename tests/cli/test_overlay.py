@@ -6,12 +6,15 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
 
 from policygen import rendering
-from policygen.app.overlay import MANIFEST
+from policygen.app import overlay as overlay_module
+from policygen.app.overlay import MANIFEST, _try_out, _write, previous_overlay
+from policygen.errors import InputError, ProcessError
 from policygen.model.overlays import Overlay
 from tests.cli.test_apply import apply, planned, snapshot, written
 from tests.cli.tuned import HEADER, LABEL, THREE, database, others, run
@@ -500,3 +503,32 @@ def test_calls_say_what_is_missing(capsys, words, text):
     Path("program.cu").write_text(OTHERS)
     status, _, err = run(capsys, "calls", *words)
     assert (status, text in err) == (2, True)
+
+
+def test_an_overlay_is_a_folder_of_its_own(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"mine")
+    with pytest.raises(InputError, match=r"cannot write an overlay to .*file: it is a file"):
+        previous_overlay(path)
+    with pytest.raises(InputError, match=r"cannot write to .*file: Not a directory"):
+        _write(path, {"cub/a.cuh": b""}, None, force=False)
+    previous = SimpleNamespace(headers=[SimpleNamespace(name="file", written="")])
+    with pytest.raises(InputError, match="file: was edited after policygen wrote it\n  Save it"):
+        _write(tmp_path, {}, previous, force=False)
+    assert path.read_bytes() == b"mine"
+
+
+def test_headers_that_do_not_compile_before_the_tree_are_no_overlay(tmp_path, monkeypatch):
+    def refuse(command, **_):
+        raise ProcessError(command[:1], 1, "error: a macro")
+
+    monkeypatch.setattr(overlay_module, "run", refuse)
+    monkeypatch.setattr(overlay_module, "find_toolchain", lambda: SimpleNamespace(nvcc="nvcc"))
+    tree = SimpleNamespace(title="CUB 3.6.0", root=str(tmp_path), include_folders=())
+    overlay = SimpleNamespace(replaced=(), tag="policygen_0", arch="sm90")
+    with pytest.raises(InputError) as caught:
+        _try_out(tree, overlay, {})
+    assert str(caught.value) == (
+        f"an overlay does not work with CUB 3.6.0 in {tmp_path}: nvcc failed with status 1:"
+        " error: a macro\n  Use policygen apply on a copy of the tree."
+    )

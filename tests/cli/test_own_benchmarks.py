@@ -150,5 +150,5 @@ def test_a_benchmark_without_kernels_of_its_algorithm_is_refused(capsys, checkou
     given = ("-R", f"{SUM}$", "-a", "T=F32", "--arch", "sm90", "--save", "kept", "-q")
     status, _, err = verify(capsys, checkout, *given)
     assert status == 2
-    words = f"{SUM} T=F32 on sm90: no kernel of 3 mentions detail::scan"
+    words = f"{SUM} T=F32 on sm90: none of 3 kernels mentions detail::scan"
     assert words in err

@@ -117,7 +117,7 @@ def test_what_is_bound_already_is_told_with_both_places(project, capsys):
     status, _, err = run(capsys, "resolve", "-q")
     assert status == 2
     assert "bindings/blend.toml: scan is already bound" in err
-    assert "schemas/bindings/scan.toml; rename it" in err
+    assert "schemas/bindings/scan.toml has it." in err
 
 
 def test_a_folder_that_is_not_there_is_told(project, capsys):

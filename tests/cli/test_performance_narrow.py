@@ -200,4 +200,4 @@ def test_dumps_hold_nothing_to_measure(capsys, tree, tmp_path, gpu):
     assert run(capsys, *save)[0] == 0
     status, _, err = verify(capsys, tree, "--base", tmp_path / "kept")
     assert status == 2
-    assert "no headers to measure" in err
+    assert "dumps contain no headers" in err

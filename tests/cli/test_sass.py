@@ -7,10 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
 
+from policygen.app import comparison
+from policygen.cli import verify_sass
+from policygen.errors import InputError
 from policygen.model.machine_code import SassCompiles, VerifySass
 from policygen.proof.toolchain import find_toolchain
 from tests.cli.tuned import HEADER, THREE, committed_tree, database, others, run, tuned
@@ -465,3 +469,25 @@ def test_machine_code_for_sm107_is_compared_where_nvcc_knows_it(capsys, tmp_path
     found = document(capsys, *given, status=1)
     assert {(one["arch"], one["workload"]["T"]) for one in found["different"]} == {("sm107", "I32")}
     assert found["archs"] == ["sm90", "sm107"]
+
+
+def test_what_did_not_compile_is_unknown(capsys, monkeypatch, tree):
+    document = SimpleNamespace(refused=["T=I8"], changed=False)
+    monkeypatch.setattr(verify_sass, "verify", lambda *_, **__: document)
+    monkeypatch.setattr(verify_sass.value_views, "sass", lambda *_, **__: [])
+    status, _, err = verify(capsys, "--cub", tree)
+    assert status == 2
+    assert "1 workload did not compile: whether their machine code differs is unknown" in err
+
+
+def test_dumps_of_calls_are_not_compared_with_benchmarks(monkeypatch):
+    base = SimpleNamespace(label="kept", cub=None, index=SimpleNamespace(units="calls"))
+    chosen = SimpleNamespace(pattern=None, axes={}, named=False, units="benchmarks", checkout="x")
+    monkeypatch.setattr(comparison, "_changed_headers", lambda *_: (None, []))
+    monkeypatch.setattr(comparison, "_select_units", lambda *_: ({}, {}))
+    cub = SimpleNamespace(include_folders=())
+    with pytest.raises(InputError) as caught:
+        comparison.choose_compiles(cub, base, chosen, ("sm90",), None)
+    assert str(caught.value) == (
+        "kept: the dumps are of calls of the algorithms\n  Compare them without --benchmarks."
+    )

@@ -4,13 +4,18 @@ import io
 import os
 import tarfile
 import zlib
+from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
+import policygen
 from policygen.errors import InputError
 from policygen.gpu import cluster_workers
-from policygen.gpu.cluster_workers import packed, unpack
+from policygen.gpu.cluster import _never_complete
+from policygen.gpu.cluster_workers import WorkerStore, packed, unpack
+from policygen.gpu.search_places import open_place
 from tests.real_trees import tree
 
 
@@ -164,3 +169,43 @@ def test_what_is_cut_or_swells_is_refused(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_workers, "LARGEST", 2000)
     with pytest.raises(InputError, match="truncated or too large"):
         unpack(data, tmp_path / "large")
+
+
+def test_what_is_sent_is_kept_only_if_its_digest_matches(tmp_path):
+    with pytest.raises(InputError, match="received data does not match its digest"):
+        WorkerStore(tmp_path).keep("0123", "sender", 0, b"damaged", 7)
+    assert list((tmp_path / "contents").iterdir()) == []
+    told = "tcp://worker:1 keeps losing the data sent to it\n  Check whether the disk"
+    assert str(_never_complete("tcp://worker:1")).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        (("0.0.1", "13.2"), "not 0.0.1"),
+        ((policygen.__version__, "12.9"), "has nvcc 13.2, not 12.9"),
+    ],
+)
+def test_a_worker_of_another_release_refuses_work(monkeypatch, terms, words):
+    toolchain = SimpleNamespace(version="13.2")
+    monkeypatch.setattr(cluster_workers, "here", lambda: "tcp://worker:1")
+    monkeypatch.setattr(cluster_workers, "find_toolchain", lambda: toolchain)
+    answer = cluster_workers.answered(terms, lambda: 1)
+    with pytest.raises(InputError, match=words) as caught:
+        answer.given()
+    assert "the same versions of policygen and nvcc" in caught.value.remedy
+
+
+def test_a_sanitizer_runs_on_this_machine():
+    place = open_place(
+        None,
+        "tcp://a:1",
+        Path("run.db"),
+        slots=None,
+        patience=0,
+        sanitizes=True,
+        note=print,
+        stop_requested=bool,
+    )
+    with pytest.raises(InputError, match=r"--sanitize works on GPUs of this machine, but"):
+        place.__enter__()

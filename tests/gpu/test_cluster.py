@@ -396,11 +396,14 @@ def test_without_a_worker_that_has_a_gpu_it_says_so(client, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_not_there_is_told(monkeypatch, tmp_path):
+def test_a_scheduler_that_is_not_there_is_told(monkeypatch):
     monkeypatch.setattr(cluster_module, "CONNECT", 0.5)
     for address in ("tcp://127.0.0.1:9", "127.0.0.1:9"):
         with pytest.raises(LostGpuError, match=r"the Dask scheduler .* does not respond"):
             connected(address, TERMS).__enter__()
+
+
+def test_a_scheduler_is_named_by_an_address_or_a_file():
     with pytest.raises(InputError, match="is neither an address nor a scheduler file"):
         connected("scheduler.json", TERMS).__enter__()
 
@@ -412,7 +415,6 @@ def test_a_scheduler_can_be_named_by_its_file(cluster, tmp_path):
         assert len(client.workers()) == WORKERS
 
 
-@pytest.mark.slow
 def test_without_dask_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingToolError, match="distributed, for --scheduler, is missing") as told:

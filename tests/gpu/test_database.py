@@ -238,7 +238,10 @@ def test_one_process_writes(session, db):
         check=False,
     )
     assert ended.returncode == 1
-    assert "run.db: another process is writing measurements to it" in ended.stderr
+    told = "run.db: another process is writing measurements to it"
+    assert told in ended.stderr
+    with pytest.raises(InputError, match=told), open_writer(db):
+        pass
 
 
 def test_a_database_of_another_program_is_left_alone(tmp_path):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -99,3 +100,17 @@ def test_an_entry_of_an_architecture_without_any_is_made(reduce):
     assert shown.items() <= made.values.items()
     (text,) = headers_in(made.folders).values()
     assert "sm90_tuning" in text
+
+
+def test_a_variant_must_get_its_values(monkeypatch):
+    values = {"threads": 512}
+    spot = SimpleNamespace(
+        header="tuning_topk.cuh",
+        selected=SimpleNamespace(values=values),
+        unsaid=lambda *_: {},
+    )
+    monkeypatch.setattr(EntryWorkload, "expected", lambda *_: {"threads": 192})
+    monkeypatch.setattr(EntryWorkload, "_changed_headers", lambda *_: {})
+    deaf = EntryWorkload(spot, None, ("", ()), "sm90", None, None, lambda *_: values)
+    with pytest.raises(InputError, match="cannot express tpb_192: the workload gets threads 512,"):
+        deaf.headers({"tpb": 192}, "tpb_192")

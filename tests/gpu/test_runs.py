@@ -124,3 +124,19 @@ def test_a_benchmark_without_a_run_says_why(monkeypatch: pytest.MonkeyPatch) -> 
     object.__setattr__(point, "call", point.call.model_copy(update=reason))
     with pytest.raises(InputError, match="cannot be measured: its inputs are files"):
         runs_of(compiled.cub("3.6.0"), point)
+
+
+def test_a_workload_without_declared_sizes_cannot_be_measured() -> None:
+    benchmark = compiled.benchmarks("3.6.0")["cub.bench.reduce.sum"]
+    point = next(iter(workloads(benchmark, compiled.cub("3.6.0").bindings)))
+    with pytest.raises(InputError) as caught:
+        units._declared_axes({}, point, "base")
+    assert str(caught.value) == (
+        "cub.bench.reduce.sum cannot be measured: its runtime workloads are unknown\n"
+        "  Declare its runtime axes in schemas/axes.toml."
+    )
+
+
+def test_a_size_is_a_number() -> None:
+    with pytest.raises(InputError, match=r"the value 'many' of Elements\[pow2\] is not a number"):
+        units._number("Elements[pow2]", "many")

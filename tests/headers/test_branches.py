@@ -2,17 +2,25 @@
 """Where a result goes in a tree with policy selectors, with a compiler that is pretended."""
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
+from policygen.bindings.load import bound
 from policygen.bindings.variants import newest_family
 from policygen.errors import InputError
 from policygen.headers.dialects import Selectors
 from policygen.headers.protocol import TuningTree, site_of
 from policygen.headers.reader import read_header
-from policygen.headers.selectors.guarded_returns import GuardedReturn
+from policygen.headers.selectors import return_edits
+from policygen.headers.selectors.arch_functions import AddedFields, _type, added_fields
+from policygen.headers.selectors.guarded_returns import GuardedReturn, NewReturn
+from policygen.headers.selectors.nearest import EmptyCase, HeaderReturns
+from policygen.headers.text import Text
 from policygen.model.bindings import FamilyBinding
+from policygen.model.edits import AddedMember
 from policygen.model.plans import Options
+from policygen.model.records import Span
 from policygen.model.selection import Delta, Selected
 from policygen.model.trees import BoundVersion
 from policygen.planning.measured import measurements
@@ -160,3 +168,77 @@ def test_what_a_header_has_no_place_for_must_be_what_it_stands_for(prefetch, mes
     case = PlacedResult(GuardedReturn(told(0), site, binding, FAMILY, "f", {}), one)
     with pytest.raises(InputError, match=message) if message else nullcontext():
         assert case.members(label).keys() == rules.keys()
+
+
+def code(text=HEADER):
+    return HeaderReturns(Text("tuning_scan.cuh", text.encode()), (FAMILY,))
+
+
+def test_a_field_that_no_place_can_give_a_value_is_refused():
+    header, added = code(), {"pf": AddedMember("", "LOAD_LDG")}
+    with pytest.raises(InputError) as caught:
+        added_fields(header, FAMILY.entries[0], added)
+    function = "make_mem_scaled_lookback_scan_policy"
+    assert str(caught.value) == f"tuning_scan.cuh:17: {function} has no place for pf"
+    with pytest.raises(InputError, match=r"cuh: policies declare pf with 0 types, not with one"):
+        _type(header, "pf")
+    made = next(one for one in header.deciding if one.name == function)
+    fields = AddedFields(header.structs[made.returns], added, made)
+    with pytest.raises(InputError) as caught:
+        fields._end_of_values(header.text, made, "threads_per_block")
+    assert str(caught.value) == (
+        f"tuning_scan.cuh:6: {function} has no place for threads_per_block: it must have one"
+        " return, which lists the values before it"
+    )
+    with pytest.raises(InputError) as caught:
+        fields.read(header.text, Span(0, len(header.text.data)), "sm100_tuning")
+    assert str(caught.value) == (
+        "tuning_scan.cuh:1: ScanLookbackPolicy cannot get a field pf: LOAD_LDG is not among the"
+        " values computed from the struct"
+    )
+
+
+def test_a_return_that_cannot_be_for_one_type_or_keep_values_is_refused():
+    with pytest.raises(InputError, match="a case without returns cannot get one for a single type"):
+        NewReturn(EmptyCase(None, Span(0, 0), ()), (), None).naming("T == type_t::int8")
+    spot = GuardedReturn(told(0), None, None, FAMILY, "f", {})
+    with pytest.raises(InputError, match=r"no return can keep the values of T=I8"):
+        spot.kept("T=I8")
+
+
+def test_what_selects_another_algorithm_or_returns_before_is_refused():
+    one, _ = measured()
+    scan = f"namespace cub\n{{\nnamespace detail::scan\n{{\n{HEADER}}}\n}}\n"
+
+    def refused(text, *values):
+        selected = Selected(dict.fromkeys(values, 1), None, {}, {"AccumT": 4}, traits={"size": 8})
+        header = read_header("tuning_scan.cuh", text.encode())
+        sources = TuningTree(TREE, {header.name: header}, {header.name: text.encode()})
+        with pytest.raises(InputError) as caught:
+            Selectors(sources, "sm100").beside(one.benchmark, selected)
+        return str(caught.value)
+
+    other = "CUB selects a different algorithm for it than the measured one"
+    assert refused(scan, "threads") == other
+    early = "  if (size == 8)\n  {\n    return ScanLookbackPolicy{1, 2};\n  }\n  if (size == 1)\n"
+    names = ("threads", "items", "delay_constructor", "load_algorithm", "store_algorithm")
+    assert refused(scan.replace("  if (size == 1)\n", early), *names, "load_modifier") == (
+        "tuning_scan.cuh:21 returns a policy for it before the returns of sm100 are reached"
+    )
+
+
+def test_a_policy_in_front_needs_a_function_that_can_test_the_workload():
+    bench = next(b for a in bound(BoundVersion("3.6.0")) for b in a.benchmarks if b.first)
+    _, site = site_of(bench, BoundVersion("3.6.0"), "selectors")
+    sources = TuningTree(TREE, {site.header: read_header(site.header, b"")}, {site.header: b""})
+    place = Selectors(sources, "sm100")
+    with pytest.raises(InputError, match=rf"{site.header} has no \S+ that can test "):
+        place.first(bench, told(None))
+
+
+def test_a_value_that_neither_the_compiler_nor_a_binding_gives_is_refused():
+    text, selected = Text("tuning_scan.cuh", b""), SimpleNamespace(fields=None)
+    with pytest.raises(InputError, match="the compiler does not show all values that f returns"):
+        list(return_edits._leaf_values(text, SimpleNamespace(name="f", selected=selected), None))
+    with pytest.raises(InputError, match=r"tuning_scan\.cuh: no binding describes a\.b of f"):
+        return_edits._spelled(text, SimpleNamespace(name="f"), "a.b", "Lookback", None)

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
 from policygen.bindings.load import bound
+from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import find_aggregates, leaves, read_aggregate
 from policygen.headers.user.policies import (
+    _inherited,
     field_rules,
     overlay,
     qualified,
@@ -191,3 +195,15 @@ def test_a_field_that_a_macro_of_the_users_decides_is_left_to_it():
 def test_a_policy_that_the_tree_does_not_have_is_an_error():
     with pytest.raises(InputError, match="the tree has no policy P"):
         read_aggregate({}, "P")
+
+
+def test_a_benchmark_without_variants_or_a_member_without_a_field_is_refused():
+    version = BoundVersion("3.6.0")
+    topk = benchmark_of("cub.bench.topk.keys", version)
+    fixed = topk.model_copy(update={"parameters": {}})
+    with pytest.raises(InputError, match="the benchmark has no search space and therefore no"):
+        selector_for(fixed, version)
+    selector = selector_for(benchmark_of("cub.bench.radix_sort.keys", version), version)
+    bare = replace(selector, site=selector.site.model_copy(update={"values": {}, "delay": ()}))
+    with pytest.raises(InputError, match=r"tuning_radix_sort\.cuh: the policy has no \w+"):
+        list(_inherited(bare))

@@ -1,6 +1,10 @@
 import pytest
 
-from policygen.headers.specializations.siblings import neighbour
+from policygen.errors import InputError
+from policygen.headers.specializations.siblings import Overload, neighbour, reading_changes
+from policygen.headers.text import Text
+from policygen.model.edits import AddedMember
+from policygen.model.records import Span
 from tests.headers.edited import VERSIONS, real
 from tests.headers.headers import read
 
@@ -105,3 +109,17 @@ def test_most_entries_of_cub_would_go_back_where_they_are(version):
     # What misses are mostly entries for 128 bits whose unsigned twins stay behind.
     assert count >= 440
     assert at_home / count > 0.96
+
+
+def test_a_member_that_no_overload_can_read_is_refused():
+    head = "template <typename Tuning> static auto choose(int) -> "
+    text = Text("tuning_blur.cuh", f"{head}agent<Tuning::items>;".encode())
+    overload = Overload(Span(0, len(text.data)), Span(len(head), len(text.data) - 1))
+    told = "tuning_blur.cuh{}: entries of sm90_tuning cannot have vec_size: "
+    added = {"vec_size": AddedMember("int", "4")}
+    with pytest.raises(InputError) as caught:
+        reading_changes(text, "sm90_tuning", None, added)
+    assert str(caught.value) == f"{told.format('')}their readers are not a pair of overloads"
+    with pytest.raises(InputError) as caught:
+        reading_changes(text, "sm90_tuning", overload, added)
+    assert str(caught.value) == f"{told.format(':1')}4 is not an argument of their readers"

@@ -157,7 +157,6 @@ def test_what_can_be_given_no_policy_is_refused(capsys, trees, tmp_path, algorit
     assert not source.exists()
 
 
-@pytest.mark.slow
 def test_a_workload_that_no_class_runs_is_refused(capsys, trees, tmp_path):
     source = place_in(trees["3.0.1"], "refused/distinct.cu")
     text = f'{PARTITION}DistinctPartitions = "true"\n{SIZES}'

@@ -234,3 +234,13 @@ def test_every_algorithm_is_like_a_benchmark_that_runs(tmp_path):
 def test_ends_of_random_numbers_are_checked(tmp_path, ends, told):
     text = f'{REDUCE}types = {{ T = "float" }}\n{SIZES}[input]\n{ends}\n'
     assert told in refused(tmp_path, text)
+
+
+def test_an_algorithm_of_a_later_version_names_that_version():
+    later = CALLS[0].model_copy(update={"since": "3.6"})
+    with pytest.raises(InputError) as caught:
+        call_named(later.algorithm, (), [later], "3.0.1")
+    assert str(caught.value) == (
+        f"CUB 3.0.1 does not accept a policy for {later.algorithm}\n"
+        "  CUB 3.6 and later do: name such a tree with --cub."
+    )

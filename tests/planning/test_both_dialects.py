@@ -113,7 +113,7 @@ def unexplained(reasons, known):
 # a return serves other workloads than a specialization does, and they want different values.
 FAMILIES_ALONE = (
     "has its conditions except for a size or a type",
-    "returns for it before the returns of",
+    "returns a policy for it before the returns of",
     "would have ",
     "would change ",
     "CUB selects a different algorithm for it than the measured one",

@@ -16,7 +16,7 @@ REASONS = (
     "has its conditions except for a size or a type",
     " that knows ",  # an earlier selector has no member that tells the workload
     "CUB selects a different algorithm for it than the measured one",
-    "returns for it before the returns of",
+    "returns a policy for it before the returns of",
     "the variant means different values for each of them",
     " has no member for pf and implies pf_0",
     "would change ",

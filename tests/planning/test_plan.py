@@ -1,13 +1,15 @@
 """The whole plan, with a compiler that is pretended."""
 
 import hashlib
+from dataclasses import make_dataclass
+from types import SimpleNamespace
 
 import pytest
 
 from policygen.bindings.words import next_arch
 from policygen.errors import InputError, Problems
 from policygen.headers.dialects import Specializations
-from policygen.headers.protocol import TuningTree, site_of
+from policygen.headers.protocol import NotKeptError, TuningTree, site_of
 from policygen.headers.reader import read_header
 from policygen.headers.specializations.placement import family_spot
 from policygen.model.plans import Options, Plan
@@ -16,6 +18,7 @@ from policygen.model.trees import BoundVersion
 from policygen.planning.measured import measurements
 from policygen.planning.memory import changed_headers, check_tree
 from policygen.planning.places import find_places
+from policygen.planning.saved import remake_plan
 from policygen.portable import portable
 from tests.planning.pretend import (
     CUB,
@@ -533,3 +536,22 @@ def test_a_new_architecture_gets_a_family_with_its_links(reach, policies):
 
 
 B300 = "B300 (8192, 148, eccon)"
+
+
+def test_a_tree_without_a_family_of_the_architecture_or_an_earlier_one_is_named():
+    name = "tuning_reduce_by_key.cuh"
+    sources = TuningTree(CUB, {name: read_header(name, b"")}, {})
+    with pytest.raises(InputError) as caught:
+        family_spot(benchmark("3.0.1", "reduce.by_key"), Selected({}), sources, "sm90")
+    assert (
+        str(caught.value) == f"{name} has no family of tunings for sm90 or an earlier architecture"
+    )
+
+
+def test_a_plan_that_the_tree_does_not_bear_any_more_is_told():
+    def settled(*_):
+        raise NotKeptError([(None, "sm100 would change")])
+
+    planner = make_dataclass("Planner", ["next_best"], namespace={"settled": settled})(None)
+    with pytest.raises(InputError, match="the plan cannot be made again: sm100 would change"):
+        remake_plan(planner, SimpleNamespace(instead=()), ())

@@ -1,11 +1,13 @@
 # ruff: noqa: E501  a row of a table is one line
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen.errors import InputError
+from policygen.proof import ask, probe
 from policygen.proof.answers import Key, key, pack, plain, read_answers, unpack, value
 
 CUB = "cub::CUB_300001_SM_900"
@@ -263,3 +265,19 @@ def test_whatever_was_answered_is_read_back(facts: list[str], number: int) -> No
     args = ", ".join(f"{PROBE}::{fact}" for fact in asked)
     read = key(f"{PROBE}::family<{PROBE}::value<{number}>{', ' * bool(args)}{args}>")
     assert read == Key(number, tuple(plain(fact) for fact in facts))
+
+
+def test_answers_that_are_missing_are_counted() -> None:
+    query = SimpleNamespace(spots=[("T=I8", "sm90"), ("T=I16", "sm90")])
+    batch = SimpleNamespace(queries=[query], whole=True, marked=False)
+    told = r"the probe's PTX lacks 1 of 2 answers\n  It was not judged\. Check whether this nvcc"
+    with pytest.raises(InputError, match=told):
+        list(probe._read(batch, pack(ptx(row("value<0>", "value<1>")))))
+
+
+def test_a_delay_that_no_binding_knows_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        ask._delay("random")
+    assert str(caught.value) == (
+        "unknown delay constructor 'random'\n  Add it to schemas/bindings/types.toml."
+    )

@@ -13,6 +13,7 @@ from policygen.proof.programs import (
     headers_in,
     hides_release,
     is_of_library,
+    open_object,
     overlay_of,
     policy_in,
     release_of,
@@ -228,3 +229,13 @@ def test_relative_folders_are_those_of_the_command(tmp_path):
     (unit,) = units_of(path, [])
     assert unit.with_overlay(tmp_path / "tuned-cub")[0] == ("-I/cccl",)
     assert unit.folder == Path(tmp_path)
+
+
+def test_an_object_without_machine_code_says_what_to_name(tmp_path):
+    path = tmp_path / "host.o"
+    path.touch()
+    with pytest.raises(InputError) as caught:
+        open_object(path, None, "false", tmp_path)
+    assert str(caught.value) == (
+        f"{path} holds no machine code for GPUs\n  Name a source with its flags."
+    )

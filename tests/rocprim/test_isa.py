@@ -144,7 +144,7 @@ def test_what_does_not_compile_is_told_with_its_place_and_is_not_equal(capsys, t
     assert f"{REDUCE}:{line}:" in out
     assert "use of undeclared identifier 'nonsense'" in out
     assert "ISA: nothing was compared; 1 compile failed (gfx90a)" in out
-    assert "1 workload did not compile, so their contents are unknown" in err
+    assert "1 workload did not compile: whether their machine code differs is unknown" in err
 
 
 @pytest.mark.hipcc

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,11 +14,14 @@ from policygen.headers.reader import read_header
 from policygen.headers.spelling import splice
 from policygen.headers.text import Text
 from policygen.model.edits import Content
+from policygen.model.records import Span
 from policygen.model.selection import Selected
 from policygen.model.trees import Cub
+from policygen.rocprim import config_edits, host
 from policygen.rocprim.config_edits import write_configs
 from policygen.rocprim.dialect import Configs
 from policygen.rocprim.pickers import laid_out, with_values
+from policygen.rocprim.placement import TableSpot
 from tests.results.rocprim_files import text_of
 from tests.rocprim.places import resolved
 from tests.rocprim.toy_pickers import (
@@ -232,7 +236,7 @@ NOTHING = OTHER.replace("    return", "    if constexpr(true)\n        return")
 
 REJECTED = [
     ("float", PICKERS[0], "no architecture has a config for float"),
-    ("short", NAMED, "uses other names for its types"),
+    ("short", NAMED, "names its types differently"),
     ("short", PICKERS[0].replace(OTHER, NOTHING), "has no place for kernel_config.block_size"),
 ]
 
@@ -349,3 +353,42 @@ def test_values_between_those_that_are_said_are_what_the_workload_has():
         Text("", text.encode()), entry, {"kernel_config.size_limit": "77"}, spot, "why"
     )
     assert "{256, 5, 77}" in splice("", text.encode(), edits).decode()
+
+
+def test_configs_that_cannot_be_copied_are_named():
+    text = Text("device_reduce.hpp", b"struct a : reduce_config<256, 4> {};")
+    entry = SimpleNamespace(
+        line=7,
+        inherits_span=Span(11, 32),
+        span=Span(0, len(text.data)),
+        comment_span=None,
+        template_parameters=("class T",),
+    )
+    spot = SimpleNamespace(header="device_reduce.hpp", parameters={}, copy_name="reduce_config_900")
+    copy = SimpleNamespace(entry=entry, spot=spot)
+    with pytest.raises(InputError, match=r"device_reduce\.hpp:7 has no place for bs"):
+        config_edits._unsaid_edit(text, entry, {"bs": "64"}, spot, "why")
+    with pytest.raises(InputError, match=r"device_reduce\.hpp:7 does not name an architecture"):
+        config_edits._similar_config(text, copy, "gfx942")
+    picker = SimpleNamespace(parameters=Span(0, 8), name_span=Span(7, 8))
+    with pytest.raises(InputError, match=r"device_reduce\.hpp:1 names its types differently"):
+        config_edits._check_parameters(text, picker, [copy])
+    with pytest.raises(InputError, match=r"reduce\.hpp: the config Scan would have to be written"):
+        TableSpot.argument(spot, "class", None, "Scan")
+
+
+def test_a_variant_that_a_config_has_no_place_for_is_refused():
+    spot, _ = spot_of(header(), "gfx908:mi100")
+    measured = SimpleNamespace(fixed={})
+    with pytest.raises(InputError, match=r"device_reduce\.hpp has no place for unheard_of"):
+        spot.members(measured, {"unheard_of": 7})
+
+
+def test_configs_that_libclang_reads_differently_are_named(monkeypatch):
+    query = SimpleNamespace(site=SimpleNamespace(configs=("a", "b"), header="h.hpp"), aggregates={})
+    with pytest.raises(InputError, match=r"h\.hpp: a or b is not declared\n  The bindings name"):
+        host._declared(query)
+    shape = SimpleNamespace(name="params", paths=("bs", "ipt"))
+    monkeypatch.setattr(host, "shapes_of", lambda _: [shape])
+    with pytest.raises(InputError, match="params was read as bs, ipt, but libclang reports bs\n"):
+        host._check_fields([query], {"fields_0": ["bs"]})

@@ -210,8 +210,7 @@ def test_a_target_that_the_list_lacks_is_reached_by_no_device(capsys, tmp_path):
     assert rows["gfx942:mi300x", "int"][:3] == ((256, 16), "inherited", "gfx908:mi100")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize("numbered", sampled([False, True], False))
 def test_an_answer_that_lacks_a_question_is_no_answer(capsys, toy, monkeypatch, numbered):
     real = HostCompiler.answer
 

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,10 +12,11 @@ from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, TuningTree
 from policygen.headers.reader import read_header
+from policygen.headers.text import Text
 from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import Cub
-from policygen.rocprim.config_edits import write_tables
+from policygen.rocprim.config_edits import _copied, write_tables
 from policygen.rocprim.dialect import Configs
 from tests.rocprim.places import resolved, rows_of
 from tests.rocprim.toy_tables import (
@@ -302,3 +304,13 @@ def test_a_config_that_is_no_template_is_left_as_it_is_on_its_line():
 )
 def test_architectures_have_numbers(arch, number):
     assert table_number(arch) == number
+
+
+def test_a_copy_does_not_take_a_name_that_is_there():
+    text = Text("device_merge.hpp", header().replace("merge_config_90a", "merge_config_b").encode())
+    case = (
+        SimpleNamespace(reason="why"),
+        SimpleNamespace(header=text.path, copy_name="merge_config_b"),
+    )
+    with pytest.raises(InputError, match=r"device_merge\.hpp: merge_config_b already exists"):
+        _copied(text, "merge_config", [case], "gfx942")

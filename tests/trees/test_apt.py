@@ -101,7 +101,7 @@ def test_other_bytes_than_the_known_ones_are_refused(places: Places, apt_get: Fa
     with pytest.raises(InputError) as raised:
         downloads.obtain_packages(parts(), ignore)
     assert str(raised.value).startswith(f"{FIRST} does not have the expected digest\n")
-    assert str(raised.value).endswith("nothing was unpacked; check which mirror apt uses")
+    assert str(raised.value).endswith("Nothing was unpacked; check which mirror apt uses")
     assert not [path for path in places.cache.rglob("*") if path.is_file()]
 
 
@@ -125,7 +125,7 @@ def test_a_version_that_debian_has_no_more_is_told(apt_get: FakeApt, words: str)
         downloads.obtain_packages(parts(), ignore)
     assert str(raised.value) == (
         "Debian sid has no librocprim-dev 9.8.7-1 any more\n"
-        "  choose another release (policygen headers list), or name a checkout: --cub PATH"
+        "  Choose another release (policygen headers list), or name a checkout: --cub PATH"
     )
 
 
@@ -206,7 +206,7 @@ def test_what_stands_in_a_releases_place_is_not_deleted(places: Places, apt_get:
         fetch("rocprim@9.9.9", places.headers, ignore)
     assert str(raised.value) == (
         f"{places.headers}/rocprim-9.9.9 exists, but contains no rocPRIM\n"
-        "  delete it and fetch again"
+        "  Delete it and fetch again"
     )
     assert apt_get.commands == []
 
@@ -217,5 +217,5 @@ def test_a_release_that_is_not_known_is_an_error(places: Places, text: str) -> N
         fetch(text, places.headers, ignore)
     assert str(raised.value) == (
         f"no known package contains {text}\n"
-        "  known: rocprim@5.3.3, rocprim@5.7.1, rocprim@6.4.3, rocprim@7.2.4"
+        "  Known: rocprim@5.3.3, rocprim@5.7.1, rocprim@6.4.3, rocprim@7.2.4"
     )

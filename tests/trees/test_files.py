@@ -12,8 +12,8 @@ from policygen.trees.files import absolute, failure, is_file, is_folder, listing
 @pytest.mark.parametrize(
     ("number", "remedy"),
     [
-        (errno.EACCES, "make it readable, or name another tree with --cub"),
-        (errno.EROFS, "set POLICYGEN_CUB_HEADERS to a folder that can be written"),
+        (errno.EACCES, "Make it readable, or name another tree with --cub"),
+        (errno.EROFS, "Set POLICYGEN_CUB_HEADERS to a folder that can be written"),
         (errno.ENOSPC, None),
     ],
 )
@@ -50,7 +50,7 @@ def test_a_forbidden_path_is_an_error_and_for_a_search_a_no(
             look(tmp_path)
         assert str(raised.value) == (
             f"cannot {action} {tmp_path}: Permission denied\n"
-            "  make it readable, or name another tree with --cub"
+            "  Make it readable, or name another tree with --cub"
         )
     assert not seems_file(tmp_path)
 

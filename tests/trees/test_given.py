@@ -62,7 +62,7 @@ def test_several_trees_below_a_path_are_named(tmp_path: Path) -> None:
         f"{tmp_path} contains 2 CUB trees:\n"
         f"    {tmp_path}/a/cub (CUB 3.0.1)\n"
         f"    {tmp_path}/b (CUB 3.1.4)\n"
-        "  choose one of them"
+        "  Choose one of them"
     )
 
 
@@ -81,7 +81,7 @@ def test_a_path_without_a_tree_is_an_error(tmp_path: Path, given: str) -> None:
         open_tree(tmp_path / given)
     assert str(raised.value) == (
         f"no CUB or rocPRIM tree at {tmp_path / given}\n"
-        "  a tree is a CCCL checkout, a CUDA toolkit or an unpacked wheel: a folder with"
+        "  A tree is a CCCL checkout, a CUDA toolkit or an unpacked wheel: a folder with"
         " cub/version.cuh in one of their places; or a checkout of rocPRIM or of rocm-libraries, a"
         " ROCm installation or its include folder: a folder with rocprim/rocprim_version.hpp in one"
         " of their places"
@@ -118,7 +118,7 @@ def test_a_version_that_is_not_fetched_names_the_command_that_does(places: Place
     with pytest.raises(InputError) as raised:
         find("3.0.1", places.work)
     assert str(raised.value) == (
-        f"CUB 3.0.1 is not in {places.headers}\n  fetch it: policygen headers fetch 3.0.1"
+        f"CUB 3.0.1 is not in {places.headers}\n  Fetch it: policygen headers fetch 3.0.1"
     )
 
 
@@ -128,5 +128,5 @@ def test_an_unknown_version_names_the_known_ones(places: Places, version: str) -
         find(version, places.work)
     assert str(raised.value) == (
         f"no known wheel contains CUB {version}\n"
-        "  known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0"
+        "  Known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0"
     )

@@ -57,7 +57,7 @@ def test_a_tree_without_the_tuning_folder_says_where_it_was_expected(tmp_path: P
         tuning_headers(open_root(tmp_path, "--cub"))
     assert str(raised.value) == (
         f"CUB 3.0.1 in {tmp_path} has no tuning headers: there is no folder {tmp_path / TUNINGS}\n"
-        "  name another tree with --cub"
+        "  Name another tree with --cub"
     )
 
 
@@ -68,7 +68,7 @@ def test_an_empty_tuning_folder_is_an_error(tmp_path: Path) -> None:
         tuning_headers(open_root(tmp_path, "--cub"))
     assert str(raised.value) == (
         f"CUB 3.0.1 in {tmp_path} has no tuning headers: {folder} contains no tuning_*.cuh\n"
-        "  name another tree with --cub"
+        "  Name another tree with --cub"
     )
 
 

@@ -61,7 +61,7 @@ def test_what_stands_in_a_trees_place_is_not_deleted(places: Places, pip: FakePi
     with pytest.raises(InputError) as raised:
         fetch("9.8.7", places.headers, ignore)
     assert str(raised.value) == (
-        f"{notes.parent} exists, but contains no CUB\n  delete it and fetch again"
+        f"{notes.parent} exists, but contains no CUB\n  Delete it and fetch again"
     )
     assert notes.exists()
 
@@ -79,7 +79,7 @@ def test_an_unknown_version_is_an_error_that_lists_the_known_ones(
         fetch(version, places.headers, ignore)
     assert str(raised.value) == (
         f"no known wheel contains CUB {version}\n"
-        "  known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0"
+        "  Known versions: 2.8.2, 3.0.1, 3.1.4, 3.2.0, 3.5.0, 3.6.0"
     )
 
 

@@ -49,7 +49,7 @@ def test_a_version_that_cannot_be_read_is_an_error(tmp_path: Path, text: str) ->
     with pytest.raises(InputError) as raised:
         open_tree(tmp_path)
     assert str(raised.value) == (
-        f"{path} does not define ROCPRIM_VERSION\n  it does not belong to rocPRIM, or is damaged"
+        f"{path} does not define ROCPRIM_VERSION\n  It does not belong to rocPRIM, or is damaged"
     )
 
 
@@ -109,7 +109,7 @@ def test_several_trees_are_named(tmp_path: Path) -> None:
         open_tree(tmp_path)
     assert str(raised.value) == (
         f"{tmp_path} contains 2 rocPRIM trees:\n    {tmp_path}/a (rocPRIM 4.2.0)\n"
-        f"    {tmp_path}/b (rocPRIM 4.2.0)\n  choose one of them"
+        f"    {tmp_path}/b (rocPRIM 4.2.0)\n  Choose one of them"
     )
 
 
@@ -126,7 +126,7 @@ def test_a_tree_of_another_library_is_refused(tmp_path: Path) -> None:
         open_tree(tmp_path, library="rocprim")
     assert str(raised.value) == (
         f"{tmp_path}/cub contains CUB 3.0.1, not rocPRIM\n"
-        "  name a tree of rocPRIM, or give --library cub"
+        "  Name a tree of rocPRIM, or give --library cub"
     )
 
 
@@ -134,7 +134,7 @@ def test_no_tree_of_the_library_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         open_tree(tmp_path, library="rocprim")
     assert str(raised.value) == (
-        f"no rocPRIM tree at {tmp_path}\n  a tree is a checkout of rocPRIM or of rocm-libraries, a"
+        f"no rocPRIM tree at {tmp_path}\n  A tree is a checkout of rocPRIM or of rocm-libraries, a"
         " ROCm installation or its include folder: a folder with rocprim/rocprim_version.hpp in one"
         " of their places"
     )
@@ -204,7 +204,7 @@ def test_a_tree_without_tunings_is_an_error(tmp_path: Path) -> None:
     assert str(raised.value) == (
         f"rocPRIM 4.2.0 in {tmp_path} has no tuning headers:"
         f" {tmp_path / CONFIGS} contains no *.hpp\n"
-        "  name another tree with --cub"
+        "  Name another tree with --cub"
     )
 
 
@@ -251,7 +251,7 @@ def test_a_fetched_release_is_opened_by_its_name_and_by_its_place(places: Places
         find("rocprim@5.7.1", places.work)
     assert str(raised.value) == (
         f"rocPRIM 5.7.1 is not in {places.headers}\n"
-        "  fetch it: policygen headers fetch rocprim@5.7.1"
+        "  Fetch it: policygen headers fetch rocprim@5.7.1"
     )
 
 
@@ -280,7 +280,7 @@ def test_nothing_found_says_where_rocprim_was_looked_for(places: Places) -> None
         f"    checkout: none around {places.work}\n"
         f"    cub_headers: no version in {places.headers}\n"
         f"    toolkit: none in {places.rocm}\n"
-        "  fetch one: policygen headers fetch rocprim@5.7.1"
+        "  Fetch one: policygen headers fetch rocprim@5.7.1"
     )
 
 

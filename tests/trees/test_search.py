@@ -151,7 +151,7 @@ def test_a_search_that_finds_nothing_names_every_place_in_order(places: Places) 
         f"    cub_headers: no version in {places.headers}\n"
         f"    wheel: none installed for {sys.executable}\n"
         f"    toolkit: none in {places.toolkit}\n"
-        "  fetch one: policygen headers fetch 3.0.1"
+        "  Fetch one: policygen headers fetch 3.0.1"
     )
 
 

@@ -88,5 +88,5 @@ def test_a_current_tree_is_not_written_again(
         make_current(places.headers, "3.1.4")
     assert str(raised.value) == (
         f"cannot write {places.headers / '.current'}: Read-only file system\n"
-        "  set POLICYGEN_CUB_HEADERS to a folder that can be written"
+        "  Set POLICYGEN_CUB_HEADERS to a folder that can be written"
     )

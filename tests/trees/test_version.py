@@ -47,7 +47,7 @@ def test_a_version_file_without_a_version_is_an_error_with_its_path(
     path.write_text(text)
     with pytest.raises(InputError) as raised:
         read_version(tmp_path)
-    expected = f"{path} does not define CUB_VERSION\n  it does not belong to CUB, or is damaged"
+    expected = f"{path} does not define CUB_VERSION\n  It does not belong to CUB, or is damaged"
     assert str(raised.value) == expected
 
 
@@ -56,7 +56,7 @@ def test_a_version_file_that_vanished_is_an_error_with_its_path(tmp_path: Path) 
         read_version(tmp_path)
     assert str(raised.value) == (
         f"cannot read {tmp_path / 'cub/version.cuh'}: No such file or directory\n"
-        "  it existed a moment ago; run the command again"
+        "  It existed a moment ago; run the command again"
     )
 
 

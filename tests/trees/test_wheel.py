@@ -65,7 +65,7 @@ def test_other_bytes_than_the_known_ones_are_refused(places: Places, pip: FakePi
         "toy-1.0-py3-none-any.whl does not have the expected digest\n"
         f"    sha256 expected: {hashlib.sha256(GOOD).hexdigest()}\n"
         f"    sha256 actual:   {hashlib.sha256(b'other').hexdigest()}\n"
-        "  nothing was unpacked; check which package index pip uses"
+        "  Nothing was unpacked; check which package index pip uses"
     )
     assert not list(places.cache.rglob("*.whl"))
 
@@ -97,7 +97,7 @@ def test_a_failing_pip_is_shown_with_its_command_and_its_words(
     assert others == [
         "  ERROR: no",
         "  network",
-        "  check the network and pip's index settings, then run the command again",
+        "  Check the network and pip's index settings, then run the command again",
     ]
 
 

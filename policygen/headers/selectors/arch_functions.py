@@ -159,7 +159,7 @@ class AddedFields:
         if call is None or len(call[1]) != self.struct.fields.index(name):
             raise InputError(
                 f"{text.path}:{text.line(function.span.start)}: {function.name} has no place for"
-                f" {name}: it does not return a list of the values before it"
+                f" {name}: it must have one return, which lists the values before it"
             )
         return call[1][-1].end
 
@@ -175,8 +175,8 @@ class AddedFields:
             matching = spelled_as(text.code, items, member.default)
             if len(matching) != 1:
                 raise InputError(
-                    f"{text.path}:{text.line(scope.start)}: {self.struct.name} cannot have {name}:"
-                    f" {member.default} is not one of the values computed from it"
+                    f"{text.path}:{text.line(scope.start)}: {self.struct.name} cannot get a field"
+                    f" {name}: {member.default} is not among the values computed from the struct"
                 )
             changes += [(span, f"{variable}->{name}") for span in matching]
         return changes
@@ -282,7 +282,9 @@ def _type(header: HeaderReturns, name: str) -> str:
     """Returns the field's type, taken from the policy field of the same name."""
     types = _types(header, name)
     if len(types) != 1:
-        raise InputError(f"{header.text.path}: no policy has the type of {name}")
+        raise InputError(
+            f"{header.text.path}: policies declare {name} with {len(types)} types, not with one"
+        )
     return types.pop()
 
 

@@ -94,9 +94,8 @@ class NewReturn:
     def naming(self, condition: str) -> "NewReturn":
         """Restricts the return to one type."""
         if isinstance(self.at, EmptyCase):
-            raise InputError("there is no place for a return for one type alone")
-        if isinstance(self.at, BeforeReturn):
-            raise InputError("it already is for one type")
+            raise InputError("a case without returns cannot get one for a single type")
+        assert not isinstance(self.at, BeforeReturn), "it is not for a single type yet"
         position = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
         return replace(self, at=position, facts=(*self.facts, condition))
 
@@ -294,7 +293,7 @@ class Returns(Dialect):
                 raise
             raise InputError(
                 f"{header_returns.text.path}:{header_returns.text.line(earlier.span.start)} returns"
-                f" for it before the returns of {self.arch}"
+                f" a policy for it before the returns of {self.arch} are reached"
             ) from error
 
     def first(self, benchmark: BenchmarkBinding, selected: Selected) -> FirstReturn:
@@ -302,16 +301,12 @@ class Returns(Dialect):
         first_binding = benchmark.first
         assert first_binding is not None, "the binding names a function"
         _, site = site_of(benchmark, self.sources.cub.bindings, "selectors")
-        if not benchmark.returns:
-            raise InputError(
-                f"{site.header} computes it in a way that leaves no place for a return"
-            )
         header_returns, asks = self._read(site.header), first_binding.asks
         scoped_name = words().selectors.name, first_binding.function
         functions = [own for own in header_returns.deciding if (own.scope, own.name) == scoped_name]
         if len(functions) != 1 or not {*asks} <= selected.traits.keys():
             raise InputError(
-                f"{site.header} has no {'::'.join(scoped_name)} with {', '.join(asks)}"
+                f"{site.header} has no {'::'.join(scoped_name)} that can test {', '.join(asks)}"
             )
         (function,) = functions
         constants = {

@@ -45,13 +45,13 @@ def test_no_checkout_around_or_at_a_path_is_told_with_a_remedy(tmp_path: Path) -
         around(tmp_path)
     assert str(caught.value) == (
         f"no benchmarks found: no folder above {tmp_path.as_posix()} has cub/benchmarks/bench\n"
-        "  name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv"
+        "  Name a .cu file, a folder of benchmarks, a CCCL checkout or a cccl_meta_bench.csv"
     )
     with pytest.raises(InputError) as caught:
         checkout(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path.as_posix()} has no cub/benchmarks/bench\n"
-        "  toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout"
+        "  Toolkits, wheels and fetched versions have no benchmarks: name a CCCL checkout"
     )
 
 
@@ -60,9 +60,9 @@ def test_paths_that_are_not_there_or_hold_nothing_are_refused(tmp_path: Path) ->
     (tmp_path / "empty").mkdir()
     for path, message in (
         (tmp_path / "no", "no does not exist"),
-        (tmp_path / "empty", "empty has no benchmark sources\n  their names end in .cu"),
+        (tmp_path / "empty", "empty has no benchmark sources\n  Their names end in .cu"),
         (text, "notes.txt is neither a benchmark source nor a search space\n"
-         "  a search space starts with a line such as: ctk_version,13.0.88"),
+         "  A search space starts with a line such as: ctk_version,13.0.88"),
     ):  # fmt: skip
         with pytest.raises(InputError) as caught:
             read_benchmarks([path])

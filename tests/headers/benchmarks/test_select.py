@@ -39,12 +39,12 @@ def test_named_axes_are_cut_to_the_values_asked_for_and_others_stay() -> None:
             "cub.bench.sum",
             {"KeyT{ct}": frozenset({"I8"})},
             "-a KeyT{ct}: none of these benchmarks has this axis\n"
-            "  they have: Elements{io}[pow2], Entropy, OffsetT{ct}, T{ct}",
+            "  They have: Elements{io}[pow2], Entropy, OffsetT{ct}, T{ct}",
         ),
         (
             "cub.bench.sum",
             {"OffsetT{ct}": frozenset({"I8", "U8"})},
-            "-a OffsetT{ct}: no benchmark has the value I8, U8\n  they have: I32, I64",
+            "-a OffsetT{ct}: no benchmark has the value I8, U8\n  They have: I32, I64",
         ),
     ],
 )

@@ -1,10 +1,13 @@
 """C++ of bindings as a benchmark's source says it."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from policygen.errors import InputError
+from policygen.gpu import benchmark_policy
 from policygen.gpu.benchmark_policy import filled, in_style, source_names
-from policygen.model.bindings import BenchmarkBinding, BufferBinding, RunBinding
+from policygen.model.bindings import BenchmarkBinding, BufferBinding, MemberRule, RunBinding, Unit
 
 BENCHMARK = BenchmarkBinding(
     name="cub.bench.mine",
@@ -82,3 +85,27 @@ def test_contents_that_no_generator_makes_are_refused(fill):
     buffer = BufferBinding(type="InputT", count="Elements", fill=fill)
     with pytest.raises(InputError, match=r"cannot generate the contents of keys: (none|uniform)"):
         filled("keys", buffer, NAMES)
+
+
+def writer(**units):
+    selector = SimpleNamespace(
+        selector=SimpleNamespace(policy="TopkPolicy", copies={}),
+        selects="TopkPolicy",
+        default="",
+        benchmark=SimpleNamespace(units=units),
+    )
+    return benchmark_policy._Writer(selector, (), {"ipt": "TUNE_ITEMS"})
+
+
+def test_a_field_that_the_policy_lacks_is_named(monkeypatch):
+    rules = {"items": MemberRule(parameter="ipt")}
+    monkeypatch.setattr(benchmark_policy, "field_rules", lambda _: rules)
+    with pytest.raises(InputError, match="TopkPolicy has no field items"):
+        list(writer().lines())
+
+
+def test_a_scaling_that_cub_has_no_function_for_is_named():
+    unit = Unit(scaling="nominal_4b_unbounded", of="KeyT")
+    told = "CUB has no function for the scaling nominal_4b_unbounded"
+    with pytest.raises(InputError, match=told):
+        writer(ipt=unit)._scaled("items", MemberRule(parameter="ipt"), {}, {})

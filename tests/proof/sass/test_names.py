@@ -1,6 +1,16 @@
+from types import SimpleNamespace
+
 import pytest
 
-from policygen.proof.kernel_comparison import demangled, function, lasting, short
+from policygen.errors import InputError, MissingToolError
+from policygen.proof import kernel_comparison
+from policygen.proof.kernel_comparison import (
+    _keep_scope_kernels,
+    demangled,
+    function,
+    lasting,
+    short,
+)
 from tests.proof.sass.dumps import CPP, EMPTY, SUM_INT
 
 HUB = "cub::CUB_300001_SM_900::detail::scan::policy_hub<int, int, cuda::std::__4::plus<void> >"
@@ -67,3 +77,19 @@ def test_a_function_is_known_by_its_last_name():
 )
 def test_people_read_algorithm_types_and_policy(name, expected):
     assert short(name) == expected
+
+
+def test_a_filter_that_loses_names_does_not_work(monkeypatch):
+    monkeypatch.setattr(kernel_comparison, "run", lambda *_, **__: "one\n")
+    with pytest.raises(MissingToolError, match=r"a working c\+\+filt is missing"):
+        demangled(["a", "b"])
+
+
+def test_kernels_of_other_scopes_are_not_compared():
+    spot = ("cub.bench.scan.exclusive.sum", (("T", "F32"),)), "sm90"
+    units = [(spot, SimpleNamespace(scope="detail::reduce"))]
+    ((refused,),) = [_keep_scope_kernels(units, [(SimpleNamespace(name=SUM_INT),)])]
+    assert isinstance(refused, InputError)
+    assert str(refused) == (
+        "cub.bench.scan.exclusive.sum T=F32 on sm90: none of 1 kernels mentions detail::reduce"
+    )
