@@ -79,8 +79,8 @@ def _processes(name: str) -> Benchmark:
             by_workload.setdefault(row["workload"], []).append(seconds)
     found = [np.array(rows) for rows in by_workload.values()]
     noise = []
-    for seconds in found:
-        logs = np.log(seconds)
+    for times in found:
+        logs = np.log(times)
         noise.append((logs - logs.mean(axis=0)) * (len(logs) / (len(logs) - 1)) ** 0.5)
     points = tuple((size,) for size in sizes)
     return Benchmark(name, points, found[0].mean(axis=0), np.concatenate(noise))

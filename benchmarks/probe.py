@@ -96,8 +96,9 @@ def compile_bare(units: list[Path], root: Path) -> None:
     nvcc = find_toolchain().nvcc
 
     def one(path: Path) -> None:
-        command = [nvcc, "-std=c++17", "-ptx", "--expt-relaxed-constexpr", "-w", "-arch=sm_90"]
-        subprocess.run([*command, f"-I{root}", "-o", path.with_suffix(".ptx"), path], check=True)
+        command = [str(nvcc), "-std=c++17", "-ptx", "--expt-relaxed-constexpr", "-w", "-arch=sm_90"]
+        command += [f"-I{root}", "-o", str(path.with_suffix(".ptx")), str(path)]
+        subprocess.run(command, check=True)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(one, units))

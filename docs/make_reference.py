@@ -7,23 +7,35 @@ fields, rules and the library from their functions, messages from the places tha
 import ast
 import inspect
 import json
+import lzma
 import re
 import sys
+import tempfile
 import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 from pydantic import BaseModel
 
 import policygen
+from policygen.app.databases import report_search
+from policygen.app.inputs import Catalogue, ResultFiles
 from policygen.cli.groups import COMMANDS
 from policygen.json_schemas import DOCUMENTS, FILES
+from policygen.model.results import Rules
+from policygen.model.searches import ReportedFinalist, ReportedWorkload, SearchReport
+from policygen.model.workload import in_words, plain
 from policygen.proof.lint_rules import RULES
+from policygen.report.console import short, span_words
+from policygen.report.plots import svg_file
+from policygen.report.search_page import decisive, overview
+from policygen.settings import load_toml
 
 FOLDER = Path(__file__).parent / "reference"
 PACKAGE = Path(policygen.__file__).parent
@@ -41,6 +53,13 @@ def pages() -> dict[str, str]:
         "api.md": _page("Library", library()),
         "messages.md": _page("Messages", messages()),
     }
+
+
+def files() -> dict[str, bytes]:
+    """File name → contents of each page and figure."""
+    texts = {**pages(), "catalogue.md": _page("What CUB leaves on the table", catalogue())}
+    figures = {f"catalogue-{name}.svg": catalogue_figure(name) for name in NAMES}
+    return {**{name: text.encode() for name, text in texts.items()}, **figures}
 
 
 def _page(title: str, parts: Iterable[str]) -> str:
@@ -385,6 +404,72 @@ def _literal(node: ast.expr) -> str:
     return "{…}"
 
 
+# The catalogue
+
+
+CATALOGUE = FOLDER.parents[1] / "catalogue"
+NAMES = {"h100": "H100"}
+
+
+@cache
+def report(name: str) -> SearchReport:
+    """What the shipped results of a GPU say, by the rules of `apply`."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Path(folder) / f"{name}.db"
+        database.write_bytes(lzma.decompress((CATALOGUE / f"{name}.db.xz").read_bytes()))
+        return report_search(ResultFiles([str(database)]), Rules())
+
+
+def gain(workload: ReportedWorkload, final: ReportedFinalist) -> float:
+    """What a program gets: the confirmed score of what is chosen, or base's."""
+    is_chosen = workload.choice is not None and workload.choice.variant == final.variant
+    return final.score if is_chosen else 1.0
+
+
+def catalogue() -> Iterator[str]:
+    """A table for each GPU, from its database alone."""
+    manifest = load_toml(CATALOGUE / "manifest.toml", Catalogue)
+    yield _text(
+        "The results that come with policygen: `policygen overlay --from h100` writes those that"
+        " pass the rules of `apply` (a gain of 1.5 %, no runtime workload below 0.95). *Speedup* is"
+        " base's time over that of the best variant, confirmed in fresh processes, with its 95 %"
+        " interval; *worst* is the runtime workload on which it gains least. Losses are rows, too."
+        " `policygen campaign benchmarks/campaign.toml` measures them again."
+    )
+    for name, results in manifest.results.items():
+        rows = decisive(report(name).workloads)
+        gains = [gain(*row) for row in rows]
+        yield f"\n## {NAMES[name]}\n"
+        yield _text(
+            f"CUB {results.cub}, {results.gpu}, driver {results.driver}, nvcc {results.ctk},"
+            f" {results.date}. {len(rows)} workloads; {sum(value > 1 for value in gains)} get a"
+            f" header; geometric mean of all {geometric_mean(gains):.3f}."
+        )
+        yield f"\n![Speedup of the best variant of each workload](catalogue-{name}.svg)\n"
+        yield _table(
+            ("workload", "speedup", "95 %", "worst", "verdict", "written", "variant"),
+            [
+                (
+                    short(in_words(row.algorithm, plain(row.workload))),
+                    f"{final.score:.3f}",
+                    span_words(final.interval),
+                    f"{min(at.ratio for at in final.runtime):.3f}",
+                    final.verdict or "not sure",
+                    "yes" if gain(row, final) > 1 else "",
+                    f"`{final.variant}`",
+                )
+                for row, final in rows
+            ],
+        )
+
+
+def catalogue_figure(name: str) -> bytes:
+    """The speedups of all workloads as an SVG file."""
+    drawing = overview(report(name).workloads)
+    assert drawing is not None
+    return svg_file(f"What CUB leaves on the table: {NAMES[name]}", drawing.words, [[drawing]])
+
+
 # The site
 
 
@@ -411,8 +496,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.writelines(f"no test of the first tier meets: {text}\n" for text in lacking)
         return int(bool(lacking))
     FOLDER.mkdir(exist_ok=True)
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for name, data in files().items():
+        (FOLDER / name).write_bytes(data)
     return 0
 
 

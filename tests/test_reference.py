@@ -21,8 +21,10 @@ def test_a_page_is_as_the_program_says(name):
     assert text == PAGES[name], f"write it again: {make_reference.REMEDY}"
 
 
-def test_there_are_no_other_pages():
-    assert {path.name for path in make_reference.FOLDER.iterdir()} == PAGES.keys()
+def test_the_catalogue_is_as_its_databases_say_and_there_are_no_other_pages():
+    files = make_reference.files()
+    there = {path.name: path.read_bytes() for path in make_reference.FOLDER.iterdir()}
+    assert there == files, f"write it again: {make_reference.REMEDY}"
 
 
 def test_every_option_and_key_and_rule_has_its_row():

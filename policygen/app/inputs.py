@@ -132,10 +132,10 @@ class Catalogue(Record):
 def shipped_results(name: str, cub: Cub) -> tuple[ShippedResults, Path]:
     """Returns results of the package, and their database; raises for another CUB than theirs."""
     place = folder("catalogue")
-    known = load_toml(place / "manifest.toml", Catalogue).results
-    if name not in known:
-        raise InputError(f"policygen has no results {name}", f"It has: {', '.join(known)}.")
-    shipped = known[name]
+    by_name = load_toml(place / "manifest.toml", Catalogue).results
+    if name not in by_name:
+        raise InputError(f"policygen has no results {name}", f"It has: {', '.join(by_name)}.")
+    shipped = by_name[name]
     if cub.version != shipped.cub or cub.library != "cub":
         raise InputError(
             f"the results {name} are of CUB {shipped.cub}, not of {cub.title}",

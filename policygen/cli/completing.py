@@ -1,4 +1,4 @@
-"""Shell completion of option values, selected by metavar, without importing commands."""
+"""Shell completion of option values, selected by metavar, without importing other commands."""
 
 import tomllib
 from collections.abc import Callable, Iterator
@@ -117,4 +117,17 @@ def answer(group: click.Command, instruction: str) -> int:
         click.echo(script(group, shell), nl=False)
     else:
         click.echo(SHELLS[shell](group, {}, PROGRAM, VARIABLE).complete())
+    return 0
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(SHELLS)))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> int:
+    """Print a completion script for a shell.
+
+    In bash or zsh: eval "$(policygen completion bash)"; in fish: policygen completion fish |
+    source. Put the line into the shell's start file to keep it.
+    """
+    click.echo(script(context.find_root().command, shell), nl=False)
     return 0

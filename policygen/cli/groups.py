@@ -214,7 +214,7 @@ COMMANDS = LazyGroup(
         "trees:status": "Show what was applied, proven and left to do.",
         "trees:scan": "List the tuning entries of a tree.",
         "demo": "See a whole run on a real CUB.",
-        "completion": "Print a completion script for a shell.",
+        "completing:completion": "Print a completion script for a shell.",
     },
     {
         "Most used": ("tune", "apply", "review", "resolve", "doctor"),

@@ -17,7 +17,7 @@ from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.opened import OpenedWorkload
 from policygen.gpu.pool import Asked, GpuPool, RungPoint
 from policygen.gpu.rounds import RuntimeSpot
-from policygen.gpu.rungs import RungResult, SearchTarget
+from policygen.gpu.rungs import FinalPlan, RungResult, SearchTarget
 from policygen.gpu.space import SearchSpace, SpaceCounts
 from policygen.gpu.strategies import FINE, AskedVariant, Strategy
 from policygen.gpu.tools import Sanitizes, WatchedWorkload, memcheck_of
@@ -381,6 +381,10 @@ class SearchBench:
         started = time.monotonic()
         compiled = self.compiles(search, labels)
         return compiled, time.monotonic() - started
+
+    def final_plan(self, seconds: float, target: SearchTarget) -> FinalPlan:
+        """Return what the last rungs of a workload measure in so many seconds."""
+        return FinalPlan.within(seconds, target, self.effort.processes, self.effort.rounds)
 
     def functions(self, search: WorkloadSearch, labels: Sequence[str]) -> tuple[Functions, Reasons]:
         """Return functions and failures, recompiling variants of earlier sessions."""

@@ -16,8 +16,9 @@ from policygen.gpu.candidates import (
 from policygen.gpu.finalists import RUNGS
 from policygen.gpu.pool import StopAskedError
 from policygen.gpu.rungs import (
-    TO_LAST,
-    TO_SHARPER,
+    AIM,
+    FEWEST,
+    MOST,
     RungResult,
     RungRule,
     SearchTarget,
@@ -45,9 +46,7 @@ TOGETHER, BACKLOG = 6, 8.0
 seconds of measuring that may wait before compiling does.
 """
 LOOK, BESIDE = 32, 4
-"""Variants of each workload that a campaign tries first, and workloads that it searches at once:
-the GPU has room for the inputs of a few.
-"""
+"""Variants of each workload that a campaign looks at, and workloads whose inputs the GPU keeps."""
 FIRST_PACE, MOST_VARIANTS = 0.3, 1e9
 """Seconds per variant before any is measured, and the most variants, if there is no budget."""
 LOOK_SHARE, SLOW = 0.3, 4.0
@@ -161,22 +160,21 @@ class SearchDriver:
         waiting = sorted(self.searches.values(), key=lambda search: -search.promise)
         slow: list[WorkloadSearch] = []
         while waiting:
-            search = waiting[0]
             self._divide(waiting)
+            search = waiting.pop(0)
             self._stream(search)
-            del waiting[0], self.quotas[search.title]
+            del self.quotas[search.title]
             if search.is_measured and not self._final_seconds(search):
                 slow.append(search)
             elif search.is_measured:
                 share = min(self._final_share, self.budget.remaining / (1 + len(waiting)))
-                self._decide(search, self.budget.elapsed + share, fills=False)
+                self._decide(search, self.budget.elapsed + share)
             self.decided.add(search.title)
         self._put_back()
         for search in slow:
-            assert search.target is not None
-            remaining = self.budget.remaining
-            if FinalPlan.within(0.0, search.target, self.bench).seconds <= remaining:
-                self._decide(search, self.budget.elapsed + remaining, fills=False)
+            remaining, target = self.budget.remaining, search.target
+            if target and self.bench.final_plan(0.0, target).seconds <= remaining:
+                self._decide(search, self.budget.elapsed + remaining)
             else:
                 self.bench.note(f"there was no time to confirm {search.title}: its calls are slow")
         return "budget" if any(search.is_open for search in self.searches.values()) else "exhausted"
@@ -190,8 +188,8 @@ class SearchDriver:
         for search in waiting:
             tried = len(search.tried)
             own_pace = max(pace, search.seconds / max(1, tried))
-            more = seconds * search.promise / promised / own_pace
-            self.quotas[search.title] = tried + int(more)
+            share = seconds * search.promise / promised
+            self.quotas[search.title] = tried + int(share / own_pace)
 
     def _recall(self, search: WorkloadSearch) -> None:
         """Load the results of earlier sessions so that they are not measured again."""
@@ -218,10 +216,10 @@ class SearchDriver:
             search.put_back([*search.ready, *search.passed])
             search.ready, search.passed = [], []
 
-    def _stream(self, wanted: WorkloadSearch | None = None) -> Ended:
+    def _stream(self, awaited: WorkloadSearch | None = None) -> Ended:
         """Compile and measure until nothing more may be tried, or no time is left for it.
 
-        If a workload is `wanted`, stop when nothing more of it may be tried.
+        If a workload is `awaited`, stop when nothing more of it may be tried.
         """
         while True:
             if self.bench.stop_requested():
@@ -230,11 +228,11 @@ class SearchDriver:
             pending = {search.title for search, _ in self.units.values()}
             pending |= {each.title for each in self.searches.values() if each.ready or each.passed}
             current = {search.title for search in self._current}
-            if not pending or (wanted is not None and wanted.title not in pending | current):
+            if not pending or (awaited is not None and awaited.title not in pending | current):
                 return self.reason
             is_begun = all(each.is_measured or each.problem for each in self.searches.values())
             is_over = (is_begun or self.is_campaign) and self._search_seconds <= 0
-            if is_over and not (wanted is not None and (wanted.ready or wanted.passed)):
+            if is_over and not (awaited is not None and (awaited.ready or awaited.passed)):
                 return "budget"
             if not self._measure_next():
                 wait([*self.units], LOOKS, FIRST_COMPLETED)
@@ -252,7 +250,7 @@ class SearchDriver:
         """Return the seconds that the last rungs of a workload take; 0 if they are left out."""
         if search.target is None:  # a campaign confirms it, too, when it is known
             return self._final_share * self.is_campaign
-        seconds = FinalPlan.within(self._final_share, search.target, self.bench).seconds
+        seconds = self.bench.final_plan(self._final_share, search.target).seconds
         return 0.0 if self.is_campaign and seconds > SLOW * self._final_share else seconds
 
     @property
@@ -449,7 +447,7 @@ class SearchDriver:
 
     def _warn(self, search: WorkloadSearch, target: SearchTarget) -> None:
         """Note how much time a workload needs at least, if the budget is less."""
-        plan = FinalPlan.within(0.0, target, self.bench)
+        plan = self.bench.final_plan(0.0, target)
         needed = self.budget.spent + search.unit_seconds(1) + plan.seconds + self.budget.kept
         if self.budget.seconds is not None and needed > self.budget.seconds:
             self.bench.note(
@@ -457,7 +455,7 @@ class SearchDriver:
                 f" first unit and its confirmation take about {spelled(needed)}"
             )
 
-    def _decide(self, search: WorkloadSearch, end: float, *, fills: bool) -> None:
+    def _decide(self, search: WorkloadSearch, end: float, *, fills: bool = False) -> None:
         if not search.has_base:  # earlier sessions measured everything
             compiled, _ = self.bench.compile(search, ())
             if compiled.problem is not None:
@@ -487,48 +485,12 @@ class SearchDriver:
         self.observe(event, search, RUNGS[rung], self.budget.remaining)
 
 
-AIM, FEWEST, MOST = 0.006, 1, 10
-"""Standard error of a score that the first rung aims for, which is about the difference between
-processes, and the range of its rounds per runtime workload.
-"""
-SHARP, LEAST_SHARP, MOST_SHARP = 0.003, 2, 30
-"""The same for the sharper rung."""
-SURE, LEAST_SURE = 0.002, 2
-"""The same for each process of the last rung: less than the difference between processes."""
 FRESH_SEED = 1000
 """Seed offset that keeps the orders of the last rung distinct from those of the first."""
 MOST_PROCESSES = 3
 """Maximum number of processes of the last rung, as a multiple of what is requested."""
 FINAL_SHARE = 0.35
 """Share of the budget that the last rungs may take, if they can be that short."""
-
-
-@dataclass(frozen=True, slots=True)
-class FinalPlan:
-    """How many variants the last rungs measure in which rounds, and how long that takes."""
-
-    sharper: RungRule
-    sharper_rounds: Sequence[int]
-    last: RungRule
-    last_rounds: Sequence[int]
-    seconds: float
-
-    @classmethod
-    def within(cls, remaining: float, target: SearchTarget, bench: SearchBench) -> "FinalPlan":
-        """FinalPlan for so many seconds, with fewer variants where they do not suffice."""
-        rounds = target.rounds(SURE, min(LEAST_SURE, bench.effort.rounds), bench.effort.rounds)
-        sharp = target.rounds(SHARP, LEAST_SHARP, MOST_SHARP)
-        last, sharper = TO_LAST.most, TO_SHARPER.most
-
-        def seconds() -> float:
-            processes = bench.effort.processes * target.seconds(rounds, last, fresh=True)
-            return processes + target.seconds(sharp, sharper, fresh=True)
-
-        while (sharper, last) != (TO_SHARPER.least, TO_LAST.least) and seconds() > remaining:
-            sharper = max(TO_SHARPER.least, sharper - 4)
-            last = max(TO_LAST.least, last - (sharper < 3 * last))
-        rules = RungRule(TO_SHARPER.least, sharper), RungRule(TO_LAST.least, last)
-        return cls(rules[0], sharp, rules[1], rounds, seconds())
 
 
 @dataclass(slots=True)
@@ -551,7 +513,7 @@ class Decision:
         if self.end <= self.budget.elapsed and (decided := self._rungs.means(LAST)):
             self.search.last = {k: v for k, v in decided.items() if k not in self.search.failed}
             return  # earlier sessions used the time, and decided
-        plan = FinalPlan.within(self.end - self.budget.elapsed, self.target, self.bench)
+        plan = self.bench.final_plan(self.end - self.budget.elapsed, self.target)
         screening_error = self.target.error(self.target.rounds(AIM, FEWEST, MOST))
         search = self.search
         usable = [label for label in search.scores or search.dropped if label not in search.failed]

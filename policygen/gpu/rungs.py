@@ -211,3 +211,43 @@ def survivors(
     threshold = max(scores[order[0]] - margin, 1 - margin)
     open_labels = [label for label in order if scores[label] + margin >= threshold]
     return order[: min(rule.most, max(rule.least, len(open_labels)))]
+
+
+AIM, FEWEST, MOST = 0.006, 1, 10
+"""Standard error of a score that the first rung aims for, which is about the difference between
+processes, and the range of its rounds per runtime workload.
+"""
+SHARP, LEAST_SHARP, MOST_SHARP = 0.003, 2, 30
+"""The same for the sharper rung."""
+SURE_ERROR, LEAST_SURE = 0.002, 2
+"""The same for each process of the last rung: less than the difference between processes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinalPlan:
+    """How many variants the last rungs measure in which rounds, and how long that takes."""
+
+    sharper: RungRule
+    sharper_rounds: Sequence[int]
+    last: RungRule
+    last_rounds: Sequence[int]
+    seconds: float
+
+    @classmethod
+    def within(
+        cls, remaining: float, target: SearchTarget, processes: int, most_rounds: int
+    ) -> "FinalPlan":
+        """FinalPlan for so many seconds, with fewer variants where they do not suffice."""
+        rounds = target.rounds(SURE_ERROR, min(LEAST_SURE, most_rounds), most_rounds)
+        sharp = target.rounds(SHARP, LEAST_SHARP, MOST_SHARP)
+        last, sharper = TO_LAST.most, TO_SHARPER.most
+
+        def seconds() -> float:
+            fresh = processes * target.seconds(rounds, last, fresh=True)
+            return fresh + target.seconds(sharp, sharper, fresh=True)
+
+        while (sharper, last) != (TO_SHARPER.least, TO_LAST.least) and seconds() > remaining:
+            sharper = max(TO_SHARPER.least, sharper - 4)
+            last = max(TO_LAST.least, last - (sharper < 3 * last))
+        rules = RungRule(TO_SHARPER.least, sharper), RungRule(TO_LAST.least, last)
+        return cls(rules[0], sharp, rules[1], rounds, seconds())

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import gcd
 from statistics import fmean, median, pvariance
@@ -14,11 +14,10 @@ from policygen.model.searches import (
     SearchCurve,
     TriedVariant,
 )
-from policygen.model.workload import in_words, parse_label, plain
+from policygen.model.workload import parse_label
 from policygen.report import charts
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.charts import IntervalRow, Panel, box, path, ring, text
-from policygen.report.console import short
 
 WIDTH, HEIGHT = 420.0, 250.0
 STRIP = 5.0
@@ -76,7 +75,7 @@ def _convergence_over(
         (x, variant) for variant in workload.variants if (x := coordinate(variant)) is not None
     ]
     scores = [variant.score for _, variant in points]
-    ends = [max(0.9, value) for final in finals for value in _score_and_interval(final)]
+    ends = [max(0.9, value) for final in finals for value in score_and_interval(final)]
     low, high = charts.score_range(scores, ends)
     by_time = axis == "time"
     scale, unit = _time_unit(end) if by_time else (1.0, "variants measured")
@@ -118,7 +117,8 @@ def _best_so_far(
     return stairs + 2 * [(end, height) for _, height in stairs[-1:]]
 
 
-def _score_and_interval(final: ReportedFinalist) -> list[float]:
+def score_and_interval(final: ReportedFinalist) -> list[float]:
+    """Score of a finalist, and the ends of its interval."""
     interval = final.interval
     return [final.score, *((interval.low, interval.high) if interval else ())]
 
@@ -181,13 +181,13 @@ def intervals(workload: ReportedWorkload) -> Drawing | None:
     if workload.rung in {"last", "sharper"}:
         words = "last rung, 95 %" if workload.rung == "last" else "more samples"
         legend = [("last", words), ("ring", "screening score")]
-    values = [value for final in shown for value in _score_and_interval(final)]
+    values = [value for final in shown for value in score_and_interval(final)]
     values += [final.screened for final in shown if final.screened is not None]
     hidden = len(workload.finalists) - len(shown) + workload.other_finalists
     return charts.interval_chart(
         title,
         title,
-        [_finalist_row(final, rank) for rank, final in enumerate(shown)],
+        [finalist_row(final, rank) for rank, final in enumerate(shown)],
         values,
         legend,
         ("score: base is 1", "base", 7),
@@ -196,37 +196,8 @@ def intervals(workload: ReportedWorkload) -> Drawing | None:
     )
 
 
-def overview(workloads: Sequence[ReportedWorkload]) -> Drawing | None:
-    """The best finalist of each workload, and its worst runtime workload; largest gain first."""
-    decided = [row for row in workloads if row.rung == "last" and row.finalists]
-    decided.sort(key=lambda row: -row.finalists[0].score)
-    if not decided:
-        return None
-    rows = [_overview_row(workload) for workload in decided]
-    values = [value for row in decided for value in _score_and_interval(row.finalists[0])]
-    title = "The best variant of each workload"
-    return charts.interval_chart(
-        title,
-        title,
-        rows,
-        [*values, *(row.ring[0] for row in rows if row.ring)],
-        [("last", "score, 95 %"), ("ring", "worst runtime workload")],
-        ("speedup over base", "base", 7),
-        f"{len(rows)} workloads, the largest gain first.",
-        "",
-    )
-
-
-def _overview_row(workload: ReportedWorkload) -> IntervalRow:
-    final = workload.finalists[0]
-    row = _finalist_row(final, 0 if final.variant == workload.best else 1)
-    worst = min((at.ratio for at in final.runtime), default=final.score)
-    name = short(in_words(workload.algorithm, plain(workload.workload)))
-    words = f"{name}: {worst:.3f} on its worst runtime workload"
-    return replace(row, name=name, ring=(worst, words))
-
-
-def _finalist_row(final: ReportedFinalist, rank: int) -> IntervalRow:
+def finalist_row(final: ReportedFinalist, rank: int) -> IntervalRow:
+    """Row of an interval chart; a `rank` of 0 marks the winner."""
     interval = (final.interval.low, final.interval.high) if final.interval else None
     screened = None
     if final.screened is not None:

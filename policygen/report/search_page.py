@@ -1,6 +1,7 @@
 """Report page of a search: its result first, then convergence, parameters, and failures."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from policygen.errors import plural
 from policygen.model.searches import (
@@ -19,6 +20,7 @@ from policygen.report.blocks import (
     Cell,
     Chapter,
     Column,
+    Drawing,
     Fold,
     Heading,
     Listing,
@@ -77,7 +79,7 @@ def _blocks(document: SearchReport, *, page: bool) -> Iterator[Block]:
         yield Note("No workload was measured.")
     if len(workloads) > 1:
         yield Heading("Results")
-        if page and (drawing := search_charts.overview(workloads)):
+        if page and (drawing := overview(workloads)):
             yield Chapter([drawing], LARGE, {})
         yield TableRows([(row, _shown(row)) for row in workloads[:LISTED]]).table(
             ("workload", "", lambda row: Styled(search_views.name(row[0]), to=_anchor(row[0]))),
@@ -535,3 +537,47 @@ def _session_samples(session: ReportedSession) -> str:
         restarts if session.restarts else "",
     ]
     return ", ".join(filter(None, samples)) or "all fine"
+
+
+# Overview: a row per workload
+
+
+def overview(workloads: Sequence[ReportedWorkload]) -> Drawing | None:
+    """The finalist of each workload that counts, and its worst runtime workload."""
+    decided = decisive(workloads)
+    if not decided:
+        return None
+    rows = [_overview_row(workload, final) for workload, final in decided]
+    values = [value for _, final in decided for value in search_charts.score_and_interval(final)]
+    title = "The best variant of each workload"
+    return charts.interval_chart(
+        title,
+        title,
+        rows,
+        [*values, *(row.ring[0] for row in rows if row.ring)],
+        [("last", "score, 95 %"), ("ring", "worst runtime workload")],
+        ("speedup over base", "base", 7),
+        f"{len(rows)} workloads, the largest gain first.",
+        "",
+    )
+
+
+def decisive(
+    workloads: Sequence[ReportedWorkload],
+) -> list[tuple[ReportedWorkload, ReportedFinalist]]:
+    """Workloads that reached the last rung, with what was chosen or else the best finalist."""
+    pairs = []
+    for workload in workloads:
+        if workload.rung == "last" and workload.finalists:
+            chosen = workload.choice and workload.choice.variant
+            by_variant = {final.variant: final for final in workload.finalists}
+            pairs.append((workload, by_variant.get(chosen or "", workload.finalists[0])))
+    return sorted(pairs, key=lambda pair: -pair[1].score)
+
+
+def _overview_row(workload: ReportedWorkload, final: ReportedFinalist) -> charts.IntervalRow:
+    row = search_charts.finalist_row(final, 0 if final.variant == workload.best else 1)
+    worst = min((at.ratio for at in final.runtime), default=final.score)
+    name = short(search_views.name(workload))
+    words = f"{name}: {worst:.3f} on its worst runtime workload"
+    return replace(row, name=name, ring=(worst, words))

@@ -73,7 +73,8 @@ def choose(
         variant.variant: _reason(variant, scores, confirmed, rules) for variant in ranked
     } | disagreements(scores, variants)
     eligible = [variant for variant in ranked if reasons[variant.variant] is None]
-    candidates = ranked[: rules.candidates]
+    by_final = sorted(ranked, key=lambda variant: variant.variant not in (confirmed or ()))
+    candidates = by_final[: rules.candidates]
     if not eligible:
         rejected = tuple(
             _rejected(variant, reasons[variant.variant] or "") for variant in candidates
