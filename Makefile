@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo docs messages test test-slow test-browser test-hipcc test-rest test-thorough test-all check fuzz mutants bench replays measure-check performance-check own-benchmarks-check schemas dist clean
+.PHONY: demo docs messages test test-slow test-browser test-hipcc test-rest test-thorough test-all check fuzz mutants bench search-bench replays measure-check performance-check own-benchmarks-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -78,6 +78,13 @@ mutants: .venv/installed-dev $(DATA)
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks.run
+
+# policygen's search beside Kernel Tuner's strategies on recorded spaces, CUB's and, with HUB, those of a checkout of
+# AutoTuningAssociation/benchmark_hub that ONLY matches. Needs no GPU; five minutes for each space on two cores.
+ONLY ?= _[IF][0-9]+$$|(convolution|dedispersion|hotspot|gemm)(_milo)? (A100|A4000|MI250X|RTX_3090)$$
+search-bench: .venv/installed-dev
+	$(PIP) install 'kernel-tuner>=1.5'
+	$(BIN)/python -m benchmarks.strategies $(if $(HUB),--hub '$(HUB)') --only '$(ONLY)'
 
 # Upstream's tuning history once more, from its own labels; CHECKOUT is a clone of CCCL with its pull requests. Hours.
 replays: .venv/installed-dev

@@ -144,7 +144,7 @@ ANYWHERE = MeasuredWhere()
 
 
 def merge_databases(files: Sequence[str], out: Path, *, force: bool = False) -> MergeReport:
-    """Merges databases into one. If two rows differ, the first file's row wins."""
+    """Merges databases into one. If two rows of a run differ, the first file's row wins."""
     return merge(expand(files), out, force=force)
 
 

@@ -53,7 +53,7 @@ class ResultFiles:
     """Named result files, and the filter on them."""
 
     files: Sequence[str]
-    """Databases of any CCCL version, NVBench JSON results, or globs of them."""
+    """Databases of any CCCL version, NVBench JSON results, or globs or folders of them."""
     benches: Sequence[str] = ()
     """Benchmark sources, a checkout, or a cccl_meta_bench.csv, for declared axes and search spaces.
     """

@@ -544,7 +544,6 @@ def replay_search(
     return SearchReplay(
         strategy=settings.strategy,
         batch=settings.batch,
-        late=settings.late,
         samples=settings.samples,
         spaces=tuple(descriptions),
         runs=tuple(replay_runs(spaces, descriptions, settings, progress)),

@@ -409,7 +409,8 @@ def _say_where(out: Out, output: Output) -> None:
 def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     """Merge databases into one in CCCL's layout.
 
-    For conflicting rows the first file wins, and the exit status is 1. Sources are not changed.
+    Runs with different bases stay separate. If rows of a run differ, the first file's row wins, and
+    the exit status is 1. Sources are not changed.
     """
     report = merge_databases(files, Path(out), force=force)
     output.tell(report, database_views.merged)

@@ -173,9 +173,9 @@ DB = LazyGroup(
     "db",
     """Read, compare and choose from tuning databases.
 
-    DB is a cccl_meta_bench.db of any CCCL version, or a glob. top, choose, coverage, compare and
-    plot also take NVBench JSON results. Formats are detected from the contents. Databases are
-    opened read-only.
+    DB is a cccl_meta_bench.db of any CCCL version, a glob, or the build folder of a search with one
+    in each lane. top, choose, coverage, compare and plot also take NVBench JSON results. Formats
+    are detected from the contents. Databases are opened read-only.
     """,
     {
         "db:choose": "Choose one variant per workload, or base, with reasons.",

@@ -104,7 +104,7 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
     gpu_option,
     result_options,
     partial(arch_option, text="The architecture to tune: sm90."),
-    partial(files_option, text="A tuning database, NVBench JSON results, or a glob. Repeatable."),
+    partial(files_option, text="A database, NVBench JSON results, a glob or a folder. Repeatable."),
 )
 
 

@@ -49,36 +49,17 @@ class ReplayedOrder:
 
 
 def replay(
-    strategy: Strategy,
-    score_by_values: Mapping[Values, float],
-    *,
-    most: int,
-    batch: int,
-    late: int = 0,
+    strategy: Strategy, score_by_values: Mapping[Values, float], *, most: int, batch: int
 ) -> ReplayedOrder:
-    """Run a strategy until it is exhausted or `most` variants are evaluated.
-
-    The outcomes of a batch are reported after `late` later batches have been requested.
-    """
+    """Run a strategy until it is exhausted or `most` variants are evaluated."""
     evaluated: list[Values] = []
     invalid = 0
-    waiting: list[list[Values]] = []
-    while True:
-        batch_values = (
-            strategy.ask(min(batch, most - len(evaluated))) if len(evaluated) < most else []
-        )
-        recorded = [values for values in batch_values if values in score_by_values]
+    while len(evaluated) < most and (variants := strategy.ask(min(batch, most - len(evaluated)))):
+        recorded = [values for values in variants if values in score_by_values]
         evaluated += recorded
-        invalid += len(batch_values) - len(recorded)
-        if batch_values:
-            waiting.append(batch_values)
-        elif not waiting:
-            return ReplayedOrder(tuple(evaluated), invalid)
-        if len(waiting) > late or not batch_values:
-            finished = waiting.pop(0)
-            strategy.tell(
-                [AskedVariant(values, score_by_values.get(values)) for values in finished]
-            )
+        invalid += len(variants) - len(recorded)
+        strategy.tell([AskedVariant(values, score_by_values.get(values)) for values in variants])
+    return ReplayedOrder(tuple(evaluated), invalid)
 
 
 def curve_of(scores: Sequence[float]) -> Curve:
@@ -90,11 +71,6 @@ def curve_of(scores: Sequence[float]) -> Curve:
     if curve and curve[-1][0] < len(scores):
         curve.append((len(scores), curve[-1][1]))
     return tuple(curve)
-
-
-def reached(curve: Curve, score: float) -> int | None:
-    """Return the evaluations until the best score reaches `score`; None if it never does."""
-    return next((count for count, best in curve if best >= score), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +256,6 @@ class Replaying:
     variants: int | None = None
     """Maximum number of evaluations; None means all variants."""
     batch: int = BATCH
-    late: int = 0
-    """Batches requested before the scores of one are reported: a search measures while it compiles.
-    """
     samples: int = SAMPLES
     """Samples per runtime workload that determine the strategy's scores; 0 uses the recorded
     scores.
@@ -355,7 +328,7 @@ def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: 
     strategy = make_strategy(settings.strategy, space.domain, seed, space.starts)
     limit = len(space.place) if settings.variants is None else settings.variants
     known_scores = space.sampled_scores(settings.samples, seed)
-    result = replay(strategy, known_scores, most=limit, batch=settings.batch, late=settings.late)
+    result = replay(strategy, known_scores, most=limit, batch=settings.batch)
     score = space.score
     best = max(result.evaluated, key=lambda values: score[values], default=None)
     return ReplayRun(

@@ -152,9 +152,9 @@ EXPLORE, SINGLE, DOUBLE = 0.03, 0.55, 0.25
 """Fraction of the variants that is drawn from the whole space; of the others, fractions that change
 one and two parameters of a good variant. The rest mixes two good variants.
 """
-GOOD, DECAY = 8, 0.7
+GOOD, DECAY = 8, 1.2
 """Number of variants that count as good, and the rate at which they are picked less often by rank:
-each half as often.
+each a third as often.
 """
 TRIES = 60
 """Proposals per variant; those that are invalid or not new are discarded."""

@@ -252,8 +252,6 @@ class SearchReplay(Document):
     strategy: str
     batch: int
     """Variants per batch."""
-    late: int
-    """Batches requested before the results of one are known."""
     samples: int
     """Samples per runtime workload behind the scores that a strategy sees; 0: recorded scores."""
     spaces: tuple[ReplayedSpace, ...]

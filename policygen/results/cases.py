@@ -96,7 +96,7 @@ class Case:
     @property
     def files(self) -> tuple[str, ...]:
         """The paths of the databases."""
-        return tuple(str(database.path) for database in self.databases)
+        return tuple(dict.fromkeys(str(database.path) for database in self.databases))
 
     @property
     def complete(self) -> npt.NDArray[np.bool_]:

@@ -39,7 +39,8 @@ def describe(paths: Sequence[Path], pattern: re.Pattern[str] = ANY) -> DbInfo:
 def _database(database: Database, pattern: re.Pattern[str], warnings: Warnings) -> DatabaseInfo:
     tables = tuple(
         _table(database, read_rows(database, table, {}, warnings.add))
-        for table in database.tables
+        for run in (database, *database.merged)
+        for table in run.tables
         if pattern.match(table.algorithm)
     )
     return DatabaseInfo(

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from glob import glob, has_magic
 from itertools import count
@@ -28,6 +28,7 @@ from policygen.results.own_tables import (
     find_noise,
     find_pairs,
     find_weights,
+    results_table,
 )
 from policygen.results.tables import (
     DeclaredAxes,
@@ -39,6 +40,7 @@ from policygen.results.tables import (
     quote,
 )
 
+CCCL_DATABASE = "cccl_meta_bench.db"
 KEY_COLUMNS = ("gpu", "ctk")
 VERSION_COLUMNS = ("cccl", "cub")
 """CCCL 2.2 named the column `cub`."""
@@ -66,6 +68,8 @@ class Database:
     """Base and variants side by side, process by process."""
     finals: Pairs = field(default_factory=dict)
     """The same for the finalists of searches."""
+    merged: tuple["Database", ...] = ()
+    """Further runs in the same file, each with its own tables and its own base."""
 
     def warning(
         self, table: str | None, message: str, count: int = 1, row: int | None = None
@@ -170,7 +174,7 @@ def _inspect(path: Path, connection: sqlite3.Connection) -> Database:
     if "subbenches" in names:
         registered |= {*connection.execute("SELECT DISTINCT algorithm, bench FROM subbenches")}
     pairs, finals = find_pairs(connection, names), find_finals(connection, names)
-    return Database(
+    database = Database(
         path,
         connection,
         tables,
@@ -187,10 +191,15 @@ def _inspect(path: Path, connection: sqlite3.Connection) -> Database:
         pairs={key: {**pairs.get(key, {}), **finals.get(key, {})} for key in {**pairs, **finals}},
         finals=finals,
     )
+    merged: list[Database] = []
+    while tables := tuple(_tables(path, connection, names, len(merged) + 2)):
+        own = Database(path, connection, tables, database.declared, (), gpus=database.gpus)
+        merged.append(own)
+    return replace(database, merged=tuple(merged))
 
 
 def _tables(
-    path: Path, connection: sqlite3.Connection, names: dict[str, tuple[str, ...]]
+    path: Path, connection: sqlite3.Connection, names: dict[str, tuple[str, ...]], run: int = 1
 ) -> Iterator[ResultTable]:
     if "subbenches" not in names:
         if {"builds", "runs"} & set(names):
@@ -203,7 +212,7 @@ def _tables(
     for algorithm, bench in rows.fetchall():
         if isinstance(algorithm, bytes) or isinstance(bench, bytes):
             raise InputError(f"{path}: table 'subbenches' contains bytes instead of text")
-        name = f"{algorithm}.{bench}"
+        name = results_table(algorithm, bench, run)
         if name not in names:
             continue  # registered, but without results
         yield _table(path, name, algorithm, bench, names[name])
@@ -260,7 +269,7 @@ class Rows:
 
 
 def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
-    """Expands globs into files, each once; a glob that matches nothing is an error."""
+    """Expands globs, and folders of CCCL's searches, into files, each once; refuses empty ones."""
     paths: dict[str, Path] = {}
     for pattern in patterns:
         matches = [pattern]
@@ -270,9 +279,17 @@ def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
                 raise InputError(f"no file matches {pattern!r}")
         for match in matches:
             path = Path(match)
-            if path.is_dir():
-                raise InputError(f"{path} is a folder", f"Name the databases: '{path}/*.db'")
-            paths.setdefault(os.path.realpath(path), path)  # resolve() fails on loops
+            files = [path]
+            if path.is_dir():  # a lane that measured nothing yet has an empty file
+                lanes = sorted(path.rglob(CCCL_DATABASE))
+                files = [lane for lane in lanes if lane.is_file() and lane.stat().st_size]
+            if not files:
+                raise InputError(
+                    f"{path} is a folder without a {CCCL_DATABASE}",
+                    f"Name the databases: '{path}/*.db'",
+                )
+            for file in files:
+                paths.setdefault(os.path.realpath(file), file)  # resolve() fails on loops
     return tuple(paths.values())
 
 

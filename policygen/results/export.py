@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -43,24 +44,21 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
     axes = _all_axes(paths)
     write = _write_csv if kind == "csv" else _write_parquet
     with replacing(out) as temporary:
-        return write(temporary, _frames(paths, axes), [*COLUMNS, *axes.values()])
+        frames = (_table_frames(run, table, axes) for run, table in _tables(paths))
+        return write(temporary, chain.from_iterable(frames), [*COLUMNS, *axes.values()])
+
+
+def _tables(paths: Sequence[Path]) -> Iterator[tuple[Database, ResultTable]]:
+    for path in paths:
+        with open_database(path) as database:
+            for run in (database, *database.merged):
+                yield from ((run, table) for table in run.tables)
 
 
 def _all_axes(paths: Sequence[Path]) -> dict[str, str]:
     """Maps the axes of all tables, in order of appearance, to column names."""
-    axes: dict[str, str] = {}
-    for path in paths:
-        with open_database(path) as database:
-            for table in database.tables:
-                axes |= {axis: f"{axis} (axis)" if axis in COLUMNS else axis for axis in table.axes}
-    return axes
-
-
-def _frames(paths: Sequence[Path], axes: dict[str, str]) -> Iterator["pd.DataFrame"]:
-    for path in paths:
-        with open_database(path) as database:
-            for table in database.tables:
-                yield from _table_frames(database, table, axes)
+    axes = (axis for _, table in _tables(paths) for axis in table.axes)
+    return {axis: f"{axis} (axis)" if axis in COLUMNS else axis for axis in axes}
 
 
 def _table_frames(
@@ -83,7 +81,8 @@ def _table_frames(
     names = [*PLACE[3:], *NUMBERS, "samples", *(axes[axis] for axis in table.axes)]
     while batch := cursor.fetchmany(BATCH):
         frame = pd.DataFrame(batch, columns=names)
-        frame.insert(0, "database", portable_name(str(database.path)))
+        run = table.name.removesuffix(f"{table.algorithm}.{table.subbench}")
+        frame.insert(0, "database", f"{portable_name(str(database.path))} {run}".rstrip(" ."))
         frame.insert(1, "algorithm", table.algorithm)
         frame.insert(2, "subbench", table.subbench)
         for name in (*PLACE[3:], *(axes[axis] for axis in table.axes)):

@@ -7,6 +7,7 @@ import stat
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from policygen.model.workload import BASE, is_label
 from policygen.outputs import check_folder, check_free
 from policygen.results.database import VERSION_COLUMNS, Database, open_all, open_database
 from policygen.results.imported import check_alike, keep_imports
+from policygen.results.own_tables import results_table
 from policygen.results.tables import DeclaredAxes, ResultTable, quote, write_gpus
 
 BATCH = 2_000
@@ -38,14 +40,15 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
         merging = _Merge(out, connection)
         for path in paths:
             with open_database(path) as database:
-                merging.add(database)
+                for run in (database, *database.merged):
+                    merging.add(run)
                 with translating_write_errors(out):
                     keep_imports(database, connection)
         with translating_write_errors(out):
             declare(connection, merging.declared)
             write_gpus(connection, merging.gpus)
     tables = (
-        MergedTable(table=name, **{kind: counts[kind] for kind in _KINDS})
+        MergedTable(table=name, **{"rows": 0, **counts})
         for name, counts in sorted(merging.counts.items())
     )
     return MergeReport(
@@ -55,9 +58,6 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
         conflicts=tuple(merging.conflicts),
         unlisted=merging.unlisted,
     )
-
-
-_KINDS = ("rows", "duplicates", "conflicts", "unusable")
 
 
 class _Merge:
@@ -76,13 +76,10 @@ class _Merge:
         """Adds the rows of a database that are not there yet."""
         for log in database.logs:
             self._add_log(database, log)
-        foreign: defaultdict[str, set[Cells]] = defaultdict(set)
         for table in database.tables:
             self._check_axes(database.path, table)
-            # A base that differs in one sub-benchmark makes all of them another run.
-            foreign[table.algorithm] |= self._other_runs(database, table)
-        for table in database.tables:
-            self._add_table(database, table, foreign[table.algorithm])
+        for _, tables in groupby(database.tables, lambda table: table.algorithm):
+            self._add_tables(database, [*tables])
         for axis, values in sorted(database.declared.items()):
             self._add_declared(database, axis, values)
         self.gpus |= {**database.gpus, **self.gpus}
@@ -113,60 +110,65 @@ class _Merge:
 
     def _check_axes(self, path: Path, table: ResultTable) -> None:
         """Refuses tables with other axes: they belong to another benchmark of the same name."""
-        first, axes = self._axes.setdefault(table.name, (path, table.axes))
+        name = results_table(table.algorithm, table.subbench)
+        first, axes = self._axes.setdefault(name, (path, table.axes))
         if set(axes) != set(table.axes):
             raise InputError(
-                f"{path}: table {table.name!r} has the axes {', '.join(table.axes) or 'none'},"
+                f"{path}: table {name!r} has the axes {', '.join(table.axes) or 'none'},"
                 f" but {', '.join(axes) or 'none'} in {first}",
                 "Different versions of a benchmark cannot be merged; merge each version"
                 " separately.",
             )
 
-    def _prepare(self, table: ResultTable) -> tuple[tuple[str, ...], str, str]:
+    def _prepare(self, table: ResultTable, run: int) -> tuple[tuple[str, ...], str, str]:
         """Returns the axes as the output has them, and statements to add and look up a row."""
-        axes = self._axes[table.name][1]
+        axes = self._axes[results_table(table.algorithm, table.subbench)][1]
         with translating_write_errors(self._out):
-            name = create_results(self._connection, table.algorithm, table.subbench, axes)
+            name = create_results(self._connection, table.algorithm, table.subbench, axes, run)
         return axes, *_statements(name, axes)
 
-    def _add_table(self, database: Database, table: ResultTable, foreign: set[Cells]) -> None:
-        axes, add, look = self._prepare(table)
-        counts = self.counts[table.name]
-        for batch in _batches(database, table, axes):
-            with translating_write_errors(self._out):
-                for cells in batch:
-                    if not _is_usable(cells):
-                        counts["unusable"] += 1
-                    elif _workload(cells, axes) in foreign:
-                        counts["conflicts"] += 1
-                    elif self._connection.execute(add, cells).rowcount:
-                        counts["rows"] += 1
-                    elif (kept := self._connection.execute(look, cells).fetchone()[0]) == cells[5]:
-                        counts["duplicates"] += 1
-                    else:
-                        counts["conflicts"] += 1
-                        what = _describe_row(axes, cells)
-                        refused = _describe_center(cells[5])
-                        self._list(database, table.name, what, _describe_center(kept), refused)
+    def _add_tables(self, database: Database, tables: Sequence[ResultTable]) -> None:
+        """Adds the tables of a benchmark; workloads with another base become another run."""
+        runs: defaultdict[Cells, int] = defaultdict(lambda: 1)
+        for run in count(1):
+            # A base that differs in one sub-benchmark makes all of them another run.
+            bases = (key for table in tables for key in self._other_bases(database, table, run))
+            if not (others := {workload for workload in bases if runs[workload] == run}):
+                break
+            runs.update(dict.fromkeys(others, run + 1))
+        for table in tables:
+            prepared = {run: self._prepare(table, run) for run in sorted({1, *runs.values()})}
+            for batch in _batches(database, table, axes := prepared[1][0]):
+                with translating_write_errors(self._out):
+                    for cells in batch:
+                        run = runs[_workload(cells, axes)]
+                        name = results_table(table.algorithm, table.subbench, run)
+                        self._add_row(database, name, cells, *prepared[run])
 
-    def _other_runs(self, database: Database, table: ResultTable) -> set[Cells]:
-        """Returns workloads whose base an earlier file also measured.
+    def _add_row(
+        self, database: Database, table: str, cells: Cells, axes: Sequence[str], add: str, look: str
+    ) -> None:
+        counts = self.counts[table]
+        if not _is_usable(cells):
+            counts["unusable"] += 1
+        elif self._connection.execute(add, cells).rowcount:
+            counts["rows"] += 1
+        elif (kept := self._connection.execute(look, cells).fetchone()[0]) == cells[5]:
+            counts["duplicates"] += 1
+        else:
+            counts["conflicts"] += 1
+            what, refused = _describe_row(axes, cells), _describe_center(cells[5])
+            self._list(database, table, what, _describe_center(kept), refused)
 
-        Variants keep their own base.
-        """
-        axes, _, look = self._prepare(table)
-        foreign: dict[Cells, None] = {}
+    def _other_bases(self, database: Database, table: ResultTable, run: int) -> Iterator[Cells]:
+        """Yields workloads whose base this run of earlier files has measured otherwise."""
+        axes, _, look = self._prepare(table, run)
         for batch in _batches(database, table, axes, where=f" WHERE variant = '{BASE}'"):
             for cells in batch:
                 with translating_write_errors(self._out):
                     row = self._connection.execute(look, cells).fetchone()
                 if row is not None and row[0] != cells[5]:
-                    foreign.setdefault(_workload(cells, axes))
-        ct_axes = [axis for axis in axes if "{ct}" in axis]
-        for ctk, cccl, gpu, *values in foreign:
-            what = _describe_row(ct_axes, (ctk, cccl, gpu, BASE, *[None] * 4, *values))
-            self._list(database, table.name, what, "another run", "all rows of this workload")
-        return set(foreign)
+                    yield _workload(cells, axes)
 
     def _add_declared(self, database: Database, axis: Axis, values: tuple[str, ...]) -> None:
         """Keeps the first file's values, and appends those that only later files have."""
@@ -313,12 +315,12 @@ def create_subbenches(connection: sqlite3.Connection) -> None:
 
 
 def create_results(
-    connection: sqlite3.Connection, algorithm: str, subbench: str, axes: Sequence[str]
+    connection: sqlite3.Connection, algorithm: str, subbench: str, axes: Sequence[str], run: int = 1
 ) -> str:
     """Creates the table of a sub-benchmark if needed; returns its quoted name."""
     create_subbenches(connection)
     connection.execute("INSERT OR IGNORE INTO subbenches VALUES (?, ?)", (algorithm, subbench))
-    table = quote(f"{algorithm}.{subbench}")
+    table = quote(results_table(algorithm, subbench, run))
     columns = "".join(f", {quote(axis)} TEXT" for axis in axes)
     key = "".join(f", {quote(axis)}" for axis in axes)
     connection.execute(

@@ -327,6 +327,11 @@ def find_finals(connection: sqlite3.Connection, names: Mapping[str, Sequence[str
     return finals
 
 
+def results_table(algorithm: str, subbench: str, run: int = 1) -> str:
+    """Returns the name of a results table; CCCL's scripts see those of a file's first run."""
+    return f"{algorithm}.{subbench}" if run == 1 else f"{OWN}run_{run}.{algorithm}.{subbench}"
+
+
 WEIGHTS = f"{OWN}weights"
 MOST_WEIGHTS = 1e9
 """A larger weight is treated as damage."""

@@ -90,10 +90,11 @@ def open_cases(
             if not database.tables:
                 warnings.add(nothing_measured(database))
             measured: dict[str, set[str]] = {}
-            for table in database.tables:
+            runs = (database, *database.merged)
+            for run, table in ((owner, table) for owner in runs for table in owner.tables):
                 if pattern.match(table.algorithm):
                     values_by_axis = spelled(chosen, table.axes)
-                    tables.append(rows := read_rows(database, table, values_by_axis, warnings.add))
+                    tables.append(rows := read_rows(run, table, values_by_axis, warnings.add))
                     measured.setdefault(table.algorithm, set()).update(rows.variants)
             if not chosen:
                 for warning in never_ran(database, measured, pattern):

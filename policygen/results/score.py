@@ -188,13 +188,17 @@ class SampleReader:
 
     def _blobs(self, part: Part, variant: int, run: int) -> dict[int, object]:
         """Returns blobs by runtime workload, where there are samples; NVBench's --json has none."""
-        if "samples" not in part.table.columns:
+        database, name = self.case.databases[run], (part.table.algorithm, part.table.subbench)
+        tables = (t for t in database.tables if (t.algorithm, t.subbench) == name)
+        table = next((table for table in tables if "samples" in table.columns), None)
+        if table is None:
             return {}
-        connection = self.case.databases[run].connection
-        sql = f"SELECT samples FROM {part.table.quoted} WHERE rowid = ?"  # noqa: S608  quoted
+        sql = f"SELECT samples FROM {table.quoted} WHERE rowid = ?"  # noqa: S608  quoted
         blobs: dict[int, object] = {}
         for column in np.flatnonzero(~np.isnan(part.centers[run, variant])).tolist():
-            row = connection.execute(sql, (int(part.rowids[run, variant, column]),)).fetchone()
+            row = database.connection.execute(
+                sql, (int(part.rowids[run, variant, column]),)
+            ).fetchone()
             if row is not None and row[0] is not None:
                 blobs[column] = row[0]
         return blobs

@@ -1,10 +1,14 @@
 """What a replay asks, tells and counts."""
 
+import gzip
+import json
+
 import pytest
 
-from benchmarks.strategies import best_after
-from policygen.gpu.replay import curve_of, reached, replay
+from benchmarks.strategies import Row, best_after, hub_space, reached, table, tried
+from policygen.gpu.replay import curve_of, replay
 from policygen.gpu.strategies import AskedVariant
+from tests.results.tuner_files import BEST, document, failed, t4_document
 
 
 class Scripted:
@@ -41,27 +45,13 @@ def test_a_batch_is_told_before_the_next_is_asked_for():
     ]
 
 
-def test_or_one_batch_later_and_all_are_told_in_the_end():
-    strategy = Scripted(4)
-    replay(strategy, TOLD, most=99, batch=2, late=1)
-    assert strategy.log == [
-        ("asked", 2),
-        ("asked", 2),
-        ("told", 0.0, 0.1),
-        ("asked", 0),
-        ("told", 0.2, 0.3),
-        ("asked", 0),
-    ]
-
-
-@pytest.mark.parametrize("late", [0, 1, 3])
-def test_a_strategy_that_has_no_more_just_now_may_have_some_later(late):
+def test_a_strategy_that_has_no_more_just_now_may_have_some_later():
     class Hesitant(Scripted):
         def ask(self, count):
             told = sum(len(one) - 1 for one in self.log if one[0] == "told")
             return super().ask(min(count, 2 + told))
 
-    assert len(replay(Hesitant(10), TOLD, most=99, batch=4, late=late).evaluated) == 10
+    assert len(replay(Hesitant(10), TOLD, most=99, batch=4).evaluated) == 10
 
 
 @pytest.mark.parametrize(("most", "count"), [(1, 1), (3, 3), (10, 10), (11, 10)])
@@ -92,3 +82,32 @@ def test_a_curve_tells_when_and_how_far():
 
 def test_an_outcome_says_what_became_of_a_variant():
     assert AskedVariant((7,), None).score is None
+
+
+def test_a_cache_of_the_benchmark_hub_is_a_space_without_a_start(tmp_path):
+    made = document()
+    made["cache"]["64,2"] = failed({"block_size_x": 64, "tile": 2}, "InvalidConfig")
+    path = tmp_path / "A100.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(made).encode()))
+    space = hub_space("adds A100", path)
+    assert space.ranges == {"block_size_x": (64, 128, 256), "tile": (1, 2, 4)}
+    # Neither what failed nor the first configuration, which the others are compared with
+    assert (64, 1) not in space.score
+    assert (64, 2) not in space.score
+    assert len(space.score) == 7
+    assert max(space.score, key=space.score.get) == tuple(BEST.values())
+    assert (space.seen, space.starts, space.near) == ([space.score], (), 1)
+    rows = [Row("local"), Row("local", is_seeded=True), Row("random", batch=1)]
+    found = tried(space, rows, 3, 1)
+    assert [one.row for one in found] == [rows[0], rows[2]]
+    assert all(1 <= one.soon <= 7 for one in found)
+    lines = [*table(found, rows)]
+    assert lines[0] == "| | adds A100 |"
+    assert lines[2:4] == ["| variants | 7 |", "| of them within 1 % | 1 |"]
+    assert lines[5] == "| local, from the header |  |"
+
+
+def test_t4_results_of_the_hub_are_the_same_measurements_and_left_out(tmp_path):
+    path = tmp_path / "A100_T4.json"
+    path.write_text(json.dumps(t4_document()))
+    assert hub_space("adds A100_T4", path) is None

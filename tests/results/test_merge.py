@@ -8,11 +8,14 @@ import pytest
 from fixtures.databases.generate import SOME_MESS, demo_database, generate
 from policygen.errors import InputError, PolicygenError
 from policygen.results import merge as merging
-from policygen.results.database import open_database
+from policygen.results.cases import importance
+from policygen.results.contents import describe
+from policygen.results.database import expand, open_database
 from policygen.results.export import export
 from policygen.results.merge import merge
+from policygen.results.ranking import rank
 from policygen.results.samples import count_samples
-from tests.results.build import Builder, simple
+from tests.results.build import ALGORITHM, IO, Builder, simple
 from tests.results.measured import MEASURED
 
 NAME = "cub.bench.radix_sort.keys.base"
@@ -140,10 +143,11 @@ def test_variants_stay_with_the_base_that_they_were_measured_with(tmp_path):
     two = simple(tmp_path / "b.db", base={"16": 3.0}, ipt_2={"16": 1.0})
     Builder(two).row("base", 5.0, "I64", "16").row("ipt_2", 4.0, "I64", "16")
     report = merge([one, two], tmp_path / "m.db")
-    (conflict,) = report.conflicts
-    assert conflict.what == "base: T{ct}=I32 on G (1, 2, eccon), 13.0, v3.0"
-    assert (conflict.kept, conflict.refused) == ("another run", "all rows of this workload")
-    assert counts(report) == {"cub.bench.demo.base": (4, 0, 2, 0)}
+    assert report.conflicts == ()
+    assert counts(report) == {
+        "cub.bench.demo.base": (4, 0, 0, 0),
+        "policygen_run_2.cub.bench.demo.base": (2, 0, 0, 0),
+    }
     rows = query(tmp_path / "m.db", 'SELECT variant, center FROM "cub.bench.demo.base"')
     assert rows == [("base", 2.0), ("ipt_1", 1.0), ("base", 5.0), ("ipt_2", 4.0)]
 
@@ -158,9 +162,102 @@ def test_a_base_that_differs_in_one_sub_benchmark_makes_all_of_them_another_run(
                 built.row("base", center, "I32", "16", bench=bench)
     report = merge(paths, tmp_path / "m.db")
     assert counts(report) == {
-        "cub.bench.demo.base": (2, 0, 2, 0),
-        "cub.bench.demo.other": (1, 0, 2, 0),
+        "cub.bench.demo.base": (2, 0, 0, 0),
+        "cub.bench.demo.other": (1, 0, 0, 0),
+        "policygen_run_2.cub.bench.demo.base": (2, 0, 0, 0),
+        "policygen_run_2.cub.bench.demo.other": (2, 0, 0, 0),
     }
+
+
+@pytest.fixture
+def lanes(tmp_path):
+    """What CCCL's search.py leaves: a database for each GPU and lane, with its own base."""
+    made = [
+        ("gpu0/lane0", 2.0, {"ipt_1": 1.9, "ipt_2": 1.6}),
+        ("gpu0/lane1", 2.2, {"ipt_3": 2.1, "ipt_1": 2.2}),
+        ("gpu1/lane0", 2.4, {"ipt_4": 1.8}),
+    ]
+    for lane, base, variants in made:
+        folder = tmp_path / "build" / lane
+        folder.mkdir(parents=True)
+        built = Builder(folder / "cccl_meta_bench.db").table()
+        for variant, center in {"base": base, **variants}.items():
+            built.rows(variant, {"24": center, "28": 10 * center}, "I32")
+        built.execute("CREATE TABLE axes (algorithm, bench, axis, idx, value)").execute(
+            "INSERT INTO axes VALUES (?, ?, ?, ?, ?)",
+            *((ALGORITHM, "base", IO, at, 16 + 4 * at) for at in range(4)),
+        )
+        (folder / "cccl_meta_bench.csv").write_text("ctk_version,13.0\n")
+    (tmp_path / "build/gpu1/lane1").mkdir()
+    (tmp_path / "build/gpu1/lane1/cccl_meta_bench.db").touch()
+    (tmp_path / "build/gpu0/.lock").touch()
+    return tmp_path / "build"
+
+
+def ranked(*paths):
+    (workload,) = rank(paths).workloads
+    assert not workload.approximate
+    return {one.variant: one for one in workload.variants}
+
+
+def test_each_lane_of_a_search_keeps_its_base_apart_and_merged(lanes, tmp_path):
+    paths = expand([str(lanes)])
+    assert [path.relative_to(lanes).parent.as_posix() for path in paths] == [
+        "gpu0/lane0",
+        "gpu0/lane1",
+        "gpu1/lane0",
+    ]
+    apart = ranked(*paths)
+    assert {name: one.score for name, one in apart.items()} == pytest.approx({
+        "ipt_4": 2.4 / 1.8,
+        "ipt_2": 2.0 / 1.6,
+        "ipt_3": 2.2 / 2.1,
+        "ipt_1": (2.0 / 1.9 + 1) / 2,
+        "base": 1.0,
+    })  # fmt: skip
+    report = merge(paths, tmp_path / "m.db")
+    assert [(table.table, table.rows) for table in report.tables] == [
+        ("cub.bench.demo.base", 6),
+        ("policygen_run_2.cub.bench.demo.base", 6),
+        ("policygen_run_3.cub.bench.demo.base", 4),
+    ]
+    assert ranked(tmp_path / "m.db") == apart
+    first = merge(paths[:2], tmp_path / "n.db")
+    again = merge([tmp_path / "n.db", paths[2], paths[1]], tmp_path / "o.db")
+    assert [table.duplicates for table in again.tables] == [0, 6, 0]
+    assert not first.conflicts + again.conflicts
+    assert ranked(tmp_path / "o.db") == apart
+
+
+def test_cccls_scripts_see_the_first_run_of_what_was_merged(lanes, tmp_path):
+    merge(expand([str(lanes)]), tmp_path / "m.db")
+    assert query(tmp_path / "m.db", "SELECT * FROM subbenches") == [(ALGORITHM, "base")]
+    rows = query(tmp_path / "m.db", f'SELECT DISTINCT variant FROM "{ALGORITHM}.base"')
+    assert rows == [("base",), ("ipt_1",), ("ipt_2",)]
+
+
+def test_all_runs_of_a_merged_database_are_described_and_exported(lanes, tmp_path):
+    merge(expand([str(lanes)]), tmp_path / "m.db")
+    (info,) = describe([tmp_path / "m.db"]).databases
+    assert [(table.rows, table.variants) for table in info.tables] == [(6, 2), (6, 2), (4, 1)]
+    assert export([tmp_path / "m.db"], tmp_path / "m.csv", kind="csv") == 16
+    lines = (tmp_path / "m.csv").read_text().splitlines()
+    files = [line.partition(",")[0].rpartition("m.db")[2] for line in lines[1:]]
+    assert files == [""] * 6 + [" policygen_run_2"] * 6 + [" policygen_run_3"] * 4
+
+
+def test_a_narrowed_search_weighs_runtime_workloads_as_the_whole_benchmark_does(tmp_path):
+    """The example of NVIDIA/cccl#11225: 0.985 by the values present, 0.98 by the declared ones."""
+    centers = {"24": 1 / 0.9606, "28": 1 / 1.000047}
+    path = simple(tmp_path / "a.db", base={"24": 1.0, "28": 1.0}, ipt_16=centers)
+    assert rank([path]).workloads[0].variants[-1].score == pytest.approx(0.985067, abs=1e-4)
+    Builder(path).execute("CREATE TABLE axes (algorithm, bench, axis, idx, value)").execute(
+        "INSERT INTO axes VALUES (?, ?, ?, ?, ?)",
+        *((ALGORITHM, "base", IO, at, 16 + 4 * at) for at in range(4)),
+    )
+    third, fourth = importance(2, 4), importance(3, 4)
+    expected = (third * 0.9606 + fourth * 1.000047) / (third + fourth)
+    assert rank([path]).workloads[0].variants[-1].score == pytest.approx(expected)
 
 
 def test_cccl_2_2_joins_the_others_and_what_it_lacks_stays_empty(tmp_path, pair):

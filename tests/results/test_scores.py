@@ -251,7 +251,7 @@ def test_files_are_taken_once_and_globs_are_expanded(tmp_path, monkeypatch):
     assert [p.name for p in expand(["odd[1].db"])] == ["odd[1].db"]
     with pytest.raises(InputError, match=r"no file matches '\*\.sqlite'"):
         expand(["*.sqlite"])
-    with pytest.raises(InputError, match="is a folder\n  Name the databases: "):
+    with pytest.raises(InputError, match=r"a folder without a cccl_meta_bench\.db\n  Name the "):
         expand([str(tmp_path)])
 
 
