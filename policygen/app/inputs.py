@@ -141,7 +141,7 @@ def shipped_results(name: str, cub: Cub) -> tuple[ShippedResults, Path]:
             f"the results {name} are of CUB {shipped.cub}, not of {cub.title}",
             f"Name that CUB: --cub {shipped.cub}",
         )
-    database = cache_folder() / "catalogue" / f"{shipped.sha256}.db"
+    database = cache_folder() / "catalogue" / shipped.sha256 / f"{name}.db"
     if not database.is_file():
         packed = place / shipped.file
         if file_sha256(packed) != shipped.sha256:
