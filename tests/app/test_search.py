@@ -322,6 +322,15 @@ def test_a_plan_of_a_campaign_that_says_nothing_true_is_an_error(
     assert not (tmp_path / "plan.db").exists()
 
 
+def test_a_part_of_a_plan_that_has_no_workload_is_an_error(tmp_path, monkeypatch, capsys):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(CAMPAIGN)
+    pretend(tmp_path, monkeypatch)
+    given = ("--cub", str(tree("3.6.0")), "-R", "cub.bench.scan")
+    assert main(["campaign", str(plan), *given]) == 2
+    assert "-R and -a select no workload of the campaign" in capsys.readouterr().err
+
+
 def test_a_workload_without_a_runtime_workload_is_not_searched(monkeypatch):
     name = "cub.bench.reduce.sum"
     declared = {(name, "base", "Elements{io}[pow2]"): ("16", "20")}

@@ -6,6 +6,7 @@ from threading import Timer
 
 import pytest
 
+from policygen.cli.main import main
 from policygen.gpu.machine import gpu_lock
 from tests.gpu.gpus import LOST
 from tests.gpu.simulated_search import (
@@ -18,6 +19,7 @@ from tests.gpu.simulated_search import (
     screened,
     simulated,
 )
+from tests.real_trees import tree
 
 
 @pytest.mark.slow
@@ -30,6 +32,21 @@ def test_two_gpus_divide_what_is_screened_and_one_decides(tmp_path, monkeypatch,
     assert workload["finalists"][0]["interval"] is not None
     assert len(processes(tmp_path, 1)) >= 2
     assert len(processes(tmp_path, 3)) == 2  # --processes, each with all finalists
+    ((cards,),) = query(tmp_path, "SELECT card FROM policygen_sessions")
+    assert len(set(cards.split(","))) == 2
+
+
+@pytest.mark.slow
+def test_two_gpus_divide_what_a_campaign_screens(tmp_path, monkeypatch, capsys):
+    simulated(tmp_path, monkeypatch, {}, {})
+    plan = tmp_path / "plan.toml"
+    plan.write_text("[[workload]]\nbenchmark = 'reduce.sum'\naxes = ['T=F32', 'OffsetT=I32']\n")
+    given = ("--cub", str(tree("3.6.0")), "--db", str(tmp_path / "run.db"), "--gpu", "all")
+    effort = ("--jobs", "2", "--processes", "2", "--rounds", "4", "--budget", "40s")
+    assert main(["campaign", str(plan), *given, *effort, "--json", "-q"]) == 0
+    (workload,) = document(capsys)["workloads"]
+    assert workload["finalists"][0]["verdict"] == "faster"
+    assert len(processes(tmp_path, 1)) >= 2
     ((cards,),) = query(tmp_path, "SELECT card FROM policygen_sessions")
     assert len(set(cards.split(","))) == 2
 
