@@ -555,8 +555,8 @@ def overview(workloads: Sequence[ReportedWorkload]) -> Drawing | None:
         title,
         rows,
         [*values, *(row.ring[0] for row in rows if row.ring)],
-        [("last", "score, 95 %"), ("ring", "worst runtime workload")],
-        ("speedup over base", "base", 7),
+        [("last won", "faster"), ("last", "not sure"), ("ring", "worst runtime workload")],
+        ("speedup over base, 95 %", "base", 7),
         f"{len(rows)} workloads, the largest gain first.",
         "",
     )
@@ -576,7 +576,7 @@ def decisive(
 
 
 def _overview_row(workload: ReportedWorkload, final: ReportedFinalist) -> charts.IntervalRow:
-    row = search_charts.finalist_row(final, 0 if final.variant == workload.best else 1)
+    row = search_charts.finalist_row(final, 0 if final.verdict in {"faster", "better"} else 1)
     worst = min((at.ratio for at in final.runtime), default=final.score)
     name = short(search_views.name(workload))
     words = f"{name}: {worst:.3f} on its worst runtime workload"
