@@ -13,6 +13,7 @@ from policygen.app.measured_workloads import (
     VariantsWanted,
     check_runtime_axes,
     choose_lot,
+    chosen_workloads,
     compile_lot,
 )
 from policygen.app.session import Session, check_serves
@@ -88,9 +89,9 @@ def measure_variants(
     effort = effort or Effort()
     tool = profiler(session.cub) if effort.ncu else None
     started = time.monotonic()
+    check_runtime_axes(session, where, chosen_workloads(session, where.compile_time))
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
-    check_runtime_axes(session, where)
     selection = choose_lot(session, where.compile_time, gpu.arch, options)
     cccl = f"v{session.cub.version}"
     with ExitStack() as stack:

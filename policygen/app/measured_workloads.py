@@ -244,13 +244,13 @@ def chosen_workloads(session: Session, where: Filter) -> list[Workload]:
     return selected
 
 
-def check_runtime_axes(session: Session, where: Filter) -> None:
+def check_runtime_axes(session: Session, where: Filter, selected: Sequence[Workload]) -> None:
     """Raises if `-a` names a runtime axis or a value that no selected workload has.
 
     Each benchmark must keep a runtime workload.
     """
     runs: list[WorkloadRun] = []
-    for workload in chosen_workloads(session, where.compile_time):
+    for workload in selected:
         with suppress(InputError):  # it is reported as a workload that cannot be measured
             runs += runs_of(session.cub, workload)
     for axis in where.values.keys() - where.compile_time.values.keys() if runs else ():

@@ -145,7 +145,7 @@ def test_a_choice_takes_the_last_rung_for_a_confirming_run(search, capsys, tmp_p
         (("--budget", "soon"), "'soon' is not a time; write 90s, 20m or 1.5h"),
         (("--budget", "0m"), "is not a time"),
         (("-R", "cub.bench.nothing$"), "cub.bench.nothing"),
-        ((*WHICH, "-a", "Elements{io}[pow2]=17"), "-a leaves no runtime workload"),
+        ((*WHICH, "-a", "Elements{io}[pow2]=17"), "no workload has Elements{io}[pow2] = 17"),
         (("-R", "cub.bench.reduce.sum$", "-a", "T=F31"), "F31"),
     ],
 )
