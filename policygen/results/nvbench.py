@@ -368,8 +368,8 @@ def parse(path: Path, data: bytes) -> NvbenchFile:
     try:
         document = NvbenchFile.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
-        kind = "JSON" if error.errors()[0]["type"] == "json_invalid" else "NVBench's JSON"
-        raise InputError(f"{path}: not {kind}: {first_fault(error)}") from error
+        kind = "" if error.errors()[0]["type"] == "json_invalid" else "not NVBench's JSON: "
+        raise InputError(f"{path}: {kind}{first_fault(error)}") from error
     if (major := document.meta.version) != VERSION:
         raise InputError(f"{path}: NVBench JSON of version {major}; policygen supports {VERSION}")
     return document
