@@ -75,9 +75,10 @@ def rank_variants(
             explain=explain,
         )
         workloads = tuple(files.named(workload) for workload in document.workloads)
+        warnings = tuple(map(files.named_warning, document.warnings))
     if not workloads and not document.warnings:
         raise nothing_matches(results.where, results.files)
-    document = document.model_copy(update={"workloads": workloads})
+    document = document.model_copy(update={"workloads": workloads, "warnings": warnings})
     if record is not None:
         _keep_choices(record, document)
     return document
@@ -104,9 +105,10 @@ def cover_spaces(results: ResultFiles) -> DbCoverage:
     """Reports how much of the search space was measured."""
     with open_inputs(results) as files:
         document = cover(files.databases, files.spaces, results.where.pattern, results.where.values)
+        warnings = tuple(map(files.named_warning, document.warnings))
     if not document.workloads and not document.warnings:
         raise nothing_matches(results.where, results.files)
-    return document
+    return document.model_copy(update={"warnings": warnings})
 
 
 def describe_databases(results: ResultFiles) -> DbInfo:
@@ -199,11 +201,11 @@ def workload_plot(
             out=str(out),
             algorithm=case.algorithm,
             workload=dict(case.workload),
-            databases=tuple(n for p in case.files for n in files.made.get(p, (p,))),
+            databases=files.files_of(case.files),
             parameters=(x, y) if parameters else None,
             variants=plotted,
             panels=len(points) or len(cells),
-            warnings=warnings.all,
+            warnings=tuple(map(files.named_warning, warnings.all)),
             measured_on=case.key,
         )
     return WorkloadPlot(f"{case.title} on {case.key.gpu}", document, points, cells)
@@ -259,7 +261,7 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
             ),
             only_a=lone(a_cases, compared),
             only_b=lone(b_cases, compared),
-            warnings=warnings.all,
+            warnings=tuple(map(second.named_warning, map(first.named_warning, warnings.all))),
         )
 
 
@@ -314,14 +316,12 @@ def report_search(results: ResultFiles, rules: Rules | None = None) -> SearchRep
     if not workloads and not warnings.all:
         raise nothing_matches(where, results.files)
     return SearchReport(
-        databases=tuple(
-            name for p in files.databases for name in files.made.get(str(p), (str(p),))
-        ),
+        databases=files.files_of(files.databases),
         rules=rules,
         sessions=sessions,
         other_sessions=other_sessions,
         workloads=tuple(map(files.named, workloads)),
-        warnings=warnings.all,
+        warnings=tuple(map(files.named_warning, warnings.all)),
     )
 
 

@@ -534,10 +534,11 @@ def replay_search(
             starts=settings.begins,
         )
         descriptions = [files.named(describe_space(space)) for space in spaces]
+        named_warnings = tuple(map(files.named_warning, warnings.all))
     if not spaces:
-        if not warnings.all:
+        if not named_warnings:
             raise nothing_matches(results.where, results.files)
-        messages = "\n".join(visible(str(warning)) for warning in warnings.all)
+        messages = "\n".join(visible(str(warning)) for warning in named_warnings)
         raise InputError("no variant can be compared with base", messages)
     return SearchReplay(
         strategy=settings.strategy,
@@ -546,5 +547,5 @@ def replay_search(
         samples=settings.samples,
         spaces=tuple(descriptions),
         runs=tuple(replay_runs(spaces, descriptions, settings, progress)),
-        warnings=warnings.all,
+        warnings=named_warnings,
     )
