@@ -1,7 +1,7 @@
 """Commands about tuning databases: what they hold, how good the variants are, which to choose."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -238,12 +238,13 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
     warnings = Warnings()
     pattern, axes = a.where.pattern, a.where.values
     with (
-        open_inputs(a) as first,
-        open_inputs(b) as second,
+        open_inputs(replace(a, may_lack=True)) as first,
+        open_inputs(replace(b, may_lack=True)) as second,
         Decoder() as decoder,
         open_cases(first.databases, warnings, pattern, axes) as a_cases,
         open_cases(second.databases, warnings, b.where.pattern, b.where.values) as b_cases,
     ):
+        first.check_values(a.where, *second.databases)
         check_alike(database for case in (*a_cases, *b_cases) for database in case.databases)
         decoder.start()
         terms = Terms(rules, decoder, warnings.add, first.declared, second.declared, axes)

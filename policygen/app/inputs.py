@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.errors import InputError, Problems, anchored, listed
+from policygen.errors import InputError, Problems, anchored, listed, no_such_value
 from policygen.model.arch import parse_arch
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.databases import ComparedSide
 from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
 from policygen.model.searches import ReplayedSpace, ReportedWorkload
 from policygen.model.trees import BoundVersion
-from policygen.model.workload import parse_label, spelled
+from policygen.model.workload import axis_name, parse_label
 from policygen.opening import read_named
 from policygen.planning.measured import related
 from policygen.results.cases import split
@@ -59,6 +59,8 @@ class ResultFiles:
     where: Filter = EVERYTHING
     gpus: Mapping[str, str] = field(default_factory=dict)
     """GPU → architecture, if neither databases nor policygen know it."""
+    may_lack: bool = False
+    """Whether values that `where` names may be absent, because they were selected in a tree."""
 
     def reported(self, workload: ScoredWorkload) -> ScoredWorkload:
         """Returns a workload with the architecture that the user gave for its GPU."""
@@ -117,6 +119,21 @@ class Inputs:
                 warning = warning.model_copy(update={"database": database, "row": None})
         return warning
 
+    def check_values(self, where: Filter, *others: Path) -> None:
+        """Raises an error if `-a` names a value that no database, `others` included, has."""
+        chosen = {axis_name(axis): values for axis, values in where.values.items()}
+        measured: dict[str, set[str]] = {}
+        for path in (*self.databases, *others) if chosen else ():
+            with open_database(path) as database:
+                for table in database.tables:
+                    for axis in table.axes if where.pattern.match(table.algorithm) else ():
+                        if (name := axis_name(axis)) in chosen:
+                            values = database.axis_values(table, axis)
+                            measured.setdefault(name, set()).update(values)
+        for name, values in measured.items():
+            if unknown := chosen[name] - values:
+                raise no_such_value(name, unknown, sorted(values))
+
 
 def check_other(out: Path, *inputs: ResultFiles) -> None:
     """Raises an error if the output is one of the inputs, even with --force."""
@@ -150,17 +167,11 @@ def ask_why(results: ResultFiles, why: str) -> ResultFiles:
 def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
     """Builds the error for a filter that matches nothing that was measured."""
     names: list[str] = []
-    measured: dict[str, set[str]] = {}
     for path in filter(is_database, expand(files)):
         with open_database(path) as database:
-            for table in database.tables:
-                names.append(table.algorithm)
-                axes = where.values if where.pattern.match(table.algorithm) else {}
-                for axis in spelled(axes, table.axes).keys() & {*table.axes}:
-                    measured.setdefault(axis, set()).update(database.axis_values(table, axis))
-    rows = [f"{axis} is one of {', '.join(sorted(measured[axis]))}." for axis in sorted(measured)]
+            names += [table.algorithm for table in database.tables]
     hint = anchored(where.pattern, names) or "List the contents with: policygen db info DB..."
-    return InputError("nothing matches", "\n  ".join(rows) or hint)
+    return InputError("nothing matches", hint)
 
 
 @contextmanager
@@ -192,7 +203,10 @@ def open_inputs(results: ResultFiles) -> Iterator[Inputs]:
             databases.append(path)
         if not databases:
             raise InputError("no database given", "Name a cccl_meta_bench.db.")
-        yield Inputs(tuple(databases), spaces, declared, made, expand(results.confirm))
+        inputs = Inputs(tuple(databases), spaces, declared, made, expand(results.confirm))
+        if not results.may_lack:
+            inputs.check_values(results.where)
+        yield inputs
 
 
 def _may_declare(path: Path, data: bytes) -> bool:

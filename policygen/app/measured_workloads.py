@@ -9,7 +9,7 @@ from policygen.app.filters import Filter
 from policygen.app.inputs import benchmarks_of
 from policygen.app.session import Session, check_serves
 from policygen.bindings.own_kernels import kernel_of
-from policygen.errors import InputError, PolicygenError
+from policygen.errors import InputError, PolicygenError, no_such_value
 from policygen.gpu.compiling import (
     CompiledWorkload,
     MakesObjects,
@@ -53,7 +53,6 @@ from policygen.proof.sites import (
     chosen_benchmarks,
     headers_of_benchmarks,
     matches,
-    no_such_value,
     nothing_bound,
 )
 from policygen.proof.toolchain import find_toolchain

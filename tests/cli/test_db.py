@@ -226,11 +226,21 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
         ),
         (
             ["top", "-a", "T=I9", "demo.db"],
-            "nothing matches\n  T{ct} is one of I16, I32, I64, I8.\n",
+            "no workload has T = I9\n  T is one of I16, I32, I64, I8.\n",
         ),
         (
+            ["top", "-a", "T{ct}=[I8,I9]", "demo.db"],
+            "no workload has T = I9\n  T is one of I16, I32, I64, I8.\n",
+        ),
+        (
+            ["plot", "-a", "T=[I8,I9]", "demo.db", "-o", "a.svg"],
+            "no workload has T = I9\n  T is one of ",
+        ),
+        (["coverage", "-a", "T=[I8,I9]", "demo.db"], "no workload has T = I9\n  T is one of "),
+        (["report", "-a", "T=[I8,I9]", "demo.db"], "no workload has T = I9\n  T is one of "),
+        (
             ["choose", "-R", ".*keys", "-a", "T=I8", "-a", "Entropy=[9]", "demo.db"],
-            "nothing matches\n  Entropy is one of 0.201, 1.000.\n  T{ct} is one of I16, ",
+            "no workload has Entropy = 9\n  Entropy is one of 0.201, 1.000.\n",
         ),
         (["choose", "--prefer-simple", "demo.db"], "--prefer-simple needs --current\n"),
         (["info", "-a", "T=1", "demo.db"], "db info takes no -a"),
