@@ -4,7 +4,7 @@ They are not frozen, because Python stores a traceback in an exception that it p
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar
@@ -198,6 +198,14 @@ def anchored(pattern: re.Pattern[str], names: Iterable[str]) -> str | None:
     if not pattern.pattern or not (hits := [name for name in names if pattern.search(name)]):
         return None
     return f"-R matches from the start of a name: -R '.*{pattern.pattern}' matches {listed(hits)}"
+
+
+def no_such_value(axis: str, unknown: Collection[str], values: Iterable[str]) -> InputError:
+    """Reports values of an axis that no workload has, and those that there are."""
+    return InputError(
+        f"no workload has {axis} = {', '.join(sorted(unknown))}",
+        f"{axis} is one of {', '.join(values)}.",
+    )
 
 
 def listed(names: Iterable[str]) -> str:

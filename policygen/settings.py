@@ -21,8 +21,9 @@ MOST = 1 << 20
 _MAX_LINE, _MAX_FAULTS = 1000, 20
 """Maximum length of a quoted line, and maximum number of faults, in a message."""
 # Invalid value (at line 3, column 5)
-_POSITION = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)", re.DOTALL)
+_POSITION = re.compile(r" \(at line (\d+), column (\d+)\)\Z")
 _PYDANTIC_WORDS = {
+    r"^Invalid JSON: .* at (line \d+) (column \d+)$": r"not JSON: \1, \2",
     "^Value error, ": "",
     "^(?:Input|String|Tuple|Dictionary) should ": "it should ",
     "^Field required$": "it is missing",
@@ -33,6 +34,7 @@ _PYDANTIC_WORDS = {
     " after validation": "",
 }
 """Pydantic's own words, and their replacements."""
+TOO_LONG = "a number has too many digits"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -83,15 +85,16 @@ def as_model(path: Path, model: type[Model], values: Mapping[str, Any]) -> Model
 def _parse(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # also for numbers with too many digits
-        lines = text.split("\n")
-        if position := _POSITION.fullmatch(str(error)):
-            line, column, message = int(position["line"]), int(position["column"]), position["what"]
-        else:
-            message = str(error).removesuffix(" (at end of document)")
-            line, column = len(lines), len(lines[-1]) + 1
+    except tomllib.TOMLDecodeError as error:
+        lines, position = text.split("\n"), _POSITION.search(str(error))
+        end = len(lines), len(lines[-1]) + 1
+        line, column = map(int, position.groups()) if position else end
+        is_double = re.match("Cannot |Duplicate ", str(error))
+        message = "a key or table is defined twice" if is_double else "not TOML"
         source_line = lines[line - 1] if len(lines[line - 1]) < _MAX_LINE else ""
         raise SourceError(str(path), line, column, message, source_line) from error
+    except ValueError as error:
+        raise InputError(f"{path}: {TOO_LONG}") from error
 
 
 def _invalid(path: Path, model: type[BaseModel], error: ValidationError) -> InputError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -24,6 +24,8 @@ class HowFar:
     """The number of parts of this phase; another phase of the same name may follow."""
     running: tuple[str, ...] = ()
     """The names of the running parts."""
+    is_whole: bool = False
+    """Whether nothing of this phase follows, so that the remaining time can be estimated."""
 
 
 Progress = Callable[[HowFar], None]
@@ -34,6 +36,11 @@ Note = Callable[[str], None]
 
 def discard_note(_text: str) -> None:
     """Discards a note."""
+
+
+def whole(progress: Progress | None) -> Progress | None:
+    """Marks what is reported as all of its phase."""
+    return progress and (lambda step: progress(replace(step, is_whole=True)))
 
 
 def follow(futures: Mapping["Future[Any]", str], phase: str, progress: Progress | None) -> None:

@@ -47,7 +47,7 @@ def audit_coverage(
     other_cub = None if compare is None else other_tree(session, compare)
     rules = choose_rules(prefer_simple=False)
     results_filter = replace(where, headers=(), archs=())
-    results = ResultFiles(files, where=results_filter, gpus=parse_gpus(gpus))
+    results = ResultFiles(files, where=results_filter, gpus=parse_gpus(gpus), may_lack=True)
     with ranked(results, rules, session.note) if files else nullcontext() as ranking:
         if ranking is not None and where.archs:
             _archs_measured(ranking, sorted(parse_archs(where.archs), key=arch_number))

@@ -1,7 +1,7 @@
 """Commands about tuning databases: what they hold, how good the variants are, which to choose."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -75,9 +75,10 @@ def rank_variants(
             explain=explain,
         )
         workloads = tuple(files.named(workload) for workload in document.workloads)
+        warnings = tuple(map(files.named_warning, document.warnings))
     if not workloads and not document.warnings:
         raise nothing_matches(results.where, results.files)
-    document = document.model_copy(update={"workloads": workloads})
+    document = document.model_copy(update={"workloads": workloads, "warnings": warnings})
     if record is not None:
         _keep_choices(record, document)
     return document
@@ -104,9 +105,10 @@ def cover_spaces(results: ResultFiles) -> DbCoverage:
     """Reports how much of the search space was measured."""
     with open_inputs(results) as files:
         document = cover(files.databases, files.spaces, results.where.pattern, results.where.values)
+        warnings = tuple(map(files.named_warning, document.warnings))
     if not document.workloads and not document.warnings:
         raise nothing_matches(results.where, results.files)
-    return document
+    return document.model_copy(update={"warnings": warnings})
 
 
 def describe_databases(results: ResultFiles) -> DbInfo:
@@ -199,11 +201,11 @@ def workload_plot(
             out=str(out),
             algorithm=case.algorithm,
             workload=dict(case.workload),
-            databases=tuple(n for p in case.files for n in files.made.get(p, (p,))),
+            databases=files.files_of(case.files),
             parameters=(x, y) if parameters else None,
             variants=plotted,
             panels=len(points) or len(cells),
-            warnings=warnings.all,
+            warnings=tuple(map(files.named_warning, warnings.all)),
             measured_on=case.key,
         )
     return WorkloadPlot(f"{case.title} on {case.key.gpu}", document, points, cells)
@@ -236,12 +238,13 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
     warnings = Warnings()
     pattern, axes = a.where.pattern, a.where.values
     with (
-        open_inputs(a) as first,
-        open_inputs(b) as second,
+        open_inputs(replace(a, may_lack=True)) as first,
+        open_inputs(replace(b, may_lack=True)) as second,
         Decoder() as decoder,
         open_cases(first.databases, warnings, pattern, axes) as a_cases,
         open_cases(second.databases, warnings, b.where.pattern, b.where.values) as b_cases,
     ):
+        first.check_values(a.where, *second.databases)
         check_alike(database for case in (*a_cases, *b_cases) for database in case.databases)
         decoder.start()
         terms = Terms(rules, decoder, warnings.add, first.declared, second.declared, axes)
@@ -259,7 +262,7 @@ def compare_databases(a: ResultFiles, b: ResultFiles, rules: Rules | None = None
             ),
             only_a=lone(a_cases, compared),
             only_b=lone(b_cases, compared),
-            warnings=warnings.all,
+            warnings=tuple(map(second.named_warning, map(first.named_warning, warnings.all))),
         )
 
 
@@ -314,14 +317,12 @@ def report_search(results: ResultFiles, rules: Rules | None = None) -> SearchRep
     if not workloads and not warnings.all:
         raise nothing_matches(where, results.files)
     return SearchReport(
-        databases=tuple(
-            name for p in files.databases for name in files.made.get(str(p), (str(p),))
-        ),
+        databases=files.files_of(files.databases),
         rules=rules,
         sessions=sessions,
         other_sessions=other_sessions,
         workloads=tuple(map(files.named, workloads)),
-        warnings=warnings.all,
+        warnings=tuple(map(files.named_warning, warnings.all)),
     )
 
 

@@ -2,7 +2,7 @@
 
 import lzma
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from policygen.app.filters import EVERYTHING, Filter
 from policygen.cache import file_sha256
-from policygen.errors import InputError, Problems, anchored
+from policygen.errors import InputError, Problems, anchored, listed, no_such_value
 from policygen.model.arch import Arch, parse_arch
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.databases import ComparedSide
@@ -21,7 +21,7 @@ from policygen.model.records import Record
 from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
 from policygen.model.searches import ReplayedSpace, ReportedWorkload
 from policygen.model.trees import BoundVersion, Cub
-from policygen.model.workload import parse_label, spelled
+from policygen.model.workload import axis_name, parse_label
 from policygen.opening import read_named
 from policygen.paths import cache_folder, write_atomically
 from policygen.planning.measured import related
@@ -29,7 +29,7 @@ from policygen.rendering import folder
 from policygen.results.cases import split
 from policygen.results.choice import IsWritable, held_back
 from policygen.results.database import expand, is_database, open_database
-from policygen.results.nvbench import guess_label, is_nvbench, read_nvbench, to_database
+from policygen.results.nvbench import RowFiles, guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.ranking import rank
 from policygen.results.together import Together, choose_next, choose_together
 from policygen.settings import configured, fault, load_toml
@@ -64,6 +64,8 @@ class ResultFiles:
     where: Filter = EVERYTHING
     gpus: Mapping[str, str] = field(default_factory=dict)
     """GPU → architecture, if neither databases nor policygen know it."""
+    may_lack: bool = False
+    """Whether values that `where` names may be absent, because they were selected in a tree."""
 
     def reported(self, workload: ScoredWorkload) -> ScoredWorkload:
         """Returns a workload with the architecture that the user gave for its GPU."""
@@ -98,15 +100,44 @@ class Inputs:
     databases: tuple[Path, ...]
     spaces: Mapping[str, tuple[ParameterRange, ...]]
     declared: Mapping[tuple[str, str, str], tuple[str, ...]]
-    made: Mapping[str, tuple[str, ...]]
-    """Temporary databases, and the files that they were made from."""
+    made: Mapping[str, RowFiles]
+    """Temporary databases, and the files that their rows come from."""
     confirm: tuple[Path, ...] = ()
     """Databases of runs that confirm the choices."""
 
     def named(self, record: FromFiles) -> FromFiles:
         """Replaces database paths by the files that the user gave."""
-        files = [name for path in record.databases for name in self.made.get(path, (path,))]
-        return record.model_copy(update={"databases": tuple(files)})
+        return record.model_copy(update={"databases": self.files_of(record.databases)})
+
+    def files_of(self, databases: Iterable[object]) -> tuple[str, ...]:
+        """Returns the files that the user gave, for paths of databases."""
+        given = (self.made.get(str(path), {"": str(path)}).values() for path in databases)
+        return tuple(dict.fromkeys(name for names in given for name in names))
+
+    def named_warning(self, warning: DataWarning) -> DataWarning:
+        """Replaces a temporary database and its row by the files that the user gave."""
+        for path, row_files in self.made.items():
+            if path in warning.database:
+                row = (warning.table, warning.row if warning.count == 1 else None)
+                name = row_files.get(row) or listed(row_files.values())
+                database = warning.database.replace(path, name)
+                warning = warning.model_copy(update={"database": database, "row": None})
+        return warning
+
+    def check_values(self, where: Filter, *others: Path) -> None:
+        """Raises an error if `-a` names a value that no database, `others` included, has."""
+        chosen = {axis_name(axis): values for axis, values in where.values.items()}
+        measured: dict[str, set[str]] = {}
+        for path in (*self.databases, *others) if chosen else ():
+            with open_database(path) as database:
+                for table in database.tables:
+                    for axis in table.axes if where.pattern.match(table.algorithm) else ():
+                        if (name := axis_name(axis)) in chosen:
+                            values = database.axis_values(table, axis)
+                            measured.setdefault(name, set()).update(values)
+        for name, values in measured.items():
+            if unknown := chosen[name] - values:
+                raise no_such_value(name, unknown, sorted(values))
 
 
 class ShippedResults(Record):
@@ -183,17 +214,11 @@ def ask_why(results: ResultFiles, why: str) -> ResultFiles:
 def nothing_matches(where: Filter, files: Sequence[str]) -> InputError:
     """Builds the error for a filter that matches nothing that was measured."""
     names: list[str] = []
-    measured: dict[str, set[str]] = {}
     for path in filter(is_database, expand(files)):
         with open_database(path) as database:
-            for table in database.tables:
-                names.append(table.algorithm)
-                axes = where.values if where.pattern.match(table.algorithm) else {}
-                for axis in spelled(axes, table.axes).keys() & {*table.axes}:
-                    measured.setdefault(axis, set()).update(database.axis_values(table, axis))
-    rows = [f"{axis} is one of {', '.join(sorted(measured[axis]))}." for axis in sorted(measured)]
+            names += [table.algorithm for table in database.tables]
     hint = anchored(where.pattern, names) or "List the contents with: policygen db info DB..."
-    return InputError("nothing matches", "\n  ".join(rows) or hint)
+    return InputError("nothing matches", hint)
 
 
 @contextmanager
@@ -218,14 +243,17 @@ def open_inputs(results: ResultFiles) -> Iterator[Inputs]:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     spaces, declared = benchmarks_of([*sources, *map(Path, results.benches)])
     with TemporaryDirectory(prefix="policygen-") as folder:
-        temporary: dict[str, tuple[str, ...]] = {}
+        made: dict[str, RowFiles] = {}
         if runs or results.base:
-            path, files_of = _nvbench_database(runs, results.base, Path(folder))
+            path = Path(folder) / "nvbench.db"
+            made[str(path)] = _nvbench_database(runs, results.base, path)
             databases.append(path)
-            temporary[str(path)] = files_of
         if not databases:
             raise InputError("no database given", "Name a cccl_meta_bench.db.")
-        yield Inputs(tuple(databases), spaces, declared, temporary, expand(results.confirm))
+        inputs = Inputs(tuple(databases), spaces, declared, made, expand(results.confirm))
+        if not results.may_lack:
+            inputs.check_values(results.where)
+        yield inputs
 
 
 def _may_declare(path: Path, data: bytes) -> bool:
@@ -260,10 +288,8 @@ def benchmarks_of(
     return spaces, declared
 
 
-def _nvbench_database(
-    runs: Sequence[Path], base: str | None, folder: Path
-) -> tuple[Path, tuple[str, ...]]:
-    """Converts NVBench results of base and variants to a database; also returns their files."""
+def _nvbench_database(runs: Sequence[Path], base: str | None, out: Path) -> RowFiles:
+    """Converts NVBench results of base and variants to a database."""
     results = [(path, read_nvbench(path)) for path in runs]
     if base is not None:
         chosen = read_nvbench(Path(base))
@@ -279,9 +305,7 @@ def _nvbench_database(
     variants = [(guess_label(path), run) for path, run in results if run is not chosen]
     if not variants:
         raise InputError("there is a baseline, but no variant to compare with it")
-    out = folder / "nvbench.db"
-    to_database(chosen, variants, out)
-    return out, (str(chosen.path), *(str(run.path) for _, run in variants))
+    return to_database(chosen, variants, out)
 
 
 def tell_warnings(warnings: Sequence[DataWarning], note: Note) -> None:
@@ -331,7 +355,7 @@ def ranked(results: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
             declared=files.declared,
             confirm_with=files.confirm,
         )
-        tell_warnings(top.warnings, note)
+        tell_warnings([files.named_warning(warning) for warning in top.warnings], note)
         workloads = [results.reported(workload) for workload in top.workloads]
         selected, left_out = split(workloads, results.where.pattern, results.where.values)
         if not selected:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from policygen.app.filters import Filter
@@ -13,6 +13,7 @@ from policygen.app.measured_workloads import (
     VariantsWanted,
     check_runtime_axes,
     choose_lot,
+    chosen_workloads,
     compile_lot,
 )
 from policygen.app.session import Session, check_serves
@@ -67,7 +68,7 @@ from policygen.model.trees import Cub
 from policygen.model.workload import BASE, Point, as_label
 from policygen.proof.compile import Listings
 from policygen.proof.toolchain import find_toolchain
-from policygen.steps import HowFar
+from policygen.steps import HowFar, whole
 
 
 def native_arch(number: int = 0) -> str:
@@ -88,10 +89,12 @@ def measure_variants(
     effort = effort or Effort()
     tool = profiler(session.cub) if effort.ncu else None
     started = time.monotonic()
+    check_runtime_axes(session, where, chosen_workloads(session, where.compile_time))
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
-    check_runtime_axes(session, where)
     selection = choose_lot(session, where.compile_time, gpu.arch, options)
+    if sum(len(workload.opened.runs) for workload in selection.chosen.values()) == 1:
+        session = replace(session, progress=whole(session.progress))
     cccl = f"v{session.cub.version}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
@@ -349,7 +352,7 @@ def keep_achieved(
     ]
     for index, (spot, unit) in enumerate(targets):
         if session.progress:
-            session.progress(HowFar(PHASE, index, len(targets), (str(spot),)))
+            session.progress(HowFar(PHASE, index, len(targets), (str(spot),), is_whole=True))
         base, *variants = unit.functions
         failed = rows.failed(spot.spot)
         runnable = tuple(variant for variant in variants if variant.variant not in failed)

@@ -44,7 +44,7 @@ from policygen.model.measured import (
 from policygen.model.workload import axis_name, plain
 from policygen.proof.compile import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain
-from policygen.steps import Progress
+from policygen.steps import Progress, whole
 
 
 def measure_checkout(
@@ -75,6 +75,7 @@ def measure_checkout(
         rows = stack.enter_context(open_measurements(path, about))
         rows.time("compiling", compile_seconds)
         workloads = []
+        measuring = whole(progress) if len(builds) == 1 else progress
         for benchmark, workload, built in builds:
             if isinstance(built, PolicygenError):
                 workloads.append(
@@ -95,7 +96,7 @@ def measure_checkout(
                 rounds=effort.processes,
                 seed=effort.seed,
                 patience=effort.patience,
-                progress=progress,
+                progress=measuring,
             )
             workloads.append(_summarize(task, rows, findings, labels))
         return MeasuredVariants(

@@ -9,7 +9,7 @@ from policygen.app.filters import Filter
 from policygen.app.inputs import benchmarks_of
 from policygen.app.session import Session, check_serves
 from policygen.bindings.own_kernels import kernel_of
-from policygen.errors import InputError, PolicygenError
+from policygen.errors import InputError, PolicygenError, no_such_value
 from policygen.gpu.compiling import (
     CompiledWorkload,
     MakesObjects,
@@ -53,7 +53,6 @@ from policygen.proof.sites import (
     chosen_benchmarks,
     headers_of_benchmarks,
     matches,
-    no_such_value,
     nothing_bound,
 )
 from policygen.proof.toolchain import find_toolchain
@@ -244,13 +243,13 @@ def chosen_workloads(session: Session, where: Filter) -> list[Workload]:
     return selected
 
 
-def check_runtime_axes(session: Session, where: Filter) -> None:
+def check_runtime_axes(session: Session, where: Filter, selected: Sequence[Workload]) -> None:
     """Raises if `-a` names a runtime axis or a value that no selected workload has.
 
     Each benchmark must keep a runtime workload.
     """
     runs: list[WorkloadRun] = []
-    for workload in chosen_workloads(session, where.compile_time):
+    for workload in selected:
         with suppress(InputError):  # it is reported as a workload that cannot be measured
             runs += runs_of(session.cub, workload)
     for axis in where.values.keys() - where.compile_time.values.keys() if runs else ():

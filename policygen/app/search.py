@@ -12,6 +12,7 @@ from policygen.app.inputs import ResultFiles, nothing_matches, open_inputs
 from policygen.app.measured_workloads import (
     Effort,
     Opened,
+    check_runtime_axes,
     chosen_workloads,
     open_workloads,
 )
@@ -64,7 +65,6 @@ from policygen.model.searches import (
 from policygen.model.workload import BASE, Point
 from policygen.planning.measured import Spaces
 from policygen.process import Stopped, threads
-from policygen.proof.sites import matches
 from policygen.proof.units import Workload
 from policygen.results.own_tables import LAST
 from policygen.results.ranking import Warnings, rank
@@ -124,6 +124,9 @@ def search_variants(
     effort = effort or Effort()
     machines = machines or SearchMachines((effort.gpu,))
     started = time.monotonic()
+    chosen = campaign_workloads(session, where.compile_time, options.campaign)
+    workloads = [workload for workload, _ in chosen.values()]
+    check_runtime_axes(session, where, workloads)
     with ExitStack() as stack:
         place = stack.enter_context(
             open_place(
@@ -141,8 +144,6 @@ def search_variants(
         compiler = place.compiler(Path(stack.enter_context(work_folder())))
         background = stack.enter_context(threads(place.slots))
         runner = background.submit(compiler.make, ObjectSource(runner_text(), (), place.arch))
-        chosen = campaign_workloads(session, where.compile_time, options.campaign)
-        workloads = [workload for workload, _ in chosen.values()]
         opened = open_workloads(session, workloads, place.arch, options.spaces)
         problems = {
             point: result.in_line
@@ -240,6 +241,7 @@ def campaign_workloads(
     """
     if campaign is None:
         return {workload.point: (workload, 1.0) for workload in chosen_workloads(session, where)}
+    selected = {workload.point for workload in chosen_workloads(session, where)}
     chosen: dict[Point, tuple[Workload, float]] = {}
     for number, group in enumerate(campaign.workload, 1):
         name = f"cub.bench.{group.benchmark.removeprefix('cub.bench.')}"
@@ -250,8 +252,7 @@ def campaign_workloads(
                 f"workload {number} of the plan: {error.message}", error.remedy
             ) from error
         for workload in of_group:
-            is_named = where.pattern.match(workload.point[0])
-            if is_named and matches(workload, where.values, where.pattern):
+            if workload.point in selected:
                 chosen[workload.point] = workload, group.weight
     if not chosen:
         raise InputError("-R and -a select no workload of the campaign")
@@ -283,9 +284,6 @@ def _workload_search(
     starts = [nearest, *(values for values in labeled if values is not None)]
     declared = {key: values for run in opened.runs for key, values in declared_axes(run).items()}
     spots = [at.spot for run in opened.runs for at in runtime_spots(run, Path(), where.accepts)]
-    if not spots:
-        rows = (f"{axis} is one of {', '.join(values)}" for (*_, axis), values in declared.items())
-        raise InputError(f"-a leaves no runtime workload of {opened.name}", f"{'; '.join(rows)}.")
     name = options.strategy or DEFAULT
     strategy = make_strategy(name, classifier.domain, seed, starts)
     if is_exact:  # base itself is never measured as a variant
@@ -536,10 +534,11 @@ def replay_search(
             starts=settings.begins,
         )
         descriptions = [files.named(describe_space(space)) for space in spaces]
+        named_warnings = tuple(map(files.named_warning, warnings.all))
     if not spaces:
-        if not warnings.all:
+        if not named_warnings:
             raise nothing_matches(results.where, results.files)
-        messages = "\n".join(visible(str(warning)) for warning in warnings.all)
+        messages = "\n".join(visible(str(warning)) for warning in named_warnings)
         raise InputError("no variant can be compared with base", messages)
     return SearchReplay(
         strategy=settings.strategy,
@@ -547,5 +546,5 @@ def replay_search(
         samples=settings.samples,
         spaces=tuple(descriptions),
         runs=tuple(replay_runs(spaces, descriptions, settings, progress)),
-        warnings=warnings.all,
+        warnings=named_warnings,
     )

@@ -105,10 +105,10 @@ def tune_program(
     emitted = None
     outcomes = tuple(_outcomes(searched, database, where, rules))
     has_winner = any(outcome.variant for outcome in outcomes)
+    results = ResultFiles([str(database)], where=where.compile_time, may_lack=True)
     if header.is_overlay:
         made = None
         if has_winner:
-            results = ResultFiles([str(database)], where=where.compile_time)
             options_of_plan = Options(arch=searched.arch, rules=rules)
             planned = plan_tunings(session, results, options_of_plan)
             made = make_overlay(session, planned, header.path)
@@ -119,7 +119,7 @@ def tune_program(
     if has_winner:
         emitted = emit_selectors(
             session,
-            ResultFiles([str(database)], where=where.compile_time),
+            results,
             searched.arch,
             rules,
             namespace=header.namespace,

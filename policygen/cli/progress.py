@@ -54,8 +54,8 @@ def clear() -> None:
 class ProgressReporter:
     """Reports progress; consecutive phases with the same name count as one.
 
-    How many of them will follow is not known: from the second on, no total and no time left is
-    shown, which would only grow.
+    How many of them will follow is not known: from the second on, no total is shown, which would
+    only grow. Time left is shown for a phase that is known to be whole.
     """
 
     stream: TextIO
@@ -127,7 +127,7 @@ class ProgressReporter:
             counted = f"{drawn}{step.done}/{step.total} {step.phase}"
         pace = f", {rate:.1f}/s" if rate >= 1 else f", {1 / rate:.1f} s each" if rate else ""
         time_left = ""
-        if rate and not self.before:
+        if rate and step.is_whole and not self.before:
             time_left = f", {spelled((step.total - step.done) / rate)} left"
         elif not rate and now - self.seen[0][0] >= 1:
             time_left = f", {spelled(now - self.seen[0][0])} so far"

@@ -251,7 +251,7 @@ def _compile_all(
     def report() -> None:
         if progress:
             names = (name for future, name in running.items() if future.running())
-            progress(HowFar(PHASE, done(), total, tuple(names)))
+            progress(HowFar(PHASE, done(), total, tuple(names), is_whole=True))
 
     def progress_text() -> str:
         text = f"{done():,} of {total:,} variants are compiled and kept"

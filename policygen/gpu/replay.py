@@ -32,7 +32,7 @@ from policygen.results.ranking import Warnings, open_cases
 from policygen.results.samples import Decoder, Samples
 from policygen.results.score import SampleReader, Scores, score_case
 from policygen.results.tables import DeclaredAxes
-from policygen.steps import Progress, counted
+from policygen.steps import Progress, counted, whole
 
 Curve = tuple[tuple[int, float], ...]
 """Pairs of evaluations and the best score so far."""
@@ -320,7 +320,7 @@ def replay_runs(
     """Replays a strategy on each space, with each seed."""
     seeds = range(settings.seed, settings.seed + settings.seeds)
     runs = [*product(zip(spaces, descriptions, strict=True), seeds)]
-    for (space, about), seed in counted(runs, "replaying", progress):
+    for (space, about), seed in counted(runs, "replaying", whole(progress)):
         yield _run(space, about, settings, seed)
 
 

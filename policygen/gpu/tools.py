@@ -223,7 +223,7 @@ class _Sanitizing:
 
     def _report(self, label: str) -> None:
         if self.progress:
-            self.progress(HowFar(PHASE, self.done, self.total, (label,)))
+            self.progress(HowFar(PHASE, self.done, self.total, (label,), is_whole=True))
 
     def _next_error(self) -> str | None:
         """Return the first error since the last call."""

@@ -31,7 +31,7 @@ from policygen.proof.kernel_build import (
 from policygen.proof.kernel_calls import WorkloadUnit
 from policygen.proof.values import used_families
 from policygen.settings import first_fault
-from policygen.steps import Progress, follow
+from policygen.steps import Progress, follow, whole
 
 MEMORY = 1 << 30
 """Bytes per compile; the largest that was measured took three quarters of it."""
@@ -40,6 +40,8 @@ Kernels = tuple[Kernel, ...] | PolicygenError
 """A unit's kernels, or the error."""
 Contents = Mapping[UnitHeaders, str | PolicygenError]
 """Digest of the preprocessed headers, or the error."""
+KERNELS = "compiling kernels"
+"""The phase of compiling without listings; it runs once in a command."""
 Key = TypeVar("Key")
 Made = TypeVar("Made")
 
@@ -90,7 +92,7 @@ class KernelCompiler:
             names.setdefault(job, f"{in_words(benchmark, dict(workload))} on {arch}")
         make = disassemble if listed else build
         futures = {job: self.executor.submit(make, job, self.tools, self.cache) for job in names}
-        phase = "disassembling" if listed else "compiling kernels"
+        phase = "disassembling" if listed else KERNELS
         kernels_by_job = self._wait_for_all(futures, phase, lambda job: names[job])
         return [
             kernels_by_job[job_or_error] if isinstance(job_or_error, Job) else job_or_error
@@ -100,7 +102,8 @@ class KernelCompiler:
     def _wait_for_all(
         self, futures: Mapping[Key, "Future[Made]"], phase: str, name: Callable[[Key], str]
     ) -> dict[Key, Made]:
-        follow({future: name(key) for key, future in futures.items()}, phase, self.progress)
+        progress = whole(self.progress) if phase == KERNELS else self.progress
+        follow({future: name(key) for key, future in futures.items()}, phase, progress)
         return {key: future.result() for key, future in futures.items()}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from policygen.bindings.fit import read
 from policygen.bindings.load import Bound, axis_values, bound, library_types
 from policygen.bindings.words import archs_file, ladder
-from policygen.errors import InputError, anchored, listed
+from policygen.errors import InputError, anchored, listed, no_such_value
 from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.results import ScoredWorkload
@@ -200,14 +200,6 @@ def check_values(
         values = {value for version in versions for value in _values(version, pattern, axis)}
         if values and not selected <= values:
             raise no_such_value(axis_name(axis), selected - values, sorted(values))
-
-
-def no_such_value(axis: str, unknown: Collection[str], values: Iterable[str]) -> InputError:
-    """Reports values of an axis that no workload has, and those that there are."""
-    return InputError(
-        f"no workload has {axis} = {', '.join(sorted(unknown))}",
-        f"{axis} is one of {', '.join(values)}.",
-    )
 
 
 def _values(version: BoundVersion, pattern: re.Pattern[str], axis: str) -> set[str]:

@@ -298,8 +298,14 @@ def _same_number(left: str, right: str) -> bool:
         return False
 
 
-def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], out: Path) -> None:
-    """Writes runs as a database in the layout of CCCL's search.
+RowFiles = dict[tuple[str | None, int | None], str]
+"""The table and the number of a row → the file that it comes from."""
+
+
+def to_database(
+    base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], out: Path
+) -> RowFiles:
+    """Writes runs as a database in the layout of CCCL's search; returns where each row is from.
 
     For runtime axes, NVBench lists the requested values, which are not the declared ones.
     """
@@ -324,13 +330,17 @@ def to_database(base: NvbenchRun, variants: Sequence[tuple[str, NvbenchRun]], ou
             if "{ct}" not in axis[2]:
                 continue
             declared[axis] = tuple(dict.fromkeys((*declared.get(axis, ()), *values)))
+    files: RowFiles = {}
     with new_database(out) as connection:
         for bench in base.benches:
             table = create_results(connection, base.algorithm, bench.name, bench.axes)
-            cells_of_bench = (cells for key, (_, cells) in rows.items() if key[1] == bench.name)
-            insert(connection, table, 8 + len(bench.axes), cells_of_bench)
+            of_bench = [row for key, row in rows.items() if key[1] == bench.name]
+            insert(connection, table, 8 + len(bench.axes), (cells for _, cells in of_bench))
+            name = f"{base.algorithm}.{bench.name}"
+            files |= {(name, number): str(path) for number, (path, _) in enumerate(of_bench, 1)}
         declare(connection, declared)
         write_gpus(connection, {base.gpu: base.arch} if base.arch else {})
+    return files
 
 
 def _check_pair(base: NvbenchRun, run: NvbenchRun) -> None:
@@ -368,8 +378,8 @@ def parse(path: Path, data: bytes) -> NvbenchFile:
     try:
         document = NvbenchFile.model_validate_json(data.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
-        kind = "JSON" if error.errors()[0]["type"] == "json_invalid" else "NVBench's JSON"
-        raise InputError(f"{path}: not {kind}: {first_fault(error)}") from error
+        kind = "" if error.errors()[0]["type"] == "json_invalid" else "not NVBench's JSON: "
+        raise InputError(f"{path}: {kind}{first_fault(error)}") from error
     if (major := document.meta.version) != VERSION:
         raise InputError(f"{path}: NVBench JSON of version {major}; policygen supports {VERSION}")
     return document

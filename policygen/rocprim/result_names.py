@@ -189,7 +189,7 @@ def _parse_json(text: str) -> _Nested:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is not JSON: {error.msg}") from error
+        raise ValueError("it is not JSON") from error
 
 
 def _check_json(pairs: object, depth: int) -> _Nested:

@@ -3,15 +3,11 @@
 import json
 import sqlite3
 from contextlib import closing
-from types import SimpleNamespace
 
 import pytest
 
-from policygen.app import search as search_module
-from policygen.app.filters import Filter
 from policygen.cli import search as search_commands
 from policygen.cli.main import main
-from policygen.errors import InputError
 from policygen.gpu import rungs
 from policygen.model.searches import Searched, SearchedWorkload, SearchEvent, SearchFailure
 from policygen.report.blocks import Words
@@ -149,7 +145,7 @@ def test_a_choice_takes_the_last_rung_for_a_confirming_run(search, capsys, tmp_p
         (("--budget", "soon"), "'soon' is not a time; write 90s, 20m or 1.5h"),
         (("--budget", "0m"), "is not a time"),
         (("-R", "cub.bench.nothing$"), "cub.bench.nothing"),
-        ((*WHICH, "-a", "Elements{io}[pow2]=17"), "-a leaves no runtime workload"),
+        ((*WHICH, "-a", "Elements{io}[pow2]=17"), "no workload has Elements{io}[pow2] = 17"),
         (("-R", "cub.bench.reduce.sum$", "-a", "T=F31"), "F31"),
     ],
 )
@@ -329,21 +325,3 @@ def test_a_part_of_a_plan_that_has_no_workload_is_an_error(tmp_path, monkeypatch
     given = ("--cub", str(tree("3.6.0")), "-R", "cub.bench.scan")
     assert main(["campaign", str(plan), *given]) == 2
     assert "-R and -a select no workload of the campaign" in capsys.readouterr().err
-
-
-def test_a_workload_without_a_runtime_workload_is_not_searched(monkeypatch):
-    name = "cub.bench.reduce.sum"
-    declared = {(name, "base", "Elements{io}[pow2]"): ("16", "20")}
-    monkeypatch.setattr(search_module, "Classifier", lambda *_: SimpleNamespace(counts=dict))
-    monkeypatch.setattr(search_module, "nearest_values", lambda *_: ((), False))
-    monkeypatch.setattr(search_module, "declared_axes", lambda _: declared)
-    monkeypatch.setattr(search_module, "runtime_spots", lambda *_: [])
-    opened = SimpleNamespace(
-        name=name, space=None, meaning=SimpleNamespace(base=None), runs=[SimpleNamespace()]
-    )
-    with pytest.raises(InputError) as caught:
-        search_module._workload_search(opened, SimpleNamespace(starts=()), Filter(), 1)
-    assert str(caught.value) == (
-        "-a leaves no runtime workload of cub.bench.reduce.sum\n"
-        "  Elements{io}[pow2] is one of 16, 20."
-    )

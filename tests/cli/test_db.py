@@ -2,6 +2,7 @@ import json
 import os
 import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -225,11 +226,21 @@ def test_plots_are_written_to_a_path(demo, capsys, tmp_path, name, more):
         ),
         (
             ["top", "-a", "T=I9", "demo.db"],
-            "nothing matches\n  T{ct} is one of I16, I32, I64, I8.\n",
+            "no workload has T = I9\n  T is one of I16, I32, I64, I8.\n",
         ),
         (
+            ["top", "-a", "T{ct}=[I8,I9]", "demo.db"],
+            "no workload has T = I9\n  T is one of I16, I32, I64, I8.\n",
+        ),
+        (
+            ["plot", "-a", "T=[I8,I9]", "demo.db", "-o", "a.svg"],
+            "no workload has T = I9\n  T is one of ",
+        ),
+        (["coverage", "-a", "T=[I8,I9]", "demo.db"], "no workload has T = I9\n  T is one of "),
+        (["report", "-a", "T=[I8,I9]", "demo.db"], "no workload has T = I9\n  T is one of "),
+        (
             ["choose", "-R", ".*keys", "-a", "T=I8", "-a", "Entropy=[9]", "demo.db"],
-            "nothing matches\n  Entropy is one of 0.201, 1.000.\n  T{ct} is one of I16, ",
+            "no workload has Entropy = 9\n  Entropy is one of 0.201, 1.000.\n",
         ),
         (["choose", "--prefer-simple", "demo.db"], "--prefer-simple needs --current\n"),
         (["info", "-a", "T=1", "demo.db"], "db info takes no -a"),
@@ -336,6 +347,24 @@ def test_nvbench_results_are_a_pair_of_base_and_variant(tmp_path, capsys):
     assert workload["database"] == "one/result.json + ipt_7/result.json"
     named = document(capsys, "top", variant, "--base", base)
     assert named["workloads"][0]["variants"] == workload["variants"]
+
+
+def test_a_warning_names_the_nvbench_results(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    base = nvbench(Path(), "one/result.json", 2.0, "bin/cub.bench.reduce.sum.base")
+    variants = [
+        nvbench(Path(), f"{label}/result.json", time, "bin/cub.bench.reduce.sum.variant")
+        for label, time in (("ipt_7", 1.0), ("ipt_8", 1e-20))
+    ]
+    words = "cub.bench.reduce.sum.base: rows with an impossible kernel time as their center are"
+    for command in ("top", "choose", "coverage", "report"):
+        status, _, err = run(capsys, command, base, *variants)
+        assert (status, err) == (0, f"policygen: warning: ipt_8/result.json: {words} ignored\n")
+    variants += [nvbench(Path(), "ipt_9/result.json", 1e-20, "bin/cub.bench.reduce.sum.variant")]
+    names = "one/result.json, ipt_7/result.json, ipt_8/result.json, ipt_9/result.json"
+    assert run(capsys, "top", base, *variants)[2].startswith(
+        f"policygen: warning: {names}: {words}"
+    )
 
 
 @pytest.mark.parametrize(

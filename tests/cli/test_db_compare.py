@@ -44,6 +44,17 @@ def test_json_is_one_document_of_its_own_format(two, capsys):
     assert found.workloads[0].a.databases == ("a.db",)
 
 
+def test_a_value_that_one_side_has_can_be_selected(two, capsys, tmp_path):
+    simple(tmp_path / "c.db", base=TWO | {"24": 2.0}, ipt_2=TWO | {"24": 1.0})
+    for axis in ("Elements", "Elements{io}[pow2]"):
+        selected = ("-a", f"{axis}=[16,24]")
+        assert run(capsys, "compare", "a.db", "c.db", *selected)[::2] == (0, "")
+        assert run(capsys, "compare", "a.db", "b.db", *selected)[::2] == (
+            2,
+            "policygen: error: no workload has Elements = 24\n  Elements is one of 16, 20.\n",
+        )
+
+
 @pytest.mark.parametrize("name", ["a.svg", "A.HTML"])
 def test_a_plot_is_written_besides_what_is_printed(two, capsys, tmp_path, name):
     _, plain, _ = run(capsys, "compare", *two)
@@ -97,7 +108,7 @@ def test_an_input_is_not_forced_away(two, capsys, tmp_path):
         (["a.db", "b.db", "-R", "zzz"], "nothing matches\n  List the contents with: "),
         (["a.db", "b.db", "-R", "demo"], "nothing matches\n  -R matches from the start of "),
         (["a.db", "b.db", "-a", "X=1"], "-a X: there is no such axis\n  Available: "),
-        (["a.db", "b.db", "-a", "T=I8"], "nothing matches\n"),
+        (["a.db", "b.db", "-a", "T=I8"], "no workload has T = I8\n  T is one of "),
         (["a.db", "b.db", "--worst", "2"], "--worst 2.0: it should be less than or equal to 1"),
         (["a.db", "b.db", "-o", "a.pdf"], "a.pdf: a plot cannot be written as .pdf\n"),
         (

@@ -43,6 +43,7 @@ TABLE = {
     "bench list": {*TREE, *FILTER, *FORCE},
     "bench new": {*TREE, *FORCE},
     "calls": {*TREE, *ARCH, *FORCE},
+    "campaign": {*TREE, *FILTER, *FORCE, "--db", "--budget"},
     "completion": set(),
     "db choose": {*FILTER, *FORCE},
     "db compare": {*FILTER, *FORCE},
@@ -113,7 +114,8 @@ def options(command):
 
 
 # What is written by a search is one file, and read by others as one of many.
-WRITES = {(name, "--db"): "FILE" for name in ("measure", "search", "tune", "verify-performance")}
+WRITERS = ("campaign", "measure", "search", "tune", "verify-performance")
+WRITES = {(name, "--db"): "FILE" for name in WRITERS}
 WRITES["overlay", "-o"] = "FOLDER"
 
 

@@ -16,11 +16,11 @@ from policygen.cli.main import main
 from policygen.cli.progress import EVERY, ProgressReporter, spelled
 from policygen.process import Stopped, interrupt_messages, stopping
 from policygen.report.console import shown
-from policygen.steps import HowFar, follow
+from policygen.steps import HowFar, counted, follow, whole
 from policygen.store.replacement import Change
 from policygen.trees import fetched
 
-ASK = "asking the compiler"
+ASK, BUILD = "asking the compiler", "compiling kernels"
 START = "\r\x1b[K"
 
 
@@ -46,15 +46,15 @@ def teller(clock, *, live):
 
 def test_a_terminal_has_one_line_with_what_runs_and_how_long_it_takes(clock):
     tell = teller(clock, live=True)
-    tell(HowFar(ASK, 0, 40, ("scan",)))
+    tell(HowFar(BUILD, 0, 40, ("scan",), is_whole=True))
     clock.now += 10
-    tell(HowFar(ASK, 20, 40, ("reduce", "topk", "find")))
+    tell(HowFar(BUILD, 20, 40, ("reduce", "topk", "find"), is_whole=True))
     assert tell.stream.getvalue().split(START) == [
         "",
-        f"·········· 0/40 {ASK}: scan",
-        f"█████····· 20/40 {ASK}, 2.0/s, 0:10 left: reduce +2",
+        f"·········· 0/40 {BUILD}: scan",
+        f"█████····· 20/40 {BUILD}, 2.0/s, 0:10 left: reduce +2",
     ]
-    tell(HowFar(ASK, 40, 40))
+    tell(HowFar(BUILD, 40, 40, is_whole=True))
     assert tell.stream.getvalue().endswith(START)
     assert "\n" not in tell.stream.getvalue()
 
@@ -70,13 +70,13 @@ def test_a_terminal_is_not_drawn_on_for_each_of_thousands(clock):
 def test_the_rate_is_that_of_the_last_minute(clock):
     """What was in the cache is done at once, and says nothing of what is to come."""
     tell = teller(clock, live=True)
-    tell(HowFar(ASK, 0, 300))
-    tell(HowFar(ASK, 200, 300))
+    tell(HowFar(BUILD, 0, 300, is_whole=True))
+    tell(HowFar(BUILD, 200, 300, is_whole=True))
     for done in range(201, 231):
         clock.now += 4
-        tell(HowFar(ASK, done, 300))
+        tell(HowFar(BUILD, done, 300, is_whole=True))
     last = tell.stream.getvalue().split(START)[-1]
-    assert last == f"███████··· 230/300 {ASK}, 4.0 s each, 4:40 left"
+    assert last == f"███████··· 230/300 {BUILD}, 4.0 s each, 4:40 left"
 
 
 def test_what_is_asked_one_after_the_other_is_one_phase(clock):
@@ -107,7 +107,8 @@ def test_a_total_does_not_grow_and_nothing_is_estimated_from_it(clock, live):
     rows = [row for row in re.split(r"\r\x1b\[K|\n", tell.stream.getvalue()) if row]
     assert {*re.findall(r"\d+/(\d+) ", tell.stream.getvalue())} == {"2"}
     assert rows[-1] == f"{ASK}, 6 done, 10.0 s each: scan"
-    assert [row for row in rows if " left" in row and "/2 " not in row] == []
+    # The first part of a phase does not know how many follow, either.
+    assert [row for row in rows if " left" in row] == []
 
 
 def test_a_line_is_no_longer_than_the_terminal_and_names_are_shown(clock, monkeypatch):
@@ -137,7 +138,7 @@ def test_piped_there_is_a_line_every_few_seconds_and_none_for_what_is_done_soone
         assert tell.stream.getvalue() == "", number
     for done in range(600):
         clock.now += 0.1
-        tell(HowFar("compiling kernels", done, 1000, ("scan",)))
+        tell(HowFar(BUILD, done, 1000, ("scan",), is_whole=True))
     rows = tell.stream.getvalue().splitlines()
     assert len(rows) <= 64 / EVERY
     assert rows[0] == "5/1000 compiling kernels: scan"
@@ -198,6 +199,15 @@ def test_who_waits_is_told_when_a_phase_begins_and_ends():
         follow({pool.submit(int): str(n) for n in range(5)}, ASK, told.append)
     assert (told[0].done, told[-1]) == (0, HowFar(ASK, 5, 5))
     assert {step.total for step in told} == {5}
+
+
+def test_what_is_whole_says_so():
+    told = []
+    with ThreadPoolExecutor(2) as pool:
+        follow({pool.submit(int): "0"}, BUILD, whole(told.append))
+    assert [*counted("ab", BUILD, whole(told.append))] == ["a", "b"]
+    assert {step.is_whole for step in told} == {True}
+    assert whole(None) is None
 
 
 def test_the_first_failure_ends_it():

@@ -1,4 +1,4 @@
-"""What is wrong is said before a compiler runs, and before it answers from its cache."""
+"""What is wrong is said before a compiler runs or answers from its cache, and before a GPU."""
 
 import json
 from dataclasses import replace
@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
-from policygen.app import sass
+from policygen.app import measure, sass, search
 from policygen.app.filters import Filter
-from policygen.app.measured_workloads import check_runtime_axes
+from policygen.app.measured_workloads import check_runtime_axes, chosen_workloads
 from policygen.cli import review
 from policygen.errors import InputError
 from policygen.gpu import compiling
@@ -24,22 +24,29 @@ SUM = "cub.bench.reduce.sum"
 NO_TREE = "'9.9' is neither a folder, a "
 ANOTHER = "the results are from Demo H200 (sm90), but {} sm100\n  "
 VALUES = "no workload has T = NOPE\n  T is one of "
+SIZE = "Elements{io}[pow2]"
+NO_SIZE = f"no workload has {SIZE} = 17\n  {SIZE} is one of "
 BAD = ("-R", "cub.bench.reduce", "-a", "T{ct}=[I8,NOPE]")
 
 
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch, tmp_path):
-    """Two databases, and no compiler."""
+    """Two databases and two campaigns, no compiler, and no GPU."""
     monkeypatch.chdir(tmp_path)
     database(tmp_path / "three.db")
     kept = {("F64", "I64"): None, ("F32", "I32"): None}
     benchmark_database(tmp_path / "none.db", SUM, "3.6.0", GPUS["sm90"], kept)
 
     def refuse(*_arguments, **_more):
-        raise AssertionError("a compiler is asked")
+        raise AssertionError("a compiler or a GPU is asked")
 
+    for name in ("NOPE", "I8"):
+        group = f'[[workload]]\nbenchmark = "reduce.sum"\naxes = ["T{{ct}}=[I8,{name}]"]\n'
+        (tmp_path / f"{name}.toml").write_text(group)
     monkeypatch.setattr(probe, "compile_divided", refuse)
     monkeypatch.setattr(compiling, "remembered", refuse)
+    monkeypatch.setattr(search, "open_place", refuse)
+    monkeypatch.setattr(measure, "find_gpu", refuse)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +74,15 @@ def no_compiler(monkeypatch, tmp_path):
         # Others of these benchmarks have no such axis, and would be asked.
         (("resolve", "-R", "cub.bench", "-a", "T{ct}=NOPE"), "3.0.1", VALUES),
         (("measure", "--compile-only", "--arch", "sm90", *BAD), "3.6.0", VALUES),
+        (("measure", "--variant", "ipt_19.tpb_512", *BAD), "3.6.0", VALUES),
+        (("search", "--db", "x.db", *BAD), "3.6.0", VALUES),
+        (("search", "--db", "x.db", "-R", "x.*"), "3.6.0", "no workload matches -R 'x.*'\n"),
+        (("search", "--db", "x.db", "-R", f"{SUM}$", "-a", f"{SIZE}=[16,17]"), "3.6.0", NO_SIZE),
+        (("tune", "--db", "x.db", "-o", "x.cuh", *BAD), "3.6.0", VALUES),
+        (("campaign", "NOPE.toml"), "3.6.0", f"workload 1 of the plan: {VALUES}"),
+        (("campaign", "I8.toml", *BAD), "3.6.0", VALUES),
+        (("campaign", "I8.toml", "-a", f"{SIZE}=[16,17]"), "3.6.0", NO_SIZE),
+        (("campaign", "I8.toml", "-R", "cub.bench.scan"), "3.6.0", "-R and -a select no workload"),
     ],
 )
 def test_before_a_compiler_runs(capsys, arguments, version, told):
@@ -89,9 +105,10 @@ def test_before_a_compiler_runs(capsys, arguments, version, told):
 def test_runtime_axes_are_looked_at_before_anything_is_compiled(axis, told):
     sums = r"cub\.bench\.(reduce|scan\.exclusive)\.sum$"  # only the latter has 2^32 elements
     where = Filter(regex=sums, axes=("T{ct}=F32", "Elements{io}[pow2]=[16,20]"))
-    check_runtime_axes(session("3.6.0"), where)
+    selected = chosen_workloads(session("3.6.0"), where.compile_time)
+    check_runtime_axes(session("3.6.0"), where, selected)
     with pytest.raises(InputError) as caught:
-        check_runtime_axes(session("3.6.0"), replace(where, axes=("T{ct}=F32", axis)))
+        check_runtime_axes(session("3.6.0"), replace(where, axes=("T{ct}=F32", axis)), selected)
     assert str(caught.value).startswith(told)
 
 

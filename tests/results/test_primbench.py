@@ -318,7 +318,7 @@ def test_a_file_of_a_run_that_went_on_is_read_as_far_as_it_goes(tmp_path):
         )
     cut = text[: text.index('{"index": 0')]
     assert refused(tmp_path, cut).startswith("0.json: there is no specialization")
-    assert refused(tmp_path, whole[:-20]).startswith("0.json: unreadable JSON: ")
+    assert refused(tmp_path, whole[:-20]).startswith("0.json: not JSON: line ")
 
 
 def test_files_are_bounded(tmp_path, monkeypatch):

@@ -124,7 +124,7 @@ def nested(depth):
         ("{lvl:device,algo:a,cfg:{1a:1}}", "'1a' is not the name of a parameter"),
         ("{lvl:device,algo:A b,cfg:{a:1}}", "'device_A b' is not the name of an algorithm"),
         ("{lvl:device,algo:copy_2,cfg:{a:1}}", "'device_copy_2' is not the name of an algorithm"),
-        ("{lvl:device,algo:a\"; DROP,cfg:{a:1}}", "it is not JSON: Expecting property name"),
+        ("{lvl:device,algo:a\"; DROP,cfg:{a:1}}", "it is not JSON"),
         ("{lvl:device,algo:a,Key:int,cfg:{a:1}}", "'Key' is not the name of an axis"),
         ("{lvl:device,algo:a,key_type:i\x1bnt,cfg:{a:1}}", "key_type, 'i\\x1bnt', is not a type"),
         ("{lvl:device,algo:a,key_type:,cfg:{a:1}}", "key_type, '', is not a type or number"),

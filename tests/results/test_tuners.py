@@ -129,7 +129,7 @@ def test_a_cache_of_which_nothing_is_there_says_so(tmp_path):
     told = "the cache has no configuration\n  Nothing was measured yet."
     assert refused(tmp_path / "a.json", text_of(made, closed=False)) == told
     assert refused(tmp_path / "a.json", text_of(made)) == told
-    assert refused(tmp_path / "a.json", text_of(document())[:200]).startswith("unreadable JSON")
+    assert refused(tmp_path / "a.json", text_of(document())[:200]).startswith("not JSON: line ")
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -243,17 +243,17 @@ TEXT = json.dumps(document(space=SMALL))
     [
         ("", "not results of a tuner that policygen can import\n"),
         ("[]", "not results of a tuner that policygen can import\n"),
-        ('{"kernel_name": 1, "tune_params_keys"', "unreadable JSON: "),
+        ('{"kernel_name": 1, "tune_params_keys"', "not JSON: line 1, column "),
         (TEXT.replace('"objective"', '"kernel_name": "x", "objective"'), "the document has 'ke"),
         (
             TEXT.replace('"compile_time"', '"time": 3, "compile_time"'),
             "cache '64' has 'time' twice",
         ),
-        (TEXT.replace("1000000", "9" * 5000), "unreadable JSON: Exceeds the limit"),
+        (TEXT.replace("1000000", "9" * 5000), "a number has too many digits\n"),
         (TEXT.replace("1000000", "[" * 200_000), "nested more deeply than the limit of 64 levels"),
         (TEXT.replace("NVIDIA", "\udcff"), "not JSON: byte "),
         ('{"ConfigurationSpace": {}, "KernelSpecification": {}}', "describes a kernel (T1) and"),
-        ('{"tune_params_keys": [], "kernel_name": 1} x', "unreadable JSON: Extra data"),
+        ('{"tune_params_keys": [], "kernel_name": 1} x', "not JSON: line 1, column 44\n"),
     ],
     ids=range(10),
 )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from policygen.errors import InputError
 from policygen.results.database import LONGEST, SHORTEST
+from policygen.settings import TOO_LONG
 from policygen.untrusted import is_visible, visible
 
 _BOM = b"\xef\xbb\xbf"
@@ -85,11 +86,10 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _invalid_json(path: Path, error: ValueError) -> InputError:
-    reason = visible(str(error)[:LETTERS])
-    return InputError(
-        f"{path}: unreadable JSON: {reason}",
-        "It may be damaged or incomplete.",
-    )
+    reason = TOO_LONG
+    if isinstance(error, json.JSONDecodeError):
+        reason = f"not JSON: line {error.lineno}, column {error.colno}"
+    return InputError(f"{path}: {reason}", "It may be damaged or incomplete.")
 
 
 def mentions(data: bytes, *keys: str) -> bool:
