@@ -1,7 +1,8 @@
 """`policygen search` finds the best variants of workloads or replays a strategy; `campaign`."""
 
-import subprocess
 import time
+from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,9 @@ from policygen.cli.search_options import (
     run_options,
     searching,
 )
-from policygen.errors import InputError
+from policygen.errors import InputError, PolicygenError
 from policygen.model.searches import Campaign, SearchEvent
-from policygen.process import module
+from policygen.process import module, run, threads
 from policygen.report import search_views
 from policygen.report.console import show
 from policygen.report.pages import render_page
@@ -166,24 +167,21 @@ def search(selection: Filter, output: Output, replays: tuple[str, ...], **given:
 class _GrowingPage:
     """Writes the report page of a database again while a search writes the database."""
 
-    def __init__(self, database: Path, page: Path) -> None:
+    def __init__(self, executor: Executor, database: Path, page: Path) -> None:
         report = ("db", "report", str(database), "-o", str(page), "-q", "--force")
         self._command = (*module("policygen"), *report)
-        self._running: subprocess.Popen[bytes] | None = None
+        self._executor, self._writing = executor, executor.submit(lambda: None)
         self._begun = time.monotonic()
 
-    def __call__(self, _event: SearchEvent) -> None:
+    def __call__(self) -> None:
         """Begin another page, unless the last one is recent or not ready."""
-        is_running = self._running is not None and self._running.poll() is None
-        if not is_running and time.monotonic() - self._begun > PAUSE:
+        if self._writing.done() and time.monotonic() - self._begun > PAUSE:
             self._begun = time.monotonic()
-            nothing = subprocess.DEVNULL
-            self._running = subprocess.Popen(self._command, stdout=nothing, stderr=nothing)
+            self._writing = self._executor.submit(self._write)
 
-    def end(self) -> None:
-        """Wait for the page that is being written."""
-        if self._running is not None:
-            self._running.wait()
+    def _write(self) -> None:
+        with suppress(PolicygenError):  # the last page reports errors
+            run(self._command, install="")
 
 
 @click.command()
@@ -208,14 +206,14 @@ def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: A
     session = open_session(given["cub"], progress=teller.progress, note=warn)
     request = SearchWanted(budget=given["budget"], campaign=load_toml(plan, Campaign))
     database = given["database"] or plan.with_suffix(".db")
-    page = None if out.path is None else _GrowingPage(database, out.path)
+    with threads(1) as executor, searching(teller) as stop_requested:
+        page = None if out.path is None else _GrowingPage(executor, database, out.path)
 
-    def observe(event: SearchEvent) -> None:
-        teller(event)
-        if page is not None:
-            page(event)
+        def observe(event: SearchEvent) -> None:
+            teller(event)
+            if page is not None:
+                page()
 
-    with searching(teller) as stop_requested:
         document = search_variants(
             session,
             selection,
@@ -226,8 +224,7 @@ def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: A
             observer=observe,
             stop_requested=stop_requested,
         )
-    if page is not None:
-        page.end()
+    if out.path is not None:
         out.write(render_page(report_search(ResultFiles([str(database)])), "html"))
     if output.as_json:
         print_line(document)

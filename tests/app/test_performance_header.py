@@ -93,7 +93,7 @@ def test_options_of_trees_are_refused(verify, header, capsys):
 
 def test_a_header_is_read_only_if_policygen_made_it(tmp_path):
     path = tmp_path / "mine.cuh"
-    with pytest.raises(InputError, match=r"mine\.cuh: cannot be read: No such file or directory"):
+    with pytest.raises(InputError, match=r"cannot read .*mine\.cuh: No such file or directory"):
         read_emitted(path)
     path.write_text("#pragma once\n")
     with pytest.raises(InputError) as caught:

@@ -131,6 +131,6 @@ def test_a_plot_is_of_the_version_that_is_asked_for(capsys, tmp_path):
 
 def test_a_merge_that_leaves_something_out_says_so_by_its_status(capsys, tmp_path):
     one = simple(tmp_path / "1", base={"16": 2.0}, ipt_1={"16": 1.0})
-    two = simple(tmp_path / "2", base={"16": 3.0}, ipt_1={"16": 1.0})
+    two = simple(tmp_path / "2", base={"16": 2.0}, ipt_1={"16": 1.5})
     assert run(capsys, "merge", one, "-o", tmp_path / "a.db", "-q")[0] == 0
     assert run(capsys, "merge", one, two, "-o", tmp_path / "b.db", "-q")[0] == 1

@@ -211,7 +211,7 @@ def test_a_manifest_leads_nowhere_else(capsys, tree, three, made, name):
     status, _, writing = overlay(capsys, tree, three)
     assert status == 2
     for err in (checking, writing):
-        assert "is not a manifest of an overlay: headers.0.name" in err
+        assert "is not a manifest of an overlay: headers[0].name" in err
 
 
 # Whether it fits.
