@@ -19,10 +19,15 @@ from policygen.results.samples import decode
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory):
+def made(tmp_path_factory):
     path = tmp_path_factory.mktemp("demo") / "run.db"
     demo_database(path)
-    with sqlite3.connect(path) as connection:
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows(made):
+    with sqlite3.connect(made) as connection:
         connection.row_factory = sqlite3.Row
         found = connection.execute(f'SELECT * FROM "{ALGORITHM}.base"').fetchall()
         builds = dict(connection.execute("SELECT bench, code FROM builds").fetchall())
@@ -67,6 +72,12 @@ def test_a_variant_that_does_not_build_is_in_the_logs_alone(rows):
     assert runs == ["0"] * 4 * 12
     assert "ipt_23.tpb_512" not in {variant for _, variant, _, _ in cells}
     assert len(cells) == 4 * 12 * 4 * 2
+
+
+def test_it_declares_the_values_of_its_axes(made):
+    with open_database(made) as database:
+        declared = {axis: tuple(values) for (_, _, axis), values in database.declared.items()}
+    assert declared == BENCH.axes
 
 
 @pytest.mark.parametrize("bandwidth", [True, False])

@@ -136,7 +136,6 @@ def test_text_that_looks_like_a_picker_decides_nothing(capsys, tmp_path, toy):
     assert {key: row[:3] for key, row in other.items()} == {k: row[:3] for k, row in mine.items()}
 
 
-@pytest.mark.slow
 def test_fields_that_were_not_read_are_refused(capsys, tmp_path):
     """No value is left out, however it is declared."""
     root = make_toy(tmp_path / "toy")
