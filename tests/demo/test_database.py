@@ -31,7 +31,7 @@ def rows(made):
         connection.row_factory = sqlite3.Row
         found = connection.execute(f'SELECT * FROM "{ALGORITHM}.base"').fetchall()
         builds = dict(connection.execute("SELECT bench, code FROM builds").fetchall())
-        runs = [code for (code,) in connection.execute("SELECT code FROM runs")]
+        runs = connection.execute("SELECT code, elapsed FROM runs").fetchall()
     connection.close()
     cells = {
         (row["T{ct}"], row["variant"], row["Elements{io}[pow2]"], row["Entropy"]): row
@@ -69,7 +69,7 @@ def test_a_variant_that_does_not_build_is_in_the_logs_alone(rows):
         f"{ALGORITHM}.ipt_23.tpb_512"
     }
     assert len(builds) == 13
-    assert runs == ["0"] * 4 * 12
+    assert [tuple(run) for run in runs] == [("0", 1.5)] * 4 * 12
     assert "ipt_23.tpb_512" not in {variant for _, variant, _, _ in cells}
     assert len(cells) == 4 * 12 * 4 * 2
 

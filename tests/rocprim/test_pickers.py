@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from policygen import Filter, scan_tunings
 from policygen.cli.main import main
 from policygen.rocprim.host import HostCompiler
 from tests.rocprim.places import resolved
@@ -73,6 +74,15 @@ def test_each_target_has_what_its_picker_returns(capsys, toy):
     )
     assert rows["unknown", "int"][:3] == ((256, 16), "inherited", "gfx908:mi100")
     assert rows["unknown", "double"][:3] == ((256, 4), "default", None)
+
+
+def test_an_architecture_stands_for_all_its_gpus(toy):
+    def archs(*chosen):
+        scan, _ = scan_tunings(str(toy), Filter(archs=chosen), selectors=True, library="rocprim")
+        return {family.arch for family in scan.families}
+
+    assert {"gfx942:mi300x", "gfx1100:rx7900"} < archs()
+    assert archs("gfx942") == archs("gfx942:mi300x") == {"gfx942:mi300x"}
 
 
 NEAREST = [
