@@ -116,8 +116,9 @@ def _faults(node: ast.AST) -> Iterator[tuple[str, str, Span]]:
             operands = values
         case ast.BinOp(first, _, second):
             operands = [first, second]
-        case ast.UnaryOp(ast.Not(), operand):
-            yield "not", "", (_span(node)[0], _span(operand)[0])
+        case ast.UnaryOp(ast.Not()):
+            line, column = _span(node)[0]
+            yield "not", "", ((line, column), (line, column + len("not ")))
         case ast.Constant(bool() | int() | float() as value):
             changed = not value if isinstance(value, bool) else value + 1
             yield "constant", str(changed), _span(node)
@@ -257,7 +258,8 @@ class Copy:
             command, check=False, capture_output=True, text=True, cwd=copy, env=variables
         )
         shutil.copy2(self.root / path, copy / path)
-        return done.stdout if 0 < done.returncode < 5 else ""
+        # An error of a conftest.py is told on the other stream.
+        return done.stdout or done.stderr if 0 < done.returncode < 5 else ""
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:

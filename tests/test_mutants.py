@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -76,6 +77,14 @@ def test_data_of_other_tests_is_refused(repository, monkeypatch, tmp_path_factor
         copy.find_killer(mutant, ["a"])
 
 
+def test_what_lets_no_test_begin_is_killed(repository, tmp_path_factory):
+    (repository / "tests/conftest.py").write_text("import policygen.order\n")
+    copy = Copy(repository, tmp_path_factory.mktemp("copy"))
+    mutant, _ = read_mutants("policygen/order.py", FILES["policygen/order.py"].encode())
+    tests = ["tests/test_order.py::test_one_is_less_than_two"]
+    assert copy.find_killer(replace(mutant, text=b"("), tests) == "an error before the first test"
+
+
 def lines_of(source):
     changed = [
         mutant.apply(source.encode()).decode() for mutant in read_mutants("a.py", source.encode())
@@ -96,6 +105,7 @@ def lines_of(source):
         ("a <= b not in c", ["a > b not in c", "a < b not in c", "a <= b in c"]),
         ("a is b", ["a is not b"]),
         ("a and b or not c", ["a and b and not c", "a or b or not c", "a and b or c"]),
+        ("not (a and b)", ["(a and b)", "not (a or b)"]),
         ("a * b + 1", ["a * b - 1", "a / b + 1", "a // b + 1", "a % b + 1", "a * b + 2"]),
         ("é[-1:2.5]", ["é[-2:2.5]", "é[-1:3.5]"]),
         ("f(a, reverse=True)", ["f(a, reverse=False)"]),

@@ -34,6 +34,10 @@ STRANGE = (
     b'<?xml version="1.0"?>\n<svg><title>policygen</title></svg>',
     b"\x89PNG\r\n\x1a\n...",
     b"benchmark,workload\n",
+    pytest.param(
+        b'%-70000b<meta name="generator" content="policygen">%70000b' % (b"<!doctype html>", b""),
+        id="in the middle of a long page",
+    ),
 )
 
 

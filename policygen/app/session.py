@@ -301,10 +301,7 @@ def _tree_text(cub: Cub, root: Path, files: dict[str, bytes]) -> fit.TreeText:
         )
         for name in tunings
     }
-    other_texts = [data for path, data in files.items() if path.rpartition("/")[0] != folder]
-    return fit.TreeText(
-        headers, files.__contains__, lambda: b"\n".join(other_texts).decode("utf-8", "replace")
-    )
+    return fit.TreeText(headers, files)
 
 
 def _with_included(name: str, tunings: dict[str, bytes]) -> list[str]:

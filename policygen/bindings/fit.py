@@ -5,7 +5,7 @@ the hub with the given number of template parameters, the policy's members, a fa
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar, cast
@@ -30,24 +30,21 @@ NOTHING: Fitting = (None, {})
 
 @dataclass(frozen=True)
 class TreeText:
-    """The text of a tree's headers without comments."""
+    """The text of a tree's headers."""
 
     headers: Mapping[str, str]
-    """Tuning headers by name, each followed by the headers it includes."""
-    exists: Callable[[str], bool]
-    """Whether the tree has a file: `cub/agent/agent_topk.cuh`."""
-    rest: Callable[[], str]
-    """Returns the text of all other CUB headers."""
+    """Tuning headers by name without comments, each followed by the headers it includes."""
+    files: Mapping[str, bytes]
+    """All CUB headers by path: `cub/agent/agent_topk.cuh`."""
 
     @cached_property
-    def _rest(self) -> str:
-        return self.rest()
+    def _text(self) -> bytes:
+        return b"\n".join(self.files.values())
 
     def has(self, word: str) -> bool:
         """Returns whether a name occurs anywhere in CUB."""
-        pattern = re.compile(rf"\b{word}\b")
-        texts = (*self.headers.values(), self._rest)
-        return any(word in text and pattern.search(text) is not None for text in texts)
+        name = word.encode()
+        return name in self._text and re.search(rb"\b%b\b" % name, self._text) is not None
 
 
 def read_as(cub: Cub, bindings: Iterable[Binding], tree: TreeText) -> str:
@@ -56,7 +53,7 @@ def read_as(cub: Cub, bindings: Iterable[Binding], tree: TreeText) -> str:
     overrides: dict[str, RowOverride] = {}
     if cub.library != "cub":
         return as_read(cub.version, _declared(bindings, version, tree))
-    if not tree.exists(CONFIG):
+    if CONFIG not in tree.files:
         return cub.version  # separate headers that shadow those of a toolkit
     for binding in bindings:
         sites = _sites(binding, version, tree, cub.dialect)
@@ -245,7 +242,7 @@ def _renamed_if_fitting(site: Site, tree: TreeText) -> Mapping[str, str] | None:
             re.search(rf"\bnamespace\s+[\w:]*\b{name}\b", text)
             for name in site.namespace.split("::")
         )
-        and all(tree.exists(include) for include in site.includes if include.startswith("cub/"))
+        and all(include in tree.files for include in site.includes if include.startswith("cub/"))
         and _has_hub(site, text)
     )
     if not is_present:

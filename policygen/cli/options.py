@@ -15,10 +15,12 @@ from policygen.app.inputs import ResultFiles, parse_gpus
 from policygen.app.session import LIBRARIES, STORE, Library, Session, open_session, own_store
 from policygen.cli.output import Out, Output
 from policygen.cli.progress import compile_progress, warn
+from policygen.model.results import Rules
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+RULES = Rules()
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -297,7 +299,7 @@ def given_results(
     return ResultFiles(files, benches, base, confirm, selection, parse_gpus(gpus))
 
 
-def rule_options(command: Command, *, least_score: float = 1.015) -> Command:
+def rule_options(command: Command, *, least_score: float = RULES.least_score) -> Command:
     """When a variant is worth writing, as `rules`: options not given keep the configured values."""
     return decorated(
         command,
@@ -309,13 +311,16 @@ def rule_options(command: Command, *, least_score: float = 1.015) -> Command:
             help="Allow choices without samples, whose uncertainty is unknown.",
         ),
         click.option(
-            "--confidence", type=float, help="Confidence level of intervals.  [default: 0.95]"
+            "--confidence",
+            type=float,
+            help=f"Confidence level of intervals.  [default: {RULES.confidence:g}]",
         ),
         click.option(
             "--worst",
             "worst_allowed",
             type=float,
-            help="Lowest allowed ratio on any runtime workload.  [default: 0.95]",
+            help="Lowest allowed ratio on any runtime workload."
+            f"  [default: {RULES.worst_allowed:g}]",
         ),
         click.option(
             "--least-score",

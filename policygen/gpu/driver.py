@@ -64,7 +64,7 @@ class Budget:
     """Time budget of a search in seconds, across all of its sessions."""
 
     seconds: float | None
-    before: float = 0.0
+    before: float
     """Seconds used by earlier sessions."""
     clock: Callable[[], float] = time.monotonic
     kept: float = 0.0

@@ -121,7 +121,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _is_idle_wal(path: Path) -> bool:
     with path.open("rb") as file:
-        versions = file.read(20)[18:20]  # file format write and read versions: 2 is WAL
+        versions = file.read(20)[18:]  # file format write and read versions: 2 is WAL
     return versions == b"\2\2" and not _sibling(path, "-wal").exists()
 
 

@@ -101,6 +101,7 @@ def test_results_of_several_processes_are_compared(tmp_path, capsys, ratio, verd
     assert (found.cub, found.arch, found.gpu) == (None, "sm90", "Pretend (5120, 80, eccon)")
     assert found.noise.median == pytest.approx(0.003, abs=0.002)
     assert "not measured side by side" in found.remarks[0]
+    assert found.seconds == 0  # of measuring
 
 
 def test_a_glob_names_the_processes_of_a_side(tmp_path):

@@ -4,6 +4,14 @@ import json
 
 import pytest
 
+from policygen import (
+    Filter,
+    SearchWanted,
+    TunedHeader,
+    open_session,
+    search_variants,
+    tune_program,
+)
 from policygen.cli.main import main
 from policygen.model.emitted import TunedProgram
 from tests.app.searched import WHICH, pretend, ratios
@@ -59,6 +67,22 @@ def test_a_header_that_is_there_is_not_lost(tune, capsys, tmp_path):
     assert tune("-q") == 2
     assert json.dumps(capsys.readouterr().err)
     assert (tmp_path / "my_tunings.cuh").read_text() == "// mine\n"
+
+
+@pytest.mark.parametrize("header", [None, "my_tunings.cuh"])
+def test_the_library_measures_all_that_it_may_without_a_way_to_stop_it(
+    header, tmp_path, monkeypatch
+):
+    pretend(tmp_path, monkeypatch, Plan(str(tmp_path), ratios=dict.fromkeys(ratios(), 1.0)))
+    session = open_session(str(tree("3.6.0")))
+    given = (session, Filter(regex=WHICH[1], axes=WHICH[3::2]), SearchWanted(count=3))
+    database = tmp_path / "run.db"
+    if header is None:
+        searched = search_variants(*given, database)
+    else:
+        searched = tune_program(*given, TunedHeader(tmp_path / header), database).searched
+    (workload,) = searched.workloads
+    assert (workload.counts.measured, workload.ended) == (3, "count")
 
 
 OVERLAY = ("--overlay", "tuned-cub")

@@ -1,10 +1,12 @@
 """Which rejected results are asked about, when something else might take them."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from policygen.app import plan as plan_module
+from policygen.app.session import Session
 from policygen.errors import InputError
 from policygen.model.plans import Action, Given, Named, Options, Plan, Way
 from tests.app.test_commands import CUB
@@ -90,3 +92,21 @@ def test_a_single_workload_is_named_as_its_database_calls_it():
     single = plan_module.Rejecting(None, None, None, (), many.plan, many.given, known)
     assert plan_module._axes(single, [lost]) == ["T=I8", "OffsetT=I32"]
     assert plan_module._axes(single, many.plan.actions) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "first", "last"),
+    [
+        ("3.6.0", "policygen emit ", "--cub '/a tree'"),
+        ("3.0.1", "policygen headers fetch 3.6.0 && policygen emit ", "--cub 3.6.0"),
+    ],
+)
+def test_emit_takes_the_tree_if_its_api_takes_selectors(monkeypatch, version, first, last):
+    monkeypatch.setattr(plan_module, "_fetched_tree", lambda _: None)
+    monkeypatch.setattr(plan_module, "_taken_by_selector", lambda _a, _b, rejected, _c: rejected)
+    plan = asked(action("reduce.sum"), action("reduce.sum", workload={"T": "I16"}))
+    session = Session(CUB.model_copy(update={"version": version}))
+    ((way,), _) = plan_module.find_ways(replace(plan, session=session))
+    assert way.command.startswith(first)
+    assert way.command.endswith(last)
+    assert ("for CUB 3.5 and later" in way.what) is (version == "3.0.1")

@@ -1,6 +1,7 @@
 """`policygen db matrix` as it is typed."""
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from policygen import rendering
 from policygen.model.measured import StrategyMatrix
 from policygen.outputs import is_ours
+from policygen.report.measure_views import compared
 from tests.app.kernels_measured import KERNEL, kernel_database, spoil
 from tests.cli.test_db import run
 from tests.cli.test_hostile_text import GPU, SEEN
+from tests.report.shown import lines as shown
 from tests.results.build import simple
 
 
@@ -33,6 +36,14 @@ def test_it_prints_ratios_and_who_wins(found, capsys):
     assert f"1,000: each, {'strategy_0.tpb_128'}, 1.0 us, 12 GB/s" in out
     assert "close: managed" in " ".join(out.split())
     assert max(map(len, rows)) <= 80
+
+
+def test_a_blank_line_is_between_kernels(found, capsys):
+    _, out, _ = run(capsys, "matrix", "run.db", "--json")
+    document = StrategyMatrix.model_validate_json(out)
+    two = document.model_copy(update={"kernels": document.kernels * 2})
+    alone, both = (shown(compared(one, verbose=False, quiet=False), 80) for one in (document, two))
+    assert both == [*alone, "", *alone]
 
 
 def test_verbose_tells_what_each_takes_and_quiet_no_head(found, capsys):
@@ -80,6 +91,12 @@ def test_a_page_has_a_heat_map_with_a_cell_for_each(found, capsys):
     assert "managed, 1,000: not measured" in text
     assert "stride, 1,000: 1.5" in text
     assert "a copy kernel reaches 4,000 GB/s" in text
+    # The name of a row is beside the middle of its cells.
+    above, below, name = (
+        int(re.search(rf'y="(\d+)">{words}</text>', text)[1])
+        for words in (r"1\.000", r"1\.0 us", "each")
+    )
+    assert name == (above + below) / 2
     run(capsys, "matrix", "run.db", "-o", "a.md")
     assert "svg" not in (found / "a.md").read_text()
     assert "50 %" in (found / "a.md").read_text()

@@ -14,8 +14,10 @@ from policygen.cli import demo, progress
 from policygen.cli.groups import COMMANDS
 from policygen.cli.main import main
 from policygen.cli.progress import EVERY, ProgressReporter, spelled
+from policygen.model.searches import SearchEvent
 from policygen.process import Stopped, interrupt_messages, stopping
 from policygen.report.console import shown
+from policygen.report.progress import SearchProgress
 from policygen.steps import HowFar, counted, follow, whole
 from policygen.store.replacement import Change
 from policygen.trees import fetched
@@ -331,3 +333,23 @@ def test_a_demo_that_is_interrupted_tells_what_takes_it_back(interrupted, capsys
     assert demo._undo_hint(["verify-sass", "-q"], folder) == (
         "To take back what it wrote: policygen undo --store 'a demo/policygen.db'",
     )
+
+
+def test_a_search_tells_of_its_batches_unless_it_shall_be_quiet():
+    counts = {"tried": 3, "distinct": 4, "failed": 1, "wrong": 0}
+    event = SearchEvent(
+        event="batch",
+        at=65,
+        benchmark="cub.bench.a",
+        workload={"T": "I8"},
+        rung="sharper",
+        strategy="local",
+        left=9,
+        **counts,
+    )
+    streams = {quiet: io.StringIO() for quiet in (False, True)}
+    for quiet, stream in streams.items():
+        SearchProgress(stream, json=False, quiet=quiet)(event)
+    assert streams[True].getvalue() == ""
+    words = "2 sharper, batch: 3 of 4 tried, 1 failed, 0 wrong; 0:09 left"
+    assert streams[False].getvalue() == f"1:05 cub.bench.a T=I8 {words}\n"

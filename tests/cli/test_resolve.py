@@ -173,7 +173,6 @@ def test_a_comparison_shows_what_differs(capsys, other):
     ]
 
 
-@pytest.mark.slow
 def test_a_comparison_with_the_same_tree_is_silent(capsys, other):
     status, out, err = run(capsys, *COMPARE, other, "-q", cub=other)
     assert (status, out, err) == (0, "", "")

@@ -1,13 +1,15 @@
 """`policygen review` of changes that no workload of the benchmarks shows, or that others read."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from policygen import trees
 from policygen.app import change as change_module
-from policygen.app.change import find_change
+from policygen.app.change import all_compared, find_change
 from policygen.app.session import Session
+from policygen.proof.all_inputs import InputDelta
 from tests.cli.tuned import run
 from tests.probing import changed_tree, header, replaced, root
 
@@ -69,6 +71,18 @@ def test_other_headers_that_differ_are_found_by_their_code(tmp_path):
         assert found.contents == {}
     line = text[: text.index(DOUBLE[0].encode())].count(b"\n") + 1
     assert beside == {"code": {IN_TREE: line}, "comment": {}}
+
+
+def test_a_header_is_compared_whole_if_its_selector_alone_changed():
+    text = header("3.6.0", MERGE)
+    inside = replaced(text, ("MergePolicy{512, ipt_800_plus", "MergePolicy{256, ipt_800_plus"))
+    contents = {
+        "inside.cuh": (text, inside),
+        "beside.cuh": (text, b"inline constexpr int limit = 3;\n" + text),
+        "unread.cuh": (text, inside),
+    }
+    inputs = InputDelta(headers=frozenset({"inside.cuh", "beside.cuh", "unchanged.cuh"}))
+    assert all_compared(SimpleNamespace(contents=contents), inputs) == {"inside.cuh"}
 
 
 @pytest.mark.slow

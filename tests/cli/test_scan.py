@@ -6,6 +6,7 @@ import pytest
 from policygen import rendering
 from policygen.cli.main import main
 from policygen.paths import nearby
+from tests.probing import root
 
 MINI = rendering.folder("cub_headers") / "mini"
 HEADERS = MINI / "cub/cub/device/dispatch/tuning"
@@ -39,6 +40,13 @@ def test_without_more_words_it_counts_the_families(capsys):
     assert lines[-1].startswith(
         "13 specializations in 7 families of 2 headers; 6 disabled; 2 policy"
     )
+
+
+@pytest.mark.trees
+def test_guarded_returns_are_counted_after_specializations(capsys):
+    assert main(["scan", "reduce", "--cub", str(root("3.6.0"))]) == 0
+    _, _, entries = capsys.readouterr().out.partition("functions of")[0].rpartition("\n")
+    assert entries == "43 guarded returns in 8 "
 
 
 def test_quiet_prints_the_table_alone(capsys):

@@ -19,14 +19,19 @@ from policygen.results.samples import decode
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory):
+def made(tmp_path_factory):
     path = tmp_path_factory.mktemp("demo") / "run.db"
     demo_database(path)
-    with sqlite3.connect(path) as connection:
+    return path
+
+
+@pytest.fixture(scope="module")
+def rows(made):
+    with sqlite3.connect(made) as connection:
         connection.row_factory = sqlite3.Row
         found = connection.execute(f'SELECT * FROM "{ALGORITHM}.base"').fetchall()
         builds = dict(connection.execute("SELECT bench, code FROM builds").fetchall())
-        runs = [code for (code,) in connection.execute("SELECT code FROM runs")]
+        runs = connection.execute("SELECT code, elapsed FROM runs").fetchall()
     connection.close()
     cells = {
         (row["T{ct}"], row["variant"], row["Elements{io}[pow2]"], row["Entropy"]): row
@@ -64,9 +69,15 @@ def test_a_variant_that_does_not_build_is_in_the_logs_alone(rows):
         f"{ALGORITHM}.ipt_23.tpb_512"
     }
     assert len(builds) == 13
-    assert runs == ["0"] * 4 * 12
+    assert [tuple(run) for run in runs] == [("0", 1.5)] * 4 * 12
     assert "ipt_23.tpb_512" not in {variant for _, variant, _, _ in cells}
     assert len(cells) == 4 * 12 * 4 * 2
+
+
+def test_it_declares_the_values_of_its_axes(made):
+    with open_database(made) as database:
+        declared = {axis: tuple(values) for (_, _, axis), values in database.declared.items()}
+    assert declared == BENCH.axes
 
 
 @pytest.mark.parametrize("bandwidth", [True, False])

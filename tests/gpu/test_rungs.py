@@ -140,4 +140,4 @@ def test_a_budget_counts_what_was_spent_before():
     assert (budget.elapsed, budget.spent, budget.remaining) == (0.0, 20.0, 40.0)
     now[0] = 150.0
     assert (budget.elapsed, budget.spent, budget.remaining) == (50.0, 70.0, 0.0)
-    assert Budget(None).remaining == math.inf
+    assert Budget(None, 20.0).remaining == math.inf

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from policygen.gpu.changes import AFTER, COPY, judge_workload
+from policygen.gpu.changes import AFTER, COPY, judge_workload, quantiles_of
 from policygen.gpu.judgments import SURE, ComparedTimes, Judge
 from policygen.gpu.statistics import PointTimes
+from policygen.model.workload import BASE
 
 
 def drawn(seed, truth=1.0, noise=0.003, processes=5):
@@ -123,3 +126,9 @@ def test_rounded_times_are_judged_as_well(truth, verdict):
     told = [judge_workload(judge, [rounded(Random(seed), truth)]) for seed in range(400)]
     found = [one.score.verdict for one in told]
     assert found.count(verdict) >= (400 if truth == 1 else 380)
+
+
+@pytest.mark.parametrize(("labels", "count"), [((BASE, AFTER), 21), ((AFTER,), 0), ((BASE,), 0)])
+def test_quantiles_need_samples_of_both(labels, count):
+    rows = SimpleNamespace(samples=lambda _: dict.fromkeys(labels, np.full(100, 1e-5)))
+    assert len(quantiles_of(rows, SimpleNamespace(spot=None))) == count

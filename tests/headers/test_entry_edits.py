@@ -245,6 +245,11 @@ IN_LINE = f" {{ {EIGHT} using d = n::b; }};"
             f"{BLOCK}{WRITTEN}\n\n{OTHERS}", id="where one is missing",
         ),
         pytest.param(
+            f"// Measured twice, by hand.\n{BLOCK}\n{{\n    {SEVEN}\n}};\n\n{OTHERS}", BOTH,
+            f"// Measured twice, by hand.\n{BLOCK}{WRITTEN}\n\n{OTHERS}",
+            id="below a remark that explains values",
+        ),
+        pytest.param(
             f"{BLOCK}\n{{\n    // {OLD}\n    using d = n::a;\n}};\n\n{OTHERS}", NEW,
             f"{BLOCK}\n{{\n    // {LABEL}\n    {EIGHT}\n    using d                    = n::a;\n}};"
             f"\n\n{OTHERS}", id="beside others that stay, as its sibling has them",

@@ -58,6 +58,17 @@ def test_conditions_break_before_operators_and_behind_commas(alternatives, text)
     assert condition(alternatives, 0) == text
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_line_of_a_condition_is_too_long_and_none_breaks_too_soon(count):
+    widths = set()
+    for length in range(30, 70):
+        rows = condition([["a" * 40, "b" * length]] * count, 1).splitlines()
+        assert max(map(len, rows)) <= 120
+        if len(rows) == count:
+            widths.add(len(rows[-1]))
+    assert max(widths) >= 119
+
+
 @pytest.mark.parametrize(
     ("text", "rows"),
     [

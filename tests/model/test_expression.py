@@ -49,6 +49,13 @@ def test_it_comes_to_a_number(text):
     assert Expression(text).value(NAMES) == VALUES[text]
 
 
+def test_it_is_as_deep_as_it_may_be():
+    deepest = "-" * (DEPTH - 1) + "2"
+    assert abs(Expression(deepest).value({})) == 2
+    with pytest.raises(InputError, match="nested too deeply"):
+        Expression(f"-{deepest}").value({})
+
+
 def test_it_asks_for_names_and_not_for_functions():
     assert Expression("min(a, b * 2) < ceil_div(a, c)").names == {"a", "b", "c"}
     assert Expression("1 + 2").names == frozenset()

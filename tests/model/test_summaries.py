@@ -6,6 +6,7 @@ from policygen.model.emitted import KernelHeader
 from policygen.model.machine_code import VerifySass
 from policygen.model.overlays import OverlayProof, ProgramKernel
 from policygen.model.plans import Action
+from policygen.model.selection import Effect, InputChange
 from policygen.model.trees import Cub
 
 CUB = Cub(root="tree", version="3.6.0", dialect="selectors", found="--cub")
@@ -50,6 +51,45 @@ CODE = {
 def test_machine_code_is_summarized(given, summary):
     document = VerifySass.model_construct(**(CODE | given))
     assert document.summary == f"SASS: {summary}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([{"examples": ("a",)}], ""),
+        ([{}], ", reduce::policy_selector changed, too"),
+        (
+            [{"leaks": ("sm100",)}, {"leaks": ("sm100", "sm120"), "selector": "hub"}],
+            ", hub, reduce::policy_selector changed, too",
+        ),
+    ],
+)
+def test_an_effect_is_summarized_with_what_leaks(changes, words):
+    change = {
+        "header": "tuning_reduce.cuh",
+        "selector": "reduce::policy_selector",
+        "archs": ("sm90",),
+        "conditions": (),
+        "values": {"threads": "256 → 416"},
+    }
+    effect = Effect(
+        cub=CUB,
+        toolchain="nvcc 13.2.86",
+        headers=("tuning_reduce.cuh",),
+        archs=("sm90",),
+        compared=7,
+        changed=(),
+        inputs=tuple(InputChange(**(change | given)) for given in changes),
+    )
+    count = sum("leaks" in given for given in changes)
+    leaks = f"{count} leaking to other architectures, " if count else ""
+    assert effect.summary == (
+        f"0 workloads changed as written, {leaks}7 as before{words} (nvcc 13.2.86; sm90)"
+    )
+    text = "all inputs: threads 256 → 416; the results do not measure"
+    assert [failure.partition(": ")[2] for failure in effect.failures] == [
+        f"{text} {', '.join(given['leaks'])}" for given in changes if "leaks" in given
+    ]
 
 
 def proof(*outcomes):

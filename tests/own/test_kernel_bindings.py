@@ -95,6 +95,10 @@ def test_a_default_that_is_a_word_is_its_place(tmp_path):
     assert maker.start["ipt"] == 1
     assert maker.values(maker.start)["ipt"] == "b"
     assert maker.spelled(maker.start) == {"ipt": "b", "tpb": "128"}
+    assert {label: member.choices for label, member in maker.members.items()} == {
+        "ipt": ("a", "b"),
+        "tpb": None,
+    }
 
 
 def test_a_name_is_one_in_cpp_too(tmp_path):

@@ -2,9 +2,11 @@
 
 import pytest
 
+from policygen.errors import InputError
 from policygen.model.plans import Options, Plan, Reached
 from policygen.model.selection import Delta, DeltaRow
 from policygen.planning.judge import differs, judge
+from policygen.planning.saved import check_decisions
 from tests.planning.pretend import CUB, SUM, SUM_INT, SUMS, plan, summed, sums
 
 ARCHS = ("sm80", "sm90", "sm100", "sm120")
@@ -136,3 +138,22 @@ def test_the_effect_of_a_whole_plan_is_what_it_says():
 def test_values_that_differ_are_told_in_the_order_that_was_wanted():
     assert differs({"b": True}, {"a": 1, "b": False}) == "a nothing, not 1, b true, not false"
     assert differs({"a": 1, "b": 2}, {"a": 1}) == ""
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+def test_a_saved_plan_chooses_only_variants_that_its_benchmark_has(rejected):
+    found = made("reject" if rejected else "update")
+    check_decisions(found)
+    action, result = found.actions[0], found.results[0]
+    variants = (result.variants[0].model_copy(update={"variant": "nope_3"}),)
+    wrong = found.model_copy(
+        update={
+            "actions": (action.model_copy(update={"variant": "nope_3"}),),
+            "results": (result.model_copy(update={"variants": variants}),),
+        }
+    )
+    if rejected:  # maybe for this
+        check_decisions(wrong)
+    else:
+        with pytest.raises(InputError, match="the plan chooses 'nope_3' for"):
+            check_decisions(wrong)

@@ -245,14 +245,16 @@ def test_the_variants_that_were_not_taken_are_told_with_the_best_one_alone_first
         [want(summed("I32"), "ipt_20.tpb_256.ipv_2")], TREE, "sm100", force=True
     )
     refused = RejectedVariant(variant="ipt_9.tpb_256.ipv_2", score=1.01, reason="score is lower")
-    choice = one.choice.model_copy(update={"rejected": (refused,)})
+    later = RejectedVariant(variant="ipt_8.tpb_256.ipv_2", score=1.005, reason="score is lower")
+    choice = one.choice.model_copy(update={"rejected": (refused, later)})
     scored = one.scored.model_copy(update={"choice": choice})
     one = dataclasses.replace(one, scored=scored)
-    assert rejected_variants(one, "ipt_20.tpb_256.ipv_2") == (refused,)
-    (first,) = rejected_variants(one, refused.variant)
+    assert rejected_variants(one, "ipt_20.tpb_256.ipv_2") == (refused, later)
+    first, second = rejected_variants(one, refused.variant)
+    assert second == later
     assert (first.variant, first.reason) == (
         "ipt_20.tpb_256.ipv_2", "best for this workload alone",
     )  # fmt: skip
     instead = NextBest(variant=refused.variant, scores=(1.01,), best=first.variant, best_score=1.2)
-    (first,) = rejected_variants(one, refused.variant, instead)
+    first, _ = rejected_variants(one, refused.variant, instead)
     assert first.reason == "the entry cannot express it"

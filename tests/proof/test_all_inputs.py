@@ -69,6 +69,16 @@ def program(body):
     )
 
 
+def test_a_selectors_text_has_the_tables_and_functions_that_it_names():
+    function = ".func (.param .b32 func_retval0) twice(\n)\n{\n\tld.const.u32 \t%r1, [table];\n}"
+    table = ".const .align 4 .b8 table[4] = {1, 2, 3, 4};"
+    unused = ".func (.param .b32 func_retval0) other(\n)\n{\n\tret;\n}"
+    ptx = f"{table}\n{function}\n{unused}\n{HEAD}\tcall.uni (retval0), twice, ();\n\tret;\n\n}}"
+    text = selector_code.read_entries(ptx)["policygen_inputs_0"]
+    rows = [row.removeprefix("// ") for row in text.splitlines() if row.startswith("// ")]
+    assert "\n".join(rows) == f"{table}\n{function}"
+
+
 def different(first, second, axes):
     """The inputs for which two programs differ."""
     found = set()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from policygen.app import calls
 from policygen.bindings.load import bound
 from policygen.errors import InputError
 from policygen.model.trees import BoundVersion
@@ -63,6 +64,19 @@ def test_a_name_has_the_algorithm_the_types_and_the_overlay(name, release, bench
     assert (found.name, values) == (benchmark, axes)
     assert (release_of(name), overlay_of(name)) == (release, tag)
     assert is_of_library(name)
+
+
+def test_calls_of_a_version_without_a_tree_are_listed_without_values(monkeypatch):
+    reason = "no tree of CUB 3.6.0 is here"
+    monkeypatch.setattr(calls, "_read", lambda *_: ("sm90", {SORT: 256, "own_kernel(int)": 64}))
+    monkeypatch.setattr(calls, "_tree", lambda *_: (None, reason))
+    document = calls.list_calls([Path("program.o")], [])
+    (call,) = document.calls
+    assert (call.algorithm, call.cub, call.benchmark, call.axes) == (
+        "merge_sort", "3.6.0", "cub.bench.merge_sort.keys", {"T": "I32"},
+    )  # fmt: skip
+    assert (call.values, call.why, document.remarks) == ({}, reason, (reason,))
+    assert (document.untuned, document.others) == ((), 1)
 
 
 def test_a_wrapped_namespace_hides_the_version_and_not_the_policy():

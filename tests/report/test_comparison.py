@@ -1,12 +1,12 @@
-"""What `resolve --compare` prints, and what `tune` says of a workload."""
+"""What `resolve --compare` and `emit` print, and what `tune` says of a workload."""
 
 import pytest
 
-from policygen.model.emitted import TuneOutcome
+from policygen.model.emitted import Emitted, TuneOutcome
 from policygen.model.results import Interval
 from policygen.model.selection import Comparison, Differing
 from policygen.model.trees import Cub
-from policygen.report import value_views
+from policygen.report import plan_views, value_views
 from policygen.report.search_views import outcome_words
 from tests.report.shown import lines as shown
 
@@ -53,3 +53,18 @@ def test_a_best_that_is_slower_leaves_base_the_best(low, high, words):
     interval = Interval(low=low, high=high)
     outcome = TuneOutcome.model_construct(score=0.986, interval=interval, least_score=1.01)
     assert outcome_words(outcome) == words
+
+
+def test_the_first_line_of_emit_fits_a_terminal():
+    document = Emitted(
+        cub=CUB,
+        toolchain="nvcc 13.2.86",
+        arch="sm90",
+        std=17,
+        namespace="mine",
+        selectors=(),
+        actions=(),
+    )
+    lines = shown(plan_views.emitted(document, None, verbose=False), 40)
+    expected = ["CUB 3.6.0 (selectors), tree [--cub],", "nvcc 13.2.86"]
+    assert [line.rstrip() for line in lines[:2]] == expected

@@ -244,6 +244,15 @@ def test_noise_is_not_blown_up() -> None:
     assert high > 1.02
 
 
+def test_the_line_of_equal_speed_is_drawn_inside_a_panel_alone() -> None:
+    """On its edge it would hide the axis."""
+
+    def drawn(*y: float) -> int:
+        return len(list(charts.unit(charts.Panel(0, 0, 10, 10, (0, 1), y))))
+
+    assert [drawn(0.9, 1.1), drawn(1.0, 1.1), drawn(0.9, 1.0), drawn(1.1, 1.2)] == [1, 0, 0, 0]
+
+
 def test_long_labels_are_broken() -> None:
     given = [point("16", b, "Bins=2048 Entropy=0.201 Key=0", v=1) for b in ("base", "large")]
     lines = texts(drawn(given), "name")

@@ -9,7 +9,14 @@ import pytest
 from policygen.app.databases import report_search
 from policygen.app.inputs import ResultFiles
 from policygen.model.results import Choice, DataWarning
-from policygen.model.searches import Memcheck, ReportedSession, SearchRun, TriedVariant
+from policygen.model.searches import (
+    Memcheck,
+    ReportedSession,
+    RungSpan,
+    SearchCurve,
+    SearchRun,
+    TriedVariant,
+)
 from policygen.report import charts, search_charts, search_page, search_views
 from policygen.report.charts import PANELS, shown_points
 from policygen.report.pages import render_page as render
@@ -537,3 +544,13 @@ def test_what_failed_is_summarized_as_far_as_the_rows_record_it(workload):
     assert search_views.failures(rows) == ""
     rows = rows.model_copy(update={"failures": workload.failures})
     assert search_views.failures(rows).startswith("Failed builds and runs of this benchmark")
+
+
+@pytest.mark.parametrize(("end", "named"), [(49, []), (60, ["screening"]), (100, ["screening"])])
+def test_a_rung_is_named_above_its_strip_where_there_is_room(end, named):
+    """The panel is as wide as 100 seconds, and a word of nine letters takes 57.6."""
+    spans = (RungSpan(rung="screening", start=0, end=end),)
+    curve = SearchCurve(evaluations=3, seconds=100, best=(), spans=spans)
+    panel = charts.Panel(0, 50, 100, 100, (0, 100), (0.9, 1.1))
+    marks = search_charts._rung_strips(panel, curve)
+    assert [mark.text for mark in marks if mark.text] == named

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from policygen import Filter, scan_tunings
 from policygen.cli.main import main
 from policygen.rocprim.host import HostCompiler
 from tests.rocprim.places import resolved
@@ -75,6 +76,15 @@ def test_each_target_has_what_its_picker_returns(capsys, toy):
     assert rows["unknown", "double"][:3] == ((256, 4), "default", None)
 
 
+def test_an_architecture_stands_for_all_its_gpus(toy):
+    def archs(*chosen):
+        scan, _ = scan_tunings(str(toy), Filter(archs=chosen), selectors=True, library="rocprim")
+        return {family.arch for family in scan.families}
+
+    assert {"gfx942:mi300x", "gfx1100:rx7900"} < archs()
+    assert archs("gfx942") == archs("gfx942:mi300x") == {"gfx942:mi300x"}
+
+
 NEAREST = [
     ("gfx942", "gfx942:mi300x"),
     ("gfx942:mi308x", "gfx942:mi300x"),
@@ -136,7 +146,6 @@ def test_text_that_looks_like_a_picker_decides_nothing(capsys, tmp_path, toy):
     assert {key: row[:3] for key, row in other.items()} == {k: row[:3] for k, row in mine.items()}
 
 
-@pytest.mark.slow
 def test_fields_that_were_not_read_are_refused(capsys, tmp_path):
     """No value is left out, however it is declared."""
     root = make_toy(tmp_path / "toy")

@@ -132,6 +132,18 @@ def test_a_wheel_of_too_many_members_or_bytes_is_refused(
     assert refused(tmp_path, GOOD) == "WHEEL is not a wheel: it has over 3 members"
 
 
+def test_a_wheel_of_as_many_members_and_bytes_as_allowed_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(io.BytesIO(GOOD)) as file:
+        sizes = [member.file_size for member in file.infolist()]
+    monkeypatch.setattr(module, "MOST_BYTES", sum(sizes))
+    monkeypatch.setattr(module, "MOST_MEMBERS", len(sizes))
+    (tmp_path / "toy.whl").write_bytes(GOOD)
+    unpack(tmp_path / "toy.whl", toy_wheel(), tmp_path / "9.8.7")
+    assert (tmp_path / "9.8.7/cub/version.cuh").is_file()
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

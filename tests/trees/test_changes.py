@@ -5,7 +5,7 @@ import pytest
 from policygen import rendering
 from policygen.errors import InputError
 from policygen.trees import open_tree
-from policygen.trees.files import changed_files
+from policygen.trees.files import changed_files, changed_headers
 
 MINI = rendering.folder("cub_headers") / "mini"
 
@@ -63,3 +63,14 @@ def test_links_in_a_circle_are_an_error(two):
         (tree / "cub" / "circle").symlink_to(tree / "cub" / "circle")
     with pytest.raises(InputError, match="cannot compare"):
         changed(*two)
+
+
+def test_a_folder_that_one_tree_alone_includes_is_not_compared(two, tmp_path):
+    """A workload's own headers are beside the tree, and have no counterpart before."""
+    before, after = map(open_tree, two)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/functor.cuh").write_text("struct functor {};\n")
+    version = two[1] / "cub/cub/version.cuh"
+    version.write_text(version.read_text() + "\n")
+    own = after.model_copy(update={"includes": (*after.include_folders, str(tmp_path / "own"))})
+    assert list(changed_headers(before, own)) == [(two[0] / "cub/cub/version.cuh", version)]

@@ -89,8 +89,12 @@ def test_a_member_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives_module, "MOST_MEMBERS", 2)
-    many = deb_bytes([plain(f"./{name}") for name in "abc"])
-    assert refused(tmp_path, many) == "it has over 2 members"
+    two, three = (
+        deb_bytes([plain(f"./{FOLDER}/{name}") for name in part]) for part in ("ab", "abc")
+    )
+    assert refused(tmp_path, three) == "it has over 2 members"
+    (tmp_path / "toy.deb").write_bytes(two)
+    assert [name for name, _ in read_package(tmp_path / "toy.deb", FOLDER)] == ["a", "b"]
 
 
 def test_a_member_that_says_to_be_too_large_is_refused(tmp_path: Path) -> None:

@@ -263,15 +263,14 @@ def _aliases(spots: Sequence[UserReturn]) -> list[dict[str, object]]:
     words = {*re.findall(r"(?<!::)\b\w+", spellings)}
     aliases = {alias.name: alias for spot in spots for alias in spot.selector.selector.aliases}
     used = [alias for name, alias in sorted(aliases.items()) if name in words]
-    width = max((len(alias.name) for alias in used if not alias.parameters), default=0)
-    # Templates come last: the other aliases form one block with aligned `=` signs.
+    width = max((len(alias.name) for alias in used), default=0)
     return [
         {
-            "name": alias.name if alias.parameters else alias.name.ljust(width),
+            "name": alias.name.ljust(width),
             "parameters": alias.parameters,
             "of": f"{alias.of}{alias.arguments}",
         }
-        for alias in sorted(used, key=lambda alias: bool(alias.parameters))
+        for alias in sorted(used, key=lambda alias: bool(alias.parameters))  # templates last
     ]
 
 
