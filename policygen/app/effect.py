@@ -211,7 +211,9 @@ def unlike(plan: Plan, compiler: Compiler) -> list[str]:
 def _older_planner(planned: Planned, planner: Planner, held: Mapping[Point, str]) -> Planner:
     """Returns the planner for the older dispatchers; `held` workloads stay unchanged."""
     compiler = planned.compiler.older
-    return replace(planner, sources=compiler.sources, oracle=compiler, held=held)
+    return replace(
+        planner, sources=compiler.sources, oracle=compiler, held=held, compares_inputs=False
+    )
 
 
 def _with_remarks(plan: Plan, remarks: Sequence[str]) -> Plan:

@@ -110,7 +110,12 @@ def plan_ranked(
         return results.next_best([case.measurement.scored for case in cases], can)
 
     sources, spaces = compiler.sources, results.files.spaces
-    planner = Planner(sources, options, compiler, choose_together, prove, next_best, spaces=spaces)
+    planner = Planner(
+        *(sources, options, compiler, choose_together, prove),
+        compares_inputs=True,
+        next_best=next_best,
+        spaces=spaces,
+    )
     plan = planner.plan(workloads)
     replaced_versions = {action.cccl for action in plan.actions if action.before is not None}
     remarks = base_remarks(plan, version, measured_trees(session, measured_on, replaced_versions))

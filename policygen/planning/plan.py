@@ -91,6 +91,8 @@ class Planner:
     together: ChooseTogether
     prove: bool = True
     """Whether to compile the change, and to drop what has no effect."""
+    compares_inputs: bool = False
+    """Whether to compare inputs that no benchmark measures, too, which compiles more."""
     next_best: ChooseNext = none_other
     """How to find another variant if an entry cannot express the best."""
     held: Mapping[Point, str] = field(default_factory=dict)
@@ -347,8 +349,8 @@ class Trial:
 
     def leaks(self, draft: Draft) -> dict[str, str]:
         """Headers that change inputs on architectures that keep their values, with the first."""
-        options = self.planner.options
-        changes = self.planner.oracle.input_changes(draft.after) if draft.after else ()
+        options, is_compared = self.planner.options, self.planner.compares_inputs and draft.after
+        changes = self.planner.oracle.input_changes(draft.after) if is_compared else ()
         leaking = [change for change in judge_inputs(options, changes) if change.leaks]
         return {
             change.header: f"it changes {change.text}; --reaches {','.join(change.leaks)} allows it"
@@ -442,13 +444,21 @@ def bound_other_inputs(trial: Trial) -> Attempt | None:
     reasons: dict[Point, str] = {}
     for header, reason in trial.leaks(draft).items():
         writes = [write for write in trial.outcome.writes if write.header == header]
-        causes = [
-            write
-            for write in writes
-            if len(writes) > 1 and trial.leaks(trial.planner.drafted([write]))
-        ]
-        reasons |= dict.fromkeys(points_of(causes or writes), reason)
+        reasons |= dict.fromkeys(points_of(_leaking(trial, writes) or writes), reason)
     return _bounded_or_rejected(trial, reasons) if reasons else None
+
+
+def _leaking(trial: Trial, writes: Sequence[EntryWrite]) -> list[EntryWrite]:
+    """Returns the writes that leak without the others, found by halves."""
+    if len(writes) <= 1:
+        return [*writes]
+    middle = len(writes) // 2
+    return [
+        write
+        for half in (writes[:middle], writes[middle:])
+        if trial.leaks(trial.planner.drafted(half))
+        for write in _leaking(trial, half)
+    ]
 
 
 def _bounded_or_rejected(trial: Trial, reasons: Mapping[Point, str]) -> Attempt:
