@@ -21,6 +21,7 @@ def test_a_page_is_as_the_program_says(name):
     assert text == PAGES[name], f"write it again: {make_reference.REMEDY}"
 
 
+@slow
 def test_the_catalogue_is_as_its_databases_say_and_there_are_no_other_pages():
     files = make_reference.files()
     there = {path.name: path.read_bytes() for path in make_reference.FOLDER.iterdir()}

@@ -418,6 +418,7 @@ def test_a_campaign_looks_at_all_workloads_and_gives_its_time_to_those_that_gain
     assert '"I8"' in last[0][0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_processes")
 def test_a_workload_with_more_weight_gets_more_of_a_campaign(db):
     heavy, light = workload(kind="I8", **LARGE), workload(kind="I16", **LARGE)
@@ -427,6 +428,7 @@ def test_a_workload_with_more_weight_gets_more_of_a_campaign(db):
     assert len(heavy.tried) > 1.5 * len(light.tried)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_processes")
 def test_a_campaign_resumes_without_another_look(db):
     kinds = ("I8", "I16")
