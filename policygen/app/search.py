@@ -71,7 +71,7 @@ from policygen.results.ranking import Warnings, rank
 from policygen.steps import Progress
 from policygen.untrusted import visible
 
-__all__ = ["BATCH", "DEFAULT", "SAMPLES", "STRATEGIES", "Replaying"]
+__all__ = ["BATCH", "DEFAULT", "SAMPLES", "STRATEGIES", "Campaign", "Replaying", "SearchEvent"]
 Observer = Callable[[SearchEvent], None]
 
 

@@ -11,11 +11,10 @@ from click.core import ParameterSource
 
 from policygen import settings
 from policygen.app.filters import Filter, typed_archs
-from policygen.app.inputs import ResultFiles, parse_gpus
+from policygen.app.inputs import ResultFiles, Rules, parse_gpus
 from policygen.app.session import LIBRARIES, STORE, Library, Session, open_session, own_store
 from policygen.cli.output import Out, Output
 from policygen.cli.progress import compile_progress, warn
-from policygen.model.results import Rules
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)

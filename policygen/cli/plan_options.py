@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from policygen.app.effect import Planned
-from policygen.app.filters import parse_target
+from policygen.app.filters import parse_archs, parse_target
 from policygen.app.inputs import ResultFiles, Rules, choose_rules, shipped_results
 from policygen.app.plan import Options, plan_tunings
 from policygen.app.session import Session
@@ -26,7 +26,6 @@ from policygen.cli.options import (
 )
 from policygen.cli.progress import warn
 from policygen.errors import InputError
-from policygen.model.arch import parse_arch
 
 GIVEN = (
     "files", "shipped", "benches", "base", "cub", "regex", "axes", "archs", "reach", "reaches",
@@ -139,7 +138,7 @@ def with_shipped(session: Session, given: Mapping[str, Any]) -> Mapping[str, Any
     if given["files"]:
         raise click.UsageError("--from has results of its own; omit --db.")
     shipped, database = shipped_results(given["shipped"], session.cub)
-    if {*map(parse_arch, given["archs"])} - {shipped.arch}:
+    if parse_archs(given["archs"]) - {shipped.arch}:
         raise InputError(
             f"the results {given['shipped']} are for {shipped.arch}",
             "Omit --arch; policygen campaign measures another GPU.",

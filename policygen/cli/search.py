@@ -19,7 +19,9 @@ from policygen.app.search import (
     DEFAULT,
     SAMPLES,
     STRATEGIES,
+    Campaign,
     Replaying,
+    SearchEvent,
     SearchWanted,
     replay_search,
     search_variants,
@@ -45,7 +47,6 @@ from policygen.cli.search_options import (
     searching,
 )
 from policygen.errors import InputError, PolicygenError
-from policygen.model.searches import Campaign, SearchEvent
 from policygen.process import module, run, threads
 from policygen.report import search_views
 from policygen.report.console import show
