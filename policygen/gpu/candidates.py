@@ -390,13 +390,13 @@ class SearchBench:
         """Return functions and failures, recompiling variants of earlier sessions."""
         failed: dict[str, Reason] = {}
         missing = [label for label in labels if label not in search.made.functions]
-        count = min(self.effort.slots, len(missing))
-        with threads(max(1, count)) as executor:
+        if count := min(self.effort.slots, len(missing)):
             units = [missing[index::count] for index in range(count)]
-            for compiled, seconds in executor.map(partial(self.compile, search), units):
-                self.rows.time("compiling", seconds)
-                failed |= compiled.failed
-                search.keep(compiled)
+            with threads(count) as executor:
+                for compiled, seconds in executor.map(partial(self.compile, search), units):
+                    self.rows.time("compiling", seconds)
+                    failed |= compiled.failed
+                    search.keep(compiled)
         functions = search.made.functions
         return {label: functions[label] for label in labels if label in functions}, failed
 

@@ -115,19 +115,19 @@ class SearchDriver:
     reason: Ended = "exhausted"
     is_campaign: bool = False
     """Whether workloads get time by what they promise, not equal shares."""
-    quotas: dict[str, int] = field(default_factory=dict)
-    """In a campaign, how many variants of each workload to try, in the order to begin them."""
+    quotas: dict[str, float] = field(default_factory=dict)
+    """How many variants to try of each workload that is not decided, in the order to begin them."""
     look_seconds: float = inf
     """GPU seconds after which a workload is not looked at further."""
     begun: set[str] = field(default_factory=set)
     """Workloads whose baseline was requested."""
-    decided: set[str] = field(default_factory=set)
 
     def run(self) -> Ended:
         """Try variants until the budget or the space is exhausted, then run the finalists."""
         searches = self.searches.values()
         for search in searches:
             self._recall(search)
+        self.quotas = dict.fromkeys(self.searches, LOOK if self.is_campaign else inf)
         with threads(self.bench.effort.slots) as self.executor:
             ended = self._campaign() if self.is_campaign else self._together()
             if any(future.running() for future in self.units):
@@ -153,7 +153,6 @@ class SearchDriver:
 
         While one is decided, variants of the next are compiled.
         """
-        self.quotas = dict.fromkeys(self.searches, LOOK)
         if self.budget.seconds is not None:
             self.look_seconds = LOOK_SHARE * self.budget.seconds / len(self.searches)
         self._stream()
@@ -163,13 +162,13 @@ class SearchDriver:
             self._divide(waiting)
             search = waiting.pop(0)
             self._stream(search)
-            del self.quotas[search.title]
+            self.quotas[search.title] = 0  # nothing more of it is compiled while it is decided
             if search.is_measured and not self._final_seconds(search):
                 slow.append(search)
             elif search.is_measured:
                 share = min(self._final_share, self.budget.remaining / (1 + len(waiting)))
                 self._decide(search, self.budget.elapsed + share)
-            self.decided.add(search.title)
+            del self.quotas[search.title]
         self._put_back()
         for search in slow:
             remaining, target = self.budget.remaining, search.target
@@ -185,11 +184,13 @@ class SearchDriver:
         promised = sum(search.promise for search in waiting) or 1.0
         seconds = min(max(0.0, self._search_seconds), pace * MOST_VARIANTS)
         self.look_seconds = inf
-        for search in waiting:
+
+        def quota(search: WorkloadSearch) -> int:
             tried = len(search.tried)
             own_pace = max(pace, search.seconds / max(1, tried))
-            share = seconds * search.promise / promised
-            self.quotas[search.title] = tried + int(share / own_pace)
+            return tried + int(seconds * search.promise / promised / own_pace)
+
+        self.quotas = {search.title: quota(search) for search in waiting}
 
     def _recall(self, search: WorkloadSearch) -> None:
         """Load the results of earlier sessions so that they are not measured again."""
@@ -243,7 +244,7 @@ class SearchDriver:
         remaining = self.budget.remaining
         if isinf(remaining):
             return remaining
-        undecided = (s for s in self.searches.values() if s.title not in self.decided)
+        undecided = (self.searches[title] for title in self.quotas)
         return remaining - sum(map(self._final_seconds, undecided))
 
     def _final_seconds(self, search: WorkloadSearch) -> float:
@@ -262,23 +263,19 @@ class SearchDriver:
     @property
     def _current(self) -> list[WorkloadSearch]:
         """Return the workloads that are searched now."""
-        open_searches = [
+        current = [
             search
-            for search in self.searches.values()
+            for search in (self.searches[title] for title in self.quotas)
             if search.is_open
             and len(search.tried) < self._quota(search)
             and search.seconds < self.look_seconds
         ]
-        if not self.is_campaign:
-            return open_searches
-        order = [*self.quotas]
-        return sorted(open_searches, key=lambda search: order.index(search.title))[:BESIDE]
+        return current[:BESIDE] if self.is_campaign else current
 
     def _quota(self, search: WorkloadSearch) -> float:
         """Return how many variants of a workload to try."""
         count = self.bench.effort.count
-        most = inf if count is None else count
-        return min(most, self.quotas.get(search.title, 0)) if self.is_campaign else most
+        return min(inf if count is None else count, self.quotas[search.title])
 
     def _feed(self) -> None:
         """Take what was compiled, and keep all cores busy."""

@@ -414,8 +414,29 @@ def test_a_campaign_looks_at_all_workloads_and_gives_its_time_to_those_that_gain
     # Few are searched side by side, and the best is decided first.
     looked = list(dict.fromkeys(gpu.turns))
     assert {*looked[:BESIDE]} == {*kinds[:BESIDE]}
-    last = query(db, "SELECT workload FROM policygen_rungs WHERE rung = ? ORDER BY rowid", LAST)
-    assert '"I8"' in last[0][0]
+    last = query(
+        db, "SELECT rowid, workload FROM policygen_rungs WHERE rung = ? ORDER BY rowid", LAST
+    )
+    assert '"I8"' in last[0][1]
+    # It is searched before it is decided, wherever it stands in the plan.
+    ((searched,),) = query(
+        db,
+        "SELECT count(DISTINCT variant) FROM policygen_rungs WHERE rowid < ? AND rung = ? AND"
+        " workload LIKE '%\"I8\"%'",
+        last[0][0],
+        SCREENING,
+    )
+    assert searched > 1.5 * LOOK
+
+
+def test_a_campaign_divides_its_time_in_the_order_of_promise_not_of_the_plan(db):
+    searches = [workload(kind=kind, **LARGE) for kind in ("F32", "F64", "I8")]
+    with campaigning(db, SomeGain(), searches, 60.0) as driver:
+        driver.quotas = dict.fromkeys(driver.searches, LOOK)
+        order = [searches[2], searches[0], searches[1]]
+        driver._divide(order)
+        assert [*driver.quotas] == [search.title for search in order]
+        assert [search.title for search in driver._current] == [*driver.quotas]
 
 
 @pytest.mark.slow
