@@ -7,10 +7,8 @@ fields, rules and the library from their functions, messages from the places tha
 import ast
 import inspect
 import json
-import lzma
 import re
 import sys
-import tempfile
 import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +23,7 @@ from pydantic import BaseModel
 
 import policygen
 from policygen.app.databases import report_search
-from policygen.app.inputs import Catalogue, ResultFiles
+from policygen.app.inputs import ResultFiles, catalogue, shipped_results
 from policygen.cli.groups import COMMANDS
 from policygen.json_schemas import DOCUMENTS, FILES
 from policygen.model.results import Rules
@@ -35,7 +33,7 @@ from policygen.proof.lint_rules import RULES
 from policygen.report.console import short, span_words
 from policygen.report.plots import svg_file
 from policygen.report.search_page import decisive, overview
-from policygen.settings import load_toml
+from policygen.report.search_views import ratios_of
 
 FOLDER = Path(__file__).parent / "reference"
 PACKAGE = Path(policygen.__file__).parent
@@ -57,8 +55,8 @@ def pages() -> dict[str, str]:
 
 def files() -> dict[str, bytes]:
     """File name → contents of each page and figure."""
-    texts = {**pages(), "catalogue.md": _page("What CUB leaves on the table", catalogue())}
-    figures = {f"catalogue-{name}.svg": catalogue_figure(name) for name in NAMES}
+    texts = {**pages(), "catalogue.md": _page("What CUB leaves on the table", catalogue_page())}
+    figures = {f"catalogue-{name}.svg": catalogue_figure(name) for name in catalogue()}
     return {**{name: text.encode() for name, text in texts.items()}, **figures}
 
 
@@ -407,17 +405,10 @@ def _literal(node: ast.expr) -> str:
 # The catalogue
 
 
-CATALOGUE = FOLDER.parents[1] / "catalogue"
-NAMES = {"h100": "H100"}
-
-
 @cache
 def report(name: str) -> SearchReport:
     """What the shipped results of a GPU say, by the rules of `apply`."""
-    with tempfile.TemporaryDirectory() as folder:
-        database = Path(folder) / f"{name}.db"
-        database.write_bytes(lzma.decompress((CATALOGUE / f"{name}.db.xz").read_bytes()))
-        return report_search(ResultFiles([str(database)]), Rules())
+    return report_search(ResultFiles([str(shipped_results(name)[1])]), Rules())
 
 
 def gain(workload: ReportedWorkload, final: ReportedFinalist) -> float:
@@ -426,9 +417,8 @@ def gain(workload: ReportedWorkload, final: ReportedFinalist) -> float:
     return final.score if is_chosen else 1.0
 
 
-def catalogue() -> Iterator[str]:
+def catalogue_page() -> Iterator[str]:
     """A table for each GPU, from its database alone."""
-    manifest = load_toml(CATALOGUE / "manifest.toml", Catalogue)
     yield _text(
         "The results that come with policygen: `policygen overlay --from h100` writes those that"
         " pass the rules of `apply` (a gain of 1.5 %, no runtime workload below 0.95). *Speedup* is"
@@ -436,10 +426,10 @@ def catalogue() -> Iterator[str]:
         " interval; *worst* is the runtime workload on which it gains least. Losses are rows, too."
         " `policygen campaign benchmarks/campaign.toml` measures them again."
     )
-    for name, results in manifest.results.items():
+    for name, results in catalogue().items():
         rows = decisive(report(name).workloads)
         gains = [gain(*row) for row in rows]
-        yield f"\n## {NAMES[name]}\n"
+        yield f"\n## {name.upper()}\n"
         yield _text(
             f"CUB {results.cub}, {results.gpu}, driver {results.driver}, nvcc {results.ctk},"
             f" {results.date}. {len(rows)} workloads; {sum(value > 1 for value in gains)} get a"
@@ -453,7 +443,7 @@ def catalogue() -> Iterator[str]:
                     short(in_words(row.algorithm, plain(row.workload))),
                     f"{final.score:.3f}",
                     span_words(final.interval),
-                    f"{min(at.ratio for at in final.runtime):.3f}",
+                    f"{min(ratios_of(final)):.3f}",
                     final.verdict or "not sure",
                     "yes" if gain(row, final) > 1 else "",
                     f"`{final.variant}`",
@@ -467,7 +457,7 @@ def catalogue_figure(name: str) -> bytes:
     """The speedups of all workloads as an SVG file."""
     drawing = overview(report(name).workloads)
     assert drawing is not None
-    return svg_file(f"What CUB leaves on the table: {NAMES[name]}", drawing.words, [[drawing]])
+    return svg_file(f"What CUB leaves on the table: {name.upper()}", drawing.words, [[drawing]])
 
 
 # The site

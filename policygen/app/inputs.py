@@ -160,24 +160,27 @@ class Catalogue(Record):
     results: dict[str, ShippedResults]
 
 
-def shipped_results(name: str, cub: Cub) -> tuple[ShippedResults, Path]:
+def catalogue() -> Mapping[str, ShippedResults]:
+    """Returns the results of the package by name."""
+    return load_toml(folder("catalogue") / "manifest.toml", Catalogue).results
+
+
+def shipped_results(name: str, cub: Cub | None = None) -> tuple[ShippedResults, Path]:
     """Returns results of the package, and their database; raises for another CUB than theirs."""
-    place = folder("catalogue")
-    by_name = load_toml(place / "manifest.toml", Catalogue).results
+    by_name = catalogue()
     if name not in by_name:
         raise InputError(f"policygen has no results {name}", f"It has: {', '.join(by_name)}.")
     shipped = by_name[name]
-    if cub.version != shipped.cub:
+    if cub and cub.version != shipped.cub:
         raise InputError(
             f"the results {name} are of CUB {shipped.cub}, not of {cub.title}",
             f"Name that CUB: --cub {shipped.cub}",
         )
     database = cache_folder() / "catalogue" / shipped.sha256 / f"{name}.db"
     if not database.is_file():
-        packed = place / shipped.file
+        packed = folder("catalogue") / shipped.file
         if file_sha256(packed) != shipped.sha256:
             raise InputError(f"{packed} is damaged: its digest differs", "Install policygen again.")
-        database.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(database, lzma.decompress(packed.read_bytes()))
     return shipped, database
 

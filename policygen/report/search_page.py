@@ -577,7 +577,7 @@ def decisive(
 
 def _overview_row(workload: ReportedWorkload, final: ReportedFinalist) -> charts.IntervalRow:
     row = search_charts.finalist_row(final, 0 if final.verdict in {"faster", "better"} else 1)
-    worst = min((at.ratio for at in final.runtime), default=final.score)
+    worst = min(search_views.ratios_of(final), default=final.score)
     name = short(search_views.name(workload))
     words = f"{name}: {worst:.3f} on its worst runtime workload"
     return replace(row, name=name, ring=(worst, words))

@@ -12,6 +12,7 @@ from policygen.errors import plural
 from policygen.model.emitted import TunedProgram, TuneOutcome
 from policygen.model.searches import (
     FailureGroup,
+    Finalist,
     ReplayedSpace,
     ReplayRun,
     ReportedFinalist,
@@ -85,7 +86,7 @@ def campaign(document: Searched, *, head: bool, verbose: bool) -> Iterator[Block
     yield TableRows(sorted(decided, key=lambda pair: -(pair[1].score or 0.0))).table(
         ("score", "whole", lambda pair: pair[1].score),
         ("95 %", "whole", lambda pair: span_words(pair[1].interval)),
-        ("worst", "whole", lambda pair: min(at.ratio for at in pair[1].runtime)),
+        ("worst", "whole", lambda pair: min(ratios_of(pair[1]))),
         ("", "name", lambda pair: pair[1].verdict or "not sure"),
         ("workload", "", lambda pair: short(in_words(pair[0].benchmark, pair[0].workload))),
         ("variant", "", lambda pair: pair[1].variant) if verbose else None,
@@ -383,7 +384,7 @@ def name(workload: ReportedWorkload) -> str:
     return in_words(workload.algorithm, plain(workload.workload))
 
 
-def ratios_of(finalist: ReportedFinalist) -> list[float]:
+def ratios_of(finalist: ReportedFinalist | Finalist) -> list[float]:
     """Ratios of all runtime workloads of a finalist."""
     return [row.ratio for row in finalist.runtime]
 
