@@ -185,6 +185,13 @@ def shipped_results(name: str, cub: Cub | None = None) -> tuple[ShippedResults, 
     return shipped, database
 
 
+def shipped_name(databases: Sequence[str]) -> str | None:
+    """Returns the name of the package's results that databases are, if they are any."""
+    ends = [Path(name).parts[-2:] for name in databases]
+    names = (n for n, shipped in catalogue().items() if ends == [(shipped.sha256, f"{n}.db")])
+    return next(names, None)
+
+
 def check_other(out: Path, *inputs: ResultFiles) -> None:
     """Raises an error if the output is one of the inputs, even with --force."""
     for results in inputs:

@@ -15,7 +15,7 @@ from policygen import opening, trees
 from policygen.app.effect import Planned, completed, families_again
 from policygen.app.emit import taken_by_selectors
 from policygen.app.filters import check_archs
-from policygen.app.inputs import Ranked, ResultFiles, choose_rules, ranked
+from policygen.app.inputs import Ranked, ResultFiles, choose_rules, ranked, shipped_name
 from policygen.app.resolve import measured_trees, with_measured_bases
 from policygen.app.session import STORE, Session, other_tree, with_detected_bindings
 from policygen.bindings.recorded import benchmark_of
@@ -392,11 +392,12 @@ def choosing(
     given: Given, options: Options, regex: str | None = None, axes: Sequence[str] | None = None
 ) -> Words:
     """Returns options for inputs and rules; `regex` and `axes` override the workloads."""
-    words = _repeat_option("--db", given.databases)
+    shipped = shipped_name(given.databases)
+    words = ["--from", shipped] if shipped else _repeat_option("--db", given.databases)
     words += _repeat_option("--bench", given.benches)
     words += _repeat_option("--base", [given.base] if given.base else ())
     words += _repeat_option("--confirm", given.confirm)
-    words += ["--arch", options.arch]
+    words += [] if shipped else ["--arch", options.arch]
     pattern = given.regex if regex is None else regex
     words += _repeat_option("-R", [pattern] if pattern else ())
     words += _repeat_option("-a", given.axes if axes is None else axes)

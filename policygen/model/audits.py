@@ -164,7 +164,7 @@ class Unreachable(EntryPlace):
     cause: Cause
     reason: str
     example: str | None = None
-    """A workload with the entry's key, and what it gets instead."""
+    """A workload with the entry's key, or inputs of a selector that would get its values."""
 
 
 class CallOnly(EntryPlace):

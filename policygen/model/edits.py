@@ -79,6 +79,8 @@ def changes(before: Mapping[str, Value], after: Mapping[str, Value]) -> list[str
     ]
 
 
+ENTRY = "policygen_entry"
+"""The member of a marked return's policy that holds its mark."""
 STEP = 4096
 """Larger than any divisor in scaling by a type's size."""
 

@@ -7,6 +7,7 @@ where that differs, it is evaluated for every value that the code can tell from 
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -28,6 +29,7 @@ from policygen.headers.selectors.functions import (
 )
 from policygen.headers.text import Text, reachable, read_bytes
 from policygen.model.arch import arch_number
+from policygen.model.edits import ENTRY, Marked
 from policygen.model.selection import InputChange
 from policygen.model.tuning import Value, spell
 from policygen.proof import answers, selector_code
@@ -49,7 +51,7 @@ from policygen.proof.selector_code import (
     united,
 )
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import POLICIES
+from policygen.proof.units import MARKS, POLICIES
 from policygen.steps import Progress
 from policygen.trees.manifest import shipped
 
@@ -110,15 +112,17 @@ class Side:
 
     contents: Mapping[str, bytes]
     includes: tuple[str, ...]
+    marked: bool = False
+    """Whether the returns of its selectors are marked."""
 
     @classmethod
-    def of(cls, includes: tuple[str, ...]) -> "Side":
+    def of(cls, includes: tuple[str, ...], *, marked: bool = False) -> "Side":
         """Reads the headers that a compiler finds: those of the first folder that has them."""
         contents: dict[str, bytes] = {}
         for folder in includes:
             for path in sorted((Path(folder) / shipped().tree.tunings).glob("*.cuh")):
                 contents.setdefault(path.name, read_bytes(path))
-        return cls(contents, includes)
+        return cls(contents, includes, marked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +136,6 @@ class InputDelta:
     """Header and reason."""
     headers: frozenset[str] = frozenset()
     """The headers whose selectors were compared for all inputs."""
-
-
-def dependent_headers(names: Collection[str], contents: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Returns the tuning headers that include one of some headers, and these themselves."""
-    folder = f"{shipped().tree.tunings}/"
-    neighbors = {f"{folder}{name}": data for name, data in contents.items()}
-    paths = {f"{folder}{name}" for name in names}
-    return tuple(
-        name
-        for name, data in sorted(contents.items())
-        if name in names or not paths.isdisjoint(reachable(data, neighbors))
-    )
 
 
 def find_selectors(name: str, contents: Mapping[str, bytes]) -> list[Selector]:
@@ -217,8 +209,14 @@ def _reason(error: PolicygenError) -> str:
 
 def _unit(selectors: Sequence[Selector], side: Side, toolchain: Toolchain) -> TranslationUnit:
     headers = sorted({selector.header for selector in selectors})
-    rendered_from = {"headers": headers, "all_selectors": list(_described(selectors))}
-    texts = [(rendering.folder("templates") / name).read_bytes() for name in (TEMPLATE, POLICIES)]
+    rendered_from = {
+        "headers": headers,
+        "marked": side.marked,
+        "counts": words().selectors.counts,
+        "all_selectors": list(_described(selectors)),
+    }
+    templates = (TEMPLATE, POLICIES, MARKS)
+    texts = [(rendering.folder("templates") / name).read_bytes() for name in templates]
     return TranslationUnit(
         name=f"{', '.join(headers)} (all inputs)",
         identity=digest(*texts, json.dumps(rendered_from)),
@@ -452,13 +450,17 @@ def _differing(
     pairs = {name: _pairs(before[name], after[name], leaf.mask) for name in common}
     changes = {name: sides for name, sides in pairs.items() if sides}
     for part in parts if is_whole else [bounds_of(differ, leaf.box)]:
-        box = tuple(frozenset(indices.tolist()) for indices in part)
+        box = _as_box(part)
         inside = frozenset(
             name
             for name, place in places.items()
             if _is_in(box, place) and (is_whole or _at(differ, leaf.box, place).any())
         )
         yield ChangedBox(box, changes, is_whole, inside)
+
+
+def _as_box(part: Indices) -> Box:
+    return tuple(frozenset(indices.tolist()) for indices in part)
 
 
 def _is_in(box: Box, place: Place) -> bool:
@@ -544,3 +546,51 @@ def _span(pairs: Collection[tuple[Value, Value]]) -> str:
 def _order(value: Value) -> tuple[bool, float, str]:
     number = isinstance(value, int)
     return not number, float(value) if isinstance(value, int) else 0, str(value)
+
+
+# Finds the inputs that get the values of a return.
+
+
+def inputs_reaching(
+    marks: Mapping[str, Marked],
+    side: Side,
+    archs: Sequence[str],
+    toolchain: Toolchain,
+    progress: Progress | None = None,
+) -> dict[str, dict[int, str] | None]:
+    """Returns for each marked header the entries that any input gets, with such inputs in words.
+
+    None if the code of a header's selectors cannot be evaluated.
+    """
+    reached: dict[str, dict[int, str] | None] = {}
+    for (header, _), compiled in compile_selectors(marks, side, toolchain, progress).items():
+        own = reached.setdefault(header, {})
+        with suppress(UnsupportedCodeError):
+            if own is not None and isinstance(compiled, CompiledSelector):
+                own |= _inputs_by_entry(compiled, marks[header], archs)
+                continue
+        reached[header] = None
+    return reached
+
+
+def _inputs_by_entry(
+    compiled: CompiledSelector, marked: Marked, archs: Sequence[str]
+) -> dict[int, str]:
+    """Returns the entries whose marks a selector returns, each with inputs for which it does."""
+    programs = [parse(compiled.text)]
+    axes = _axes(compiled, programs, archs, {})
+    members = {ENTRY, words().selectors.counts}
+    boxes: dict[int, set[Box]] = {}
+    for leaf in evaluate(programs, [axis.values for axis in axes]):
+        for slot, value in leaf.outputs[0].items():
+            if _field(compiled.fields, slot).rpartition(".")[2] not in members:
+                continue
+            for number in np.unique(value):
+                if (entry := marked.entry(int(number))) is not None:
+                    here = np.logical_and(np.equal(value, number), leaf.mask)
+                    parts = islice(boxes_where(here, leaf.box), MOST_PARTS)
+                    boxes.setdefault(entry, set()).update(map(_as_box, parts))
+    return {
+        entry: " and ".join(filter(None, map(_condition, axes, united(of_entry)[0])))
+        for entry, of_entry in boxes.items()
+    }

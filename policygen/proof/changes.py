@@ -22,7 +22,7 @@ from policygen.model.tuning import (
     upper_bounds,
 )
 from policygen.model.workload import Point
-from policygen.proof.unreachable import bases_of
+from policygen.proof.lint_subject import bases_of
 
 Key = tuple[object, ...]
 """Identifies an entry independently of its position in the file."""

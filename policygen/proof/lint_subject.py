@@ -15,7 +15,7 @@ from policygen.headers.text import BOM, decode
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site, Unit
 from policygen.model.records import Span
 from policygen.model.trees import Cub
-from policygen.model.tuning import Entry, Family, Member, Scan, Value
+from policygen.model.tuning import Entry, Family, Member, Scan, TuningHeader, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,3 +409,61 @@ def _bind(family: Family, args: tuple[str, ...]) -> Mapping[str, str]:
         for parameter, arg in zip(family.parameters, args, strict=False)
         if parameter.name
     }
+
+
+# Follows inheritance between entries.
+
+
+def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset[str] | None:
+    """Returns the members that an entry has, including inherited ones.
+
+    None if it inherits from something outside the header's tunings, whose members are unknown.
+    """
+    ancestors = [entry, *(base for _, base in bases_of(header, family, entry))]
+    if ancestors[-1].inherits and base_of(header, family, ancestors[-1]) is None:
+        return None
+    return frozenset(member.name for ancestor in ancestors for member in ancestor.members)
+
+
+def bases_of(header: TuningHeader, family: Family, entry: Entry) -> list[tuple[Family, Entry]]:
+    """Lists what an entry inherits from, closest first."""
+    bases: list[tuple[Family, Entry]] = []
+    seen = {entry.span}
+    base = base_of(header, family, entry) if entry.inherits else None
+    while base and base[1].span not in seen:
+        bases.append(base)
+        seen.add(base[1].span)
+        base = base_of(header, *base) if base[1].inherits else None
+    return bases
+
+
+def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:
+    """Finds the entry that another one inherits from: the best match, else the primary."""
+    name, args = split_template((entry.inherits or "").removeprefix("public "))
+    for candidate_family in header.families:
+        if candidate_family.namespace != family.namespace or candidate_family.name != name:
+            continue
+        live = [
+            candidate
+            for candidate in candidate_family.entries
+            if not candidate.disabled and candidate is not entry
+        ]
+        fitting = [
+            (free, candidate)
+            for candidate in live
+            if (free := _open_arguments(candidate, args)) is not None
+        ]
+        if fitting:
+            return candidate_family, min(fitting, key=lambda pair: pair[0])[1]
+    return None
+
+
+def _open_arguments(entry: Entry, args: tuple[str, ...]) -> int | None:
+    """Counts the arguments that a matching entry leaves open; the primary leaves all open."""
+    if entry.kind == "primary":
+        return len(args) + 1
+    own = parameter_names(entry)
+    pairs = list(zip(entry.args, args, strict=False))
+    if any(own_arg not in own and normal(own_arg) != normal(arg) for own_arg, arg in pairs):
+        return None
+    return sum(own_arg in own for own_arg, _ in pairs)

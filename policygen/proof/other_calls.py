@@ -8,7 +8,7 @@ from policygen.bindings.words import words
 from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.selectors.marks import expose_traits
 from policygen.headers.spelling import replaced
-from policygen.headers.text import Text, blank
+from policygen.headers.text import Text, blank, reachable
 from policygen.model.bindings import Call, Site
 from policygen.model.edits import Marked
 from policygen.model.records import Span
@@ -28,7 +28,6 @@ from policygen.proof.all_inputs import (
     Side,
     compare_inputs,
     compile_selectors,
-    dependent_headers,
     described,
     policies_of,
 )
@@ -39,6 +38,7 @@ from policygen.proof.sites import asked_archs
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import SiteQuery, Workload
 from policygen.steps import Progress
+from policygen.trees.manifest import shipped
 
 INPUTS = "any_input"
 """The group of types that take the place of a benchmark's."""
@@ -79,6 +79,18 @@ def _without_functions(name: str, data: bytes) -> bytes:
     structs = (declared.structs[name].span for name in returned)
     spans |= {Span(span.start, span.end + 1) for span in structs}
     return blank(code, sorted(spans))
+
+
+def dependent_headers(names: Collection[str], contents: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Returns the tuning headers that include one of some headers, and these themselves."""
+    folder = f"{shipped().tree.tunings}/"
+    neighbors = {f"{folder}{name}": data for name, data in contents.items()}
+    paths = {f"{folder}{name}" for name in names}
+    return tuple(
+        name
+        for name, data in sorted(contents.items())
+        if name in names or not paths.isdisjoint(reachable(data, neighbors))
+    )
 
 
 def compare_all_inputs(

@@ -14,8 +14,8 @@ from policygen.model.trees import BoundVersion
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
 from policygen.proof.changes import Touched
 from policygen.proof.lexemes import code_changes
+from policygen.proof.lint_subject import bases_of
 from policygen.proof.sites import bound_headers
-from policygen.proof.unreachable import bases_of
 
 UNQUERIED = "no bound workload shows it, so the effect of its change is unknown"
 UNDECIDED = "decides no bound workload, so the effect of its change is unknown"

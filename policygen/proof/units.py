@@ -26,6 +26,8 @@ TEMPLATE = "probe/unit.cu.j2"
 OPENED = "probe/opened.cu.j2"
 POLICIES = "probe/policies.cuh.j2"
 """What units that take policies apart share."""
+MARKS = "probe/marks.cuh.j2"
+"""What units of marked policy selectors share."""
 _WHOLE = "fields_of<::cuda::std::remove_cv_t<decltype(selected)>, counted.readable, taken_apart>"
 """The whole policy, including fields that no binding names."""
 BoundFamily = tuple[FamilyBinding, tuple[str, ...]]
@@ -126,7 +128,7 @@ def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
 
 def identity(rendered_from: Mapping[str, object]) -> str:
     """Identifies a unit without rendering it."""
-    templates = (TEMPLATE, POLICIES, *((OPENED,) if "opened" in rendered_from else ()))
+    templates = (TEMPLATE, POLICIES, MARKS, *((OPENED,) if "opened" in rendered_from else ()))
     digest = hashlib.sha256()
     for name in templates:
         digest.update((rendering.folder("templates") / name).read_bytes())

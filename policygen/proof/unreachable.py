@@ -18,13 +18,14 @@ from policygen.model.edits import Marked
 from policygen.model.selection import EntryPlace, FamilyKey, Selected
 from policygen.model.trees import OF_FUNCTIONS, BoundVersion, Cub, Dialect
 from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader, steps
+from policygen.proof.all_inputs import Side, inputs_reaching
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
-from policygen.proof.lint_subject import normal, parameter_names, split_template
+from policygen.proof.lint_subject import all_members, parameter_names
 from policygen.proof.probe import LibraryCompiler, QueriedTree, workloads
 from policygen.proof.sites import query_at
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import BoundFamily, SiteQuery, Workload
+from policygen.proof.units import BoundFamily, SiteQuery, Workload, overlay
 from policygen.proof.values import used_families
 from policygen.steps import Progress
 
@@ -169,8 +170,37 @@ def add_reachability(
     result.archs = tuple(sorted({*result.archs, *archs}, key=arch_number))
     result.errors += errors
     result.unknown = dict(sorted(result.unknown.items()))
+    if isinstance(toolchain, Toolchain):
+        result.unreachable = tuple(_with_inputs(result, marked, tree, toolchain, progress))
     result.unreachable = tuple(sorted(result.unreachable, key=_order))
     result.call_only = tuple(sorted(result.call_only, key=_order))
+
+
+def _with_inputs(
+    result: Reachability,
+    marked: Mapping[str, Marked],
+    tree: QueriedTree,
+    toolchain: Toolchain,
+    progress: Progress | None,
+) -> Iterator[Unreachable]:
+    """Yields what is unreachable; for a return, says whether any input of its selector gets it."""
+    by_condition = {row.header for row in result.unreachable if row.reason == OF_RETURNS}
+    marks = {name: marked[name] for name in sorted(by_condition)}
+    folders = (overlay(name, copy.data) for name, copy in marks.items())
+    side = Side.of((*folders, *tree.includes), marked=True)
+    reached = inputs_reaching(marks, side, result.archs, toolchain, progress)
+    for row in result.unreachable:
+        if row.reason == OF_RETURNS and (own := reached.get(row.header)) is not None:
+            lines = {
+                entry.line: number for number, (_, entry) in enumerate(marks[row.header].entries)
+            }
+            inputs = own.get(lines[row.line])
+            update = {"reason": OF_NO_INPUT}
+            if inputs is not None:
+                update = {"reason": ONLY_INPUTS, "example": f"inputs where {inputs}"}
+            yield row.model_copy(update=update)
+        else:
+            yield row
 
 
 _POINTER = re.compile(r"(?:const )?([\w:]+)\*")
@@ -248,6 +278,11 @@ OF_RETURNS = (
     "no policy shows its values: no workload meets its conditions, an earlier return decides"
     " them, or its result is not used"
 )
+OF_NO_INPUT = (
+    "no input of the selector gets its values: its conditions exclude each other, an earlier return"
+    " decides them, or its result is not used"
+)
+ONLY_INPUTS = "no call that was tried gets its values; some inputs of the selector would"
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,61 +554,3 @@ def _join_words(values: Sequence[str], last: str = "or") -> str:
     if len(values) < 2:
         return "".join(values) or "nothing"
     return f"{', '.join(values[:-1])} {last} {values[-1]}"
-
-
-# Follows inheritance between entries.
-
-
-def all_members(header: TuningHeader, family: Family, entry: Entry) -> frozenset[str] | None:
-    """Returns the members that an entry has, including inherited ones.
-
-    None if it inherits from something outside the header's tunings, whose members are unknown.
-    """
-    ancestors = [entry, *(base for _, base in bases_of(header, family, entry))]
-    if ancestors[-1].inherits and base_of(header, family, ancestors[-1]) is None:
-        return None
-    return frozenset(member.name for ancestor in ancestors for member in ancestor.members)
-
-
-def bases_of(header: TuningHeader, family: Family, entry: Entry) -> list[tuple[Family, Entry]]:
-    """Lists what an entry inherits from, closest first."""
-    bases: list[tuple[Family, Entry]] = []
-    seen = {entry.span}
-    base = base_of(header, family, entry) if entry.inherits else None
-    while base and base[1].span not in seen:
-        bases.append(base)
-        seen.add(base[1].span)
-        base = base_of(header, *base) if base[1].inherits else None
-    return bases
-
-
-def base_of(header: TuningHeader, family: Family, entry: Entry) -> tuple[Family, Entry] | None:
-    """Finds the entry that another one inherits from: the best match, else the primary."""
-    name, args = split_template((entry.inherits or "").removeprefix("public "))
-    for candidate_family in header.families:
-        if candidate_family.namespace != family.namespace or candidate_family.name != name:
-            continue
-        live = [
-            candidate
-            for candidate in candidate_family.entries
-            if not candidate.disabled and candidate is not entry
-        ]
-        fitting = [
-            (free, candidate)
-            for candidate in live
-            if (free := _open_arguments(candidate, args)) is not None
-        ]
-        if fitting:
-            return candidate_family, min(fitting, key=lambda pair: pair[0])[1]
-    return None
-
-
-def _open_arguments(entry: Entry, args: tuple[str, ...]) -> int | None:
-    """Counts the arguments that a matching entry leaves open; the primary leaves all open."""
-    if entry.kind == "primary":
-        return len(args) + 1
-    own = parameter_names(entry)
-    pairs = list(zip(entry.args, args, strict=False))
-    if any(own_arg not in own and normal(own_arg) != normal(arg) for own_arg, arg in pairs):
-        return None
-    return sum(own_arg in own for own_arg, _ in pairs)

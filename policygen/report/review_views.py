@@ -148,8 +148,8 @@ def _pull_request(document: Review, rows: int = 10) -> Iterator[Block]:
     own = {entry.arch for entry in document.entries}
     others = sorted({row.arch for row, *_ in changed} - own, key=arch_number)
     facts = [f"Other architectures with changed workloads: {', '.join(others) or 'none'}"]
-    compared = _machine_code(document) or ["not compared: policygen verify-sass does"]
-    facts.append(f"Machine code: {'; '.join(compared)}")
+    compared = _machine_code(document) or ["machine code: not compared; policygen verify-sass does"]
+    facts += [fact.replace("m", "M", 1) for fact in compared]
     digests = zip(document.databases, document.digests, strict=False)  # older reviews have none
     facts += [f"{name}: sha256 {digest}" for name, digest in digests if digest]
     yield Listing(facts)
@@ -387,6 +387,9 @@ def _sass(verification: VerifySass, rows: int | None) -> Iterator[Block]:
         (rows_alike[0], ", ".join(row.arch for row in rows_alike))
         for rows_alike in alike(verification.rows)
     ]
+    if not groups:
+        yield Note(verification.summary)
+        return
     yield TableRows(groups).table(
         ("benchmark", "", lambda group: short(group[0].benchmark)),
         ("archs", "", lambda group: group[1]),

@@ -22,7 +22,7 @@ from policygen.model.benchmarks import ParameterRange
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Unit
 from policygen.model.trees import BoundVersion
 from policygen.model.tuning import TuningHeader
-from policygen.proof.unreachable import base_of
+from policygen.proof.lint_subject import base_of
 from tests.real_trees import tree as cub_tree
 
 SIZES = (1, 2, 4, 8, 16)

@@ -6,6 +6,7 @@ import pytest
 from policygen import rendering
 from policygen.cli.main import main
 from policygen.proof.toolchain import find_toolchain
+from policygen.proof.unreachable import OF_NO_INPUT, ONLY_INPUTS
 from tests.cli.tuned import others
 from tests.probing import changed_tree, header, replaced, root
 from tests.tiers import sampled, slow
@@ -134,6 +135,18 @@ def test_guarded_returns_that_no_policy_shows_are_named(capsys):
     assert sizes == {"key_size == 4", "key_size == 8"}
     assert all("offset_size == 8" in one["args"] for one in found if one["header"] == THREE)
     assert (len(found), len([one for one in found if one["header"] == THREE])) == (30, 8)
+    # No input of radix sort's selector gets its returns; partitions with such offsets would get
+    # theirs, but no call has them.
+    reasons = {
+        (row["header"], row["reason"], (row["example"] or "").startswith("inputs where arch is "))
+        for row in found
+    }
+    assert reasons == {
+        ("tuning_radix_sort.cuh", OF_NO_INPUT, False),
+        (THREE, ONLY_INPUTS, True),
+    }
+    of_half = next(row for row in found if row["header"] == THREE and row["line"] == 627)
+    assert of_half["example"].endswith("and input_size is 2 and offset_size is 8")
     assert {"sm107", "sm110"} < set(document["archs"])
     assert document["unasked"] == []
 

@@ -7,6 +7,8 @@ import pytest
 
 from policygen import rendering
 from policygen.app import inputs
+from policygen.app.plan import choosing
+from policygen.model.plans import Given, Options
 from tests.cli.tuned import run
 from tests.probing import root
 
@@ -24,6 +26,12 @@ def test_an_overlay_from_shipped_results_has_the_confirmed_winners(capsys):
     status, out, err = run(capsys, "emit", *given, "-o", "mine.cuh")
     assert status == 0, err
     assert "segmented_scan" in Path("mine.cuh").read_text("utf-8")
+
+
+def test_commands_name_shipped_results():
+    _, database = inputs.shipped_results("h100")
+    assert choosing(Given(databases=(str(database),)), Options(arch="sm90")) == ["--from", "h100"]
+    assert choosing(Given(databases=("h100.db",)), Options(arch="sm90"))[0] == "--db"
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,16 @@ from policygen.proof import selector_code
 from policygen.proof.all_inputs import (
     Side,
     compile_selectors,
-    dependent_headers,
     find_selectors,
     policies_of,
 )
 from policygen.proof.ask import ask
 from policygen.proof.oracle import ALL
-from policygen.proof.other_calls import compare_all_inputs, find_examples
+from policygen.proof.other_calls import (
+    compare_all_inputs,
+    dependent_headers,
+    find_examples,
+)
 from policygen.proof.probe import QueriedTree
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain

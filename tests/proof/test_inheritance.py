@@ -1,8 +1,7 @@
 import pytest
 
 from policygen.headers.reader import read_header
-from policygen.proof.lint_subject import parameter_names
-from policygen.proof.unreachable import all_members, base_of
+from policygen.proof.lint_subject import all_members, base_of, parameter_names
 from tests.headers.headers import wrap
 
 VALUE = "static constexpr int {} = 1;"

@@ -12,7 +12,7 @@ from policygen.headers.selectors.branches import COMMENTED
 from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.spelling import Change, replaced
 from policygen.headers.text import Text
-from policygen.model.edits import Marked, mark
+from policygen.model.edits import ENTRY, Marked, mark
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, TuningHeader
 
@@ -48,7 +48,7 @@ def _members(declared: HeaderCode, names: Iterable[str]) -> Iterator[Change]:
     for name in sorted(names):
         end = declared.structs[name].body.end
         if words().selectors.counts not in declared.structs[name].fields:
-            yield Span(end, end), "int policygen_entry = -1;"
+            yield Span(end, end), f"int {ENTRY} = -1;"
 
 
 def _returned_at(declared: HeaderCode, offset: int) -> str:
