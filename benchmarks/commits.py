@@ -311,9 +311,13 @@ def reasons(replays: Iterable[Replay]) -> Iterator[str]:
         same: dict[tuple[str, str], list[Replayed]] = {}
         for found in one.found:
             if found.reason:
-                reason = _WHO.sub("", found.reason)
-                same.setdefault((found.ending, reason), []).append(found)
+                same.setdefault((found.ending, brief(found.reason)), []).append(found)
         for (kind, reason), lot in sorted(same.items(), key=lambda pair: -len(pair[1])):
             name, workload = lot[0].point
             first = f"{in_words(name, dict(workload))} {lot[0].label}".strip()
             yield f"  {len(lot)} {kind}: {reason} ({first})"
+
+
+def brief(reason: str) -> str:
+    """A reason without the workloads that it names."""
+    return _WHO.sub("", reason)

@@ -4,15 +4,15 @@ python -m benchmarks.replays deleted TREE --arch sm100
 python -m benchmarks.replays commits CHECKOUT [REVISION...]
 python -m benchmarks.replays campaign BEFORE AFTER --arch sm107
 python -m benchmarks.replays reviews CHECKOUT REVISION...
-python -m benchmarks.replays all CHECKOUT --page docs/findings.md
+python -m benchmarks.replays all CHECKOUT --page docs/findings.md [--only REGEX]
 
 `deleted` takes all entries of an architecture out of a copy of a tree, gives their labels as the
 winners of the workloads that select them, and counts which of those have their values again.
 `commits` gives the labels of a commit to its parent, for each of some commits of a git repository
 with CCCL (by default all that change a label), and counts which workloads get the commit's values.
 `campaign` does the same between two trees, for one architecture. `reviews` reviews what commits
-change since they left main, and prints the exit status with the findings. `all` runs everything and
-writes the tables into a page, between two marks.
+change since they left main, and prints the exit status with the findings. `all` runs everything, or
+what `--only` matches, and writes each part into a page when it is done, between two marks.
 """
 
 import argparse
@@ -20,7 +20,8 @@ import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,6 +29,7 @@ from benchmarks.commits import (
     Commit,
     History,
     Replay,
+    brief,
     changed,
     heading,
     line,
@@ -60,6 +62,7 @@ from policygen.headers.spelling import edit_at, splice
 from policygen.model.records import Span
 from policygen.model.reviews import Review
 from policygen.model.tuning import Entry
+from policygen.model.workload import in_words
 from policygen.proof.reading import read_tree
 
 
@@ -161,6 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     by_kind["reviews"].add_argument("revisions", nargs="+")
     by_kind["all"].add_argument("checkout", type=Path)
     by_kind["all"].add_argument("--page", type=Path)
+    by_kind["all"].add_argument("--only", default="", help="parts whose names match")
     options = parser.parse_args(arguments)
     try:
         return COMMANDS[options.kind](options)
@@ -221,59 +225,86 @@ def _show_reviews(options: argparse.Namespace) -> int:
     return 0
 
 
-BEGIN, END = "<!-- made by `make replays` -->", "<!-- end -->"
-CAMPAIGN = ("HEAD", "3.6.0", "sm107")
+BEGIN, END = "<!-- replay: {} -->\n", "<!-- end -->"
+CAMPAIGN = ("3.6.0", "sm107")
 """NVIDIA's tunings for R200, which came between a checkout of August 2026 and the release."""
 DELETED = (("3.0.1", "sm100"), ("3.2.0", "sm100"), ("3.6.0", "sm100"))
 REVIEWS = ("pull-request/10751", "pull-request/10752")
+COUNTED = (SAME, SAID_OTHERWISE, REJECTED, WRONG)
 
 
-def _show_all(options: argparse.Namespace) -> int:
-    """Runs everything; the tables go to the terminal, or between the marks of a page."""
-    history = History(options.checkout)
-    rows: list[str] = []
-
-    def add(text: str) -> None:
-        print(text, flush=True)
-        rows.append(text)
-
-    wrong = 0
-    add("| replay | workloads | same | otherwise | rejected | wrong |\n| --- |" + " --- |" * 5)
-
-    def count(name: str, endings: Sequence[Replayed]) -> None:
-        nonlocal wrong
-        counts = Counter(replay.ending for replay in endings)
-        wrong += counts[WRONG]
-        cells = [counts[kind] for kind in (SAME, SAID_OTHERWISE, REJECTED, WRONG)]
-        add(f"| {name} | {' | '.join(map(str, (len(endings), *cells)))} |")
-
-    replays = [replay for commit in history.commits(()) for replay in replayed(history, commit)]
-    count("commits", [ending for replay in replays for ending in replay.found])
-    revision, release, arch = CAMPAIGN
-    with TemporaryDirectory() as folder:
-        before = open_session(str(history.take_out(revision, Path(folder) / "before")))
-        replays.append(campaign(before, open_session(release), arch))
-        count(f"{arch} of {release}, given to a checkout", replays[-1].found)
+def _parts(history: History) -> Iterator[tuple[str, Callable[[], tuple[int, str]]]]:
+    """The parts of the page: a name, and what makes its text and counts what is wrong."""
+    release, arch = CAMPAIGN
+    yield "commits", partial(_commits_part, history)
+    yield f"{arch} of {release}", partial(_campaign_part, history, release, arch)
     for release, arch in DELETED:
-        endings = deleted(open_session(release).root, arch)
-        count(f"{arch} taken out of {release}", endings)
-        replays.append(Replay(Commit(release, "", "taken out"), arch, tuple(endings)))
-    add("\n| review of | exit status | not to be merged |\n| --- | --- | --- |")
+        yield f"{arch} taken out of {release}", partial(_deleted_part, release, arch)
+    yield "reviews", partial(_reviews_part, history)
+
+
+def _commits_part(history: History) -> tuple[int, str]:
+    replays = [replay for commit in history.commits(()) for replay in replayed(history, commit)]
+    table = [heading(), *(line(replay) for replay in replays)]
+    wrong, text = _counted([ending for replay in replays for ending in replay.found])
+    return wrong, "\n".join(table) + f"\n\n{text}"
+
+
+def _campaign_part(history: History, release: str, arch: str) -> tuple[int, str]:
+    with TemporaryDirectory() as folder:
+        before = open_session(str(history.take_out("HEAD", Path(folder) / "before")))
+        replay = campaign(before, open_session(release), arch)
+    return _counted(replay.found)
+
+
+def _deleted_part(release: str, arch: str) -> tuple[int, str]:
+    return _counted(deleted(open_session(release).root, arch))
+
+
+def _reviews_part(history: History) -> tuple[int, str]:
+    rows = ["| review of | exit status | not to be merged |\n| --- | --- | --- |"]
     for revision in REVIEWS:
         failures = reviewed(history, revision).failures
         words = "<br>".join(failure.replace("|", "\\|") for failure in failures)
-        add(f"| {revision} | {1 if failures else 0} | {words} |")
-    add("\n```text")
-    for text in reasons(replays):
-        add(text)
-    add("```")
-    if options.page:
-        page = options.page.read_text(encoding="utf-8")
-        before_mark, _, rest = page.partition(BEGIN)
-        if not rest:
-            raise InputError(f"{options.page} has no line {BEGIN}")
-        text = "\n".join((BEGIN, "", *rows, "", END))
-        options.page.write_text(before_mark + text + rest.partition(END)[2], encoding="utf-8")
+        rows.append(f"| {revision} | {1 if failures else 0} | {words} |")
+    return 0, "\n".join(rows)
+
+
+def _counted(endings: Sequence[Replayed]) -> tuple[int, str]:
+    """How many are wrong; how many ended how, and a table of the reasons with an example."""
+    counts = Counter(replay.ending for replay in endings)
+    numbers = ", ".join(f"{counts[kind]} {kind}" for kind in COUNTED)
+    rows = [f"{len(endings)} workloads: {numbers}."]
+    by_reason: dict[tuple[str, str], list[Replayed]] = {}
+    for replay in endings:
+        if replay.reason:
+            by_reason.setdefault((replay.ending, brief(replay.reason)), []).append(replay)
+    if by_reason:
+        rows.append("\n| workloads | reason | for example |\n| --- | --- | --- |")
+    for (kind, reason), replays in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        name, workload = replays[0].point
+        example = f"{in_words(name, dict(workload))} {replays[0].label}".strip()
+        cells = (f"{len(replays)} {kind}", reason.replace("|", "\\|"), f"`{example}`")
+        rows.append(f"| {' | '.join(cells)} |")
+    return counts[WRONG], "\n".join(rows)
+
+
+def _show_all(options: argparse.Namespace) -> int:
+    """Makes the parts of the page; each is written when it is done."""
+    wrong = 0
+    for name, make in _parts(History(options.checkout)):
+        if not re.search(options.only, name):
+            continue
+        wrong_here, text = make()
+        wrong += wrong_here
+        print(f"{name}\n\n{text}\n", flush=True)
+        if options.page:
+            page = options.page.read_text(encoding="utf-8")
+            before, mark, rest = page.partition(BEGIN.format(name))
+            if not rest:
+                raise InputError(f"{options.page} has no line {BEGIN.format(name).strip()}")
+            page = f"{before}{mark}\n{text}\n\n{END}{rest.partition(END)[2]}"
+            options.page.write_text(page, encoding="utf-8")
     return 1 if wrong else 0
 
 
