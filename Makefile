@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # As many workers as there are cores, none idle; what one compiles the others find in their store.
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=worksteal --durations=20 --durations-min=5
 
-.PHONY: demo docs messages test test-slow test-browser test-hipcc test-rest test-thorough test-all check fuzz mutants bench search-bench replays measure-check performance-check own-benchmarks-check schemas dist clean
+.PHONY: demo docs messages test test-slow test-browser test-hipcc test-rest test-thorough test-all check fuzz mutants bench search-bench replays upstream measure-check performance-check own-benchmarks-check schemas dist clean
 
 demo: .venv/installed
 	$(BIN)/policygen demo
@@ -90,6 +90,12 @@ search-bench: .venv/installed-dev
 replays: .venv/installed-dev
 	$(BIN)/policygen headers fetch -q 3.0.1 3.2.0 3.6.0
 	$(BIN)/python -m benchmarks.replays all $(CHECKOUT) --page docs/findings.md
+
+# The results that come with policygen as patches for CHECKOUT, a clone of CCCL: a commit and a review page for each
+# algorithm, below OUT.
+OUT ?= upstream
+upstream: .venv/installed-dev
+	$(BIN)/python -m benchmarks.upstream $(CHECKOUT) $(OUT)
 
 # On a GPU: what is measured twice agrees, results are right, and kill -9 loses nothing. Under five minutes;
 # with CHECKOUT, a checkout of CCCL, events and CCCL's own benchmarks agree, which takes ten.

@@ -13,7 +13,9 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 from policygen.cli.main import main as policygen
@@ -41,7 +43,8 @@ class Series:
     def policygen(self, command: str, *words: str) -> int:
         store = ("--store", str(self.out / "policygen.db"))
         more = () if command == "plan" else store
-        return policygen([command, "--cub", str(self.tree), *words, *more, "-q"])
+        with redirect_stdout(StringIO()):
+            return policygen([command, "--cub", str(self.tree), *words, *more, "-q"])
 
     def plan(self, only: str) -> Plan:
         file = self.out / "plan.json"
