@@ -180,7 +180,11 @@ NEVER = 1 << 16
 
 
 def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tuple[Family, ...]:
-    """Finds the families whose content differs after a change."""
+    """Finds the families whose content differs after a change.
+
+    The only return of a function becomes a default where a condition is put before it: that alone
+    changes nothing.
+    """
     old_families = (family for header in before for family in header.tunings)
     content_by_key = {_key(family): _family_content(family) for family in old_families}
     return tuple(
@@ -188,6 +192,7 @@ def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tupl
         for header in after
         for family in header.tunings
         if content_by_key.get(_key(family)) != _family_content(family)
+        and (_key(family) in content_by_key or any(entry.specific for entry in family.entries))
     )
 
 

@@ -11,7 +11,7 @@ from tests.rocprim.places import CONFIGS, REDUCE, text_of
 pytestmark = pytest.mark.trees
 
 ARCHS = ("sm75", "sm80", "sm89", "sm90", "sm100", "sm103", "sm120")
-SCAN = "tuning_scan.cuh"
+FIND, SCAN = "tuning_find.cuh", "tuning_scan.cuh"
 SM90 = ("float,  128, 24, 688, 1140", "float,  128, 20, 688, 1140")
 
 
@@ -50,6 +50,22 @@ def test_a_guarded_return_is_for_its_architectures_and_those_that_fall_through(c
     assert {family.name for family in found} == {"policy_selector::get_lookahead_policy"}
     asked = ("sm80", "sm90", "sm100", "sm107", "sm110", "sm120")
     assert list(unread(found, [after], asked)) == archs
+
+
+def test_what_becomes_a_default_of_a_new_condition_is_no_change():
+    data = header("3.6.0", FIND)
+    path = root("3.6.0") / TUNINGS / FIND
+    guard = (
+        "if (cc >= ::cuda::compute_capability{9, 0} && cc < ::cuda::compute_capability{10, 0})"
+        " { if (input_type_size == 4) { return FindIfPolicy{128, 8, 4, LOAD_LDG}; } }"
+    )
+    place = "const auto scaled"
+    changed = replaced(
+        data, (place, f"{guard}\n{place}"), ("capability) const", "capability cc) const")
+    )
+    after = read_changed(path, changed)
+    differing = tuned([read_changed(path, data)], [after])
+    assert unread(differing, [after], ("sm80", "sm90", "sm100")) == ("sm80", "sm100")
 
 
 def test_a_new_family_is_a_change():
