@@ -6,10 +6,10 @@ from contextlib import closing, suppress
 import pytest
 
 from fixtures.databases.generate import SOME_MESS, demo_database, generate
+from policygen.app.databases import describe
 from policygen.errors import InputError, PolicygenError
 from policygen.results import merge as merging
 from policygen.results.cases import importance
-from policygen.results.contents import describe
 from policygen.results.database import expand, open_database
 from policygen.results.export import export
 from policygen.results.merge import merge
