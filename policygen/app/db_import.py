@@ -26,9 +26,8 @@ from policygen.model.trees import Cub
 from policygen.model.tuning import spell
 from policygen.model.workload import BASE, Point, point_of
 from policygen.opening import read_document
-from policygen.results.database import expand
-from policygen.results.tuners import formats
-from policygen.results.tuners.documents import TunedFile, TunerFormat
+from policygen.results.database import check_not_input, expand
+from policygen.results.tuners.formats import FORMATS, TunedFile, TunerFormat
 from policygen.results.tuners.kernels import ImportedAs, gather, write_kernels
 from policygen.results.tuners.points import TunedKernel
 from policygen.results.tuners.suites import (
@@ -66,8 +65,7 @@ def import_results(
     """
     overrides = overrides or ImportedAs()
     paths = expand(files)
-    if out.resolve() in {path.resolve() for path in paths}:
-        raise InputError(f"{out}: is one of the inputs", "Name another file.")
+    check_not_input(out, paths)
     for option, text, example in (
         ("--ctk", overrides.ctk, "13.0"),
         ("--cccl", overrides.cccl, "v3.0.1"),
@@ -172,17 +170,14 @@ def tree_entries(cub: str) -> tuple[Cub, Current]:
         entry = entries_for(arch).get(point_of(benchmark, axes))
         if entry is None:
             return None
+        # Forms may share some names of members.
         rules = max(
-            (f.members for f in families), key=lambda members: _match_quality(entry, members)
+            (family.members for family in families),
+            key=lambda m: (m.keys() <= entry.keys(), len(m.keys() & entry.keys())),
         )
         return {r.parameter: entry[m] for m, r in rules.items() if r.parameter and m in entry}
 
     return session.cub, current
-
-
-def _match_quality(entry: Mapping[str, str], members: Mapping[str, object]) -> tuple[bool, int]:
-    """Ranks how well an entry matches a form's members; forms may share some names."""
-    return members.keys() <= entry.keys(), len(members.keys() & entry.keys())
 
 
 def _find_binding(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]] | None:
@@ -209,7 +204,7 @@ def _formats() -> tuple[TunerFormat, ...]:
     of_libraries = list(parts(TunerFormat))
     return (
         *(form for form in of_libraries if form.extends),
-        *formats.FORMATS,
+        *FORMATS,
         *(form for form in of_libraries if not form.extends),
     )
 

@@ -87,7 +87,7 @@ from policygen.model.measured import (
     VariantFailure,
 )
 from policygen.model.trees import Cub
-from policygen.model.workload import BASE, Point, as_label, axis_name, plain
+from policygen.model.workload import BASE, Point, as_label, axis_name, plain, point_of
 from policygen.proof.compile import Listings
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.steps import HowFar, Progress, whole
@@ -124,8 +124,8 @@ def measure_variants(
         compiled_units = compile_lot(session, selection.chosen, compiler, effort.slots)
         compile_seconds = time.monotonic() - started
         workloads = [
-            _unmeasured(name, dict(axes), reason)
-            for (name, axes), reason in selection.refused.items()
+            MeasuredWorkload.of(point, variants=(), problem=reason)
+            for point, reason in selection.refused.items()
         ]
         label, driver = gpu.name, gpu.driver
         if runners := [
@@ -188,13 +188,12 @@ def _document(cub: Cub, toolchain: Toolchain, effort: Effort, **measured: Any) -
         toolchain=f"nvcc {toolchain.version}",
         ctk=toolchain.version,
         cccl=f"v{cub.version}",
-        **{name: getattr(effort, name) for name in ("method", "processes", "rounds", "seed")},
+        method=effort.method,
+        processes=effort.processes,
+        rounds=effort.rounds,
+        seed=effort.seed,
         **measured,
     )
-
-
-def _unmeasured(benchmark: str, workload: dict[str, str], problem: str) -> MeasuredWorkload:
-    return MeasuredWorkload(benchmark=benchmark, workload=workload, variants=(), problem=problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +220,9 @@ class _MeasuringTask:
 
 
 def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
-    name, axes = point
     problems = [result.in_line for result in task.results if isinstance(result, PolicygenError)]
     if problems:
-        return _unmeasured(name, dict(axes), problems[0])
+        return MeasuredWorkload.of(point, variants=(), problem=problems[0])
     restarts_before = task.controller.ended
     results: list[tuple[WorkloadTask, Findings]] = []
     for run, unit in zip(task.chosen.opened.runs, _successes(task.results), strict=True):
@@ -263,9 +261,8 @@ def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
     ]
     scored = {variant.variant: variant for variant in judged(times, labels)}
     failures = _failures(task, results)
-    return MeasuredWorkload(
-        benchmark=name,
-        workload=dict(axes),
+    return MeasuredWorkload.of(
+        point,
         variants=tuple(_variant_rows(task, scored, failures)),
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
@@ -481,8 +478,8 @@ def measure_checkout(
         measuring = whole(progress) if len(builds) == 1 else progress
         for benchmark, workload, built in builds:
             if isinstance(built, PolicygenError):
-                name = benchmark.benchmark.name
-                workloads.append(_unmeasured(name, plain(workload), built.in_line))
+                point = point_of(benchmark.benchmark.name, plain(workload))
+                workloads.append(MeasuredWorkload.of(point, variants=(), problem=built.in_line))
                 continue
             task = CheckoutTask(
                 benchmark, workload, built, facts, _runtime_values(benchmark, where)

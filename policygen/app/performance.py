@@ -13,7 +13,7 @@ from policygen.app.change import Base, find_base, find_base_tree, read_before
 from policygen.app.comparison import ChangedCode, find_changed_code
 from policygen.app.effect import Planned, with_families
 from policygen.app.filters import EVERYTHING, Filter
-from policygen.app.measured_workloads import ROUNDS, chosen_workloads
+from policygen.app.measured_workloads import MeasuringEffort, chosen_workloads
 from policygen.app.session import Session, check_serves
 from policygen.cache import digest
 from policygen.errors import InputError, PolicygenError, Problems, anchored, together
@@ -83,21 +83,13 @@ MOST = LOOKS[-1]
 
 
 @dataclass(frozen=True, slots=True)
-class PerformanceEffort:
+class PerformanceEffort(MeasuringEffort):
     """How much to measure, and where."""
 
     processes: int = MOST
     """Maximum number of processes; workloads with a clear verdict stop earlier."""
-    rounds: int = ROUNDS
-    """Rounds in each process."""
-    seed: int = 1
     budget: float | None = None
     """Measuring time in seconds."""
-    gpu: int = 0
-    slots: int | None = None
-    """Units compiled at once; if unset, as many as cores and memory allow."""
-    patience: float = 0.0
-    """Seconds to wait for a GPU that another process is measuring on."""
 
 
 def verify_performance(

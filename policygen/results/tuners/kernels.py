@@ -27,7 +27,7 @@ from policygen.results.own_tables import (
 )
 from policygen.results.samples import encode
 from policygen.results.tables import write_gpus
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     LETTERS,
     TunedFailure,
     TunedFile,

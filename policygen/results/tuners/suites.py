@@ -13,7 +13,7 @@ from typing import Self
 from policygen.errors import InputError, PolicygenError, listed, together
 from policygen.model.arch import arch_and_gpu
 from policygen.model.workload import BASE, as_label
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     MOST_AXES,
     TunedEntry,
     TunedFailure,
