@@ -11,7 +11,7 @@ from policygen.app.resolve import resolve_workloads
 from policygen.app.session import open_session
 from policygen.bindings.load import bindings, library_types
 from policygen.bindings.words import gpu_arch
-from policygen.errors import InputError, PolicygenError, listed, together
+from policygen.errors import InputError, listed, reported_together
 from policygen.libraries import parts
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
 from policygen.model.databases import (
@@ -212,14 +212,10 @@ def _formats() -> tuple[TunerFormat, ...]:
 def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
     """Reads all files, kernel by kernel, and reports the errors of all files together."""
     tuned: list[TunedFile] = []
-    errors: list[PolicygenError] = []
-    for path in paths:
-        try:
-            tuned += _read(path)
-        except InputError as error:
-            errors.append(error)
-    if errors:
-        raise together(errors)
+    with reported_together() as part:
+        for path in paths:
+            with part():
+                tuned += _read(path)
     return tuple(tuned)
 
 

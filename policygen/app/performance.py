@@ -16,7 +16,7 @@ from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.measured_workloads import MeasuringEffort, chosen_workloads
 from policygen.app.session import Session, check_serves
 from policygen.cache import digest
-from policygen.errors import InputError, PolicygenError, Problems, anchored, together
+from policygen.errors import InputError, Problems, anchored, reported_together
 from policygen.gpu.changes import (
     AFTER,
     LOOKS,
@@ -251,25 +251,21 @@ def compare_performance(
 
 def _read(before: Sequence[str], after: Sequence[str]) -> tuple[list[NvbenchRun], list[NvbenchRun]]:
     """Reads all files of both sides, and reports the errors of all files together."""
-    errors: list[PolicygenError] = []
     paths_by_content: dict[str, Path] = {}
     sides: tuple[list[NvbenchRun], list[NvbenchRun]] = ([], [])
-    for names, runs in zip((before, after), sides, strict=True):
-        # One by one, so that a file named twice is detected.
-        for path in (path for name in names for path in expand([name])):
-            try:
-                run = read_nvbench(path)
-                content = digest("result", read_document(path))
-                if (first := paths_by_content.setdefault(content, path)) is not path:
-                    raise InputError(
-                        f"{path}: is the same result as {first}",
-                        "Each result must come from a process of its own.",
-                    )
-                runs.append(run)
-            except PolicygenError as error:
-                errors.append(error)
-    if errors:
-        raise together(errors)
+    with reported_together() as part:
+        for names, runs in zip((before, after), sides, strict=True):
+            # One by one, so that a file named twice is detected.
+            for path in (path for name in names for path in expand([name])):
+                with part():
+                    run = read_nvbench(path)
+                    content = digest("result", read_document(path))
+                    if (first := paths_by_content.setdefault(content, path)) is not path:
+                        raise InputError(
+                            f"{path}: is the same result as {first}",
+                            "Each result must come from a process of its own.",
+                        )
+                    runs.append(run)
     return sides
 
 

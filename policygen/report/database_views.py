@@ -10,7 +10,6 @@ from policygen.model.databases import (
     ComparedWorkload,
     DbCompare,
     DbImport,
-    ImportedFailure,
     ImportedLeftOut,
     ImportedParameter,
     ImportedWorkload,
@@ -78,10 +77,7 @@ def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
     for parameter in document.parameters:
         if parameter.numbered:
             yield _numbered(parameter, "  ", verbose=verbose)
-    shown, _ = cut(document.failures, SHOWN, verbose=verbose)
-    for failure in shown:
-        yield prose(_failure(failure), "  ")
-    yield from _ending(document, len(shown))
+    yield from _ending(document, "", verbose=verbose)
 
 
 def _files(document: DbImport, *, verbose: bool) -> Iterator[Block]:
@@ -121,14 +117,14 @@ def _numbered(parameter: ImportedParameter, indent: str, *, verbose: bool) -> Bl
     return Words(words, "", f"{indent}{parameter.name}: ", f"{indent}  ", ", ", even=True)
 
 
-def _failure(failure: ImportedFailure, location: str = "") -> str:
-    example = f", such as {failure.variants[0]}{location}"
-    return f"{failure.count:,} {failure.kind}: {failure.reason}{example}"
-
-
-def _ending(document: DbImport, shown: int) -> Iterator[Block]:
-    """Count reasons that are not listed, and name the database."""
-    if hidden := len(document.failures) - shown + document.other_failures:
+def _ending(document: DbImport, style: str, *, verbose: bool) -> Iterator[Block]:
+    """List why configurations failed, count the other reasons, and name the database."""
+    shown, hidden = cut(document.failures, SHOWN, verbose=verbose)
+    for failure in shown:
+        place = f" ({failure.places[0]})" if failure.places else ""
+        example = f", such as {failure.variants[0]}{place}"
+        yield prose(f"{failure.count:,} {failure.kind}: {failure.reason}{example}", "  ", style)
+    if hidden := hidden + document.other_failures:
         yield Note(f"  and {plural(hidden, 'more reason')}")
     yield Note(f"written to {document.out}")
 
@@ -158,11 +154,7 @@ def _suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]
         yield Note(f"  and {plural(hidden, 'more algorithm')}, see them with -v")
     yield from _without_samples(document)
     yield from _left_out(document.left_out, verbose=verbose)
-    failures, _ = cut(document.failures, SHOWN, verbose=verbose)
-    for failure in failures:
-        place = f" ({failure.places[0]})" if failure.places else ""
-        yield prose(_failure(failure, place), "  ", "yellow")
-    yield from _ending(document, len(failures))
+    yield from _ending(document, "yellow", verbose=verbose)
 
 
 def _algorithm(
