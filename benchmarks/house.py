@@ -31,16 +31,16 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (85_085, 55_000),
-    "modules": (300, 300),
+    "lines": (84_722, 55_000),
+    "modules": (295, 300),
     "modules that policygen.cli.apply reaches": (150, 150),
     "longest import chain": (25, 16),
-    "modules with one importer, in the same package": (14, 30),
-    "names that say nothing": (260, 800),
+    "modules with one importer, in the same package": (13, 30),
+    "names that say nothing": (250, 800),
     "puzzling phrases in code": (0, 0),
     "puzzling phrases in pages": (0, 0),
     "module names that exist three times": (0, 0),
-    "modules of app/": (32, 35),
+    "modules of app/": (30, 35),
 }
 
 

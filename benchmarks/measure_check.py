@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from policygen import Effort, PolicygenError, VariantsWanted, measure_variants, open_session
 from policygen.app.filters import Filter
-from policygen.app.measure_checkout import measure_checkout
+from policygen.app.measure import measure_checkout
 from policygen.app.session import Session
 from policygen.gpu.machine import find_gpu
 from policygen.model.measured import MeasuredVariant, MeasuredVariants

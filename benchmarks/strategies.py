@@ -49,8 +49,7 @@ from policygen.gpu.replay import (
 )
 from policygen.gpu.strategies import Domain, Values, make_strategy
 from policygen.results.ranking import Warnings
-from policygen.results.tuners.documents import TunedTimes
-from policygen.results.tuners.formats import is_cache
+from policygen.results.tuners.formats import TunedTimes, is_cache
 from policygen.results.tuners.points import number_space
 
 SPACES = Path(__file__).parents[1] / "fixtures/spaces"

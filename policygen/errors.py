@@ -4,7 +4,8 @@ They are not frozen, because Python stores a traceback in an exception that it p
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import ClassVar
@@ -155,6 +156,23 @@ class Problems(PolicygenError):  # noqa: N818  it is several errors
 def together(errors: Sequence[PolicygenError]) -> PolicygenError:
     """Combines errors into one to raise; a single error stays as it is."""
     return errors[0] if len(errors) == 1 else Problems(errors)
+
+
+@contextmanager
+def reported_together() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Yields a context for each independent part, and then raises the errors of all parts."""
+    errors: list[PolicygenError] = []
+
+    @contextmanager
+    def part() -> Iterator[None]:
+        try:
+            yield
+        except PolicygenError as error:
+            errors.append(error)
+
+    yield part
+    if errors:
+        raise together(errors)
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from policygen.headers.protocol import Notation
 from policygen.libraries import PLUGINS, part_of, parts
 from policygen.proof.ask import Queries
 from policygen.proof.kernel_build import LibraryKernels
-from policygen.results.tuners.documents import TunerFormat
+from policygen.results.tuners.formats import TunerFormat
 
 # `make check` runs them all, in every change.
 pytestmark = pytest.mark.slow

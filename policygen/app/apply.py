@@ -193,16 +193,11 @@ def undo_applies(
     root = None if cub is None else Path(trees.find(cub, Path.cwd()).root)
     if write:
         undone = undo(store, root, steps, datetime.now(UTC))
-        _record_undone(store, undone, note)
+        # The choices of undone applies are no longer in the tree.
+        for document in filter(None, (document_of(step.applied) for step in undone)):
+            tell_outcome(store, document.choices, ("undone",), datetime.now(UTC), note)
     else:
         undone = planned(store, root, steps)
     if required and not undone:
         raise nothing(store, root)
     return TakenBack(undone, write)
-
-
-def _record_undone(store: Path, undone: Sequence[Undone], note: Note) -> None:
-    """Records that the choices of undone applies are no longer in the tree, if known."""
-    for step in undone:
-        if document := document_of(step.applied):
-            tell_outcome(store, document.choices, ("undone",), datetime.now(UTC), note)

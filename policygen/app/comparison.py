@@ -298,13 +298,7 @@ def find_touch(
     if errors := (*before.errors, *after.errors):
         raise Problems(errors)
     entries = touched(before.headers, after.headers)
-    if not entries or any(
-        first_difference(
-            name, _without_entries(before, name, entries), _without_entries(after, name, entries)
-        )
-        is not None
-        for name in header_names
-    ):
+    if not entries or any(_differs_elsewhere(before, after, n, entries) for n in header_names):
         return None
     families = _affected_families(before, after, entries)
     sides = [*before.headers, *after.headers]
@@ -317,14 +311,8 @@ def find_touch(
     resolved = _resolve_sides(before, after, entries, names, queried_archs, progress)
     if resolved is None:
         return None
-    changed, decided, resolved_spots = resolved
-    return Touch(
-        changed,
-        decided,
-        resolved_spots,
-        frozenset(queried_archs),
-        _explain_scope(entries, unaffected, queried_archs),
-    )
+    scope = _explain_scope(entries, unaffected, queried_archs)
+    return Touch(*resolved, frozenset(queried_archs), scope)
 
 
 def _affected_families(
@@ -371,7 +359,10 @@ def _resolve_sides(
     old, new = rows_by_side
     spots = frozenset(old.keys() | new.keys())
     changed = frozenset(spot for spot in spots if _values(old, spot) != _values(new, spot))
-    places = _touched_places(before, entries, names), _touched_places(after, entries, names)
+    places = (
+        {EntryPlace.of(c.family, c.before) for c in entries if c.before} | _heirs(before, names),
+        {EntryPlace.of(c.family, c.after) for c in entries if c.after} | _heirs(after, names),
+    )
     decided = frozenset(
         spot
         for spot in spots
@@ -385,42 +376,33 @@ def _values(rows: Mapping[Spot, ResolvedRow], spot: Spot) -> object:
     return rows[spot].values if spot in rows else None
 
 
-def _touched_places(
-    side: ReadTree, entries: Sequence[Touched], names: frozenset[str]
-) -> frozenset[EntryPlace]:
-    """Returns a side's touched entries, and entries that inherit from an affected family."""
-    places = {EntryPlace.of(f, e) for f, e in _touched_entries(side, entries)}
-    heirs = {
+def _heirs(side: ReadTree, names: frozenset[str]) -> set[EntryPlace]:
+    """Returns the entries that inherit from an affected family."""
+    return {
         EntryPlace.of(family, entry)
         for family in _families(side)
         for entry in family.entries
         if _inherits(entry, names)
     }
-    return frozenset(places | heirs)
 
 
 def _families(side: ReadTree) -> list[Family]:
     return [family for header in side.headers for family in header.tunings]
 
 
-def _touched_entries(side: ReadTree, entries: Sequence[Touched]) -> list[tuple[Family, Entry]]:
-    """Returns the touched entries as they appear on a side."""
-    touched_ids = {
-        id(entry) for change in entries for entry in (change.before, change.after) if entry
-    }
-    return [
-        (family, entry)
-        for family in _families(side)
-        for entry in family.entries
-        if id(entry) in touched_ids
-    ]
+def _differs_elsewhere(
+    before: ReadTree, after: ReadTree, name: str, entries: Sequence[Touched]
+) -> bool:
+    """Returns whether a header differs outside of the touched entries."""
+    own = [change for change in entries if change.family.header == name]
+    old = _without_entries(before.paths[name], [change.before for change in own])
+    new = _without_entries(after.paths[name], [change.after for change in own])
+    return first_difference(name, old, new) is not None
 
 
-def _without_entries(side: ReadTree, name: str, entries: Sequence[Touched]) -> bytes:
-    """Returns a header's bytes without the touched entries."""
-    data = read_bytes(side.paths[name])
-    spans = sorted(e.span for f, e in _touched_entries(side, entries) if f.header == name)
-    for start, end in reversed(spans):
+def _without_entries(path: Path, entries: Iterable[Entry | None]) -> bytes:
+    data = read_bytes(path)
+    for start, end in sorted((entry.span for entry in entries if entry), reverse=True):
         data = data[:start] + data[end:]
     return data
 

@@ -1,7 +1,7 @@
 """Imports results of other tuners as a database."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,23 +11,30 @@ from policygen.app.resolve import resolve_workloads
 from policygen.app.session import open_session
 from policygen.bindings.load import bindings, library_types
 from policygen.bindings.words import gpu_arch
-from policygen.errors import InputError, PolicygenError, listed, together
+from policygen.errors import InputError, listed, reported_together
 from policygen.libraries import parts
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
-from policygen.model.databases import DbImport
+from policygen.model.databases import (
+    DbImport,
+    ImportedFailure,
+    ImportedFile,
+    ImportedLeftOut,
+    ImportedParameter,
+    ImportedWorkload,
+)
 from policygen.model.trees import Cub
 from policygen.model.tuning import spell
-from policygen.model.workload import Point, point_of
+from policygen.model.workload import BASE, Point, point_of
 from policygen.opening import read_document
-from policygen.results.database import expand
-from policygen.results.tuners import formats
-from policygen.results.tuners.documents import TunedFile, TunerFormat
-from policygen.results.tuners.import_documents import import_document
+from policygen.results.database import check_not_input, expand
+from policygen.results.tuners.formats import FORMATS, TunedFile, TunerFormat
 from policygen.results.tuners.kernels import ImportedAs, gather, write_kernels
 from policygen.results.tuners.points import TunedKernel
 from policygen.results.tuners.suites import (
     Current,
+    LeftOut,
     LibraryParameters,
+    RefusedRun,
     SuiteFacts,
     TunedSuite,
     gather_suite,
@@ -58,8 +65,7 @@ def import_results(
     """
     overrides = overrides or ImportedAs()
     paths = expand(files)
-    if out.resolve() in {path.resolve() for path in paths}:
-        raise InputError(f"{out}: is one of the inputs", "Name another file.")
+    check_not_input(out, paths)
     for option, text, example in (
         ("--ctk", overrides.ctk, "13.0"),
         ("--cccl", overrides.cccl, "v3.0.1"),
@@ -75,7 +81,7 @@ def import_results(
     kernel = gather(tuned, overrides)
     arch = _arch(kernel, overrides)
     write_kernels([kernel], out, arch=arch, ctk=ctk, cccl=cccl, force=force)
-    return import_document(TunedSuite.of(kernel), tuned, out, arch, ctk, cccl)
+    return _document(TunedSuite.of(kernel), tuned, out, arch, ctk, cccl)
 
 
 def _import_suite(
@@ -105,7 +111,7 @@ def _import_suite(
     write_kernels(suite.kernels, out, arch=arch, ctk=overrides.ctk, cccl=release, force=force)
     # A release without a version counts as unknown.
     known_release = release.rpartition("@")[2] and release
-    return import_document(suite, tuned, out, arch, overrides.ctk, known_release)
+    return _document(suite, tuned, out, arch, overrides.ctk, known_release)
 
 
 def _arch(kernel: TunedKernel, overrides: ImportedAs) -> str:
@@ -164,17 +170,14 @@ def tree_entries(cub: str) -> tuple[Cub, Current]:
         entry = entries_for(arch).get(point_of(benchmark, axes))
         if entry is None:
             return None
+        # Forms may share some names of members.
         rules = max(
-            (f.members for f in families), key=lambda members: _match_quality(entry, members)
+            (family.members for family in families),
+            key=lambda m: (m.keys() <= entry.keys(), len(m.keys() & entry.keys())),
         )
         return {r.parameter: entry[m] for m, r in rules.items() if r.parameter and m in entry}
 
     return session.cub, current
-
-
-def _match_quality(entry: Mapping[str, str], members: Mapping[str, object]) -> tuple[bool, int]:
-    """Ranks how well an entry matches a form's members; forms may share some names."""
-    return members.keys() <= entry.keys(), len(members.keys() & entry.keys())
 
 
 def _find_binding(benchmark: str) -> tuple[BenchmarkBinding, list[FamilyBinding]] | None:
@@ -201,7 +204,7 @@ def _formats() -> tuple[TunerFormat, ...]:
     of_libraries = list(parts(TunerFormat))
     return (
         *(form for form in of_libraries if form.extends),
-        *formats.FORMATS,
+        *FORMATS,
         *(form for form in of_libraries if not form.extends),
     )
 
@@ -209,14 +212,10 @@ def _formats() -> tuple[TunerFormat, ...]:
 def read_tuned(paths: Sequence[Path]) -> tuple[TunedFile, ...]:
     """Reads all files, kernel by kernel, and reports the errors of all files together."""
     tuned: list[TunedFile] = []
-    errors: list[PolicygenError] = []
-    for path in paths:
-        try:
-            tuned += _read(path)
-        except InputError as error:
-            errors.append(error)
-    if errors:
-        raise together(errors)
+    with reported_together() as part:
+        for path in paths:
+            with part():
+                tuned += _read(path)
     return tuple(tuned)
 
 
@@ -236,3 +235,132 @@ def _read(path: Path) -> list[TunedFile]:
         f"It imports {listed(form.name for form in _formats())}. Databases and NVBench results"
         " need no import.",
     )
+
+
+REASONS = 40
+"""Maximum number of reasons to list for failed configurations or omitted workloads."""
+NAMED = 3
+"""Configurations to name for each reason."""
+
+
+# The document: of one kernel, or of a library's benchmarks.
+
+
+def _document(
+    suite: TunedSuite, tuned: Sequence[TunedFile], out: Path, arch: str, ctk: str, cccl: str
+) -> DbImport:
+    """Builds the document; `algorithm` and `base` are the first kernel's, and counts are sums."""
+    kernels, first = suite.kernels, suite.kernels[0]
+    workloads = tuple(map(_workload, kernels))
+    failures = list(_failures(suite.refused))
+    measured = [point for kernel in kernels for point in kernel.points if point.failure is None]
+    spaces = {kernel.algorithm: kernel.space for kernel in kernels}
+    return DbImport(
+        out=str(out),
+        algorithm=first.algorithm,
+        workload=dict(first.workload),
+        gpu=first.gpu,
+        arch=arch,
+        ctk=ctk,
+        cccl=cccl,
+        base=first.base,
+        base_values=workloads[0].base_values,
+        sizes=tuple(dict.fromkeys(size for kernel in kernels for size in kernel.sizes.values())),
+        variants=sum(workload.variants for workload in workloads),
+        rows=len(measured),
+        without_samples=sum(workload.without_samples for workload in workloads),
+        joined=sum(point.repeats - 1 for point in measured),
+        warmup=first.warmup,
+        copies=sum(kernel.copies for kernel in kernels),
+        parameters=tuple(
+            ImportedParameter(
+                name=parameter.name,
+                algorithm=algorithm,
+                numbered=not parameter.plain,
+                values=dict(parameter.texts),
+            )
+            for algorithm, space in spaces.items()
+            for parameter in space.parameters
+        ),
+        files=tuple(_files(suite, tuned)),
+        failures=tuple(failures[:REASONS]),
+        other_failures=len(failures[REASONS:]),
+        library=tuned[0].library,
+        workloads=workloads,
+        left_out=tuple(_left_out(suite.left_out)),
+    )
+
+
+def _files(suite: TunedSuite, tuned: Sequence[TunedFile]) -> Iterator[ImportedFile]:
+    """Yields each file once; it may be of several kernels."""
+    by_path: dict[Path, list[TunedFile]] = {}
+    for file in tuned:
+        by_path.setdefault(file.path, []).append(file)
+    sizes = {
+        file.path: kernel.sizes[index]
+        for kernel in suite.kernels
+        for index, file in enumerate(kernel.files)
+    }
+    for path, kernel_files in by_path.items():
+        file = kernel_files[0]
+        yield ImportedFile(
+            path=str(path),
+            sha256=file.sha256,
+            program=file.program,
+            kernel=file.kernel if len({part.kernel for part in kernel_files}) == 1 else None,
+            device=file.device,
+            size=sizes.get(path) or file.size or "",
+            configurations=sum(len(part.entries) for part in kernel_files),
+            notes=file.notes,
+        )
+
+
+def _workload(kernel: TunedKernel) -> ImportedWorkload:
+    measured = [point for point in kernel.points if point.failure is None]
+    relative_deviations = [
+        point.deviation / point.center for point in measured if point.deviation is not None
+    ]
+    return ImportedWorkload(
+        algorithm=kernel.algorithm,
+        workload=dict(kernel.workload),
+        base=kernel.base,
+        base_from=kernel.base_from,
+        base_values={} if kernel.base == BASE else kernel.space.spelled(kernel.base),
+        sizes=tuple(dict.fromkeys(kernel.sizes.values())),
+        variants=len({point.label for point in measured} - {BASE}),
+        rows=len(measured),
+        without_samples=sum(point.samples is None for point in measured),
+        deviation=max(relative_deviations, default=None),
+    )
+
+
+def _failures(refused: Iterable[RefusedRun]) -> Iterator[ImportedFailure]:
+    """Groups failures by reason, most frequent first."""
+    runs_by_reason: dict[tuple[str, str], list[RefusedRun]] = {}
+    for run in refused:
+        runs_by_reason.setdefault((run.failure.kind, run.failure.reason), []).append(run)
+    for kind, reason in sorted(runs_by_reason, key=lambda key: (-len(runs_by_reason[key]), key)):
+        runs = runs_by_reason[kind, reason]
+        yield ImportedFailure(
+            kind=kind,
+            reason=reason,
+            count=len(runs),
+            variants=tuple(dict.fromkeys(run.label for run in runs))[:NAMED],
+            places=tuple(dict.fromkeys(run.place for run in runs if run.place))[:NAMED],
+        )
+
+
+def _left_out(omitted: Iterable[LeftOut]) -> Iterator[ImportedLeftOut]:
+    """Groups omitted points by algorithm and reason, sorted by both."""
+    groups: dict[tuple[str, str], list[LeftOut]] = {}
+    for entry in omitted:
+        groups.setdefault((entry.algorithm, entry.reason), []).append(entry)
+    for (algorithm, reason), group in sorted(groups.items(), key=lambda item: item[0]):
+        first = group[0]
+        yield ImportedLeftOut(
+            algorithm=algorithm,
+            reason=reason,
+            count=len(group),
+            workload=dict(first.workload),
+            size=first.size,
+        )

@@ -16,7 +16,14 @@ from policygen.errors import MissingToolError, PolicygenError, ProcessError, plu
 from policygen.gpu.measuring_checks import measuring_checks
 from policygen.installation import Requirement, add, again, clone, of_release, requirements
 from policygen.libraries import parts
-from policygen.model.machine import Check, Doctor, failed_check, first_error_line, passed_check
+from policygen.model.machine import (
+    Check,
+    CheckState,
+    Doctor,
+    failed_check,
+    first_error_line,
+    passed_check,
+)
 from policygen.model.trees import CALLED, tree_line
 from policygen.paths import cache_folder, nearby
 from policygen.process import run, which
@@ -78,20 +85,22 @@ def _checks(cub: str | None) -> Iterator[Check]:
     yield from check_places(cub)
 
 
+def _check(
+    name: str,
+    state: CheckState,
+    detail: str,
+    needed_by: tuple[str, ...] = (),
+    remedy: str | None = None,
+) -> Check:
+    return Check(name=name, state=state, found=detail, needed_by=needed_by, remedy=remedy)
+
+
 def _packages(required: Sequence[Requirement]) -> Check:
     """Checks the packages that every command needs."""
-    unmet = [requirement for requirement in required if not requirement.fits]
-    if not unmet:
-        return passed_check(
-            "packages", f"all {len(required)} that policygen needs", ("every command",)
-        )
-    return Check(
-        name="packages",
-        state="missing",
-        found=_describe_unmet(unmet),
-        needed_by=("every command",),
-        remedy=again(),
-    )
+    unmet, needed_by = [each for each in required if not each.fits], ("every command",)
+    if unmet:
+        return _check("packages", "missing", _describe_unmet(unmet), needed_by, again())
+    return passed_check("packages", f"all {len(required)} that policygen needs", needed_by)
 
 
 def _extra(extra: str, required: Sequence[Requirement]) -> Check:
@@ -110,13 +119,11 @@ def _extra(extra: str, required: Sequence[Requirement]) -> Check:
         return passed_check(name, f"{first.name} {first.version}{suffix}", needed_by)
     absent = all(requirement.version is None for requirement in required)
     detail = "not installed" if absent else _describe_unmet(unmet)
-    return Check(
-        name=name,
-        state="broken" if is_mixed else "optional",
-        found=f"wheels of CUDA {' and '.join(mixed)} are mixed" if is_mixed else detail,
-        needed_by=needed_by,
-        remedy=of_release(releases, releases["nvidia-cuda-nvcc"]) if is_mixed else add(extra),
-    )
+    if is_mixed:
+        detail = f"wheels of CUDA {' and '.join(mixed)} are mixed"
+        remedy = of_release(releases, releases["nvidia-cuda-nvcc"])
+        return _check(name, "broken", detail, needed_by, remedy)
+    return _check(name, "optional", detail, needed_by, add(extra))
 
 
 def _describe_unmet(unmet: Sequence[Requirement]) -> str:
@@ -133,7 +140,7 @@ def _settings() -> Check:
     """Reports the settings file. The tree check reports a broken one."""
     if path := settings.named():
         return passed_check("settings", nearby(path))
-    return Check(name="settings", state="optional", found=f"no {settings.NAME} in use")
+    return _check("settings", "optional", f"no {settings.NAME} in use")
 
 
 COMPILING = (
@@ -172,9 +179,7 @@ def _selected_tree(cub: str | None, folder: Path) -> Check:
     except PolicygenError as error:
         return failed_check("tree", READING, error)
     if tree is None:
-        return Check(
-            name="tree", state="missing", found="no CUB", needed_by=READING, remedy=_fetch()
-        )
+        return _check("tree", "missing", "no CUB", READING, _fetch())
     return passed_check("tree", tree_line(tree), READING)
 
 
@@ -190,8 +195,7 @@ def _fetched(folder: Path) -> Check:
     except PolicygenError as error:
         return failed_check("fetched", (), error)
     if not descriptions:
-        detail = f"none in {nearby(folder)}"
-        return Check(name="fetched", state="optional", found=detail, remedy=_fetch())
+        return _check("fetched", "optional", f"none in {nearby(folder)}", (), _fetch())
     return passed_check("fetched", f"{', '.join(descriptions)} in {nearby(folder)}")
 
 
@@ -207,7 +211,7 @@ def _other_trees(kind: str, where: str, folder: Path) -> Check:
     except PolicygenError as error:
         return failed_check(kind, (), error)
     if not cubs:
-        return Check(name=kind, state="optional", found=f"none {where}")
+        return _check(kind, "optional", f"none {where}")
     words = (f"{cub.called} {cub.version}, {nearby(Path(cub.root))}" for cub in cubs)
     return passed_check(kind, "; ".join(words))
 
@@ -224,19 +228,13 @@ def _cache() -> Check:
         with TemporaryFile(dir=place):
             pass
     except OSError as error:
-        return Check(
-            name="cache",
-            state="broken",
-            found=f"{nearby(folder)} cannot be written: {error.strerror or 'it is not a folder'}",
-            needed_by=CACHING,
-            remedy="export POLICYGEN_CACHE=FOLDER",
-        )
+        detail = f"{nearby(folder)} cannot be written: {error.strerror or 'it is not a folder'}"
+        return _check("cache", "broken", detail, CACHING, "export POLICYGEN_CACHE=FOLDER")
     if place != folder:
         return passed_check("cache", f"{nearby(folder)}, not made yet, writable", CACHING)
     count, size = _size(folder)
-    return passed_check(
-        "cache", f"{nearby(folder)}, {_bytes(size)} in {plural(count, 'file')}, writable", CACHING
-    )
+    amount = f"{_bytes(size)} in {plural(count, 'file')}"
+    return passed_check("cache", f"{nearby(folder)}, {amount}, writable", CACHING)
 
 
 def _size(folder: Path) -> tuple[int, int]:
@@ -273,32 +271,21 @@ def _store() -> Check:
     """
     path = Path(STORE)
     if not path.exists():
-        return Check(name="store", state="optional", found=f"no {STORE} in this folder")
+        return _check("store", "optional", f"no {STORE} in this folder")
     if (store := readable_store(None)) is None:
-        return Check(
-            name="store",
-            state="optional",
-            found=f"{STORE} may belong to someone else and is not read",
-            remedy=f"policygen status --store {STORE}",
-        )
+        detail = f"{STORE} may belong to someone else and is not read"
+        return _check("store", "optional", detail, (), f"policygen status --store {STORE}")
     try:
         applies = [entry.state for entry in history(store)]
     except PolicygenError as error:
         return failed_check("store", WRITING, error)
-    writable = os.access(store, os.W_OK) and os.access(store.absolute().parent, os.W_OK)
-    if not writable:
-        return Check(
-            name="store",
-            state="broken",
-            found=f"{STORE} cannot be written",
-            needed_by=WRITING,
-            remedy=f"chmod u+w {STORE} .",
-        )
-    count, in_tree = len(applies), applies.count("applied")
-    summary = f"{plural(count, 'apply', 'applies')}, {in_tree} of them in a tree"
-    return passed_check(
-        "store", f"{STORE}, {_bytes(store.stat().st_size)}, {summary}, writable", WRITING
-    )
+    if not all(os.access(path, os.W_OK) for path in (store, store.absolute().parent)):
+        detail = f"{STORE} cannot be written"
+        return _check("store", "broken", detail, WRITING, f"chmod u+w {STORE} .")
+    applies_in_words = plural(len(applies), "apply", "applies")
+    summary = f"{applies_in_words}, {applies.count('applied')} of them in a tree"
+    size = _bytes(store.stat().st_size)
+    return passed_check("store", f"{STORE}, {size}, {summary}, writable", WRITING)
 
 
 SASS = ("verify-sass", "review --run-sass", "demo")
@@ -324,14 +311,12 @@ def check_tools() -> Iterator[Check]:
         yield failed_check("nvcc", COMPILING, error, add("cuda"))
     else:
         archs = f"{toolchain.archs[0]} to {toolchain.newest}"
-        yield passed_check(
-            "nvcc", f"{toolchain.version}, {archs}, {nearby(toolchain.nvcc)}", COMPILING
-        )
+        detail = f"{toolchain.version}, {archs}, {nearby(toolchain.nvcc)}"
+        yield passed_check("nvcc", detail, COMPILING)
         yield probe_check("compiling", COMPILING, partial(_compile_kernel, toolchain), add("cuda"))
         yield probe_check("cuobjdump", SASS, partial(_disassembler, toolchain), add("cuda"))
-    yield probe_check(
-        "c++filt", SASS, partial(_program_version, "c++filt"), "apt-get install binutils"
-    )
+    demangler = partial(_program_version, "c++filt")
+    yield probe_check("c++filt", SASS, demangler, "apt-get install binutils")
     yield from map(_kernel_compiler, parts(LibraryKernels))
     yield probe_check("git", GIT, partial(_program_version, "git"), "apt-get install git")
     yield _gpu()
@@ -362,7 +347,7 @@ def _kernel_compiler(kernels: LibraryKernels) -> Check:
         if not isinstance(error, MissingToolError) or error.tool != name:
             return failed_check(name, needed_by, error, remedy)
     detail = f"no {name}; without it, machine code of {called} cannot be compared"
-    return Check(name=name, state="optional", found=detail, needed_by=needed_by, remedy=remedy)
+    return _check(name, "optional", detail, needed_by, remedy)
 
 
 def _disassembler(toolchain: Toolchain) -> str:
@@ -384,7 +369,7 @@ def _program_version(program: str) -> str:
 def _gpu() -> Check:
     """Lists the GPUs. Neither a missing GPU nor an unresponsive driver is a failure."""
     program, query = GPU
-    absent = Check(name="GPU", state="optional", found=NO_GPU, needed_by=MEASURING)
+    absent = _check("GPU", "optional", NO_GPU, MEASURING)
     if which(program) is None:
         return absent
     try:

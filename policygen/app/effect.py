@@ -97,7 +97,9 @@ def prove_plan(planned: Planned) -> Effect:
 def effect_of(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> Effect:
     """Judges a change in the tree's own dialect, and in families that were written as well."""
     tree = compiler.tree
-    _check_provability(tree, changed)
+    paths = [tree.paths[name] for name in sorted(changed)]
+    if findings := unprovable(tree.cub, paths, nearby):
+        raise UnprovableError([finding.where for finding in findings])
     effect = _judge_plan(legacy.part(plan, legacy=False), compiler, changed)
     if plan.options.legacy == "update" and tree.cub.has_selectors:
         families = _judge_plan(legacy.part(plan, legacy=True), compiler.older, changed)
@@ -111,13 +113,6 @@ def effect_of(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> E
             "unknown": tuple(f"{header}: {reason}" for header, reason in delta.unknown),
         }
     )
-
-
-def _check_provability(tree: ReadTree, names: Iterable[str]) -> None:
-    """Raises an error if headers depend on inputs that no proof can cover."""
-    paths = [tree.paths[name] for name in sorted(names)]
-    if findings := unprovable(tree.cub, paths, nearby):
-        raise UnprovableError([finding.where for finding in findings])
 
 
 def _judge_plan(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> Effect:
@@ -136,9 +131,8 @@ def completed(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkloa
     if not (planner.prove and planned.changed):
         return plan
     changes = planned.compiler.compare_inputs(planned.changed).changes
-    return _with_remarks(
-        plan, list(_unmeasured(judge_inputs(plan.options, changes), planned.changed))
-    )
+    judged = judge_inputs(plan.options, changes)
+    return _with_remarks(plan, [*_unmeasured(judged, planned.changed)])
 
 
 MOST = 12
@@ -181,12 +175,10 @@ def _update_families(planned: Planned, planner: Planner, scored: Sequence[Scored
     plan = legacy.joined(plan_of_returns, families, held, planned.before)
     if planner.prove and plan_of_returns.edits and families.edits:
         prove_plan(replace(planned, plan=plan))
-    remarks = [*served(families, headers)]
     shown_values = {a.point: legacy.given(a) for a in families.actions if a.point not in held}
-    remarks += legacy.unread(plan, headers)
-    return _with_remarks(
-        plan, [*remarks, *legacy.unlike(legacy.returned(plan, headers), shown_values)]
-    )
+    remarks = [*served(families, headers), *legacy.unread(plan, headers)]
+    remarks += legacy.unlike(legacy.returned(plan, headers), shown_values)
+    return _with_remarks(plan, remarks)
 
 
 def families_again(planned: Planned, planner: Planner, plan: Plan) -> Plan:

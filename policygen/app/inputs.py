@@ -28,7 +28,7 @@ from policygen.planning.measured import related
 from policygen.rendering import folder
 from policygen.results.cases import split
 from policygen.results.choice import IsWritable, held_back
-from policygen.results.database import expand, is_database, open_database
+from policygen.results.database import check_not_input, expand, is_database, open_database
 from policygen.results.nvbench import RowFiles, guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.ranking import rank
 from policygen.results.together import Together, choose_next, choose_together
@@ -196,10 +196,7 @@ def check_other(out: Path, *inputs: ResultFiles) -> None:
     """Raises an error if the output is one of the inputs, even with --force."""
     for results in inputs:
         other_files = (*results.benches, *((results.base,) if results.base else ()))
-        if out.resolve() in {
-            path.resolve() for path in (*expand(results.files), *map(Path, other_files))
-        }:
-            raise InputError(f"{out}: is one of the inputs", "Name another file.")
+        check_not_input(out, (*expand(results.files), *map(Path, other_files)))
 
 
 def ask_why(results: ResultFiles, why: str) -> ResultFiles:
@@ -375,11 +372,15 @@ def ranked(results: ResultFiles, rules: Rules, note: Note) -> Iterator[Ranked]:
 
 
 __all__ = ["Rules", "choose_rules"]
-_OPTIONS = {"worst_allowed": "worst"}
 _RATIOS = {"worst_allowed", "confidence", "least_score"}
 
 
 # Rules for when a variant is worth writing.
+
+
+def rule_option(name: str) -> str:
+    """Returns the option that sets a rule."""
+    return "--worst" if name == "worst_allowed" else f"--{name.replace('_', '-')}"
 
 
 def choose_rules(current: str | None = None, **overrides: float | bool | None) -> Rules:
@@ -394,7 +395,7 @@ def choose_rules(current: str | None = None, **overrides: float | bool | None) -
         name, value = str(first["loc"][0]), first["input"]
         is_percent = isinstance(value, float) and value >= 10 and name in _RATIOS
         raise InputError(
-            f"--{_OPTIONS.get(name, name.replace('_', '-'))} {value}: {fault(first)}",
+            f"{rule_option(name)} {value}: {fault(first)}",
             f"It is a ratio, not a percentage: {value / 100:g}." if is_percent else None,
         ) from error
     if rules.prefer_simple and current is None:

@@ -1,10 +1,15 @@
-"""`policygen measure`: measures named variants against base on a GPU of this machine."""
+"""`policygen measure`: measures named variants against base on a GPU of this machine.
+
+With `--benchmarks`, it runs a checkout's own benchmarks the way CCCL's search does.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from policygen.app.filters import Filter
 from policygen.app.measured_workloads import (
@@ -19,17 +24,33 @@ from policygen.app.measured_workloads import (
 from policygen.app.session import Session, check_serves
 from policygen.bindings.own_kernels import kernel_of
 from policygen.errors import InputError, PolicygenError
-from policygen.gpu.checkout_rounds import CRITERION, NvbenchController
+from policygen.gpu.checkout import (
+    BenchmarkCheckout,
+    BuiltPrograms,
+    CheckoutBenchmark,
+    ProgramCompiler,
+    build_programs,
+    find_library,
+    open_checkout,
+)
+from policygen.gpu.checkout_rounds import (
+    CRITERION,
+    CheckoutTask,
+    NvbenchController,
+    in_words,
+    measure_programs,
+)
 from policygen.gpu.compiling import (
     CompiledWorkload,
     ObjectCompiler,
+    ObjectSource,
     check_compiles,
     runtime_of,
     work_folder,
 )
 from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About
-from policygen.gpu.device import Failure
+from policygen.gpu.device import Failure, GpuFacts
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import (
     MeasuringSession,
@@ -56,6 +77,7 @@ from policygen.gpu.statistics import (
     times_of,
 )
 from policygen.gpu.tools import WatchedWorkload, achieved, find_profiler, find_sanitizer, sanitize
+from policygen.gpu.units import runner_text
 from policygen.model.measured import (
     FailureKind,
     MeasuredVariant,
@@ -65,10 +87,10 @@ from policygen.model.measured import (
     VariantFailure,
 )
 from policygen.model.trees import Cub
-from policygen.model.workload import BASE, Point, as_label
+from policygen.model.workload import BASE, Point, as_label, axis_name, plain, point_of
 from policygen.proof.compile import Listings
-from policygen.proof.toolchain import find_toolchain
-from policygen.steps import HowFar, whole
+from policygen.proof.toolchain import Toolchain, find_toolchain
+from policygen.steps import HowFar, Progress, whole
 
 
 def native_arch(number: int = 0) -> str:
@@ -102,8 +124,8 @@ def measure_variants(
         compiled_units = compile_lot(session, selection.chosen, compiler, effort.slots)
         compile_seconds = time.monotonic() - started
         workloads = [
-            MeasuredWorkload(benchmark=name, workload=dict(axes), variants=(), problem=reason)
-            for (name, axes), reason in selection.refused.items()
+            MeasuredWorkload.of(point, variants=(), problem=reason)
+            for point, reason in selection.refused.items()
         ]
         label, driver = gpu.name, gpu.driver
         if runners := [
@@ -146,23 +168,32 @@ def measure_variants(
                     keep_achieved(
                         tool, session, rows, selection.chosen, successes, plain, where.accepts
                     )
-        return MeasuredVariants(
-            cub=session.cub,
+        return _document(
+            session.cub,
+            toolchain,
+            effort,
             arch=gpu.arch,
-            toolchain=f"nvcc {toolchain.version}",
             driver=driver,
-            method=effort.method,
-            processes=effort.processes,
-            rounds=effort.rounds,
-            seed=effort.seed,
+            gpu=label,
             database=None if database is None else str(database),
             workloads=tuple(workloads),
             seconds=time.monotonic() - started,
             compiling=compile_seconds,
-            gpu=label,
-            ctk=toolchain.version,
-            cccl=cccl,
         )
+
+
+def _document(cub: Cub, toolchain: Toolchain, effort: Effort, **measured: Any) -> MeasuredVariants:
+    return MeasuredVariants(
+        cub=cub,
+        toolchain=f"nvcc {toolchain.version}",
+        ctk=toolchain.version,
+        cccl=f"v{cub.version}",
+        method=effort.method,
+        processes=effort.processes,
+        rounds=effort.rounds,
+        seed=effort.seed,
+        **measured,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +220,9 @@ class _MeasuringTask:
 
 
 def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
-    name, axes = point
     problems = [result.in_line for result in task.results if isinstance(result, PolicygenError)]
     if problems:
-        return MeasuredWorkload(
-            benchmark=name, workload=dict(axes), variants=(), problem=problems[0]
-        )
+        return MeasuredWorkload.of(point, variants=(), problem=problems[0])
     restarts_before = task.controller.ended
     results: list[tuple[WorkloadTask, Findings]] = []
     for run, unit in zip(task.chosen.opened.runs, _successes(task.results), strict=True):
@@ -233,9 +261,8 @@ def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
     ]
     scored = {variant.variant: variant for variant in judged(times, labels)}
     failures = _failures(task, results)
-    return MeasuredWorkload(
-        benchmark=name,
-        workload=dict(axes),
+    return MeasuredWorkload.of(
+        point,
         variants=tuple(_variant_rows(task, scored, failures)),
         noise=tuple(noises(times)),
         score_noise=score_noise(times),
@@ -415,3 +442,147 @@ def keep_bandwidth(rows: MeasuringSession, controller: Controller, cub: Cub) -> 
     """Measures the memory copy bandwidth once, for comparison with kernel times."""
     if kernel_of(cub) is not None and (bandwidth := controller.bandwidth()) is not None:
         keep_peak(rows.writer, rows.number, bandwidth)
+
+
+# `--benchmarks`: programs of base and variants, run in turn.
+
+
+def measure_checkout(
+    checkout: Path,
+    where: Filter,
+    labels: Sequence[str],
+    *,
+    database: Path | None = None,
+    effort: Effort | None = None,
+    progress: Progress | None = None,
+) -> MeasuredVariants:
+    """Builds programs of base and variants, and runs them in turn, without verifying results."""
+    effort = replace(effort or Effort(), method="nvbench", rounds=1)
+    started = time.monotonic()
+    gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
+    check_compiles(toolchain, gpu.arch)
+    library = find_library(toolchain)
+    opened = open_checkout(checkout, where.pattern)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(work_folder()))
+        facts = _facts(toolchain, gpu.arch, folder, effort)
+        compiler = ProgramCompiler(toolchain, library, opened, gpu.arch, folder)
+        builds = list(_build(opened, compiler, where, labels, effort, progress))
+        compile_seconds = time.monotonic() - started
+        cccl = f"v{opened.cub.version}"
+        about = About(toolchain.version, cccl, facts, effort.method, effort.seed)
+        path = database or folder / "measured.db"
+        rows = stack.enter_context(open_measurements(path, about))
+        rows.time("compiling", compile_seconds)
+        workloads = []
+        measuring = whole(progress) if len(builds) == 1 else progress
+        for benchmark, workload, built in builds:
+            if isinstance(built, PolicygenError):
+                point = point_of(benchmark.benchmark.name, plain(workload))
+                workloads.append(MeasuredWorkload.of(point, variants=(), problem=built.in_line))
+                continue
+            task = CheckoutTask(
+                benchmark, workload, built, facts, _runtime_values(benchmark, where)
+            )
+            findings = measure_programs(
+                task,
+                rows,
+                rounds=effort.processes,
+                seed=effort.seed,
+                patience=effort.patience,
+                progress=measuring,
+            )
+            workloads.append(_summarize(task, rows, findings, labels))
+        return _document(
+            opened.cub,
+            toolchain,
+            effort,
+            arch=gpu.arch,
+            driver=facts.driver,
+            gpu=facts.label,
+            database=None if database is None else str(database),
+            workloads=tuple(workloads),
+            seconds=time.monotonic() - started,
+            compiling=compile_seconds,
+        )
+
+
+def _facts(toolchain: Toolchain, arch: str, folder: Path, effort: Effort) -> GpuFacts:
+    """Queries the GPU's facts from a worker, and releases the GPU."""
+    compiler = ObjectCompiler(toolchain, folder, Listings())
+    runner = compiler.make(ObjectSource(runner_text(), (), arch))
+    command = worker_command(effort.gpu, runner, runtime_of(toolchain))
+    with controlling(command, patience=effort.patience) as controller:
+        return controller.facts
+
+
+_Build = tuple[CheckoutBenchmark, Mapping[str, str], BuiltPrograms | PolicygenError]
+
+
+def _build(
+    opened: BenchmarkCheckout,
+    compiler: ProgramCompiler,
+    where: Filter,
+    labels: Sequence[str],
+    effort: Effort,
+    progress: Progress | None,
+) -> Iterator[_Build]:
+    for benchmark in opened.benchmarks.values():
+        for workload in _workloads(benchmark, where):
+            try:
+                built: BuiltPrograms | PolicygenError = build_programs(
+                    compiler, benchmark, workload, labels, slots=effort.slots, progress=progress
+                )
+            except PolicygenError as error:
+                built = error
+            yield benchmark, workload, built
+
+
+def _workloads(benchmark: CheckoutBenchmark, where: Filter) -> Iterator[dict[str, str]]:
+    """Yields the compile-time axis values that `-a` selects."""
+    selected = {axis_name(axis): values for axis, values in where.values.items()}
+    remaining = {
+        axis: tuple(v for v in values if v in selected.get(axis_name(axis), {v}))
+        for axis, values in benchmark.benchmark.ct_axes.items()
+    }
+    for axis, values in remaining.items():
+        if not values:
+            name = benchmark.benchmark.name
+            raise InputError(f"-a leaves no value of {axis_name(axis)} of {name}")
+    for values in product(*remaining.values()):
+        yield dict(zip(remaining, values, strict=True))
+
+
+def _runtime_values(benchmark: CheckoutBenchmark, where: Filter) -> dict[str, list[str]]:
+    """Returns the runtime axis values that `-a` selects."""
+    ct_axes = {axis_name(axis) for axis in benchmark.benchmark.ct_axes}
+    return {a: sorted(v) for a, v in where.values.items() if axis_name(a) not in ct_axes}
+
+
+def _summarize(
+    task: CheckoutTask, rows: MeasuringSession, findings: Findings, labels: Sequence[str]
+) -> MeasuredWorkload:
+    measured_spots = [spot for spot in task.spots if rows.times(spot)]
+    times = times_of(rows, measured_spots, task.benchmark.declared)
+    scored = {variant.variant: variant for variant in judged(times, labels)}
+    failed = {
+        label: VariantFailure(kind=failure.kind, reason=failure.reason)
+        for label, failure in findings.failed.items()
+    }
+    for label, reason in task.built.failed.items():
+        failed[label] = VariantFailure(kind="compile", reason=reason)
+    return MeasuredWorkload(
+        benchmark=task.name,
+        workload=plain(task.workload),
+        variants=tuple(
+            scored.get(label) or MeasuredVariant(variant=label, failed=failed.get(label))
+            for label in labels
+        ),
+        noise=tuple(noises(times)),
+        score_noise=score_noise(times),
+        skipped=tuple(
+            SkippedPoint(point=spot.runtime_axes, reason=findings.skipped[in_words(spot)])
+            for spot in task.spots
+            if in_words(spot) in findings.skipped
+        ),
+    )

@@ -71,7 +71,7 @@ ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class MeasuringEffort:
     """How much to measure, and where."""
 
     processes: int = PROCESSES
@@ -83,6 +83,12 @@ class Effort:
     """Units compiled at once; if unset, as many as cores and memory allow."""
     patience: float = 0.0
     """Seconds to wait for a GPU that another process is measuring on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort(MeasuringEffort):
+    """How much to measure, and where."""
+
     sanitize: bool = False
     """Whether to run compute-sanitizer on each variant before it is measured."""
     ncu: bool = False
@@ -169,16 +175,9 @@ def _choose(opened: OpenedWorkload, options: VariantsWanted) -> ChosenWorkload:
         classified = _draw(classifier, counts.distinct, options)
     labels = [variant.label for variant in classified.distinct if not variant.is_base]
     candidates = opened.candidates(labels)
-    base = (
-        tuple(variant.label for variant in classified.distinct if variant.is_base) + candidates.base
-    )
-    return ChosenWorkload(
-        opened,
-        counted,
-        classified,
-        Candidates(candidates.made, candidates.refused, base),
-        requested,
-    )
+    base = tuple(variant.label for variant in classified.distinct if variant.is_base)
+    candidates = replace(candidates, base=base + candidates.base)
+    return ChosenWorkload(opened, counted, classified, candidates, requested)
 
 
 def _draw(classifier: Classifier, distinct: int, options: VariantsWanted) -> ClassifiedVariants:
@@ -409,8 +408,7 @@ def compile_variants(
         seed=options.seed if drawn else None,
         workloads=tuple(spaces),
         unmeasured=tuple(
-            Unmeasured(benchmark=point[0], workload=dict(point[1]), arch=arch, reason=reason)
-            for point, reason in refused.items()
+            Unmeasured.of(point, arch=arch, reason=reason) for point, reason in refused.items()
         ),
     )
 
@@ -424,13 +422,11 @@ def _space(
         if isinstance(result, PolicygenError):
             raise result
         failed = {**result.failed, **failed}
-    benchmark, workload = chosen.opened.meaning.point
     variants, valid, distinct = chosen.counted
     candidate_count = len(chosen.candidates.made) + len(chosen.candidates.refused)
     labels = [variant.label for variant in chosen.classified.distinct]
-    return CompiledSpace(
-        benchmark=benchmark,
-        workload=dict(workload),
+    return CompiledSpace.of(
+        chosen.opened.meaning.point,
         arch=chosen.opened.meaning.arch,
         how="headers" if isinstance(chosen.opened.meaning, EntryWorkload) else "policies",
         variants=variants,

@@ -15,7 +15,14 @@ from policygen import opening, trees
 from policygen.app.effect import Planned, completed, families_again
 from policygen.app.emit import taken_by_selectors
 from policygen.app.filters import check_archs
-from policygen.app.inputs import Ranked, ResultFiles, choose_rules, ranked, shipped_name
+from policygen.app.inputs import (
+    Ranked,
+    ResultFiles,
+    choose_rules,
+    ranked,
+    rule_option,
+    shipped_name,
+)
 from policygen.app.resolve import measured_trees, with_measured_bases
 from policygen.app.session import STORE, Session, other_tree, with_detected_bindings
 from policygen.bindings.recorded import benchmark_of
@@ -266,13 +273,11 @@ def _emit_alternatives(
     session, newest = rejecting.session, max((wheel.cub for wheel in shipped().wheels), key=numbers)
     supported = takes_selectors(session.cub.version)
     cub = session.cub if supported else _fetched_tree(newest)
+    taken = list(rejected)
     if cub is None:
         version = session.cub.bindings.at(newest)
         selector_for(benchmark_of(name, version), version)  # raises if no selector is public
-        taken = list(rejected)
-    else:
-        taken = _taken_by_selector(rejecting, name, rejected, cub)
-    if not taken:
+    elif not (taken := _taken_by_selector(rejecting, name, rejected, cub)):
         return
     words = choosing(rejecting.given, rejecting.plan.options, f"{name}$", _axes(rejecting, taken))
     words += ["-o", OWN]
@@ -321,19 +326,9 @@ def _axes(rejecting: Rejecting, taken: Sequence[Action]) -> Sequence[str]:
 # Command lines that repeat what was done.
 
 Words = list[str]
-_NUMBERS = {
-    "least_score": "--least-score",
-    "worst_allowed": "--worst",
-    "confidence": "--confidence",
-}
-_FLAGS = {"without_samples": "--without-samples", "accept_unconfirmed": "--accept-unconfirmed"}
-_CHOICES = {
-    "reach": "--reach",
-    "collisions": "--collisions",
-    "provenance": "--provenance",
-    "legacy": "--legacy",
-}
-_WRITING = {"next_best": "--next-best"}
+_NUMBERS = ("least_score", "worst_allowed", "confidence")
+_FLAGS = ("without_samples", "accept_unconfirmed")
+_CHOICES = ("reach", "collisions", "provenance", "legacy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,15 +372,12 @@ def planning(given: Given, options: Options) -> Words:
     """Returns all options that affect a plan."""
     plain = Options(arch=options.arch)
     words = choosing(given, options)
-    for name, option in _CHOICES.items():
+    for name in _CHOICES:
         if (value := getattr(options, name)) != getattr(plain, name):
-            words += [option, value]
+            words += [f"--{name}", value]
     words += ["--reaches", ",".join(options.reaches)] if options.reaches else []
-    words += [option for name, option in _WRITING.items() if getattr(options, name)]
-    return [
-        *words,
-        *_repeat_option("--measured-on", [given.measured_on] if given.measured_on else ()),
-    ]
+    words += ["--next-best"] if options.next_best else []
+    return words + (["--measured-on", given.measured_on] if given.measured_on else [])
 
 
 def choosing(
@@ -395,11 +387,11 @@ def choosing(
     shipped = shipped_name(given.databases)
     words = ["--from", shipped] if shipped else _repeat_option("--db", given.databases)
     words += _repeat_option("--bench", given.benches)
-    words += _repeat_option("--base", [given.base] if given.base else ())
+    words += ["--base", given.base] if given.base else []
     words += _repeat_option("--confirm", given.confirm)
     words += [] if shipped else ["--arch", options.arch]
     pattern = given.regex if regex is None else regex
-    words += _repeat_option("-R", [pattern] if pattern else ())
+    words += ["-R", pattern] if pattern else []
     words += _repeat_option("-a", given.axes if axes is None else axes)
     words += _repeat_option("--gpu-arch", [f"{name}={arch}" for name, arch in given.gpus.items()])
     words += ["--any-gpu"] if options.force else []
@@ -410,11 +402,11 @@ def _rule_options(rules: Rules) -> Words:
     """Returns options for rules that differ from the defaults."""
     plain, configured = Rules(), choose_rules(prefer_simple=False)
     words = []
-    for name, option in _NUMBERS.items():
+    for name in _NUMBERS:
         value = getattr(rules, name)
         if value != getattr(plain, name) or value != getattr(configured, name):
-            words += [option, str(value)]
-    return words + [option for name, option in _FLAGS.items() if getattr(rules, name)]
+            words += [rule_option(name), str(value)]
+    return words + [rule_option(name) for name in _FLAGS if getattr(rules, name)]
 
 
 def _repeat_option(option: str, values: Sequence[str]) -> Words:

@@ -229,13 +229,10 @@ def _uncovered_code(
     ]
     for name, contents in change.contents.items():
         if name not in skipped:
-            header = ChangedHeader(
-                contents,
-                (sides[0][name], sides[1][name]),
-                [entry for entry in entries if entry.place.header == name],
-            )
-            own = [entry for entry in reviewed_entries if entry.place.header == name]
-            yield from uncovered_code(name, header, own)
+            own = [entry for entry in entries if entry.place.header == name]
+            header = ChangedHeader(contents, (sides[0][name], sides[1][name]), own)
+            reviewed_own = [entry for entry in reviewed_entries if entry.place.header == name]
+            yield from uncovered_code(name, header, reviewed_own)
 
 
 def _inheriting(plan: Plan | None) -> list[str]:
@@ -300,21 +297,19 @@ def _without_compiler(
     """
     entries = touched(change.before.headers, change.after.headers)
     findings = _findings(change) if entries else ()
-    reviewed_entries, _ = reviewed(entries, (), ReviewContext((), findings, ()))
     differs = change.contents or change.beside
     remark = "the compiler was not queried" if differs else "no tuning header differs"
-    remarks = (*change.remarks, remark)
     return Review(
         cub=cub,
         content=tree_content(cub),
         base=change.base.label,
         toolchain="",
         archs=(),
-        entries=reviewed_entries,
+        entries=reviewed(entries, (), ReviewContext((), findings, ()))[0],
         compared=0,
         diffs=_diffs(change),
         commands=(),
-        remarks=remarks,
+        remarks=(*change.remarks, remark),
         unprovable=unprovable_findings,
         uncovered=unbound,
     )
@@ -410,14 +405,12 @@ def _commands(
     run_sass: bool,
 ) -> tuple[str, ...]:
     """Returns the commands that make the change and reproduce this review."""
-    typed = Typed(session)
+    typed, commands = Typed(session), []
     base_options = ["--base", base] if base else []
-    commands = []
     if plan is not None:
-        arch = plan.options.arch
         words = planning(given_or_told(plan), plan.options)
         commands.append(typed("apply", *words, store=True, writes=True))
-        commands.append(typed("verify-effect", "--arch", arch, store=True))
+        commands.append(typed("verify-effect", "--arch", plan.options.arch, store=True))
     if session.cub.has_machine_code:  # other libraries need a compiler that few users have
         commands.append(typed("verify-sass", "--arch", "earlier", *base_options, store=True))
     review_options = [word for name in files for word in ("--db", name)]
@@ -546,11 +539,7 @@ def find_evidence(
         for arch in sorted(archs):
             measured = measurements(workloads, version, arch, force=False)[0]
             labels = dict(_written_variants(inputs.databases, measured, written, arch))
-            requested += [
-                (measurement, labels[measurement.point])
-                for measurement in measured
-                if measurement.point in labels
-            ]
+            requested += [(m, labels[m.point]) for m in measured if m.point in labels]
         scored = [(measurement.scored, label) for measurement, label in requested]
         proofs = evidence(inputs.databases, scored, rules, inputs.declared)
         return tuple(
@@ -559,9 +548,7 @@ def find_evidence(
                 workload=measurement.workload,
                 scored=proof[0],
                 runtime=proof[1],
-                gpu=measurement.scored.gpu,
-                ctk=measurement.scored.ctk,
-                cccl=measurement.scored.cccl,
+                **measurement.scored.model_dump(include={"gpu", "ctk", "cccl"}),
                 databases=inputs.named(measurement.scored).databases,
                 rejected=rejected_variants(
                     measurement, proof[0].variant, instead.get(measurement.point)
@@ -577,15 +564,9 @@ def _written_variants(
 ) -> Iterator[tuple[Point, str]]:
     """Yields each workload's variant: from the plan, or else the one with the same values."""
     planned = written.planned
-    yield from (
-        (measurement.point, planned[measurement.point])
-        for measurement in candidates
-        if measurement.point in planned
-    )
+    yield from ((m.point, planned[m.point]) for m in candidates if m.point in planned)
     changed = {row.point for row in written.different if row.arch == arch and row.after}
-    by_hand = [
-        measurement for measurement in candidates if measurement.point in changed - planned.keys()
-    ]
+    by_hand = [m for m in candidates if m.point in changed - planned.keys()]
     if not by_hand:
         return
     compiler = compiler_for(written.after, progress=written.progress)

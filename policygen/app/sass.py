@@ -86,31 +86,19 @@ def verify_sass(
     else:
         compiles = narrowed(compiles, session.progress)
     compiles = part_of(compiles, shard)
-    estimate = _estimate(compiles, tools, jobs)
     if dry:
-        return estimate
-    if announce and estimate.units:
-        announce(estimate)
-    with _compiling(tools, jobs, session.progress) as compiler:
+        return _estimate(compiles, tools, jobs)
+    with _compiling(compiles, tools, jobs, announce, session.progress) as compiler:
         if save is not None:
             index = _save_dumps(compiles, compiler, save)
             if before is None:
                 return index
         result = _compare(compiles, compiler, allow_moved=allow_moved)
-    is_complete = shard is None and not (where.regex or where.axes)
-    is_complete = is_complete and (not where.archs or EARLIER in where.archs)
-    result = result.model_copy(update={"whole": is_complete})
-    passed = not (result.changed or result.refused)
-    words = f"{result.summary}, compared with {result.base}"
-    record_proof(
-        session.store,
-        session.cub,
-        "verify-sass",
-        words,
-        session.note,
-        passed=passed,
-        whole=is_complete,
-    )
+    is_part = shard or where.regex or where.axes or (where.archs and EARLIER not in where.archs)
+    result = result.model_copy(update={"whole": not is_part})
+    outcome = {"passed": not (result.changed or result.refused), "whole": result.whole}
+    words, tree = f"{result.summary}, compared with {result.base}", session.cub
+    record_proof(session.store, tree, "verify-sass", words, session.note, **outcome)
     return result
 
 
@@ -122,10 +110,7 @@ def compare_earlier(
     Only compiles what the change can touch. `announce` gets the estimate first.
     """
     compiles, tools = _compiles_since(session, base)
-    estimate = _estimate(compiles, tools, None)
-    if announce and estimate.units:
-        announce(estimate)
-    with _compiling(tools, None, session.progress) as compiler:
+    with _compiling(compiles, tools, None, announce, session.progress) as compiler:
         result = _compare(compiles, compiler, allow_moved=False)
     return result.model_copy(update={"whole": True})
 
@@ -171,9 +156,15 @@ def _estimate(compiles: Compiles, tools: KernelTools, jobs: int | None) -> SassC
 
 @contextmanager
 def _compiling(
-    tools: KernelTools, jobs: int | None, progress: Progress | None
+    compiles: Compiles,
+    tools: KernelTools,
+    jobs: int | None,
+    announce: Callable[[SassCompiles], None] | None,
+    progress: Progress | None,
 ) -> Iterator[KernelCompiler]:
-    """Creates a compiler with its worker processes."""
+    """Announces what will be compiled, and creates a compiler with its worker processes."""
+    if announce and (estimate := _estimate(compiles, tools, jobs)).units:
+        announce(estimate)
     with threads(workers_of(jobs)) as executor:
         yield KernelCompiler(tools, cache_folder(), executor, progress)
 

@@ -212,8 +212,7 @@ def search_variants(
             for search in searches.values()
         ]
         searched += [
-            SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
-            for (name, axes), reason in problems.items()
+            SearchedWorkload.of(point, problem=reason) for point, reason in problems.items()
         ]
         return Searched(
             cub=session.cub,
@@ -308,23 +307,20 @@ def _event_reporter(observer: Observer | None, budget: Budget) -> Callable[..., 
             return
         best, score = search.leading or (None, None)
         name, axes = search.point
+        fields = {"event": event, "benchmark": name, "workload": dict(axes)}
         observer(
-            SearchEvent.model_validate(
-                {
-                    "event": event,
-                    "at": budget.elapsed,
-                    "benchmark": name,
-                    "workload": dict(axes),
-                    "rung": rung,
-                    "strategy": search.name,
-                    "tried": len(search.tried),
-                    "distinct": search.counts.distinct,
-                    "failed": len(search.failed),
-                    "wrong": search.wrong,
-                    "best": best,
-                    "score": score,
-                    "left": None if budget.seconds is None else remaining,
-                }
+            SearchEvent(
+                **fields,
+                at=budget.elapsed,
+                rung=rung,
+                strategy=search.name,
+                tried=len(search.tried),
+                distinct=search.counts.distinct,
+                failed=len(search.failed),
+                wrong=search.wrong,
+                best=best,
+                score=score,
+                left=None if budget.seconds is None else remaining,
             )
         )
 
@@ -341,11 +337,9 @@ def searched_workload(
     finalists = tuple(_finalists(search, rows))
     spots = [point.spot for point in search.target.points] if search.target else []
     times = times_of(rows, spots, search.declared) if spots else []
-    benchmark, workload = search.point
     winners = [finalist for finalist in finalists if finalist.verdict == "faster"]
-    return SearchedWorkload(
-        benchmark=benchmark,
-        workload=dict(workload),
+    return SearchedWorkload.of(
+        search.point,
         strategy=search.name,
         counts=SearchedVariants(
             variants=search.counts.variants,
@@ -400,9 +394,8 @@ def _failures(search: WorkloadSearch) -> Iterator[SearchFailure]:
         kinds.setdefault(kind, []).append((label, reason))
     for kind, failures in kinds.items():
         label, reason = failures[0]
-        yield SearchFailure.model_validate(
-            {"kind": kind, "count": len(failures), "variant": label, "reason": reason}
-        )
+        fields = {"kind": kind, "count": len(failures), "variant": label, "reason": reason}
+        yield SearchFailure.model_validate(fields)
 
 
 MEMCHECKED = 4

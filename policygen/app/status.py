@@ -25,6 +25,8 @@ from policygen.trees.layout import tree_content
 
 EFFECT, SASS = ("verify-effect", "apply"), ("verify-sass",)
 """Commands that prove the same thing."""
+Step = tuple[str, str]
+"""The purpose of a command, and the command."""
 
 
 def tree_status(cub: str | None = None, store: str | Path | None = None) -> Status:
@@ -35,23 +37,24 @@ def tree_status(cub: str | None = None, store: str | Path | None = None) -> Stat
     problem = interruption(session)
     proofs = _proofs(known_store, session)
     changed = _uncommitted(session)
-    words = None if problem is None else problem.message
     interruptions = interrupted(known_store, session.root) if known_store and problem else ()
-    options = _tree_options(cub, session.named)
+    options = "" if cub is None else f" --cub {shlex.quote(cub)}"
+    options += store_option_of(session.named)
+    steps = (
+        _recovery_steps(interruptions, session.named)
+        if problem
+        else _next_steps(applies, changed or (), proofs, options, session.cub)
+    )
     return Status(
         cub=session.cub,
         named=session.cub.is_named,
         store=None if known_store is None else str(known_store),
         applies=applies,
         undone=undone,
-        interrupted=words,
+        interrupted=problem and problem.message,
         uncommitted=changed,
         proofs=proofs,
-        next=tuple(
-            _recovery_steps(interruptions, session.named)
-            if problem
-            else _next_steps(applies, changed or (), proofs, options, session.cub)
-        ),
+        next=tuple(NextStep(purpose=purpose, command=command) for purpose, command in steps),
     )
 
 
@@ -109,18 +112,13 @@ def _proofs(store: Path | None, session: Session) -> tuple[ProofState, ...]:
     )
 
 
-def _tree_options(cub: str | None, store: Path | None) -> str:
-    cub_option = "" if cub is None else f" --cub {shlex.quote(cub)}"
-    return cub_option + store_option_of(store)
-
-
-def _recovery_steps(interruptions: Sequence[Interrupted], store: Path | None) -> Iterator[NextStep]:
+def _recovery_steps(interruptions: Sequence[Interrupted], store: Path | None) -> Iterator[Step]:
     """Yields the steps that recover from an interrupted write recorded in the store."""
     option = store_option_of(store)
     if interruptions:
-        yield NextStep(purpose="undo it", command=f"policygen undo{option}")
+        yield "undo it", f"policygen undo{option}"
     if any(record.kind == "apply" for record in interruptions):
-        yield NextStep(purpose="or complete it", command=f"policygen apply --finish{option}")
+        yield "or complete it", f"policygen apply --finish{option}"
 
 
 def _next_steps(
@@ -129,30 +127,22 @@ def _next_steps(
     proofs: Sequence[ProofState],
     options: str,
     cub: Cub,
-) -> Iterator[NextStep]:
+) -> Iterator[Step]:
     """Yields the steps that verify what was written, or else what could be written."""
     if not applies and not changed:
-        plan = f"policygen plan --db DB --arch ARCH{options}"
-        yield NextStep(purpose="see what results would change", command=plan)
-        coverage = f"policygen audit coverage{options}"
-        yield NextStep(purpose="see what is tuned where", command=coverage)
+        yield "see what results would change", f"policygen plan --db DB --arch ARCH{options}"
+        yield "see what is tuned where", f"policygen audit coverage{options}"
         if not cub.is_named:
-            yield NextStep(
-                purpose="work on a checkout of your own", command="policygen status --cub PATH"
-            )
+            yield "work on a checkout of your own", "policygen status --cub PATH"
         return
     if applies and not _is_proved(proofs, EFFECT):
-        effect = f"policygen verify-effect{options}"
-        yield NextStep(purpose="prove its effect", command=effect)
+        yield "prove its effect", f"policygen verify-effect{options}"
     # Other libraries need a compiler that few users have.
     if cub.has_machine_code and not _is_proved(proofs, SASS):
-        sass = f"policygen verify-sass{options}"
-        yield NextStep(purpose="compare all other machine code", command=sass)
-    review = f"policygen review{options} -o review.md"
-    yield NextStep(purpose="share it for review", command=review)
+        yield "compare all other machine code", f"policygen verify-sass{options}"
+    yield "share it for review", f"policygen review{options} -o review.md"
     if applies and not any(applied.edited for applied in applies):
-        undo = f"policygen undo{options}"
-        yield NextStep(purpose="undo the last apply", command=undo)
+        yield "undo the last apply", f"policygen undo{options}"
 
 
 def _is_proved(proofs: Sequence[ProofState], commands: Sequence[str]) -> bool:

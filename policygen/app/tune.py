@@ -97,42 +97,31 @@ def tune_program(
         stop_requested=stop_requested,
     )
     if kernel is not None:
-        kernel_result = kernel_header(
-            session, kernel, ResultFiles([str(database)]), searched.arch, header.path, rules
-        )
+        files = ResultFiles([str(database)])
+        kernel_result = kernel_header(session, kernel, files, searched.arch, header.path, rules)
         written = str(header.path) if kernel_result.changed or kernel_result.has_already else None
         return TunedProgram(searched=searched, emitted=None, kernel=kernel_result, header=written)
-    emitted = None
     outcomes = tuple(_outcomes(searched, database, where, rules))
-    has_winner = any(outcome.variant for outcome in outcomes)
     results = ResultFiles([str(database)], where=where.compile_time, may_lack=True)
+    if not any(outcome.variant for outcome in outcomes):
+        return TunedProgram(searched=searched, emitted=None, outcomes=outcomes, header=None)
     if header.is_overlay:
-        made = None
-        if has_winner:
-            options_of_plan = Options(arch=searched.arch, rules=rules)
-            planned = plan_tunings(session, results, options_of_plan)
-            made = make_overlay(session, planned, header.path)
-        written = str(header.path) if made and made.overlay else None
+        planned = plan_tunings(session, results, Options(arch=searched.arch, rules=rules))
+        made = make_overlay(session, planned, header.path)
+        written = str(header.path) if made.overlay else None
         return TunedProgram(
             searched=searched, emitted=None, overlay=made, outcomes=outcomes, header=written
         )
-    if has_winner:
-        emitted = emit_selectors(
-            session,
-            results,
-            searched.arch,
-            rules,
-            namespace=header.namespace,
-            out=str(header.path),
-        )
-    if emitted is None:
-        return TunedProgram(searched=searched, emitted=None, outcomes=outcomes, header=None)
+    out = str(header.path)
+    emitted = emit_selectors(
+        session, results, searched.arch, rules, namespace=header.namespace, out=out
+    )
     examples = example_places(session.cub, header.path)
     return TunedProgram(
         searched=searched,
         emitted=emitted,
         outcomes=outcomes,
-        header=str(header.path),
+        header=out,
         example=str(examples[0]) if examples else None,
     )
 
@@ -294,7 +283,8 @@ def kernel_header(
 
     Treats the header as a tree of one header, so that planning and proving work as for CUB's.
     """
-    before = _current_text(maker, header, arch)
+    check_header(maker, header)
+    before = header.read_text("utf-8") if header.exists() else new_header(maker, arch)
     chain, tunings = _split_chain(before)
     with TemporaryDirectory(prefix="policygen-") as folder:
         root = Path(folder) / "include"
@@ -366,13 +356,6 @@ def new_header(maker: KernelMaker, arch: str) -> str:
             "includes": maker.given.includes,
         },
     )
-
-
-def _current_text(maker: KernelMaker, header: Path, arch: str) -> str:
-    if not header.exists():
-        return new_header(maker, arch)
-    check_header(maker, header)
-    return header.read_text(encoding="utf-8")
 
 
 def check_header(maker: KernelMaker, header: Path) -> None:

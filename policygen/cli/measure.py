@@ -8,8 +8,7 @@ import click
 
 from policygen.app.doctor import examine_measuring, measuring_status
 from policygen.app.filters import Filter, parse_target
-from policygen.app.measure import measure_variants, native_arch
-from policygen.app.measure_checkout import measure_checkout
+from policygen.app.measure import measure_checkout, measure_variants, native_arch
 from policygen.app.measured_workloads import (
     SEED,
     Effort,

@@ -3,9 +3,11 @@
 Views do not escape anything, because only the renderer knows what is safe in its medium.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from policygen.errors import plural
 
 T = TypeVar("T")
 Piece = tuple[str | float, str]
@@ -335,6 +337,23 @@ def cut(items: Sequence[T], most: int, *, verbose: bool) -> tuple[Sequence[T], i
     """Return the items to list, all of them with -v, and how many are hidden."""
     shown = items if verbose else items[:most]
     return shown, len(items) - len(shown)
+
+
+def more(count: int, noun: str, suffix: str = "") -> Iterator[Block]:
+    """State how many items of a list are not shown, if any."""
+    if count > 0:
+        yield Note(f"and {plural(count, f'more {noun}')}{suffix}")
+
+
+def shortened(
+    items: Sequence[T], most: int, show: Callable[[T], Iterable[Block]], *, verbose: bool
+) -> Iterator[Block]:
+    """Show items, all of them with -v; a truncated list states how many are hidden."""
+    shown, hidden = cut(items, most, verbose=verbose)
+    for item in shown:
+        yield from show(item)
+    if hidden:
+        yield Note(f"  and {hidden:,} more (-v lists them)", "dim", folded=True)
 
 
 # Notable facts: the largest of each kind

@@ -44,9 +44,9 @@ from policygen.report.blocks import (
     Table,
     TableRows,
     Words,
-    cut,
     fact,
     remarks,
+    shortened,
     standing_out,
 )
 from policygen.report.console import short
@@ -103,48 +103,33 @@ def coverage(document: Coverage, *, head: bool, verbose: bool) -> Iterator[Block
     for status in dict.fromkeys(entry.status for entry in entries):
         matching = [entry for entry in entries if entry.status == status]
         cells = plural(sum(len(entry.cells) for entry in matching), "cell")
-        items = [*map(_undecided_words, matching)]
-        yield from _section(f"{status} ({cells}): {WORDS[status]}", items, verbose=verbose)
+        yield Note(f"{status} ({cells}): {WORDS[status]}", "bold", folded=True)
+        yield from shortened(matching, SHOWN, _undecided_words, verbose=verbose)
         yield BLANK
     if document.fillable is not None:
         cells = plural(len(document.fillable), "cell")
         text = f"{cells}:" if document.fillable else "none of the untuned cells"
-        items = [*map(_fillable_words, document.fillable)]
-        yield from _section(f"the databases could fill {text}", items, verbose=verbose)
+        yield Note(f"the databases could fill {text}", "bold", folded=True)
+        yield from shortened(document.fillable, SHOWN, _fillable_words, verbose=verbose)
         if document.fillable:
             text = "  policygen apply writes them after the compiler has confirmed them"
             yield Note(text, "dim", folded=True)
         yield BLANK
     if document.unfilled:
-        title = (
-            f"policygen plan rejects their variants for {plural(len(document.unfilled), 'cell')}:"
-        )
-        yield from _section(title, [*map(_unfilled_words, document.unfilled)], verbose=verbose)
+        cells = plural(len(document.unfilled), "cell")
+        yield Note(f"policygen plan rejects their variants for {cells}:", "bold", folded=True)
+        yield from shortened(document.unfilled, SHOWN, _unfilled_words, verbose=verbose)
         yield BLANK
     if document.compared is not None:
         yield Words(f"since {tree_line(document.compared.cub)}:", "bold")
         yield Words(document.compared.in_words, "", "  ", "  ")
-        yield from _listed([*map(_turned_words, document.compared.ordered)], verbose=verbose)
+        yield from shortened(document.compared.ordered, SHOWN, _turned_words, verbose=verbose)
         yield BLANK
     for problem in document.unresolved:
         yield Note(f"{problem.benchmark}: {problem.reason}", "red", folded=True)
     yield from remarks(document.remarks)
     for share in document.totals.values() if head else ():
         yield Words(f"{share.arch}: {_share_in_words(share)}")
-
-
-def _section(title: str, items: Sequence[Iterable[Block]], *, verbose: bool) -> Iterator[Block]:
-    yield Note(title, "bold", folded=True)
-    yield from _listed(items, verbose=verbose)
-
-
-def _listed(items: Sequence[Iterable[Block]], *, verbose: bool) -> Iterator[Block]:
-    """List items; a truncated list states how many are hidden."""
-    shown, hidden = cut(items, SHOWN, verbose=verbose)
-    for item in shown:
-        yield from item
-    if hidden:
-        yield Note(f"  and {hidden:,} more (-v lists them)", "dim", folded=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from policygen.model.databases import (
     ComparedWorkload,
     DbCompare,
     DbImport,
-    ImportedFailure,
     ImportedLeftOut,
     ImportedParameter,
     ImportedWorkload,
@@ -34,6 +33,7 @@ from policygen.report.blocks import (
     Words,
     cut,
 )
+from policygen.report.console import percent_words
 from policygen.report.plots import pairs_drawings, pairs_key
 from policygen.report.ranking_views import (
     CALLED,
@@ -57,8 +57,7 @@ def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
     if document.library:
         yield from _suite(document, verbose=verbose, quiet=quiet)
         return
-    versions = (("ctk", document.ctk), ("cccl", document.cccl))
-    known_versions = [f"{name} {text}" for name, text in versions if text]
+    known_versions = versions_of(document.ctk or "", document.cccl or "")
     name = workload_name(document.algorithm, document.workload)
     yield heading(name, [document.gpu, document.arch, *known_versions])
     base_values = ", ".join(axes(document.base_values))
@@ -72,18 +71,13 @@ def imported(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Bloc
         yield Note(f"  Elements={size}")
     yield from _files(document, verbose=verbose)
     if document.warmup and document.without_samples < document.rows:
-        verb = "launch is treated as warm-up"
-        if document.warmup != 1:
-            verb = f"{document.warmup} launches are treated as warm-up"
-        yield prose(f"the first {verb} and ignored; --warmup 0 counts all", "  ")
+        few = "launch is" if document.warmup == 1 else f"{document.warmup} launches are"
+        yield prose(f"the first {few} treated as warm-up and ignored; --warmup 0 counts all", "  ")
     yield from _without_samples(document)
     for parameter in document.parameters:
         if parameter.numbered:
             yield _numbered(parameter, "  ", verbose=verbose)
-    shown, _ = cut(document.failures, SHOWN, verbose=verbose)
-    for failure in shown:
-        yield prose(_failure(failure), "  ")
-    yield from _ending(document, len(shown))
+    yield from _ending(document, "", verbose=verbose)
 
 
 def _files(document: DbImport, *, verbose: bool) -> Iterator[Block]:
@@ -96,11 +90,8 @@ def _files(document: DbImport, *, verbose: bool) -> Iterator[Block]:
 
 def _counts(document: DbImport) -> list[str]:
     """Count rows, variants, and sizes, and what was joined or is a copy."""
-    parts = [
-        plural(document.rows, "row"),
-        plural(document.variants, "variant"),
-        plural(len(document.sizes), "size"),
-    ]
+    parts = [plural(document.rows, "row"), plural(document.variants, "variant")]
+    parts += [plural(len(document.sizes), "size")]
     if document.joined:
         parts.append(f"{plural(document.joined, 'measurement')} combined with earlier ones")
     if document.copies:
@@ -126,14 +117,14 @@ def _numbered(parameter: ImportedParameter, indent: str, *, verbose: bool) -> Bl
     return Words(words, "", f"{indent}{parameter.name}: ", f"{indent}  ", ", ", even=True)
 
 
-def _failure(failure: ImportedFailure, location: str = "") -> str:
-    example = f", such as {failure.variants[0]}{location}"
-    return f"{failure.count:,} {failure.kind}: {failure.reason}{example}"
-
-
-def _ending(document: DbImport, shown: int) -> Iterator[Block]:
-    """Count reasons that are not listed, and name the database."""
-    if hidden := len(document.failures) - shown + document.other_failures:
+def _ending(document: DbImport, style: str, *, verbose: bool) -> Iterator[Block]:
+    """List why configurations failed, count the other reasons, and name the database."""
+    shown, hidden = cut(document.failures, SHOWN, verbose=verbose)
+    for failure in shown:
+        place = f" ({failure.places[0]})" if failure.places else ""
+        example = f", such as {failure.variants[0]}{place}"
+        yield prose(f"{failure.count:,} {failure.kind}: {failure.reason}{example}", "  ", style)
+    if hidden := hidden + document.other_failures:
         yield Note(f"  and {plural(hidden, 'more reason')}")
     yield Note(f"written to {document.out}")
 
@@ -163,11 +154,7 @@ def _suite(document: DbImport, *, verbose: bool, quiet: bool) -> Iterator[Block]
         yield Note(f"  and {plural(hidden, 'more algorithm')}, see them with -v")
     yield from _without_samples(document)
     yield from _left_out(document.left_out, verbose=verbose)
-    failures, _ = cut(document.failures, SHOWN, verbose=verbose)
-    for failure in failures:
-        place = f" ({failure.places[0]})" if failure.places else ""
-        yield prose(_failure(failure, place), "  ", "yellow")
-    yield from _ending(document, len(failures))
+    yield from _ending(document, "yellow", verbose=verbose)
 
 
 def _algorithm(
@@ -365,15 +352,19 @@ def _overview(workloads: Sequence[ComparedWorkload], styles: Mapping[str, str]) 
     return TableRows(workloads).table(
         (_axes(workloads), "", _name),
         ("variants", "whole", lambda workload: f"{len(workload.scores):,}"),
-        ("order", "whole", lambda workload: _or_dash(workload.order.spearman, "{:.2f}")),
+        ("order", "whole", _order),
         ("best", "whole", lambda workload: f"{workload.order.in_both}/{workload.order.best}"),
         ("shift", "whole", lambda workload: f"{workload.difference.shift * 100:+.2f} %"),
         ("spread", "whole", lambda workload: _or_dash(workload.difference.spread)),
-        ("by noise", "whole", lambda workload: _share(workload.difference.expected)),
+        ("by noise", "whole", lambda workload: percent_words(workload.difference.expected)),
         ("choices", "", lambda workload: _assessed(workload.agreement or "-", styles)),
         style="plain",
         label="Differences between the two sides",
     )
+
+
+def _order(workload: ComparedWorkload) -> str:
+    return "-" if workload.order.spearman is None else f"{workload.order.spearman:.2f}"
 
 
 def _assessed(assessment: str, styles: Mapping[str, str]) -> Styled:
@@ -453,7 +444,7 @@ def _points(workload: ComparedWorkload) -> Table:
         ("base B", "whole", lambda row: _time(row.base_b)),
         ("shift", "whole", lambda row: f"{row.shift * 100:+.2f} %"),
         ("spread", "whole", lambda row: _or_dash(row.spread)),
-        ("by noise", "whole", lambda row: _share(row.expected)),
+        ("by noise", "whole", lambda row: percent_words(row.expected)),
         style="plain",
         label="Runtime workloads",
     )
@@ -510,9 +501,10 @@ def _summary(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
     noise = sorted(row.noise for row in differences if row.noise is not None)
     if noise:
         expected = median(row.expected for row in differences)
+        middle, low, high = map(percent_words, (median(noise), noise[0], noise[-1]))
         yield (
-            f"noise of a score in one run, estimated from both sides: {_share(median(noise))}"
-            f" ({_share(noise[0])} to {_share(noise[-1])}); choices assume {_share(expected)}"
+            f"noise of a score in one run, estimated from both sides: {middle} ({low} to {high});"
+            f" choices assume {percent_words(expected)}"
         )
         if median(noise) > MORE * expected:
             yield (
@@ -521,14 +513,8 @@ def _summary(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
             )
 
 
-def _share(value: float) -> str:
-    return f"{value * 100:.2f} %"
-
-
-def _or_dash(value: float | None, form: str = "") -> str:
-    if value is None:
-        return "-"
-    return form.format(value) if form else _share(value)
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else percent_words(value)
 
 
 def _time(seconds: float) -> str:

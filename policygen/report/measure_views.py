@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from policygen.errors import plural
 from policygen.model.measured import (
-    CompiledSpace,
+    FailedVariant,
     KernelMatrix,
     KernelUse,
     MatrixCell,
@@ -33,7 +33,7 @@ from policygen.report.blocks import (
     Table,
     TableRows,
     Words,
-    cut,
+    shortened,
 )
 from policygen.report.charts import heat_map
 from policygen.report.console import percent_words, span_words
@@ -177,19 +177,15 @@ def compiled_spaces(document: MeasureCompile, *, head: bool, verbose: bool) -> I
         )
     for space in document.workloads:
         if space.failed:
-            yield from _failures(space, verbose=verbose)
+            yield BLANK
+            yield Note(space.name, folded=True)
+            yield from shortened(space.failed, COMPILE_SHOWN, _failure, verbose=verbose)
     for unmeasured in document.unmeasured:
         yield Words(f"{unmeasured.name}: {unmeasured.reason}", "yellow")
 
 
-def _failures(space: CompiledSpace, *, verbose: bool) -> Iterator[Block]:
-    yield BLANK
-    yield Note(space.name, folded=True)
-    shown, hidden = cut(space.failed, COMPILE_SHOWN, verbose=verbose)
-    for failed in shown:
-        yield Words(f"{failed.variant}: {failed.reason}", "yellow", "  ")
-    if hidden:
-        yield Note(f"  and {plural(hidden, 'more')}: -v", "dim")
+def _failure(failed: FailedVariant) -> Iterator[Block]:
+    yield Words(f"{failed.variant}: {failed.reason}", "yellow", "  ")
 
 
 MEANING = (

@@ -26,8 +26,9 @@ from policygen.report.blocks import (
     Table,
     TableRows,
     Words,
-    cut,
+    more,
     remarks,
+    shortened,
 )
 from policygen.report.charts import point_name
 from policygen.report.console import interval_words, percent_words, ratio_words, short
@@ -175,24 +176,20 @@ def _entries(document: VerifyPerformance) -> Iterator[Block]:
 def _claims(measured: Sequence[WorkloadPerformance]) -> Iterator[Block]:
     for workload in measured:
         if workload.holds is False:
-            yield Words(
-                f"{workload.name}: the change claims {workload.claimed:.3f}, at least"
-                f" {workload.least:.3f}; measured at most {workload.high:.3f}",
-                "red",
-                "  ",
-            )
+            claim = f"the change claims {workload.claimed:.3f}, at least {workload.least:.3f}"
+            words = f"{workload.name}: {claim}; measured at most {workload.high:.3f}"
+            yield Words(words, "red", "  ")
 
 
 def _same_code_notes(workloads: Sequence[WorkloadPerformance], *, verbose: bool) -> Iterator[Block]:
-    same = [workload for workload in workloads if workload.verdict == "same-code"]
-    if not same:
-        return
-    yield Note(_same_words(len(same)), "dim")
-    shown, hidden = cut(same, SHOWN, verbose=verbose)
-    for workload in shown:
-        yield Note(f"  {workload.name}", "dim", folded=True)
-    if hidden:
-        yield Note(f"  and {hidden:,} more (-v)", "dim")
+    same = [*filter(_has_same_code, workloads)]
+    if same:
+        yield Note(_same_words(len(same)), "dim")
+    yield from shortened(same, SHOWN, _same_code_name, verbose=verbose)
+
+
+def _same_code_name(workload: WorkloadPerformance) -> Iterator[Block]:
+    yield Note(f"  {workload.name}", "dim", folded=True)
 
 
 def _same_words(count: int) -> str:
@@ -242,7 +239,8 @@ def performance_blocks(document: Review, level: int, rows: int | None) -> Iterat
         return
     page, limit = rows is None, rows or ROWS
     yield Heading("Is it faster?", level, "performance" if page else "")
-    yield Note(_measurement_setup(performance), "soft")
+    setup = ", ".join(_setup(performance, performance.gpu, performance.arch)) or "GPU unknown"
+    yield Note(f"{setup}; {performance.after}, compared with {performance.before}", "soft")
     yield Note(((f"{summary(performance)}.", "bold"),))
     yield from (Note(text, "warn") for text in _caveats(document, performance))
     measured = _worst_first(
@@ -252,7 +250,7 @@ def performance_blocks(document: Review, level: int, rows: int | None) -> Iterat
         noise = noise_words(performance)
         yield Note(f"{MEANING}{noise and f'; {noise}'}.", "soft")
         yield _table(measured[:limit])
-        yield from _more(len(measured) - limit, "workload")
+        yield from more(len(measured) - limit, "workload")
     yield from _slow_runtime(measured, limit)
     if page:
         yield from _figures(measured, performance.quantiles)
@@ -329,12 +327,6 @@ def _worst_first(workloads: Iterator[WorkloadPerformance]) -> list[WorkloadPerfo
     )
 
 
-def _measurement_setup(performance: VerifyPerformance) -> str:
-    """State the GPU, toolchain, and the two sides that were compared."""
-    setup = ", ".join(_setup(performance, performance.gpu, performance.arch)) or "GPU unknown"
-    return f"{setup}; {performance.after}, compared with {performance.before}"
-
-
 def _setup(performance: VerifyPerformance, *device: str | None) -> list[str]:
     driver = performance.driver and f"driver {performance.driver}"
     return [part for part in (*device, driver, performance.toolchain) if part]
@@ -343,10 +335,8 @@ def _setup(performance: VerifyPerformance, *device: str | None) -> list[str]:
 def _caveats(document: Review, performance: VerifyPerformance) -> Iterator[str]:
     """List what the measurement does not cover of the change under review."""
     if performance.before != document.base:
-        yield (
-            f"It was compared with {performance.before}, and this review compares with"
-            f" {document.base}; whether the two are the same is unknown."
-        )
+        pair = f"{performance.before}, and this review compares with {document.base}"
+        yield f"It was compared with {pair}; whether the two are the same is unknown."
     if performance.cub is None:
         yield "The measured tree is unknown."
     measured = {(workload.point, workload.arch) for workload in performance.workloads}
@@ -413,17 +403,12 @@ def _slow_runtime(measured: Sequence[WorkloadPerformance], limit: int) -> Iterat
         style="speed",
         label="Runtime workloads that are slower or undecided",
     )
-    yield from _more(len(rows_of_workloads) - limit, "runtime workload")
+    yield from more(len(rows_of_workloads) - limit, "runtime workload")
 
 
 def _microseconds(seconds: float) -> str:
     microseconds = seconds * MICRO
     return f"{microseconds:,.2f}" if microseconds < MICRO**2 else f"{microseconds:.0e}"
-
-
-def _more(count: int, noun: str, suffix: str = "") -> Iterator[Block]:
-    if count > 0:
-        yield Note(f"and {plural(count, f'more {noun}')}{suffix}")
 
 
 def _figures(measured: Sequence[WorkloadPerformance], levels: Sequence[float]) -> Iterator[Block]:
@@ -434,13 +419,13 @@ def _figures(measured: Sequence[WorkloadPerformance], levels: Sequence[float]) -
         [charts.ratios(workload_name(workload), workload) for workload in drawn], "figures", {}
     )
     undrawn = sum(bool(workload.runtime) for workload in measured) - len(drawn)
-    yield from _more(undrawn, "workload", " without figures")
+    yield from more(undrawn, "workload", " without figures")
     for workload in drawn:
         if panels := list(charts.quantiles(workload, levels)):
             name = workload_name(workload)
             summary = ((name, "bold"), (": at each quantile of the samples", ""))
             hidden = sum(bool(row.quantiles) for row in workload.runtime) - len(panels)
-            notes = [*_more(hidden, "runtime workload", " of less weight")]
+            notes = [*more(hidden, "runtime workload", " of less weight")]
             yield Fold(summary, [Chapter(panels, "figures small", {}), *notes])
 
 
@@ -459,19 +444,15 @@ def _unmeasured(performance: VerifyPerformance, limit: int) -> Iterator[Block]:
         problems += [f"{workload_name(workload)}: {problem}"] if problem else []
     if problems:
         yield Listing(problems[:limit], "warn")
-        yield from _more(len(problems) - limit, "workload")
+        yield from more(len(problems) - limit, "workload")
 
 
 def _same_code(performance: VerifyPerformance, *, page: bool) -> Iterator[Block]:
-    same = [
-        workload_name(workload)
-        for workload in performance.workloads
-        if workload.verdict == "same-code"
-    ]
-    if not same:
-        return
-    words = _same_words(len(same))
-    if not page:
-        yield Note(words)
-        return
-    yield Fold(words, [Listing(same[:ROWS]), *_more(len(same) - ROWS, "workload")])
+    same = [*map(workload_name, filter(_has_same_code, performance.workloads))]
+    words, rest = _same_words(len(same)), more(len(same) - ROWS, "workload")
+    if same:
+        yield Fold(words, [Listing(same[:ROWS]), *rest]) if page else Note(words)
+
+
+def _has_same_code(workload: WorkloadPerformance) -> bool:
+    return workload.verdict == "same-code"

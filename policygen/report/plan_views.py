@@ -12,13 +12,13 @@ from policygen.model.edits import changes
 from policygen.model.emitted import Emitted, KernelHeader
 from policygen.model.machine import Check, Doctor, ProofState, Status, Undo
 from policygen.model.overlays import OverlayCheck, OverlayMade, OverlayProof, ProgramCalls
-from policygen.model.plans import Action, Plan, Target
+from policygen.model.plans import Action, Plan, Reached, Target
 from policygen.model.selection import Effect, asked_of
 from policygen.model.trees import CALLED, FOUND_BY_STORE, tree_line
 from policygen.model.tuning import entry_name
 from policygen.model.workload import axes, in_words
 from policygen.paths import nearby
-from policygen.report.blocks import BLANK, Block, Note, Words, cut, remarks
+from policygen.report.blocks import BLANK, Block, Note, Words, cut, remarks, shortened
 
 STYLES = {"update": "green", "add": "green", "keep": "dim", "fallback": "dim", "reject": "yellow"}
 SHOWN = 12
@@ -166,32 +166,28 @@ def _reached(plan: Plan, *, verbose: bool) -> Iterator[Block]:
     inherit = "later architectures inherit"
     if is_amd(arch):
         inherit = "devices without a target of their own also get it"
-    for title, workloads in (
-        (
-            f"the same entries also decide, unmeasured, on {arch}",
-            [workload for workload in plan.reached if workload.arch == arch],
-        ),
-        (
-            "later architectures keep their values through entries of their own",
-            [workload for workload in later if workload.kept],
-        ),
-        (inherit, [row for row in later if not row.kept and not row.between]),
-        (
-            "future architectures between known ones inherit",
-            [workload for workload in plan.reached if workload.between],
-        ),
-    ):
-        if not workloads:
-            continue
-        yield Note(f"{title}:", "yellow", folded=True)
-        shown, hidden = cut(workloads, SHOWN, verbose=verbose)
-        for workload in shown:
-            location = [] if workload.arch == arch else ["on", workload.arch]
-            location += ["(struct", "families)"] if workload.legacy else []
-            yield Words([workload.benchmark, *axes(workload.workload), *location], "", "  ")
-        if hidden:
-            yield Note(f"  and {hidden} more (-v lists them)", "dim", folded=True)
-        yield BLANK
+
+    def show(workload: Reached) -> Iterator[Block]:
+        location = [] if workload.arch == arch else ["on", workload.arch]
+        location += ["(struct", "families)"] if workload.legacy else []
+        yield Words([workload.benchmark, *axes(workload.workload), *location], "", "  ")
+
+    for title, workloads in {
+        f"the same entries also decide, unmeasured, on {arch}": [
+            workload for workload in plan.reached if workload.arch == arch
+        ],
+        "later architectures keep their values through entries of their own": [
+            workload for workload in later if workload.kept
+        ],
+        inherit: [row for row in later if not row.kept and not row.between],
+        "future architectures between known ones inherit": [
+            workload for workload in plan.reached if workload.between
+        ],
+    }.items():
+        if workloads:
+            yield Note(f"{title}:", "yellow", folded=True)
+            yield from shortened(workloads, SHOWN, show, verbose=verbose)
+            yield BLANK
 
 
 def _summary(plan: Plan) -> str:

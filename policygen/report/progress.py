@@ -12,7 +12,7 @@ from rich.text import Text
 from policygen.model.records import Document
 from policygen.model.searches import SearchEvent
 from policygen.model.workload import in_words
-from policygen.report.console import raw
+from policygen.report.console import raw, span_words
 from policygen.steps import HowFar, spelled
 from policygen.untrusted import visible
 
@@ -56,14 +56,9 @@ class SearchProgress:
             table.add_column(title, justify="right")
         for name, event in self.rows.items():
             score = "" if event.score is None else f"{event.score:.4f}"
-            between = _between(event).strip()
-            cells = (
-                f"{event.tried:,}",
-                f"{event.distinct:,}",
-                f"{event.failed:,}",
-                f"{event.wrong:,}",
-            )
-            table.add_row(visible(name), RUNGS[event.rung], *cells, score, between)
+            counts = (event.tried, event.distinct, event.failed, event.wrong)
+            cells = [*(f"{count:,}" for count in counts), score, _between(event).strip()]
+            table.add_row(visible(name), RUNGS[event.rung], *cells)
         last = next(reversed(self.rows.values()), None)
         time_left = "" if last is None or last.left is None else f"{spelled(last.left)} left  "
         return Group(table, Text(f"{time_left}{visible(self.step)}", "dim"))
@@ -97,6 +92,4 @@ def _line(name: str, event: SearchEvent) -> str:
 
 
 def _between(event: SearchEvent) -> str:
-    return (
-        "" if event.interval is None else f" {event.interval.low:.3f} to {event.interval.high:.3f}"
-    )
+    return "" if event.interval is None else f" {span_words(event.interval)}"

@@ -331,7 +331,7 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
         yield Note(((workload, "bold"), (score, ""), *worst_point, (f"; {setup}, {databases}", "")))
         yield points.table(
             ("runtime workload", "", review_facts.runtime_point),
-            ("base over variant", "n", _ratio_and_kind),
+            ("base over variant", "n", lambda row: ((row.ratio, ""), (_slower_mark(row), ""))),
             shown=rows,
         )
         yield from (Listing([f"rejected: {text}"]) for text in rejected[:rows])
@@ -353,8 +353,8 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
     yield Fold(summary, blocks, figure=figure, anchor=review_facts.evidence_anchor(evidence))
 
 
-def _ratio_and_kind(ratio: PointRatio) -> Cell:
-    return (ratio.ratio, ""), (" slower" * (_kind(ratio) == "loss"), "")
+def _slower_mark(ratio: PointRatio) -> str:
+    return " slower" * (_kind(ratio) == "loss")
 
 
 def _bar(ratio: PointRatio) -> tuple[str, float, str]:

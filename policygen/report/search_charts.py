@@ -18,6 +18,7 @@ from policygen.model.workload import parse_label
 from policygen.report import charts
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.charts import IntervalRow, Panel, box, path, ring, text
+from policygen.report.console import span_words
 
 WIDTH, HEIGHT = 420.0, 250.0
 STRIP = 5.0
@@ -96,10 +97,8 @@ def _convergence_over(
         *charts.frame(panel, "score", unit),
     ]
     last_rise = curve.best[-1]
-    words = (
-        f"{len(points):,} variants; the best score last rose at {last_rise.evaluation:,} of"
-        f" {curve.evaluations:,}, to {last_rise.score:.3f} in the screening."
-    )
+    rise = f"{last_rise.evaluation:,} of {curve.evaluations:,}, to {last_rise.score:.3f}"
+    words = f"{len(points):,} variants; the best score last rose at {rise} in the screening."
     note = " ".join(filter(None, [words, charts.outside(scores, low)]))
     return Drawing(title, note, WIDTH, HEIGHT, marks, note)
 
@@ -125,8 +124,7 @@ def score_and_interval(final: ReportedFinalist) -> list[float]:
 
 def _final_title(final: ReportedFinalist, suffix: str = "") -> str:
     title = f"{final.variant}: {final.score:.3f}{suffix}"
-    interval = final.interval
-    return f"{title}, {interval.low:.3f} to {interval.high:.3f}" if interval else title
+    return f"{title}, {span_words(final.interval)}" if final.interval else title
 
 
 def _finalist_marks(
@@ -477,10 +475,8 @@ def _parameter(
             marks.append(box("hint", left, panel.top, right - left, panel.height, tooltip))
     marks += _variant_marks(panel, bins, marked)
     top = bins.bins[max(best, key=lambda index: best[index])]
-    words = (
-        f"Best at {bins.name} {top.text}; explains {space.shares[bins.name] * 100:.0f} % of the"
-        " variance of scores."
-    )
+    share = f"{space.shares[bins.name] * 100:.0f} %"
+    words = f"Best at {bins.name} {top.text}; explains {share} of the variance of scores."
     description = " ".join(filter(None, [words, outside]))
     return Drawing(title, description, SPACE_WIDTH, panel.bottom + 36, marks, words)
 

@@ -11,7 +11,7 @@ from policygen.model.searches import (
     ReportedWorkload,
     SearchReport,
 )
-from policygen.model.workload import axes, plain
+from policygen.model.workload import plain
 from policygen.report import charts, search_charts, search_views
 from policygen.report.blocks import (
     Block,
@@ -29,8 +29,10 @@ from policygen.report.blocks import (
     Styled,
     Table,
     TableRows,
+    more,
 )
 from policygen.report.console import duration, percent_words, short, span_words
+from policygen.report.ranking_views import key_parts, long_point
 
 DETAILED = 40
 """Workloads with figures; the table lists all of them."""
@@ -53,12 +55,8 @@ MEANING = (
 
 def page(document: SearchReport, *, is_page: bool) -> Page:
     """Build a page with figures, or Markdown without."""
-    keys = {(workload.gpu, workload.ctk, workload.cccl): None for workload in document.workloads}
-    measured_on = [
-        ", ".join(filter(None, [gpu, ctk and f"ctk {ctk}", cccl and f"cccl {cccl}"]))
-        for gpu, ctk, cccl in keys
-    ]
-    facts = {"measured on": "; ".join(measured_on)} if keys else {}
+    keys = (", ".join(key_parts(row, None)) for row in document.workloads)
+    facts = {"measured on": "; ".join(dict.fromkeys(keys))} if document.workloads else {}
     facts["databases"] = ", ".join(document.databases)
     return Page(_title(document), facts, list(_blocks(document, page=is_page)))
 
@@ -81,7 +79,11 @@ def _blocks(document: SearchReport, *, page: bool) -> Iterator[Block]:
         yield Heading("Results")
         if page and (drawing := overview(workloads)):
             yield Chapter([drawing], LARGE, {})
-        yield TableRows([(row, _shown(row)) for row in workloads[:LISTED]]).table(
+        # Without a winner, the variant that came closest is shown.
+        shown = [
+            search_views.winner_of(row) or next(iter(row.finalists), None) for row in workloads
+        ]
+        yield TableRows([*zip(workloads[:LISTED], shown, strict=False)]).table(
             ("workload", "", lambda row: Styled(search_views.name(row[0]), to=_anchor(row[0]))),
             ("winner", "", lambda row: _winner_cell(row[0])),
             ("score", "n", lambda row: row[1].score if row[1] else None),
@@ -93,10 +95,7 @@ def _blocks(document: SearchReport, *, page: bool) -> Iterator[Block]:
             style="overview",
             label="Result for each workload",
         )
-        if len(workloads) > LISTED:
-            yield Note(
-                f"and {plural(len(workloads) - LISTED, 'more workload')}; choose with -R and -a."
-            )
+        yield from more(len(workloads) - LISTED, "workload", "; choose with -R and -a.")
     for index, workload in enumerate(workloads[:DETAILED]):
         blocks = list(_workload(workload, document, page=page))
         if page and len(workloads) > 1:
@@ -125,11 +124,6 @@ def _anchor(workload: ReportedWorkload) -> str:
 
 def _close(workload: ReportedWorkload) -> list[ReportedFinalist]:
     return [finalist for finalist in workload.finalists if finalist.close]
-
-
-def _shown(workload: ReportedWorkload) -> ReportedFinalist | None:
-    """Return the winner or, without one, the variant that came closest."""
-    return search_views.winner_of(workload) or next(iter(workload.finalists), None)
 
 
 def _winner_cell(workload: ReportedWorkload) -> Cell:
@@ -169,9 +163,8 @@ def _workload(workload: ReportedWorkload, document: SearchReport, *, page: bool)
         if len(workload.searches) > 1:
             yield _searches(workload)
         if page:
-            yield Chapter(
-                [*search_charts.convergence(workload), search_charts.by_rank(workload)], LARGE, {}
-            )
+            drawings = [*search_charts.convergence(workload), search_charts.by_rank(workload)]
+            yield Chapter(drawings, LARGE, {})
     yield from _parameters(workload, search_charts.space_of(workload), page=page)
     yield from _failures(workload)
     yield from _noise(workload)
@@ -240,7 +233,8 @@ def _runtime(workload: ReportedWorkload) -> Table:
     numbers = ("weight", "base", *(f"{place}" for place, _ in enumerate(shown, 1)))
     rows: list[list[Cell]] = []
     for place, row in enumerate(shown[0].runtime):
-        cells: list[Cell] = [_point(row.subbench, row.point), row.weight, _time(row.base_seconds)]
+        point = long_point(row.subbench, plain(row.point))
+        cells: list[Cell] = [point, row.weight, _time(row.base_seconds)]
         for finalist in shown:
             ratio = finalist.runtime[place]
             times = f"{_time(ratio.seconds)} beside {_time(ratio.base_seconds)}"
@@ -249,12 +243,6 @@ def _runtime(workload: ReportedWorkload) -> Table:
         rows.append(cells)
     columns = [Column("runtime workload"), *(Column(title, "n") for title in numbers)]
     return Table(columns, rows, "runtime", "Base over variant on each runtime workload", 20)
-
-
-def _point(subbench: str, point: dict[str, str]) -> str:
-    """Name a runtime workload."""
-    words = ", ".join(axes(plain(point)))
-    return words if words and subbench == "base" else f"{subbench} {words}".strip()
 
 
 def _time(seconds: float) -> str:
@@ -281,14 +269,9 @@ def _parameters(
         return
     yield Heading("Parameters", 3)
     shares = sorted(space.shares.items(), key=lambda pair: -pair[1])
-    share_list = ", ".join(
-        f"{name} {share * 100:.0f} %" for name, share in shares[: search_charts.MOST]
-    )
-    hidden = (
-        f", and {len(shares) - search_charts.MOST:,} more"
-        if len(shares) > search_charts.MOST
-        else ""
-    )
+    most = search_charts.MOST
+    share_list = ", ".join(f"{name} {share * 100:.0f} %" for name, share in shares[:most])
+    hidden = f", and {len(shares) - most:,} more" if len(shares) > most else ""
     yield Note(f"Share of the variance of scores that each explains: {share_list}{hidden}.")
     if not page:
         return
@@ -298,11 +281,8 @@ def _parameters(
     yield Chapter(list(search_charts.by_parameter(space, marked)), SMALL, {})
     if drawn := list(search_charts.by_pair(space, marked)):
         yield Heading("Pairs of parameters", 3)
-        if len(space.parameters) > search_charts.PAIRED:
-            yield Note(
-                f"Of the {search_charts.PAIRED} parameters with the largest effect on scores.",
-                "soft",
-            )
+        if len(space.parameters) > (paired := search_charts.PAIRED):
+            yield Note(f"Of the {paired} parameters with the largest effect on scores.", "soft")
         yield Chapter(drawn, SMALL, {})
 
 
@@ -366,9 +346,8 @@ def _cards(workload: ReportedWorkload) -> Cards:
         hidden = [f"and {len(lines) - 3:,} more"] if len(lines) > 3 else []
         words = search_views.close(workload).partition(" of ")[2]
         subtitle = f"of {words}" if words else "other finalists to compare it with"
-        cards.append(
-            Card("What else was close", f"{len(lines):,}", [*lines[:3], *hidden], subtitle)
-        )
+        count, shown = f"{len(lines):,}", [*lines[:3], *hidden]
+        cards.append(Card("What else was close", count, shown, subtitle))
     return Cards([*cards, _convergence_card(workload), *_failed_cards(workload)])
 
 
@@ -379,9 +358,8 @@ def _winner_card(workload: ReportedWorkload) -> Card:
         for final in workload.finalists[:1]:
             lines = [f"the best: {final.variant}", search_views.score_with_interval(final)]
             lines += [search_views.luck(final)] if final.screened is not None else []
-        subtitle = (
-            "is not beaten by more than noise" if workload.rung in {None, "last"} else "for now"
-        )
+        is_final = workload.rung in {None, "last"}
+        subtitle = "is not beaten by more than noise" if is_final else "for now"
         return Card("Winner", "base", lines, subtitle, "plain")
     lines = [winner.variant]
     if winner.interval:
@@ -435,10 +413,8 @@ def _noise(workload: ReportedWorkload) -> Iterator[Block]:
     yield Heading("Noise", 3)
     if workload.score_noise is not None:
         deviation = percent_words(workload.score_noise)
-        yield Note(
-            f"Between processes, the score of base against itself varies by {deviation} (one"
-            " standard deviation)."
-        )
+        words = f"Between processes, the score of base against itself varies by {deviation}"
+        yield Note(f"{words} (one standard deviation).")
     choice = workload.choice
     if choice is not None and choice.noise is not None:
         origin = f", {choice.noise_origin}" if choice.noise_origin else ""
@@ -446,7 +422,7 @@ def _noise(workload: ReportedWorkload) -> Iterator[Block]:
         yield Note(f"db choose assumes {deviation} for a score in one run{origin}.")
     if workload.noise:
         yield TableRows(workload.noise).table(
-            ("runtime workload", "", lambda row: _point(row.subbench, row.point)),
+            ("runtime workload", "", lambda row: long_point(row.subbench, plain(row.point))),
             ("base", "n", lambda row: _time(row.seconds)),
             ("between processes", "n", lambda row: percent_words(row.between)),
             ("within a process", "n", lambda row: percent_words(row.beside)),

@@ -131,10 +131,8 @@ def memcheck_words(group: FailureGroup, benchmark: str, workload: Mapping[str, s
         return f"memcheck was not run{reason}. To run it: {shlex.join(command)}"
     variant = memcheck.variant
     if memcheck.outcome == "base":
-        return (
-            "memcheck also fails for base, so it says nothing about these variants:"
-            f" {memcheck.words}"
-        )
+        reason = "so it says nothing about these variants"
+        return f"memcheck also fails for base, {reason}: {memcheck.words}"
     if memcheck.outcome == "clean":
         failure = f", although it fails again: {memcheck.words}" if memcheck.words else ""
         return f"memcheck finds no error in {variant} or in base{failure}"
@@ -216,11 +214,9 @@ COUNTS = (10, 25, 50, 100, 200, 400, 800, 1600, 3200)
 def replayed(document: SearchReplay, *, head: bool, verbose: bool) -> Iterator[Block]:
     """Show two tables for each space; -v adds every run."""
     if head:
-        source = (
-            f"scores of {plural(document.samples, 'sample')}"
-            if document.samples
-            else "recorded scores"
-        )
+        source = "recorded scores"
+        if document.samples:
+            source = f"scores of {plural(document.samples, 'sample')}"
         batch = f"{plural(document.batch, 'variant')} at once"
         yield Note(f"strategy {document.strategy}, {batch}, {source}", "dim", folded=True)
     for space in document.spaces:
@@ -261,7 +257,11 @@ def _space(
     max_evaluations = max((run.evaluations for run in runs), default=0)
     if counts := [count for count in COUNTS if count <= max_evaluations]:
         distances = {
-            count: [100 * (1 - _best_after(run, count) / best) for run in runs if run.curve]
+            count: [
+                100 * (1 - max(score for at, score in run.curve if at <= count) / best)
+                for run in runs
+                if run.curve
+            ]
             for count in counts
         }
         yield BLANK
@@ -309,10 +309,6 @@ def _quantile(counts: Sequence[float], part: float) -> str:
     return "more" if count == inf else f"{count:,.0f}"
 
 
-def _best_after(run: ReplayRun, count: int) -> float:
-    return max(score for evaluation, score in run.curve if evaluation <= count)
-
-
 # Tuning for a program: the gains and the header
 
 
@@ -329,10 +325,8 @@ def outcome_words(outcome: TuneOutcome) -> str:
     if outcome.score < outcome.least_score:
         gain = floor(100 * outcome.score) / 100
         enough = gain if gain > 1 else floor(1000 * outcome.score) / 1000
-        return (
-            f"{best}, below the {outcome.least_score:g} that a tuning must gain;"
-            f" --least-score {enough:g} takes it"
-        )
+        remedy = f"--least-score {enough:g} takes it"
+        return f"{best}, below the {outcome.least_score:g} that a tuning must gain; {remedy}"
     return f"{best}, but {outcome.reason}"
 
 
@@ -408,11 +402,8 @@ def result(workload: ReportedWorkload) -> str:
     if workload.rung is None:
         choice = workload.choice
         if choice is None:
-            score = score_with_interval(best)
-            return (
-                f"The best so far is {best.variant} with {score}; a choice needs all runtime"
-                " workloads."
-            )
+            subject = f"{best.variant} with {score_with_interval(best)}"
+            return f"The best so far is {subject}; a choice needs all runtime workloads."
         decision = f"takes {choice.variant}" if choice.decision == "use" else "keeps base"
         return f"db choose {decision}: {choice.reason}."
     if workload.rung != "last":
@@ -548,10 +539,8 @@ def failures(workload: ReportedWorkload) -> str:
 def remarks(workload: ReportedWorkload) -> Iterator[str]:
     """List limitations of the results of a workload."""
     if workload.declared is not None and workload.declared != workload.runtime_workloads:
-        yield (
-            f"Measured on {workload.runtime_workloads} of {workload.declared} declared runtime"
-            " workloads; scores cover only those."
-        )
+        part = f"{workload.runtime_workloads} of {workload.declared} declared runtime workloads"
+        yield f"Measured on {part}; scores cover only those."
     if workload.approximate:
         yield (
             "Scores are approximate: the declared values of the {io} axes are unknown, so the"

@@ -21,7 +21,17 @@ from policygen.model.tuning import Value, conjunction, spell
 from policygen.model.workload import axes
 from policygen.outputs import write_output
 from policygen.paths import file_name
-from policygen.report.blocks import BLANK, Block, Note, Table, TableRows, Words, cut, remarks
+from policygen.report.blocks import (
+    BLANK,
+    Block,
+    Note,
+    Table,
+    TableRows,
+    Words,
+    cut,
+    remarks,
+    shortened,
+)
 from policygen.report.console import messages, short
 
 STYLES = {"tuned": "green", "inherited": "yellow", "default": "dim", "unknown": "red"}
@@ -315,13 +325,13 @@ def _kernels_on_one_side(
 ) -> Iterator[Block]:
     if not kernels:
         return
-    yield Note(f"{title}:", "red")
-    shown, hidden = cut(kernels, SHOWN, verbose=verbose)
-    for kernel in shown:
+
+    def show(kernel: KernelPlace) -> Iterator[Block]:
         suffix = " (as written)" if kernel.as_written else ""
         yield Words(f"{kernel.where}: {kernel.kernel}{suffix}", "", "  ")
-    if hidden:
-        yield Note(f"  and {hidden:,} more (-v lists them)", "dim")
+
+    yield Note(f"{title}:", "red")
+    yield from shortened(kernels, SHOWN, show, verbose=verbose)
     yield BLANK
 
 

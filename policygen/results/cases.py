@@ -302,11 +302,8 @@ def distance(label: str, current: str) -> float:
     values, current_values = parse_label(label), parse_label(current)
     if values is None or current_values is None:
         return float("inf")
-    total = 0.0
-    for name in values.keys() | current_values.keys():
-        if name not in values or name not in current_values:
-            total += 1.0
-            continue
+    total = float(len(values.keys() ^ current_values.keys()))
+    for name in values.keys() & current_values.keys():
         scale = max(abs(values[name]), abs(current_values[name]), 1)
         total += abs(values[name] - current_values[name]) / scale
     return total

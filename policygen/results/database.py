@@ -5,7 +5,7 @@ import re
 import sqlite3
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -293,6 +293,15 @@ def expand(patterns: Sequence[str]) -> tuple[Path, ...]:
     return tuple(paths.values())
 
 
+def check_not_input(out: Path, paths: Iterable[Path]) -> None:
+    """Raises an error if the output is one of the inputs, even with --force."""
+    for path in paths:
+        if path.resolve() == out.resolve() or (
+            out.exists() and path.exists() and out.samefile(path)
+        ):
+            raise InputError(f"{out}: is one of the inputs", "Name another file.")
+
+
 @contextmanager
 def open_all(paths: Sequence[Path]) -> Iterator[tuple[Database, ...]]:
     """Opens all databases read-only."""
@@ -332,10 +341,6 @@ def _query(table: ResultTable, chosen: Mapping[str, frozenset[str]]) -> tuple[st
     return sql, [value for values in values_by_axis.values() for value in values]
 
 
-def _is_label(cell: object) -> bool:
-    return isinstance(cell, str) and is_label(cell)
-
-
 class _Reader:
     """Converts rows into codes as they arrive."""
 
@@ -349,7 +354,7 @@ class _Reader:
         self._centers = array("d")
         self._rowids = array("q")
         # There are few labels, and many rows of each.
-        self._is_label = cache(_is_label)
+        self._is_label = cache(lambda cell: isinstance(cell, str) and is_label(cell))
         self.refused: Counter[str] = Counter()
         """The number of skipped rows by problem."""
         self.first: dict[str, Cells] = {}

@@ -1,6 +1,7 @@
 """Exports all rows of databases as one flat table: CSV or Parquet."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,7 @@ from policygen.model.workload import BASE, parse_label
 from policygen.outputs import MAKER
 from policygen.portable import portable_name
 from policygen.results.cases import Case, Part
-from policygen.results.database import Database, open_database
+from policygen.results.database import Database, check_not_input, open_database
 from policygen.results.merge import replacing
 from policygen.results.samples import Samples, count_samples
 from policygen.results.score import SampleReader, Scores
@@ -39,8 +40,7 @@ def export(paths: Sequence[Path], out: Path, *, kind: Kind) -> int:
     out = out.resolve()
     if out.is_dir():
         raise InputError(f"{out}: this is a folder")
-    if any(path.resolve() == out for path in paths):
-        raise InputError(f"{out}: is one of the databases to be exported", "Name another file.")
+    check_not_input(out, paths)
     axes = _all_axes(paths)
     write = _write_csv if kind == "csv" else _write_parquet
     with replacing(out) as temporary:
@@ -100,10 +100,9 @@ def _text(cell: object) -> object:
 
 def _count(blob: object) -> int | None:
     """Returns the number of samples; None if the blob is invalid."""
-    try:
+    with suppress(ValueError):
         return count_samples(blob)
-    except ValueError:
-        return None
+    return None
 
 
 def _write_csv(path: Path, frames: Iterator["pd.DataFrame"], columns: Sequence[str]) -> int:
@@ -168,10 +167,8 @@ def score_cells(scores: Scores, x: str, y: str) -> Mapping[tuple[int, int], Sequ
     for index, score in zip(scores.index, scores.score, strict=True):
         label = scores.case.variants[index]
         values = None if label == BASE else parse_label(label)
-        if values is None:
-            continue
-        names |= set(values)
-        if x in values and y in values:
+        names |= set(values or ())
+        if values and x in values and y in values:
             cells.setdefault((values[x], values[y]), []).append(float(score))
     if not cells:
         raise InputError(

@@ -15,7 +15,13 @@ from policygen.errors import InputError
 from policygen.model.results import MergeConflict, MergedTable, MergeReport
 from policygen.model.workload import BASE, is_label
 from policygen.outputs import check_folder, check_free
-from policygen.results.database import VERSION_COLUMNS, Database, open_all, open_database
+from policygen.results.database import (
+    VERSION_COLUMNS,
+    Database,
+    check_not_input,
+    open_all,
+    open_database,
+)
 from policygen.results.imported import check_alike, keep_imports
 from policygen.results.own_tables import results_table
 from policygen.results.tables import DeclaredAxes, ResultTable, quote, write_gpus
@@ -29,11 +35,7 @@ Axis = tuple[str, str, str]
 
 def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeReport:
     """Writes every row once; if two rows conflict, the first file's is kept."""
-    for path in paths:
-        if path.resolve() == out.resolve() or (
-            out.exists() and path.exists() and out.samefile(path)
-        ):
-            raise InputError(f"{out}: is one of the databases to be merged", "Name another file.")
+    check_not_input(out, paths)
     with open_all(paths) as databases:
         check_alike(databases)
     with new_database(out, force=force) as connection:

@@ -169,7 +169,9 @@ def rank(
                 if alpha < 1:
                     # Base never differs from itself.
                     variants = [variant for variant in variants if variant.variant != BASE]
-                shown_variants = _shown(variants, top, choice)
+                shown_variants, rest = variants[:top], variants[len(variants[:top]) :]
+                # The chosen one is shown wherever it ranks.
+                shown_variants += [v for v in rest if choice and v.variant == choice.variant]
                 workload = _workload(scores, shown_variants, choice, declared or {})
                 workloads.append(workload.model_copy(update={"reasoning": explanation}))
     return DbTop(rules=rules, alpha=alpha, workloads=tuple(workloads), warnings=warnings.all)
@@ -182,15 +184,6 @@ def is_partial(case: Case, axes: Mapping[str, frozenset[str]] | None) -> bool:
         for part in case.parts
         for axis in spelled(axes or {}, part.table.axes)
     )
-
-
-def _shown(
-    variants: list[ScoredVariant], top: int | None, choice: Choice | None
-) -> list[ScoredVariant]:
-    """Returns the top variants, and the chosen one wherever it ranks."""
-    shown = variants[:top]
-    chosen = choice.variant if choice else None
-    return shown + [variant for variant in variants[len(shown) :] if variant.variant == chosen]
 
 
 def leading(

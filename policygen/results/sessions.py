@@ -136,9 +136,7 @@ NOTHING = OwnRecords({}, {}, {}, {}, {}, {}, {})
 def read_own(database: Database, warn: Warn) -> OwnRecords:
     """Reads all records of a database."""
     reader = _OwnReader(database, warn)
-    if not reader.is_ours():
-        return NOTHING
-    return reader.read()
+    return reader.read() if reader.is_ours() else NOTHING
 
 
 def spot_of(key: RunKey, algorithm: str, workload: Mapping[str, str]) -> WorkloadSpot:

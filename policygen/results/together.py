@@ -102,7 +102,13 @@ def choose_together(
             return Together((), f"no variant suits all of them: {_harm(subjects, common)}")
         is_confirmed = any(subject.final for subject in subjects)
         if is_confirmed:
-            candidates = [key for key in candidates if _is_final(key, subjects)][:FINALISTS]
+            # Each workload that has a confirming run must have been remeasured with it.
+            finals = [(subject, subject.final) for subject in subjects if subject.final]
+            candidates = [
+                key
+                for key in candidates
+                if all(subject.label(key) in final.variants for subject, final in finals)
+            ][:FINALISTS]
         for key in candidates:
             scores_of_key = [subject.score(key) for subject in subjects]
             if max(scores_of_key) < rules.least_score and not is_confirmed:
@@ -164,14 +170,6 @@ def _judged(
     allowed = result.refusal is None and not disagree
     confirmed_variant = variant.model_copy(update={"score": result.score})
     return confirmed_variant, allowed, _is_slower(result.score, scores, rules)
-
-
-def _is_final(key: Parameters, subjects: Sequence[_Subject]) -> bool:
-    """Returns whether a variant was remeasured for each workload that has a confirming run."""
-    return all(
-        subject.final is None or subject.label(key) in subject.final.variants
-        for subject in subjects
-    )
 
 
 def _is_slower(score: float, scores: Scores, rules: Rules) -> bool:

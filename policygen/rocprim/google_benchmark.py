@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from policygen.errors import InputError
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     LETTERS,
     NO_TIME,
     TunedEntry,

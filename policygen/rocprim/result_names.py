@@ -17,7 +17,7 @@ from typing import Any
 from policygen.errors import InputError
 from policygen.model.arch import is_amd, parse_arch
 from policygen.model.workload import BASE, IDENTIFIER, LIMIT, parse_label
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     LETTERS,
     MOST_AXES,
     MOST_ENTRIES,

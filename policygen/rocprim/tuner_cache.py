@@ -10,7 +10,7 @@ from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.results.tuners import formats
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     TunedEntry,
     TunedFile,
     TunerFormat,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from policygen.errors import EditedError, InputError, PolicygenError, together
+from policygen.errors import EditedError, InputError, reported_together
 from policygen.store.applies import Recovered, settle
 from policygen.store.journal import AppliedRecord, Journal
 from policygen.store.replacement import Change, described, replace
@@ -64,21 +64,15 @@ def planned(store: Path, root: Path | None, steps: int) -> tuple[Undone, ...]:
 
 def net_changes(undone: Sequence[Undone]) -> tuple[Change, ...]:
     """Combines all steps into one change per file; raises if a file was edited in between."""
-    errors: list[PolicygenError] = []
     change_by_path: dict[Path, Change] = {}
-    for step in undone:
-        for change in step.changes:
-            key = real(change.path)
-            newer = change_by_path.get(key)
-            try:
-                _check(newer, change, step)
-            except PolicygenError as error:
-                errors.append(error)
-            change_by_path[key] = Change(
-                (newer or change).path, (newer or change).before, change.after
-            )
-    if errors:
-        raise together(errors)
+    with reported_together() as part:
+        for step in undone:
+            for change in step.changes:
+                newer = change_by_path.get(real(change.path))
+                with part():
+                    _check(newer, change, step)
+                last = newer or change
+                change_by_path[real(change.path)] = Change(last.path, last.before, change.after)
     changes = (change for change in change_by_path.values() if change.before != change.after)
     return tuple(sorted(changes, key=lambda change: change.path))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.app import measure_checkout
+from policygen.app import measure
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.gpu.checkout import BuiltPrograms
@@ -38,11 +38,11 @@ def run(tmp_path, monkeypatch):
         return BuiltPrograms(wanted, failed)
 
     gpu = ListedGpu(0, FACTS.name, FACTS.uuid, FACTS.arch, FACTS.driver)
-    monkeypatch.setattr(measure_checkout, "find_gpu", lambda _: gpu)
-    monkeypatch.setattr(measure_checkout, "find_library", lambda _: None)
-    monkeypatch.setattr(measure_checkout, "ProgramCompiler", lambda *_: None)
-    monkeypatch.setattr(measure_checkout, "build_programs", build)
-    monkeypatch.setattr(measure_checkout, "_facts", lambda *_: GPU)
+    monkeypatch.setattr(measure, "find_gpu", lambda _: gpu)
+    monkeypatch.setattr(measure, "find_library", lambda _: None)
+    monkeypatch.setattr(measure, "ProgramCompiler", lambda *_: None)
+    monkeypatch.setattr(measure, "build_programs", build)
+    monkeypatch.setattr(measure, "_facts", lambda *_: GPU)
 
     def command(*arguments, refused=None):
         problem[:] = [refused] if refused else []

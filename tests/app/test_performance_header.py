@@ -4,7 +4,7 @@ import pytest
 
 from fixtures.databases.every import GPUS, benchmark_database
 from policygen.app import performance
-from policygen.app.performance_trees import read_emitted
+from policygen.app.performance import read_emitted
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.gpu.changes import AFTER

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from policygen.app.databases import describe
 from policygen.errors import InputError
 from policygen.gpu import checkout_rounds
 from policygen.gpu.checkout import BuiltPrograms, open_checkout
 from policygen.gpu.checkout_rounds import CheckoutTask, measure_programs
 from policygen.gpu.machine import BusyGpuError, gpu_lock
 from policygen.gpu.measured_rows import About, open_measurements
-from policygen.results.contents import describe
 from policygen.results.samples import Decoder
 from tests.gpu.own_checkout import NAME, ProgramPlan, make_checkout
 from tests.gpu.simulated import FACTS

@@ -101,7 +101,7 @@ def test_an_existing_file_is_replaced_whole(database, tmp_path):
 def test_bad_places_are_told(database, tmp_path):
     with pytest.raises(InputError, match="this is a folder"):
         export([database], tmp_path, kind="csv")
-    with pytest.raises(InputError, match="one of the databases to be exported"):
+    with pytest.raises(InputError, match="one of the inputs"):
         export([database], database, kind="csv")
     with pytest.raises(InputError, match=r"a\.csv: cannot be written: "):
         export([database], database / "a.csv", kind="csv")

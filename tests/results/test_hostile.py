@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
+from policygen.app.databases import describe
 from policygen.cli.main import main
 from policygen.errors import InputError
-from policygen.results.contents import describe
 from policygen.results.database import open_all, read_rows
 from policygen.results.merge import merge, replacing
 from policygen.results.ranking import rank

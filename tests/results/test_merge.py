@@ -6,10 +6,10 @@ from contextlib import closing, suppress
 import pytest
 
 from fixtures.databases.generate import SOME_MESS, demo_database, generate
+from policygen.app.databases import describe
 from policygen.errors import InputError, PolicygenError
 from policygen.results import merge as merging
 from policygen.results.cases import importance
-from policygen.results.contents import describe
 from policygen.results.database import expand, open_database
 from policygen.results.export import export
 from policygen.results.merge import merge
@@ -351,10 +351,10 @@ def test_a_log_of_another_shape_is_refused(tmp_path, pair):
 
 
 def test_the_output_must_be_new_and_no_input(tmp_path, pair):
-    with pytest.raises(InputError, match="one of the databases to be merged"):
+    with pytest.raises(InputError, match="one of the inputs"):
         merge(pair, pair[0], force=True)
     (tmp_path / "link.db").hardlink_to(pair[0])
-    with pytest.raises(InputError, match="one of the databases to be merged"):
+    with pytest.raises(InputError, match="one of the inputs"):
         merge(pair, tmp_path / "link.db", force=True)
     (tmp_path / "m.db").write_bytes(b"mine")
     with pytest.raises(InputError, match="exists already"):

@@ -11,7 +11,7 @@ import pytest
 from policygen.app.db_import import library_type_names
 from policygen.bindings.load import library_types
 from policygen.errors import PolicygenError
-from policygen.results.tuners.documents import TunedFailure, TunedTimes
+from policygen.results.tuners.formats import TunedFailure, TunedTimes
 from policygen.results.tuners.suites import (
     SuiteFacts,
     gather_suite,

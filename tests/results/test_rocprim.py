@@ -8,7 +8,7 @@ import pytest
 
 from policygen.errors import PolicygenError
 from policygen.results.tuners import suites
-from policygen.results.tuners.documents import TunedFailure, TunedTimes
+from policygen.results.tuners.formats import TunedFailure, TunedTimes
 from policygen.results.tuners.points import spelled_alike
 from policygen.results.tuners.suites import (
     SuiteFacts,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from policygen.results.tuners.documents import DoubledNames
+from policygen.results.tuners.formats import DoubledNames
 from policygen.rocprim.result_names import parse_meta, parse_name, plain_value
 from tests.results.rocprim_files import ALGORITHMS, configurations, name_of
 

@@ -2,11 +2,11 @@ import math
 
 import pytest
 
+from policygen.app.databases import cover, describe
 from policygen.errors import InputError
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.workload import parse_label
 from policygen.results.cases import distance, fits, importance
-from policygen.results.contents import cover, describe
 from policygen.results.database import expand
 from policygen.results.ranking import rank
 from policygen.results.sessions import split

@@ -10,9 +10,8 @@ import pytest
 from policygen.app import db_import
 from policygen.app.db_import import read_tuned
 from policygen.errors import InputError, PolicygenError
-from policygen.results.tuners import documents
-from policygen.results.tuners.documents import TunedFailure, TunedTimes
-from policygen.results.tuners.formats import size_of
+from policygen.results.tuners import formats
+from policygen.results.tuners.formats import TunedFailure, TunedTimes, size_of
 from policygen.results.tuners.kernels import ImportedAs, gather
 from policygen.results.tuners.points import number_space, parse_base
 from tests.results.tuner_files import (
@@ -284,7 +283,7 @@ def test_a_file_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("policygen.results.tuners.formats.MOST_ENTRIES", 8)
     assert refused(path, document()) == "more than 8 configurations"
     assert refused(path, json.dumps(t4_document())) == "more than 8 configurations"
-    monkeypatch.setattr(documents, "MOST_SAMPLES", 3)
+    monkeypatch.setattr(formats, "MOST_SAMPLES", 3)
     assert refused(path, document()) == "cache '64,1': 32 times, but at most 3 are read"
 
 

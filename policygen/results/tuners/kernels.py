@@ -2,13 +2,13 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import policygen
-from policygen.errors import InputError, PolicygenError, listed, together
+from policygen.errors import InputError, listed, reported_together
 from policygen.model.workload import BASE, parse_label
 from policygen.results.merge import Cells, create_log, create_results, insert, new_database
 from policygen.results.own_tables import (
@@ -27,7 +27,7 @@ from policygen.results.own_tables import (
 )
 from policygen.results.samples import encode
 from policygen.results.tables import write_gpus
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     LETTERS,
     TunedFailure,
     TunedFile,
@@ -84,16 +84,17 @@ class ImportedAs:
 def gather(files: Sequence[TunedFile], facts: ImportedAs) -> TunedKernel:
     """Joins files: sizes become runtime workloads, and repeated measurements are joined."""
     space = number_space(files)
-    errors: list[PolicygenError] = []
-    algorithm = _collect_error(errors, _algorithm, files, facts)
-    gpu = _collect_error(errors, _gpu, files, facts)
-    sizes = {
-        place: _collect_error(errors, check_size, file.path, file.size, facts.size)
-        for place, file in enumerate(files)
-    }
-    base = _collect_error(errors, _base, files, facts, space)
-    if errors:
-        raise together(errors)
+    sizes: dict[int, str] = {}
+    with reported_together() as part:
+        with part():
+            algorithm = _algorithm(files, facts)
+        with part():
+            gpu = _gpu(files, facts)
+        for place, file in enumerate(files):
+            with part():
+                sizes[place] = check_size(file.path, file.size, facts.size)
+        with part():
+            base = _base(files, facts, space)
     points, copies = join_points(
         ((sizes[place], file) for place, file in enumerate(files)),
         lambda entry: BASE if (label := space.label(entry.values)) == base else label,
@@ -112,17 +113,6 @@ def gather(files: Sequence[TunedFile], facts: ImportedAs) -> TunedKernel:
         warmup=facts.warmup,
         copies=copies,
     )
-
-
-def _collect_error(
-    errors: list[PolicygenError], find: Callable[..., str], *arguments: object
-) -> str:
-    """Returns the result of `find`, or collects its error to report it together with the others."""
-    try:
-        return find(*arguments)
-    except InputError as error:
-        errors.append(error)
-        return ""
 
 
 def _algorithm(files: Sequence[TunedFile], facts: ImportedAs) -> str:

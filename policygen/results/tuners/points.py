@@ -17,7 +17,7 @@ from policygen.errors import InputError, listed
 from policygen.model.workload import IDENTIFIER, LIMIT, as_label, parse_label
 from policygen.results.imported import unquoted
 from policygen.results.samples import Samples
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     MOST_SAMPLES,
     TunedEntry,
     TunedFailure,

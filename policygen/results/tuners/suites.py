@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Self
 
-from policygen.errors import InputError, PolicygenError, listed, together
+from policygen.errors import InputError, listed, reported_together
 from policygen.model.arch import arch_and_gpu
 from policygen.model.workload import BASE, as_label
-from policygen.results.tuners.documents import (
+from policygen.results.tuners.formats import (
     MOST_AXES,
     TunedEntry,
     TunedFailure,
@@ -155,13 +155,13 @@ def _check_times(files: Sequence[TunedFile]) -> None:
     outcomes: dict[Path, list[TunedTimes | TunedFailure]] = {}
     for file in files:
         outcomes.setdefault(file.path, []).extend(entry.outcome for entry in file.entries)
-    errors: list[PolicygenError] = []
-    for path, outcomes_of_path in outcomes.items():
-        failures = [item.reason for item in outcomes_of_path if isinstance(item, TunedFailure)]
-        if len(failures) == len(outcomes_of_path):
-            errors.append(InputError(f"{path}: no configuration has a time: {listed(failures)}"))
-    if errors:
-        raise together(errors)
+    with reported_together() as part:
+        for path, of_path in outcomes.items():
+            failures = [item.reason for item in of_path if isinstance(item, TunedFailure)]
+            with part():
+                if len(failures) == len(of_path):
+                    reasons = listed(failures)
+                    raise InputError(f"{path}: no configuration has a time: {reasons}")
 
 
 def _by_algorithm(files: Sequence[TunedFile]) -> dict[str, list[TunedFile]]:
@@ -474,11 +474,7 @@ def suite_gpu(files: Sequence[TunedFile], gpu_option: str, arch: str) -> str:
 
 def suite_sizes(files: Sequence[TunedFile], size_option: str) -> None:
     """Checks that all files have a size."""
-    errors: list[PolicygenError] = []
-    for path, file in {file.path: file for file in files if not file.size}.items():
-        try:
-            check_size(path, file.size, size_option)
-        except InputError as error:
-            errors.append(error)
-    if errors:
-        raise together(errors)
+    with reported_together() as part:
+        for path, file in {file.path: file for file in files if not file.size}.items():
+            with part():
+                check_size(path, file.size, size_option)
