@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from policygen.headers.comments import Comments, comment_lines, read_notes
-from policygen.headers.spelling import edit_at, indent_of, line_end, line_start, newline, text_of
+from policygen.headers.spelling import Change, indent_of, line_end, line_start, newline, text_of
 from policygen.headers.syntax import Guards
 from policygen.headers.text import Text
-from policygen.model.edits import Content, Edit
+from policygen.model.edits import Content
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Label
 
@@ -68,16 +68,14 @@ class Surroundings:
         self._guards = Guards(text)
         self._comments = Comments(text)
 
-    def noted(
-        self, entry: Entry, content: Content, reason: str, body: Span | None = None
-    ) -> list[Edit]:
+    def noted(self, entry: Entry, content: Content, body: Span | None = None) -> list[Change]:
         """Replaces the label of an entry's values, and removes outdated remarks.
 
         A `body` is rewritten with its labels; a new label goes above it.
         """
         data = self._text.data
-        edits = [
-            edit_at(data, remark.span, "", reason)
+        changes = [
+            (remark.span, "")
             for remark in self.remarks(entry)
             if remark.outdated or (body is not None and not entry.members)
             if not any(_is_inside(label, remark.span) for label in entry.labels)
@@ -88,11 +86,11 @@ class Surroundings:
         if content.label and kept:
             span = kept.pop(0).span
             if text_of(data, span) != content.label:
-                edits.append(edit_at(data, span, content.label, reason))
+                changes.append((span, content.label))
         elif content.label:
             offset, line = self._labelled_line(entry, content.label, above=body is not None)
-            edits.append(edit_at(data, Span(offset, offset), line, reason))
-        return [*edits, *(edit_at(data, self._comment_of(label), "", reason) for label in kept)]
+            changes.append((Span(offset, offset), line))
+        return [*changes, *((self._comment_of(label), "") for label in kept)]
 
     def _labelled_line(self, entry: Entry, label: str, *, above: bool) -> tuple[int, str]:
         """Returns a line with a label: inside a block, or above an entry without own lines."""

@@ -309,6 +309,11 @@ def edit_at(data: bytes, span: Span, replacement: str, reason: str) -> Edit:
     return Edit(span=span, old=old, new=replacement, reason=reason)
 
 
+def edits_of(data: bytes, changes: Iterable[Change], reason: str) -> list[Edit]:
+    """Builds the edits of changes that have one reason."""
+    return [edit_at(data, span, text, reason) for span, text in changes]
+
+
 def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:
     """Applies all edits at once."""
     ordered = sorted(edits, key=lambda edit: edit.span)

@@ -8,8 +8,16 @@ from policygen.errors import InputError
 from policygen.headers.comments import Comments
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
 from policygen.headers.specializations.families import Declaration, find_declarations
-from policygen.headers.specializations.siblings import member_edits
-from policygen.headers.spelling import edit_at, indent_of, line_start, newline, rewritten
+from policygen.headers.specializations.siblings import member_changes
+from policygen.headers.spelling import (
+    Change,
+    edit_at,
+    edits_of,
+    indent_of,
+    line_start,
+    newline,
+    rewritten,
+)
 from policygen.headers.text import Text, decode, squeeze
 from policygen.model.arch import UNKNOWN
 from policygen.model.edits import Edit
@@ -61,7 +69,8 @@ def write_configs(
         spot = write.spots[0]
         assert isinstance(spot, ConfigSpot), "it is a config"
         if spot.entry is not None:
-            edits += updated(text, spot.entry, write.content.values, spot, write.reason)
+            changes = updated(text, spot.entry, write.content.values, spot)
+            edits += edits_of(data, changes, write.reason)
         else:
             copies.append(_Copy(write, spot, spot.alike[1]))
     order = {
@@ -75,29 +84,25 @@ def write_configs(
     return HeaderEdits(with_insertions(edits, insert(text, copies, arch)))
 
 
-def updated(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, reason: str
-) -> list[Edit]:
-    """Returns the edits that set values of a config, including values it must state now."""
+def updated(text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot) -> list[Change]:
+    """Returns the changes that set values of a config, including values it must state now."""
     if isinstance(spot, PickerSpot):
-        return with_values(text, entry, values, spot, reason)
-    edits = member_edits(text, entry, values, reason)
+        return with_values(text, entry, values, spot)
+    changes = member_changes(text, entry, values)
     if unsaid := spot.left_out(entry, values):
-        edits.append(_unsaid_edit(text, entry, unsaid, spot, reason))
-    return edits
+        changes.append(_unsaid(text, entry, unsaid, spot))
+    return changes
 
 
-def _unsaid_edit(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot, reason: str
-) -> Edit:
+def _unsaid(text: Text, entry: Entry, values: Mapping[str, str], spot: ConfigSpot) -> Change:
     """Appends arguments after the last one, up to those that must be stated."""
     assert entry.inherits_span is not None, "a config inherits its values"
     config = applied(text.code, entry.inherits_span)
     parameters = spot.parameters.get(config.name, ()) if config else ()
     if config and config.args and values.keys() <= {name for name, _ in parameters}:
-        edit = appended(text, config.args, parameters, values, "", spot, reason)
-        assert edit is not None, "nothing is stated twice"
-        return edit
+        change = appended(config.args, parameters, values, "", spot)
+        assert change is not None, "nothing is stated twice"
+        return change
     raise InputError(f"{spot.header}:{entry.line} has no place for {', '.join(values)}")
 
 
@@ -122,8 +127,7 @@ def _similar_config(text: Text, copy: _Copy, arch: str) -> str:
             f"{spot.header}:{entry.line} does not name an architecture", "Write it by hand."
         )
     begin = entry.comment_span.start if entry.comment_span else entry.span.start
-    edits = updated(text, entry, copy.values, spot, "")
-    changes = [(edit.span, edit.new) for edit in edits]
+    changes = updated(text, entry, copy.values, spot)
     changes += [*_dropped_arguments(text, copy), (Span(*match.span(1)), arch)]
     return decode(rewritten(text.data, Span(begin, entry.span.end), changes))
 
@@ -189,7 +193,8 @@ def _case_edits(text: Text, cases: Sequence[_Case]) -> list[Edit]:
         if spot.asked:
             by_span.setdefault(entry.span, []).append((write, spot))
         else:
-            edits += updated(text, entry, write.content.values, spot, write.reason)
+            changes = updated(text, entry, write.content.values, spot)
+            edits += edits_of(text.data, changes, write.reason)
     for new_cases in by_span.values():
         insertions += _cases_before(text, new_cases)
     return with_insertions(edits, insertions)
@@ -260,7 +265,7 @@ def _condition(text: Text, entry: Entry) -> str:
 def _value(text: Text, entry: Entry, values: Mapping[str, str], spot: TableSpot) -> str:
     """Returns the config of a case with new values, on one line."""
     assert entry.inherits_span is not None, "a case gives a config"
-    changes = [(edit.span, edit.new) for edit in updated(text, entry, values, spot, "")]
+    changes = updated(text, entry, values, spot)
     return _TIGHT.sub("", squeeze(rewritten(text.code, entry.inherits_span, changes)))
 
 
@@ -342,9 +347,8 @@ def _similar_return(text: Text, copy: _Copy) -> str:
     """Returns the text of a return with new values, from its comment to the end of its line."""
     entry = copy.entry
     begin = entry.comment_span.start if entry.comment_span else entry.span.start
-    edits = updated(text, entry, copy.values, copy.spot, "")
+    changes = updated(text, entry, copy.values, copy.spot)
     span = Span(line_start(text.data, begin), entry.span.end)
-    changes = [(edit.span, edit.new) for edit in edits]
     return decode(rewritten(text.data, span, changes)) + newline(text.data)
 
 

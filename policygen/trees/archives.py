@@ -131,10 +131,7 @@ def read_package(archive: Path, folder: str) -> Iterator[tuple[str, bytes]]:
 
     Links inside the folder are skipped, since they are old names of files there.
     """
-    try:
-        data = archive.read_bytes()
-    except OSError as error:
-        raise failure("read", archive, error) from error
+    data = _content(archive)
     try:
         yield from _files_below(archive, _unpack_data(archive, _packed_data(archive, data)), folder)
     except (lzma.LZMAError, tarfile.TarError, EOFError, ValueError) as error:

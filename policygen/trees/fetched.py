@@ -169,47 +169,27 @@ def overview(headers_folder: Path, used: Cub | None) -> Headers:
     """Lists all releases that are in the manifest or unpacked, by library, oldest first."""
     unpacked = fetched(headers_folder, None)
     current = {current_tree(headers_folder, library) for library in shipped().libraries}
-    entries = {
-        name_of(release_source): _manifest_entry(
-            release_source, headers_folder, _state(str(name_of(release_source)), unpacked, current)
-        )
-        for release_source in sources()
-    }
-    unlisted = (name for version in unpacked if (name := parse(version)) and name not in entries)
-    entries |= {
-        name: _unlisted_entry(name, headers_folder, _state(str(name), unpacked, current))
-        for name in unlisted
-    }
-    trees = tuple(entries[name] for name in sorted(entries, key=lambda name: name.key))
+    names = {*map(name_of, sources()), *filter(None, map(parse, unpacked))}
+    trees = tuple(
+        _entry(name, headers_folder, _state(str(name), unpacked, current))
+        for name in sorted(names, key=lambda name: name.key)
+    )
     return Headers(folder=str(headers_folder), trees=trees, used=used)
 
 
-def _manifest_entry(release_source: Wheel | Release, folder: Path, state: State) -> HeadersEntry:
-    name = name_of(release_source)
+def _entry(name: Name, folder: Path, state: State) -> HeadersEntry:
+    version, release_source = str(name), find_source(str(name))
+    tree = release_source or open_root(name.root(folder), "cub_headers", name.library)
+    changes = differs(folder, version) if state != "absent" else None
     return HeadersEntry(
-        version=str(name),
+        version=version,
         library=name.library,
-        holds=release_source.version if isinstance(release_source, Release) else None,
-        wheel=release_source.requirement,
-        dialect=release_source.dialect,
-        specializations=release_source.specializations
-        if isinstance(release_source, Wheel)
-        else None,
+        holds=tree.version if version != name.version else None,
+        wheel=release_source and release_source.requirement,
+        dialect=tree.dialect,
+        specializations=tree.specializations if isinstance(tree, Wheel) else None,
         state=state,
-        changed=_changed(folder, str(name), state),
-    )
-
-
-def _unlisted_entry(name: Name, folder: Path, state: State) -> HeadersEntry:
-    cub = open_root(name.root(folder), "cub_headers", name.library)
-    return HeadersEntry(
-        version=str(name),
-        library=name.library,
-        holds=cub.version if str(name) != name.version else None,
-        wheel=None,
-        dialect=cub.dialect,
-        specializations=None,
-        state=state,
+        changed=changes and changes.files,
     )
 
 
@@ -252,8 +232,3 @@ def _state(version: str, unpacked: Sequence[str], current: Container[str | None]
     if version in current:
         return "current"
     return "fetched" if version in unpacked else "absent"
-
-
-def _changed(folder: Path, version: str, state: State) -> tuple[str, ...] | None:
-    changes = differs(folder, version) if state != "absent" else None
-    return None if changes is None else changes.files

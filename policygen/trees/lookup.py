@@ -57,11 +57,12 @@ def find_any(cub: str | None, cwd: Path, library: Library | None = None) -> Cub 
         return open_given(cub, cwd, cwd, "--cub", library)
     if tree := _configured(cwd, library) or _checkout(cwd, library):
         return tree
-    searched_library = library or USUAL
-    return (
-        _fetched(cwd, searched_library)
-        or _installed(searched_library)
-        or _toolkit(searched_library)
+    searched_library, folder = library or USUAL, fetched.headers_folder(cwd)
+    if name := fetched.current_tree(folder, searched_library):
+        return fetched.open_fetched(folder, name)
+    layouts = shipped().libraries[searched_library].layouts
+    return _first(site_folders(), layouts.wheel, "wheel", searched_library) or _first(
+        toolkit_folders(searched_library), layouts.toolkit, "toolkit", searched_library
     )
 
 
@@ -77,7 +78,7 @@ def all_found(cwd: Path) -> dict[str, tuple[Cub, ...]]:
     }
 
 
-def _configured(cwd: Path, library: Library | None = None) -> Cub | None:
+def _configured(cwd: Path, library: Library | None) -> Cub | None:
     """Returns the tree in the settings, unless it belongs to another library."""
     config = configured()
     if config is None or config.settings.cub is None:
@@ -97,21 +98,6 @@ def _checkout(cwd: Path, library: Library | None = None) -> Cub | None:
             if tree := _first((folder,), layouts, "checkout", candidate):
                 return tree
     return None
-
-
-def _fetched(cwd: Path, library: Library) -> Cub | None:
-    folder = fetched.headers_folder(cwd)
-    name = fetched.current_tree(folder, library)
-    return fetched.open_fetched(folder, name) if name else None
-
-
-def _installed(library: Library) -> Cub | None:
-    return _first(site_folders(), shipped().libraries[library].layouts.wheel, "wheel", library)
-
-
-def _toolkit(library: Library) -> Cub | None:
-    layouts = shipped().libraries[library].layouts.toolkit
-    return _first(toolkit_folders(library), layouts, "toolkit", library)
 
 
 def _first(
@@ -167,20 +153,15 @@ def open_tree(path: Path, origin: str = "--cub", library: Library | None = None)
     for find_roots in (_roots_at, _root_around, _roots_below):
         for candidate in libraries(library):
             if candidates := find_roots(path, candidate):
-                return _open_only(path, candidates, candidate, origin)
+                if len(candidates) > 1:
+                    raise _ambiguous(path, candidates, candidate)
+                headers = headers_folder(Path.cwd())
+                if name := fetched_name(headers, candidates[0]):
+                    return open_fetched(headers, name, origin)
+                return open_root(candidates[0], origin, candidate)
     if library is not None and (tree := _tree_of_any_library(path, origin)):
         return check_library(tree, library)
     raise _no_tree(path, library)
-
-
-def _open_only(path: Path, candidates: Sequence[Path], library: Library, origin: str) -> Cub:
-    if len(candidates) > 1:
-        raise _ambiguous(path, candidates, library)
-    root = candidates[0]
-    headers = headers_folder(Path.cwd())
-    if name := fetched_name(headers, root):
-        return open_fetched(headers, name, origin)
-    return open_root(root, origin, library)
 
 
 def _tree_of_any_library(path: Path, origin: str) -> Cub | None:

@@ -50,6 +50,7 @@ from policygen.headers.spelling import (
     WIDTH,
     Change,
     edit_at,
+    edits_of,
     indent_of,
     leading_space,
     line_end,
@@ -97,8 +98,8 @@ def update_return(
     text: Text, places: Surroundings, entry: Entry, content: Content, reason: str
 ) -> list[Edit]:
     """Updates a return's values by its own member names; returns no edits if none change."""
-    edits = updated(text, entry, content.values, reason)
-    return edits + places.noted(entry, content, reason) if edits else []
+    changes = updated(text, entry, content.values)
+    return edits_of(text.data, changes + places.noted(entry, content), reason) if changes else []
 
 
 @dataclass(frozen=True, slots=True)
