@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.proof.lint_subject import parameter_names
 from policygen.proof.unreachable import all_members, base_of
 from tests.headers.headers import wrap

@@ -10,16 +10,15 @@ from policygen.bindings.load import bound
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, TuningTree
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.spelling import replaced
 from policygen.headers.text import Text
 from policygen.model.edits import Content
 from policygen.model.records import Span
 from policygen.model.selection import Selected
 from policygen.model.trees import Cub
-from policygen.rocprim import config_edits, host
-from policygen.rocprim.config_edits import write_configs
-from policygen.rocprim.dialect import Configs
+from policygen.rocprim import dialect, host
+from policygen.rocprim.dialect import Configs, write_configs
 from policygen.rocprim.pickers import laid_out, with_values
 from policygen.rocprim.placement import TableSpot
 from tests.results.rocprim_files import text_of
@@ -363,12 +362,12 @@ def test_configs_that_cannot_be_copied_are_named():
     spot = SimpleNamespace(header="device_reduce.hpp", parameters={}, copy_name="reduce_config_900")
     copy = SimpleNamespace(entry=entry, spot=spot)
     with pytest.raises(InputError, match=r"device_reduce\.hpp:7 has no place for bs"):
-        config_edits._unsaid(text, entry, {"bs": "64"}, spot)
+        dialect._unsaid(text, entry, {"bs": "64"}, spot)
     with pytest.raises(InputError, match=r"device_reduce\.hpp:7 does not name an architecture"):
-        config_edits._similar_config(text, copy, "gfx942")
+        dialect._similar_config(text, copy, "gfx942")
     picker = SimpleNamespace(parameters=Span(0, 8), name_span=Span(7, 8))
     with pytest.raises(InputError, match=r"device_reduce\.hpp:1 names its types differently"):
-        config_edits._check_parameters(text, picker, [copy])
+        dialect._check_parameters(text, picker, [copy])
     with pytest.raises(InputError, match=r"reduce\.hpp: the config Scan would have to be written"):
         TableSpot.argument(spot, "class", None, "Scan")
 

@@ -11,7 +11,6 @@ from functools import cached_property
 
 from policygen.bindings.words import words
 from policygen.errors import InputError
-from policygen.headers.protocol import ANY_OTHER
 from policygen.headers.selectors.branches import (
     EQUAL,
     FLAG,
@@ -35,7 +34,7 @@ from policygen.headers.selectors.statements import (
 from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.records import Span
-from policygen.model.selection import Selected
+from policygen.model.selection import ANY_OTHER, Selected
 from policygen.model.tuning import Entry, Family, spell
 
 _CAPABILITY = re.compile(r"\bcc\b")

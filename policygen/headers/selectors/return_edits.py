@@ -8,8 +8,8 @@ from typing import TypeVar
 from policygen.bindings.variants import selected_path
 from policygen.bindings.words import words
 from policygen.errors import InputError
+from policygen.headers.comments import Surroundings
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
-from policygen.headers.provenance import Surroundings
 from policygen.headers.selectors.additions import (
     add_beside,
     add_inside,

@@ -7,9 +7,8 @@ from typing import Literal
 
 from policygen.errors import InputError
 from policygen.headers import spelling
-from policygen.headers.comments import comment_lines
+from policygen.headers.comments import Surroundings, comment_lines
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
-from policygen.headers.provenance import Surroundings
 from policygen.headers.specializations.new_arch import NewFamily, new_arch
 from policygen.headers.specializations.placement import Specialization
 from policygen.headers.specializations.siblings import (

@@ -178,7 +178,7 @@ def find_declarations(
 
 
 def _read(code: bytes, name: re.Match[bytes], floor: int, limit: int) -> Declaration | None:
-    head = _template_head(code, name.start(), floor)
+    head = template_head(code, name.start(), floor)
     if head is None:
         return None
     start, parameters = head
@@ -203,7 +203,7 @@ def _read(code: bytes, name: re.Match[bytes], floor: int, limit: int) -> Declara
     )
 
 
-def _template_head(code: bytes, struct: int, floor: int) -> tuple[int, Span] | None:
+def template_head(code: bytes, struct: int, floor: int) -> tuple[int, Span] | None:
     """Returns the start of the `template <…>` before a `struct`, and its parameter list."""
     earliest = max(floor, *(code.rfind(stop, floor, struct) + 1 for stop in _STATEMENT_END))
     for match in _TEMPLATE.finditer(code, earliest, struct):

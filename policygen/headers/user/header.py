@@ -8,11 +8,11 @@ from pathlib import Path
 
 from policygen import __version__
 from policygen.bindings.own_workloads import header_of
-from policygen.headers.provenance import labelled
+from policygen.headers.comments import labelled
 from policygen.headers.selectors.functions import Field, Struct, read_aggregate
 from policygen.headers.spelling import UNIT, WIDTH
 from policygen.headers.syntax import split_list
-from policygen.headers.user.selectors import (
+from policygen.headers.user.policies import (
     CONTIGUOUS,
     TunedReturn,
     TunedSelector,
