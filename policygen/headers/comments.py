@@ -43,6 +43,16 @@ class Notes:
     labels: tuple[Label, ...]
     remarks: tuple[str, ...]
 
+    @property
+    def variant(self) -> str | None:
+        """The variant whose values the entry has."""
+        return next((label.variant for label in self.labels if not label.rejected), None)
+
+    @property
+    def scores(self) -> tuple[float, ...] | None:
+        """The scores of that variant, if there are any."""
+        return next((label.scores for label in self.labels if not label.rejected), ()) or None
+
 
 def comment_lines(data: bytes, comment: Span) -> Iterator[Line]:
     """Yields the lines of a comment."""
@@ -105,6 +115,11 @@ def _parse_label(line: Line, *, rejected: bool) -> tuple[Label, str] | None:
     words = " ".join(word for word in [*asides, rest] if word)
     label = Label(variant=match[0], scores=tuple(scores), rejected=rejected, span=line.span)
     return label, words
+
+
+def joined(spans: Sequence[Span]) -> Span | None:
+    """Returns the span from the first to the last of several comments; None if there are none."""
+    return Span(spans[0].start, spans[-1].end) if spans else None
 
 
 class Comments:

@@ -314,17 +314,12 @@ def read_header(
         check_hidden(text, included)
     selectors = read_selectors(source, name) if returns else ()
     families, chains = read_families(source, name) if tunings else ((), ())
+    structs = sorted(find_aggregates({**included, name: data}).items()) if returns else ()
     return TuningHeader(
         name=name,
         families=families,
         chains=chains,
         selectors=selectors,
         format_off=source.format_off if tunings else (),
-        aggregates=_aggregates({**included, name: data}) if returns else {},
+        aggregates={name: struct.typed_fields for name, struct in structs if struct.typed_fields},
     )
-
-
-def _aggregates(headers: Mapping[str, bytes]) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns the fields of all structs."""
-    structs = sorted(find_aggregates(headers).items())
-    return {name: struct.typed_fields for name, struct in structs if struct.typed_fields}

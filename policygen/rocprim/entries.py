@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from policygen.bindings.words import of_table
-from policygen.headers.comments import SourceFile, comment_lines
+from policygen.headers.comments import SourceFile, comment_lines, joined
 from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.selectors.statements import conjuncts
 from policygen.headers.specializations.families import (
@@ -74,7 +74,7 @@ def config_entry(
         arg_spans=tuple(split_list(text.code, *args) if args else ()),
         inherits_span=value,
         body_span=body,
-        comment_span=Span(comment_spans[0].start, comment_spans[-1].end) if comment_spans else None,
+        comment_span=joined(comment_spans),
         guard_span=guard.span,
     )
 

@@ -11,7 +11,6 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -326,22 +325,17 @@ def _move(folder: Path, target: Path, library: Library) -> None:
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How a fetched tree differs from the original."""
-
-    files: tuple[str, ...]
-    """Files that were changed, added or removed; empty if they cannot be determined."""
-
-
 # Detection of modified trees
 #
 # The manifest has a digest of all files of a wheel or of packages. The listing of those files is
 # stored beside the tree, so that modified files can be named.
 
 
-def difference(root: Path, files: str) -> Difference | None:
-    """Compares all files of a fetched tree with the manifest's digest; `None` if unmodified."""
+def difference(root: Path, files: str) -> tuple[str, ...] | None:
+    """Compares all files of a fetched tree with the manifest's digest; `None` if unmodified.
+
+    Otherwise returns the files that were changed, added or removed; none if they are unknown.
+    """
     try:
         actual = _digests(root)
     except OSError as error:
@@ -350,9 +344,7 @@ def difference(root: Path, files: str) -> Difference | None:
         return None
     expected = _read_listing(root, files)
     names = expected.keys() | actual.keys() if expected else set()
-    return Difference(
-        tuple(sorted(name for name in names if expected.get(name) != actual.get(name)))
-    )
+    return tuple(sorted(name for name in names if expected.get(name) != actual.get(name)))
 
 
 def listing(digests: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from policygen.model.trees import CALLED, Cub, Headers, HeadersEntry, Library, S
 from policygen.paths import cache_folder, chosen_folder, write_atomically
 from policygen.process import stopping
 from policygen.trees import downloads
-from policygen.trees.archives import Difference, difference, unpack, unpack_packages
+from policygen.trees.archives import difference, unpack, unpack_packages
 from policygen.trees.files import failure, is_file, is_folder, listing, read
 from policygen.trees.layout import (
     Name,
@@ -83,8 +83,8 @@ def open_fetched(folder: Path, version: str, origin: str = "cub_headers") -> Cub
     raise InputError(f"{title} is not in {folder}", f"Fetch it: policygen headers fetch {version}")
 
 
-def differs(folder: Path, version: str) -> Difference | None:
-    """Returns how an unpacked release differs from what was fetched, if that is known."""
+def differs(folder: Path, version: str) -> tuple[str, ...] | None:
+    """Returns the files of an unpacked release that differ; `None` if none does."""
     release_source = find_source(version)
     return (
         difference(name_of(release_source).place(folder), release_source.files)
@@ -180,7 +180,6 @@ def overview(headers_folder: Path, used: Cub | None) -> Headers:
 def _entry(name: Name, folder: Path, state: State) -> HeadersEntry:
     version, release_source = str(name), find_source(str(name))
     tree = release_source or open_root(name.root(folder), "cub_headers", name.library)
-    changes = differs(folder, version) if state != "absent" else None
     return HeadersEntry(
         version=version,
         library=name.library,
@@ -189,7 +188,7 @@ def _entry(name: Name, folder: Path, state: State) -> HeadersEntry:
         dialect=tree.dialect,
         specializations=tree.specializations if isinstance(tree, Wheel) else None,
         state=state,
-        changed=changes and changes.files,
+        changed=differs(folder, version) if state != "absent" else None,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from policygen.bindings.words import ladder
-from policygen.headers.comments import Comments, Line, SourceFile, comment_lines, read_notes
+from policygen.headers.comments import Comments, Line, SourceFile, comment_lines, joined, read_notes
 from policygen.headers.expressions import evaluate
 from policygen.headers.selectors.functions import (
     NAMED,
@@ -142,8 +142,6 @@ def _entry(branches: _Branches, returned: Return) -> Entry:
     members, inherits = _members(branches, returned.value)
     lines = list(_lines(text, comments, returned))
     notes = read_notes(lines, lives=True)
-    label = next((candidate for candidate in notes.labels if not candidate.rejected), None)
-    above = comments.above(returned.statement)
     guard = branches.source.guards.at(returned.span.start)
     return Entry(
         kind="branch",
@@ -152,8 +150,8 @@ def _entry(branches: _Branches, returned: Return) -> Entry:
         inherits=inherits,
         guard=guard.spelling,
         disabled=guard.never,
-        variant=label.variant if label else None,
-        scores=label.scores or None if label else None,
+        variant=notes.variant,
+        scores=notes.scores,
         line=text.line(returned.span.start),
         remarks=notes.remarks,
         labels=notes.labels,
@@ -163,7 +161,7 @@ def _entry(branches: _Branches, returned: Return) -> Entry:
         span=Span(returned.statement, returned.span.end),
         inherits_span=returned.value if inherits else None,
         body_span=returned.value,
-        comment_span=Span(above[0].start, above[-1].end) if above else None,
+        comment_span=joined(comments.above(returned.statement)),
         guard_span=guard.span,
     )
 

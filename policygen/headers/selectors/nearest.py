@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import is_
 
 from policygen.bindings.words import words
 from policygen.errors import InputError
@@ -212,20 +213,13 @@ def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> Empt
             if arch_of(function, facts) != arch:
                 continue
             models = [model for model in returns if model.body is body]
-            model = max(models, key=lambda model: _shared_depth(model.clauses, clauses))
+            model = max(models, key=lambda model: sum(map(is_, model.clauses, clauses)))
             return EmptyCase(model, span, tuple(facts))
     return None
 
 
 def _is_empty(returned: Return) -> bool:
     return returned.value.end - returned.value.start <= len("{ }")
-
-
-def _shared_depth(first: Clauses, second: Clauses) -> int:
-    return sum(
-        first_clause is second_clause
-        for first_clause, second_clause in zip(first, second, strict=False)
-    )
 
 
 def gone_before(place: BesideReturn, truth: Truth) -> Return | None:
