@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from policygen.bindings.load import bound, is_of
+from policygen.bindings.load import is_of
+from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError
 from policygen.headers.comments import Comments
 from policygen.headers.protocol import (
@@ -134,24 +135,15 @@ class Configs(Dialect):
     def keep(self, changes: Sequence[DeltaRow[Values]], tell: SelectionQuery) -> list[EntryWrite]:
         """Keeps nothing: devices share targets on purpose; handwritten configs are copied."""
         del tell
-        tables = self._benchmarks_of_tables()
+        version = self.sources.cub.bindings
         shared_changes = [
             (change, f"{change.name} has the same config on {change.arch}")
             for change in changes
-            if change.benchmark in tables
+            if site_of(benchmark_of(change.benchmark, version), version, "configs")[1].table
         ]
         if shared_changes:
             raise NotKeptError(shared_changes)
         return []
-
-    def _benchmarks_of_tables(self) -> set[str]:
-        """Returns the benchmarks that a handwritten table decides."""
-        return {
-            binding.name
-            for algorithm in bound(self.sources.cub.bindings)
-            for binding in algorithm.benchmarks
-            if (site := algorithm.site(binding.site, "configs")) and site.table
-        }
 
 
 NOTATION = Notation(

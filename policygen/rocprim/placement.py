@@ -70,7 +70,10 @@ class ConfigSpot(Spot):
     def alike(self) -> tuple[Family, Entry]:
         """The config of the same types on another architecture, which a new one copies."""
         types = [self._facts(arg) for arg in self.args]
-        for family in sorted(self.families, key=self._nearness):
+        # Dedicated families before the shared one, and names of equal length first
+        for family in sorted(
+            self.families, key=lambda own: (own.arch == UNKNOWN, len(own.arch) != len(self.arch))
+        ):
             for entry in family.entries:
                 # Each entry names its parameters as it likes.
                 types_by_parameter = dict(zip(self._typed(entry), types, strict=False))
@@ -196,10 +199,6 @@ class ConfigSpot(Spot):
             return TypeFacts(arg, None)
         axis = axis_type(arg, self.version)
         return TypeFacts(arg, axis.size, floating=axis.floating)
-
-    def _nearness(self, family: Family) -> tuple[bool, bool]:
-        """Sorts dedicated families before the shared one, and names of equal length first."""
-        return family.arch == UNKNOWN, len(family.arch) != len(self.arch)
 
 
 def _value(text: str) -> Value:

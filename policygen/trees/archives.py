@@ -199,22 +199,15 @@ def _package_member_error(member: tarfile.TarInfo, folder: str) -> str | None:
         "is not a plain name": (
             str(path) != (name.removeprefix("./") or ".") or not name.isprintable() or ":" in name
         ),
-        "is not a file": below and not _is_allowed_type(member),
+        "is not a file": below
+        and not (member.isdir() or member.issym())
+        and (member.type not in _REGULAR_TYPES or member.issparse()),
         "is a link that points outside of its folder": below
         and member.issym()
         and _leaves_folder(member, folder),
         "is larger than the remaining data": member.size > MOST_BYTES,
     }
     return next((reason for reason, applies in faults.items() if applies), None)
-
-
-def _is_allowed_type(member: tarfile.TarInfo) -> bool:
-    """Returns whether a member is a folder, a symbolic link or a complete regular file."""
-    return (
-        member.isdir()
-        or member.issym()
-        or (member.type in _REGULAR_TYPES and not member.issparse())
-    )
 
 
 def _leaves_folder(link: tarfile.TarInfo, folder: str) -> bool:

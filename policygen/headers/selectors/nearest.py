@@ -204,7 +204,11 @@ def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> Empt
     """Finds the statement that ends a workload's `case` without values, and a model return."""
     bodies = {id(model.body): (model.function, model.body) for model in returns}
     for function, body in bodies.values():
-        empty_returns = [(empty.span, empty.clauses) for empty in body.returns if _is_empty(empty)]
+        empty_returns = [
+            (own.span, own.clauses)
+            for own in body.returns
+            if own.value.end - own.value.start <= len("{ }")
+        ]
         for span, clauses in [*body.breaks, *empty_returns]:
             facts = facts_of(clauses)
             in_case = any(clause.kind == "case" and EQUAL.search(clause.text) for clause in clauses)
@@ -216,10 +220,6 @@ def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> Empt
             model = max(models, key=lambda model: sum(map(is_, model.clauses, clauses)))
             return EmptyCase(model, span, tuple(facts))
     return None
-
-
-def _is_empty(returned: Return) -> bool:
-    return returned.value.end - returned.value.start <= len("{ }")
 
 
 def gone_before(place: BesideReturn, truth: Truth) -> Return | None:
