@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from policygen.bindings.load import bound
 from policygen.errors import EffectError, Problems
-from policygen.headers.dialects import dialect_class, enable_returns
+from policygen.headers.dialects import dialect_class
 from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_changed
+from policygen.headers.selectors.branches import enable_returns
 from policygen.headers.specializations.siblings import older
 from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from policygen.headers.dialects import expose_traits, mark_returns
 from policygen.headers.scan import read_changed
+from policygen.headers.selectors.branches import expose_traits, mark_returns
 from policygen.model.edits import STEP, mark
 from policygen.proof.oracle import marked_copies
 from policygen.proof.sites import places
