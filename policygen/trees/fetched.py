@@ -58,12 +58,6 @@ def fetched(folder: Path, library: Library | None = "cub") -> tuple[str, ...]:
     return tuple(str(name) for name in sorted(unpacked, key=lambda name: name.key))
 
 
-def fetched_root(folder: Path, version: str) -> Path | None:
-    """Returns the include folder of an unpacked release."""
-    name = parse(version)
-    return _root(folder, name) if name else None
-
-
 def fetched_name(folder: Path, root: Path) -> str | None:
     """Returns the name of the unpacked release with this include folder."""
     if not root.is_relative_to(folder) or root == folder:
@@ -144,7 +138,8 @@ def fetch(version: str, headers_folder: Path, progress: Progress, *, again: bool
 
     A modified tree is kept unless `again` is set.
     """
-    if again or fetched_root(headers_folder, version) is None:
+    unpacked = parse(version)
+    if again or unpacked is None or _root(headers_folder, unpacked) is None:
         release_source = source(version)
         name = name_of(release_source)
         check_vacant(headers_folder, name)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -124,10 +125,7 @@ def selectors_named(name: str, version: BoundVersion) -> Iterator[PublicSelector
     """Yields the selector of a name for each benchmark that it serves."""
     for algorithm in bound(version):
         for benchmark in algorithm.benchmarks:
-            if any(
-                selector.name == name and selector.site == benchmark.site
-                for selector in algorithm.selectors
-            ):
+            with suppress(InputError):  # it takes no selector
                 public_selector = selector_for(benchmark, version)
                 if public_selector.selector.name == name:
                     yield public_selector
