@@ -32,9 +32,9 @@ PLUGINS: Mapping[str, Plugin] = {
             "Queries": ("policygen.rocprim.host:QUERIES",),
             "LibraryKernels": ("policygen.rocprim.hipcc:KERNELS",),
             "TunerFormat": (
-                "policygen.rocprim.tuner_cache:FORMAT",
-                "policygen.rocprim.primbench:FORMAT",
-                "policygen.rocprim.google_benchmark:FORMAT",
+                "policygen.rocprim.tuner_files:TUNER_CACHE",
+                "policygen.rocprim.tuner_files:PRIMBENCH",
+                "policygen.rocprim.tuner_files:GOOGLE_BENCHMARK",
             ),
         },
     )

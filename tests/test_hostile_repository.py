@@ -13,7 +13,7 @@ from policygen.errors import InputError
 from policygen.git import Objects, Repository, find_repository
 from policygen.store.targets import uncommitted
 from policygen.trees import open_tree, tuning_headers
-from policygen.trees.revisions import open_revision, paths_in_repository
+from policygen.trees.lookup import open_revision, paths_in_repository
 from tests.trees.test_revision import cache, commit, repository  # noqa: F401  a fixture for all
 from tests.trees.test_revision import git as run
 from tests.trees.toys import TUNINGS, make_root, version_text

@@ -192,7 +192,7 @@ def test_another_library_has_parts_for_each_stage(library, kind):
 LOADED = """
 import sys
 import policygen.cli.main
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.trees import Cub
 from policygen.proof.ask import replaces_files
 read_header("tuning_scan.cuh", b"namespace cub {}")

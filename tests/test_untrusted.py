@@ -217,7 +217,7 @@ def test_whatever_is_written_into_a_comment_elsewhere_is_the_label_of_a_content(
     }
     assert said == {
         ("entry_edits.py", "content.label"),
-        ("provenance.py", "label"),
+        ("comments.py", "label"),
         ("additions.py", "label"),
         ("entry_edits.py", "heading"),  # as another one of the header
         ("header.py", "label"),  # its width alone; the template writes it

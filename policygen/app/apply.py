@@ -24,7 +24,7 @@ from policygen.store.replacement import Change
 from policygen.store.targets import uncommitted
 from policygen.store.undo import Undone, net_changes, nothing, planned, undo
 from policygen.textdiff import unified
-from policygen.trees.revisions import paths_in_repository
+from policygen.trees.lookup import paths_in_repository
 
 UNTOUCHED = "No header is written."
 

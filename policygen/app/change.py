@@ -36,8 +36,8 @@ from policygen.proof.units import overlay
 from policygen.steps import Progress
 from policygen.store.targets import uncommitted
 from policygen.trees.files import changed_headers
+from policygen.trees.lookup import open_revision
 from policygen.trees.manifest import shipped
-from policygen.trees.revisions import open_revision
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from policygen.bindings.words import next_arch
 from policygen.errors import EffectError, InputError, Problems
 from policygen.headers.selectors.functions import policy_structs
 from policygen.headers.user.header import HeaderTarget, render, selector_of
-from policygen.headers.user.policies import check_takes_selectors
-from policygen.headers.user.selectors import TunedSelector
+from policygen.headers.user.policies import TunedSelector, check_takes_selectors
 from policygen.model.emitted import EmitAction, EmitProof, Emitted
 from policygen.model.results import Rules, ScoredWorkload
 from policygen.model.trees import BoundVersion, Cub

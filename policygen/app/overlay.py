@@ -15,7 +15,7 @@ from policygen.bindings.load import bound
 from policygen.bindings.words import words
 from policygen.cache import file_sha256
 from policygen.errors import InputError, ProcessError
-from policygen.headers.provenance import labelled
+from policygen.headers.comments import labelled
 from policygen.model.machine_code import Kernel
 from policygen.model.overlays import (
     KernelOutcome,

@@ -76,7 +76,7 @@ from policygen.results.ranking import rank
 from policygen.results.together import evidence, variants_of
 from policygen.steps import Progress
 from policygen.textdiff import unified
-from policygen.trees.downloads import sha256_of
+from policygen.trees.fetched import sha256_of
 from policygen.trees.layout import tree_content
 
 MOST_DIFFS = 20

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policygen import trees
-from policygen.bindings import fit
+from policygen.bindings import load
 from policygen.bindings.load import bindings, identity
 from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import InputError, PolicygenError
+from policygen.headers import fit, syntax
+from policygen.headers.selectors import functions, statements
+from policygen.headers.specializations import families
 from policygen.headers.text import Text
 from policygen.model.trees import CALLED, FOUND_BY_STORE, UNKNOWN, Cub, Headers, Library
 from policygen.outputs import is_own
@@ -22,7 +25,7 @@ from policygen.store.targets import being_written, leftovers
 from policygen.trees import find_any, headers_folder, open_tree
 from policygen.trees.fetched import all_versions, fetch_all, fetched_name, open_fetched, overview
 from policygen.trees.layout import other_headers, own_sources, tuning_folders, tunings_folder
-from policygen.trees.revisions import open_revision
+from policygen.trees.lookup import open_revision
 
 _LEFT = """\
 policygen undo --store FILE undoes it, policygen apply --finish --store FILE completes it.
@@ -275,7 +278,7 @@ def _read_as(cub: Cub, root: Path) -> str:
     files = {
         path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(own_sources(cub))
     }
-    versions = written_by(fit, fit, fit, fit)
+    versions = written_by(fit, load, functions, statements, families, syntax)
     contents = (part for name, data in files.items() for part in (name, data))
     key = digest(versions, identity(), cub.version, cub.dialect, *contents)
     if (cached := kept(KIND, key)) is not None:

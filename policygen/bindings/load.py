@@ -1,16 +1,16 @@
 """Loads the files of `schemas/bindings/` and selects what holds for one version of CUB."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from policygen.bindings.fit import chosen
 from policygen.bindings.own_kernels import KernelMaker
 from policygen.bindings.own_workloads import PREFIX, OwnBinding, OwnMaker, call_named, serving
 from policygen.bindings.words import ladder
@@ -373,6 +373,170 @@ def _nearest(version: BoundVersion) -> tuple[int, ...]:
 
 def _covering(parts: Iterable[Part], version: tuple[int, ...]) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.covers(version))
+
+
+# Rows of a tree whose headers do not match its version
+
+
+@dataclass(frozen=True, slots=True)
+class RowOverride:
+    """A row that replaces the one for the version; no row if none holds."""
+
+    row: int | None
+    """Index in its group."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Member → its name in the tree."""
+
+    def __str__(self) -> str:
+        names = [f"{old}>{new}" for old, new in sorted(self.renamed.items())]
+        return "|".join([NONE if self.row is None else str(self.row), *names])
+
+
+Row = TypeVar("Row", bound=Versioned)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternatives(Generic[Row]):
+    """Rows with the same name; at most one applies."""
+
+    name: str
+    rows: tuple[Row, ...]
+
+
+NONE = "none"
+
+
+# Selection among rows with the same name
+#
+# A plain version selects rows by their range: `3.6.0`. Where a tree's headers do not match their
+# version, the overriding rows follow it: `3.6.0+topk/site/topk/selectors=1`.
+
+
+def groups(algorithm: str, rows: Iterable[Row]) -> Iterator[Alternatives[Row]]:
+    """Groups rows of one kind by name, in their order in the file."""
+    rows_by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        rows_by_name.setdefault(f"{algorithm}/{_name(row)}", []).append(row)
+    for name, peers in rows_by_name.items():
+        yield Alternatives(name, tuple(peers))
+
+
+def _name(row: Versioned) -> str:
+    if isinstance(row, Site):
+        return f"site/{row.name}/{row.dialect}"
+    if isinstance(row, FamilyBinding):
+        return f"family/{row.site}/{row.name}"
+    assert isinstance(row, BenchmarkBinding)
+    return f"benchmark/{row.name}"
+
+
+def guess(rows: Iterable[Row], version: tuple[int, ...]) -> Row | None:
+    """Returns the row for a version."""
+    return next((row for row in rows if row.covers(version)), None)
+
+
+def nearest_first(rows: Sequence[Row], version: tuple[int, ...]) -> list[Row]:
+    """Sorts rows: the version's own, older ones, newer ones; `main` may lag behind its version."""
+    ordered = sorted(rows, key=lambda row: numbers(row.since or "0"))
+    current = [row for row in ordered if row.covers(version)]
+    newer = [row for row in ordered if row.since and numbers(row.since) > version]
+    older = [row for row in ordered if row not in current and row not in newer]
+    return [*current, *reversed(older), *newer]
+
+
+def as_read(version: str, overrides: Mapping[str, RowOverride]) -> str:
+    """Returns a version followed by the rows that override its own."""
+    parts = [f"{name}={row}" for name, row in sorted(overrides.items())]
+    return f"{version}+{','.join(parts)}" if parts else version
+
+
+@lru_cache(maxsize=64)
+def read(version: str) -> dict[str, RowOverride]:
+    """Parses the rows that override the version's own, by group."""
+    rows = {}
+    for part in filter(None, version.partition("+")[2].split(",")):
+        name, _, row_text = part.partition("=")
+        row, *names = row_text.split("|")
+        pairs = (pair.partition(">") for pair in names)
+        rows[name] = RowOverride(
+            None if row == NONE else int(row), {old: new for old, _, new in pairs}
+        )
+    return rows
+
+
+def chosen(
+    algorithm: str, rows: Sequence[Row], at: tuple[int, ...], version: str
+) -> tuple[Row, ...]:
+    """Returns the rows that hold, in their order in the file."""
+    overrides = read(version)
+    if not overrides:
+        return tuple(row for row in rows if row.covers(at))
+    kept: dict[int, Row] = {}
+    for group in groups(algorithm, rows):
+        override = overrides.get(group.name)
+        if override is None:
+            kept |= {id(row): row for row in group.rows if row.covers(at)}
+        elif override.row is not None:
+            row = group.rows[override.row]
+            kept[id(row)] = row
+            if isinstance(row, Site) and override.renamed:
+                kept[id(row)] = cast("Row", respelled(row, override.renamed))
+    return tuple(kept[id(row)] for row in rows if id(row) in kept)
+
+
+# policy.lookback_delay.kind, selected.lookahead.items_per_thread, other.algorithm
+_PATH = re.compile(r"\b(policy|selected|other)((?:\.\w+)+)")
+# TransformAlgorithm::prefetch
+ENUMERATOR = re.compile(r"(?<![\w:])([A-Z]\w+)::(\w+)")
+MemberPath = tuple[str, ...]
+
+
+def respelled(site: Site, names: Mapping[str, str]) -> Site:
+    """Returns a site with the tree's names; values that the tree lacks are left out."""
+    policy = names.get(site.policy, site.policy)
+    cut = len(policy.split(".")) if policy else 0
+
+    def path(match: re.Match[str]) -> str:
+        full = _path(site, match)
+        for end in range(len(full), 0, -1):  # a delay is renamed as a whole
+            if (renamed_path := names.get(".".join(full[:end]))) is not None:
+                new = (*filter(None, renamed_path.split(".")), *full[end:])
+                return ".".join([match[1], *(new[cut:] if match[1] == "policy" else new)])
+        return match[0]
+
+    def text(source: str) -> str:
+        source = _PATH.sub(path, source)
+        return ENUMERATOR.sub(lambda m: names.get(m[0], m[0]), source)
+
+    def kept(expressions: Mapping[str, str]) -> dict[str, str]:
+        return {
+            name: text(expr)
+            for name, expr in expressions.items()
+            if all(names.get(".".join(path)) != "" for path in member_paths(site, expr))
+        }
+
+    return site.model_copy(
+        update={
+            "policy": policy,
+            "values": kept(site.values),
+            "types": kept(site.types),
+            "delay": tuple(map(text, site.delay)) if site.delay else None,
+            "setup": tuple(map(text, site.setup)),
+            "support": tuple(map(text, site.support)),
+        }
+    )
+
+
+def member_paths(site: Site, text: str) -> list[MemberPath]:
+    """Returns the path of each member that a text reads, relative to the selected policy."""
+    return [_path(site, match) for match in _PATH.finditer(text)]
+
+
+def _path(site: Site, match: re.Match[str]) -> MemberPath:
+    """Returns the path of a member in the selected policy."""
+    parts = match[2].strip(".").split(".")
+    inside = site.policy and match[1] == "policy"
+    return tuple([*site.policy.split("."), *parts] if inside else parts)
 
 
 UNPLAIN = set('<>"\\\n\r')

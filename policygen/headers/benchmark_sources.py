@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from policygen.bindings.own_kernels import KernelMaker
@@ -101,7 +102,6 @@ class _BenchmarkReader:
         self.benchmarks: dict[tuple[str, str], Benchmark] = {}
         self.metas: list[Meta] = []
         self.errors: list[SourceError] = []
-        self._helpers: dict[Path, Scope] = {}
 
     def add(self, path: Path) -> None:
         """Reads a path that the user named."""
@@ -142,15 +142,12 @@ class _BenchmarkReader:
     def read(self, file: BenchmarkFile) -> Benchmark | None:
         """Reads a benchmark; returns None and records errors if its search space is invalid."""
         with limited(file.path.as_posix()):
-            return self._read(file)
-
-    def _read(self, file: BenchmarkFile) -> Benchmark | None:
-        text = self.sources.read(file.path, file.root)
-        parameters, errors = read_ranges(text)
-        preprocessor = Preprocessor(self.sources, self.facts, file.root)
-        preprocessor.add(file.path)
-        scope = read_scope(preprocessor, self._helper(file.path.parent))
-        subbenches = read_registrations(scope)
+            text = self.sources.read(file.path, file.root)
+            parameters, errors = read_ranges(text)
+            preprocessor = Preprocessor(self.sources, self.facts, file.root)
+            preprocessor.add(file.path)
+            scope = read_scope(preprocessor, self._helper(file.path.parent))
+            subbenches = read_registrations(scope)
         self.errors += errors
         if errors:
             return None
@@ -158,31 +155,24 @@ class _BenchmarkReader:
             name=file.name, source=text.path, parameters=parameters, subbenches=subbenches
         )
 
+    @cache  # noqa: B019  a reader lives as long as its command
     def _helper(self, folder: Path) -> Scope:
         """Returns the predefined lists of the surrounding checkout, or the built-in ones."""
-        if folder not in self._helpers:
-            self._helpers[folder] = self._find_helper(folder)
-        return self._helpers[folder]
-
-    def _find_helper(self, folder: Path) -> Scope:
         absolute = folder.absolute()
         files = self.facts.files
         version: int | None = None
         for ancestor in (absolute, *absolute.parents)[:LEVELS]:
             for candidate in files.helpers:
                 if (ancestor / candidate).is_file():
-                    return self._own_helper(ancestor / candidate, ancestor)
+                    preprocessor = Preprocessor(self.sources, self.facts, ancestor)
+                    preprocessor.add(ancestor / candidate)
+                    return read_scope(preprocessor)
             if version is None and (ancestor / files.version).is_file():
                 match = _VERSION.search(self.sources.read(ancestor / files.version, ancestor).data)
                 version = int(match.group(1)) if match else None
         source = self.facts.helper(version).source
         preprocessor = Preprocessor(self.sources, self.facts, Path())
         preprocessor.take(Text("benchmarks.toml", source.encode()), Path())
-        return read_scope(preprocessor)
-
-    def _own_helper(self, path: Path, root: Path) -> Scope:
-        preprocessor = Preprocessor(self.sources, self.facts, root)
-        preprocessor.add(path)
         return read_scope(preprocessor)
 
 

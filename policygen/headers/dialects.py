@@ -12,8 +12,8 @@ from policygen.headers.protocol import (
     SelectionQuery,
     TuningTree,
 )
+from policygen.headers.selectors.branches import mark_returns
 from policygen.headers.selectors.guarded_returns import Returns
-from policygen.headers.selectors.marks import mark_returns
 from policygen.headers.selectors.return_edits import write_returns
 from policygen.headers.specializations.entry_edits import write_entries
 from policygen.headers.specializations.placement import Specialization, family_spot, keep_later
@@ -76,7 +76,7 @@ class Specializations(Dialect):
             member = members.get((family.namespace, family.name))
             for entry in family.entries if member else ():
                 if not entry.disabled and entry.body_span is not None and member is not None:
-                    edits += _marks(entry, member, len(entries))
+                    edits += _entry_marks(entry, member, len(entries))
                     entries.append((family, entry))
         return Marked(header, replaced(data, edits), tuple(entries))
 
@@ -123,7 +123,7 @@ def dialect_of(sources: TuningTree, arch: str, below: str | None) -> Dialect:
 # only if the base has the member: entries that lack it must still be skipped.
 
 
-def _marks(entry: Entry, member: str, number: int) -> Iterator[tuple[Span, str]]:
+def _entry_marks(entry: Entry, member: str, number: int) -> Iterator[tuple[Span, str]]:
     body, base = entry.body_span, entry.inherits_span
     assert body is not None
     yield Span(body.start, body.start), f" static constexpr int policygen_entry = {number};"

@@ -260,7 +260,9 @@ class Preprocessor:
             body = expand(
                 self.macros[call[1].decode("latin-1")], [_views(text, *span)[0] for span in spans]
             )
-            self._append(text, call.start(), body, mask_strings(body), expanded=True)
+            # Literals are zeros, as in a file's code.
+            mask = _STRING.sub(lambda match: "0" * len(match[0]), body)
+            self._append(text, call.start(), body, mask, expanded=True)
             start = close + 1
         data, code = _views(text, start, end)
         self._append(text, start, data + "\n", code + "\n")
@@ -436,11 +438,6 @@ def _quoted(text: str) -> str:
 
 
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-
-
-def mask_strings(text: str) -> str:
-    """Replaces string literals with zeros, as a file's code has them."""
-    return _STRING.sub(lambda match: "0" * len(match.group()), text)
 
 
 # Reading files

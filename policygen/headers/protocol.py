@@ -21,7 +21,7 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
 from policygen.model.edits import AddedMember, Content, Edit, Marked, Slot
 from policygen.model.plans import Target
 from policygen.model.records import Span
-from policygen.model.selection import DeltaRow, Selected, Values
+from policygen.model.selection import ANY_OTHER, DeltaRow, Selected, Values
 from policygen.model.trees import BoundVersion, Cub
 from policygen.model.trees import Dialect as trees_Dialect
 from policygen.model.tuning import Entry, Family, TuningHeader, Value, spell
@@ -353,10 +353,6 @@ class FamilySpot(Spot, ABC):
     def expected(self, members: Mapping[str, str]) -> dict[str, Value]:
         """Returns the values that the policy reports with these members."""
         return expected_values(self.site, self.binding, members, self.selected.sizes)
-
-
-ANY_OTHER = "other"
-"""The type trait of types that CUB has no name for."""
 
 
 def can_name(arg: str) -> bool:

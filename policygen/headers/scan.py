@@ -1,4 +1,4 @@
-"""Scans a folder's tuning headers, with a cache keyed by content."""
+"""Reads tuning headers into families, entries and policy chains, with a cache by content."""
 
 import hashlib
 import re
@@ -14,12 +14,17 @@ from policygen import rendering
 from policygen.bindings.words import words
 from policygen.cache import digest, keep, kept
 from policygen.errors import SourceError
+from policygen.headers.comments import SourceFile
 from policygen.headers.protocol import notation_of
-from policygen.headers.reader import read_header
-from policygen.headers.specializations.families import holds_tunings
+from policygen.headers.selectors.branches import holds_selectors, read_selectors
+from policygen.headers.selectors.functions import find_aggregates
+from policygen.headers.specializations.families import holds_tunings, read_families
+from policygen.headers.syntax import Guards, check_brackets
 from policygen.headers.text import (
     FOLDER,
     Text,
+    check_hidden,
+    check_words,
     includes,
     limited,
     reachable,
@@ -285,3 +290,36 @@ def _has_args(family: Family, entry: Entry, args: Mapping[str, frozenset[str]]) 
         return all(not values.isdisjoint(entry.args) for values in args.values())
     arg_by_name = dict(zip(names, entry.args, strict=True))
     return all(arg_by_name.get(name) in values for name, values in args.items())
+
+
+# Reading one header
+
+
+def read_header(
+    name: str, data: bytes, neighbours: Mapping[str, bytes] = {}, path: str | None = None
+) -> TuningHeader:
+    """Reads a header; `neighbours` are the other headers of its folder."""
+    text = Text(path or name, data)
+    text.check()
+    guards = Guards(text)
+    check_brackets(text, guards)
+    check_words(text)
+    source = SourceFile(text, guards)
+    if notation := notation_of(data):
+        check_hidden(text, {})
+        return notation.read(source, name, neighbours)
+    tunings, returns = holds_tunings(data), holds_selectors(data)
+    included = reachable(text.uncommented, neighbours) if tunings or returns else {}
+    if tunings or returns:
+        check_hidden(text, included)
+    selectors = read_selectors(source, name) if returns else ()
+    families, chains = read_families(source, name) if tunings else ((), ())
+    structs = sorted(find_aggregates({**included, name: data}).items()) if returns else ()
+    return TuningHeader(
+        name=name,
+        families=families,
+        chains=chains,
+        selectors=selectors,
+        format_off=source.format_off if tunings else (),
+        aggregates={name: struct.typed_fields for name, struct in structs if struct.typed_fields},
+    )

@@ -157,11 +157,8 @@ def _run_width(run: Sequence[tuple[str, str]]) -> int:
 
 def spelled_as(code: bytes, spans: Iterable[Span], name: str) -> list[Span]:
     """Returns the spans that spell a name, with any qualifier: `cub::LOAD_LDG`."""
-    return [span for span in spans if _unqualified(code[slice(*span)]) == name]
-
-
-def _unqualified(value: bytes) -> str:
-    return value.decode(errors="replace").strip().rpartition("::")[2]
+    texts = ((span, code[slice(*span)].decode(errors="replace").strip()) for span in spans)
+    return [span for span, text in texts if text.rpartition("::")[2] == name]
 
 
 def newline(data: bytes) -> str:
@@ -307,6 +304,11 @@ def edit_at(data: bytes, span: Span, replacement: str, reason: str) -> Edit:
             "Save the header as UTF-8, so that a plan can store the replaced text.",
         ) from error
     return Edit(span=span, old=old, new=replacement, reason=reason)
+
+
+def edits_of(data: bytes, changes: Iterable[Change], reason: str) -> list[Edit]:
+    """Builds the edits of changes that have one reason."""
+    return [edit_at(data, span, text, reason) for span, text in changes]
 
 
 def splice(path: str, data: bytes, edits: Sequence[Edit]) -> bytes:

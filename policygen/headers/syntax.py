@@ -376,7 +376,9 @@ def literal(kind: str, spelling: str) -> Value | None:
         return spelling == "true"
     if is_literal(spelling):
         try:
-            number = int(re.sub(r"[uUlLzZ' ]", "", _decimal(spelling)), 0)
+            # C++ octal `017` is not a Python literal.
+            python = re.sub(r"^([+-]?\s*)0(?=[0-7])", r"\g<1>0o", spelling)
+            number = int(re.sub(r"[uUlLzZ' ]", "", python), 0)
         except ValueError:  # 089, or thousands of digits
             return None
         if number.bit_length() > _MAX_BITS:
@@ -390,11 +392,6 @@ def literal(kind: str, spelling: str) -> Value | None:
 def is_literal(spelling: str) -> bool:
     """Tells whether a spelling is an integer literal."""
     return _INTEGER.fullmatch(spelling) is not None
-
-
-def _decimal(spelling: str) -> str:
-    # C++ octal `017` is not a Python literal.
-    return re.sub(r"^([+-]?\s*)0(?=[0-7])", r"\g<1>0o", spelling)
 
 
 def statements(code: bytes, body: Span) -> Iterator[Span]:

@@ -300,11 +300,10 @@ def check_hidden(text: Text, neighbours: Mapping[str, bytes]) -> None:
 
     `neighbours` are the included headers, whose macros are visible here.
     """
-    for match in _BACKSLASH.finditer(text.code):
-        description = (
-            "a name with a universal character" if match[1] in b"uU" and match[1] else None
-        )
-        description = description or ("a line continuation" if match[1] else "a stray backslash")
+    if match := _BACKSLASH.search(text.code):
+        universal = "a name with a universal character"
+        names = {b"": "a stray backslash", b"u": universal, b"U": universal}
+        description = names.get(match[1], "a line continuation")
         raise text.error(match.start(), f"{description}: cannot be read", remedy=_REMEDY)
     if digraph := _DIGRAPH.search(text.code):
         words = f"{digraph[0].decode()!r} is a digraph or trigraph and cannot be read"

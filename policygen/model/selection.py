@@ -17,6 +17,8 @@ from policygen.model.workload import OnArch, Point, in_words
 Spot = tuple[Point, str]
 """A workload on an architecture."""
 Values = Mapping[str, Value]
+ANY_OTHER = "other"
+"""The type trait of types that CUB has no name for."""
 WHOLE = "policy"
 """The name of a policy's type, if its arguments are the values."""
 Row = TypeVar("Row")

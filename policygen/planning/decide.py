@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from policygen.bindings.variants import type_name
 from policygen.errors import InputError
+from policygen.headers.comments import labelled
 from policygen.headers.protocol import EntryWrite, TypeName, can_name
-from policygen.headers.provenance import labelled
 from policygen.model.edits import Content
 from policygen.model.plans import Action, NextBest, Options, PlanDecision
 from policygen.model.results import ScoredVariant

@@ -8,13 +8,16 @@ from policygen.errors import InputError
 from policygen.headers.selectors.functions import Struct, leaves, read_aggregate
 from policygen.headers.user.policies import (
     PublicSelector,
+    TunedReturn,
+    TunedSelector,
+    UserReturn,
+    arguments,
     as_policy,
     question,
     selector_for,
     selectors_named,
     with_arguments,
 )
-from policygen.headers.user.selectors import TunedReturn, TunedSelector, UserReturn, arguments
 from policygen.model.arch import arch_number
 from policygen.model.emitted import EmitAction, EmitProof
 from policygen.model.plans import Action, Options

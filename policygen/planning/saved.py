@@ -9,7 +9,7 @@ from policygen.bindings.words import archs
 from policygen.errors import InputError
 from policygen.headers.protocol import NotKeptError
 from policygen.model.arch import arch_number
-from policygen.model.plans import Plan, Reached
+from policygen.model.plans import Plan
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import DeltaRow, Values
 from policygen.model.tuning import TuningHeader
@@ -34,7 +34,10 @@ def remake_plan(planner: Planner, plan: Plan, scored: Sequence[ScoredWorkload]) 
         placed = leaving(placed, constraints)
         held = {**planner.held, **{row.point: row.reason for row in plan.held}}
         outcome = planner.decided(placed, held)
-        if later := [_change(row) for row in plan.reached if row.kept]:
+        # Changes that pinning entries prevent; their values are requested again.
+        kept = (row for row in plan.reached if row.kept)
+        later: list[DeltaRow[Values]] = [DeltaRow(*row.point, row.arch, {}, {}) for row in kept]
+        if later:
             pins = planner.dialect.keep(later, planner.oracle.tell)
             outcome = replace(outcome, writes=[*outcome.writes, *pins])
         return Settled(placed, held, outcome, planner.drafted(outcome.writes), plan.reached)
@@ -94,11 +97,6 @@ def _labels(plan: Plan) -> Iterator[tuple[str, str]]:
     for joint in (*plan.joint, *plan.instead):
         pairs = zip(joint.workloads, joint.variants, strict=False)
         yield from ((named.benchmark, variant.variant) for named, variant in pairs)
-
-
-def _change(reached: Reached) -> DeltaRow[Values]:
-    """Recreates a change that pinning entries prevent; its values are requested again."""
-    return DeltaRow(reached.benchmark, tuple(reached.workload.items()), reached.arch, {}, {})
 
 
 # Later architectures that share a changed policy.

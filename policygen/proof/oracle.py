@@ -9,7 +9,7 @@ from policygen.errors import EffectError, Problems
 from policygen.headers.dialects import dialect_class
 from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_changed
-from policygen.headers.selectors.marks import enable_returns
+from policygen.headers.selectors.branches import enable_returns
 from policygen.headers.specializations.siblings import older
 from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number

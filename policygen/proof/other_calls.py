@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from policygen.bindings.load import Bound, axis_type, axis_values, bound, is_constant
 from policygen.bindings.words import words
+from policygen.headers.selectors.branches import expose_traits
 from policygen.headers.selectors.functions import HeaderCode
-from policygen.headers.selectors.marks import expose_traits
 from policygen.headers.spelling import replaced
 from policygen.headers.text import Text, blank, reachable
 from policygen.model.bindings import Call, Site

@@ -4,8 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from policygen.bindings.fit import read
-from policygen.bindings.load import Bound, axis_values, bound, library_types
+from policygen.bindings.load import Bound, axis_values, bound, library_types, read
 from policygen.bindings.words import archs_file, ladder
 from policygen.errors import InputError, anchored, listed, no_such_value
 from policygen.model.arch import arch_number, family_arch

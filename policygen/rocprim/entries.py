@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from policygen.bindings.words import of_table
-from policygen.headers.comments import SourceFile, comment_lines
+from policygen.headers.comments import SourceFile, comment_lines, joined
+from policygen.headers.selectors.functions import HeaderCode
+from policygen.headers.selectors.statements import conjuncts
 from policygen.headers.specializations.families import (
     find_declarations,
     template_parameters,
@@ -27,7 +29,6 @@ from policygen.model.tuning import Entry, Family, Member, TemplateParameter
 
 # "merge_config_900", "adjacent_difference_config_fallback"; not "default_reduce_config_base"
 _BY_HAND = re.compile(r"(?!default_)\w+?_config_(?!base|picker)\w+")
-_SCOPE = re.compile(rb"\bnamespace\s+([A-Za-z_]\w*)\s*\{")
 
 
 def config_entry(
@@ -73,7 +74,7 @@ def config_entry(
         arg_spans=tuple(split_list(text.code, *args) if args else ()),
         inherits_span=value,
         body_span=body,
-        comment_span=Span(comment_spans[0].start, comment_spans[-1].end) if comment_spans else None,
+        comment_span=joined(comment_spans),
         guard_span=guard.span,
     )
 
@@ -85,12 +86,8 @@ def by_hand(family: Family) -> bool:
 
 def namespace_at(code: bytes, offset: int) -> str:
     """Returns the namespaces around an offset; a macro opens the outermost."""
-    scopes = ["rocprim"]
-    for match in _SCOPE.finditer(code, 0, offset):
-        depth = code.count(b"{", match.end(), offset) - code.count(b"}", match.end(), offset)
-        if depth >= 0:
-            scopes.append(match[1].decode())
-    return "::".join(dict.fromkeys(scopes))
+    scopes = HeaderCode(code).namespace_at(offset).split("::")
+    return "::".join(dict.fromkeys(filter(None, ["rocprim", *scopes])))
 
 
 # "static_cast<unsigned int>(target_arch::gfx942)", "target_arch::unknown"
@@ -128,34 +125,20 @@ _TRAIT = re.compile(r"(?:::)?\brocprim::(is_\w+)<([^<>]*)>::value")
 _IS_SAME = re.compile(r"(?:::)?\bstd::is_same_v<([^<>]*)>")
 # "std::enable_if_t<", "typename std::enable_if<"
 _ENABLED = re.compile(rb"(?:typename\s+)?(?:::)?std::enable_if(?:_t)?\s*<")
-_TOKENS = re.compile(rb"&&|[(\[{]")
 
 
 # The conditions of a config as facts: `is_floating_point<key_type>`, `sizeof(key_type) <= 8`.
 
 
-def conjuncts(code: bytes, span: Span) -> tuple[Span, ...]:
-    """Splits a condition at `&&`, through any parentheses."""
-    span = _without_parentheses(code, span)
-    parts, start, position = [], span.start, span.start
-    while match := _TOKENS.search(code, position, span.end):
-        position = match.end()
-        if match[0] == b"&&":
-            parts.append(Span(start, match.start()))
-            start = position
-        else:
-            close = closing_bracket(code, match.start())
-            position = span.end if close is None else close + 1
-    if not parts:
-        return (span,)
-    return tuple(
-        conjunct for part in [*parts, Span(start, span.end)] for conjunct in conjuncts(code, part)
-    )
-
-
-def facts(code: bytes, span: Span) -> tuple[str, ...]:
-    """Returns the parts of a condition in a normalized spelling."""
-    return tuple(_normalize_traits(squeeze(code, part)) for part in conjuncts(code, span))
+def facts(condition: str) -> tuple[str, ...]:
+    """Splits a condition at `&&`, through any parentheses, into facts of a normalized spelling."""
+    code = condition.encode()
+    if code.startswith(b"(") and closing_bracket(code, 0) == len(code) - 1:
+        return facts(condition[1:-1].strip())
+    first, *others = conjuncts(condition)
+    if not others or condition in others:
+        return (_normalize_traits(condition),)
+    return tuple(fact for part in (first, *others) for fact in facts(part))
 
 
 def _normalize_traits(text: str) -> str:
@@ -170,15 +153,6 @@ def enabling(code: bytes, span: Span) -> Span | None:
         return None
     close = closing_angle(code, match.end() - 1)
     return None if close is None or close > span.end else trim(code, match.end(), close)
-
-
-def _without_parentheses(code: bytes, span: Span) -> Span:
-    span = trim(code, *span)
-    while code[span.start : span.start + 1] == b"(":
-        if closing_bracket(code, span.start) != span.end - 1:
-            break
-        span = trim(code, span.start + 1, span.end - 1)
-    return span
 
 
 # "rocprim::kernel_config<", "typename std::conditional<"

@@ -11,12 +11,11 @@ from policygen.errors import InputError
 from policygen.headers.comments import SourceFile
 from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.specializations.families import template_parameters
-from policygen.headers.specializations.siblings import member_edits
-from policygen.headers.spelling import edit_at, line_start, rewritten, same
+from policygen.headers.specializations.siblings import member_changes
+from policygen.headers.spelling import Change, line_start, rewritten, same
 from policygen.headers.syntax import closing_angle, closing_bracket, split_list, trim
 from policygen.headers.text import Text, squeeze
 from policygen.model.arch import UNKNOWN, arch_and_gpu
-from policygen.model.edits import Edit
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, Member
 from policygen.rocprim.entries import (
@@ -207,7 +206,7 @@ def returns(text: Text, picker: Picker) -> Iterator[PickerReturn]:
             nested = _NESTED_RETURN.match(code, close + 1, limit)
             if nested is None:
                 raise text.error(begin, "a condition without a return of its own")
-            conditions, returned = facts(code, Span(match.end(), close)), nested
+            conditions, returned = facts(squeeze(code, Span(match.end(), close))), nested
         end = code.find(b";", returned.end(), limit)
         stop = limit if end < 0 else end
         position = stop + 1
@@ -345,22 +344,22 @@ def _place(code: bytes, items: Sequence[Span], words: Mapping[str, str]) -> int:
 _COMMENT_NUMBER = re.compile(rb"""['"](\w+)['"]\s*:\s*(-?\d+)\b""")
 
 
-# Edits of a picker's return, and of the comment above that repeats its values.
+# Changes of a picker's return, and of the comment above that repeats its values.
 
 
 def with_values(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot, reason: str
-) -> list[Edit]:
-    """Returns the edits of a return: values, omitted ones it must state now, and its comment."""
-    edits = member_edits(text, entry, values, reason)
+    text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot
+) -> list[Change]:
+    """Returns the changes of a return: values, omitted ones it must state now, and its comment."""
+    changes = member_changes(text, entry, values)
     if unsaid := spot.left_out(entry, values):
-        edits += _unsaid_edits(text, entry, unsaid, spot, reason)
-    return [*edits, *_comment_edits(text, entry, values, spot, reason)]
+        changes += _unsaid(text, entry, unsaid, spot)
+    return [*changes, *_comment_changes(text, entry, values, spot)]
 
 
-def _unsaid_edits(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot, reason: str
-) -> Iterator[Edit]:
+def _unsaid(
+    text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot
+) -> Iterator[Change]:
     """Appends values after the last one of their struct, up to those that must be stated."""
     assert entry.inherits_span is not None, "it returns something"
     open_brace = text.code.find(b"{", *entry.inherits_span)
@@ -368,23 +367,21 @@ def _unsaid_edits(
     structs = _structs(text, open_brace, spot.site.configs[0], "", spot) if open_brace >= 0 else ()
     for prefix, struct, inside in structs:
         parts, fields = split_list(text.code, *inside), spot.parameters.get(struct, ())
-        if edit := appended(text, parts, fields, values, prefix, spot, reason):
+        if change := appended(parts, fields, values, prefix, spot):
             unplaced.difference_update(prefix + name for name, _ in fields[len(parts) :])
-            yield edit
+            yield change
     if unplaced:
         missing = ", ".join(name for name in values if name in unplaced)
         raise InputError(f"{spot.header}:{entry.line} has no place for {missing}")
 
 
 def appended(
-    text: Text,
     parts: Sequence[Span],
     fields: Sequence[tuple[str, str]],
     values: Mapping[str, str],
     prefix: str,
     spot: ConfigSpot,
-    reason: str,
-) -> Edit | None:
+) -> Change | None:
     """Appends values to those of a list, up to the last one that must be stated."""
     unstated = [(prefix + name, kind) for name, kind in fields[len(parts) :]]
     places = [place for place, (name, _) in enumerate(unstated) if name in values]
@@ -392,7 +389,7 @@ def appended(
         return None
     stated = unstated[: places[-1] + 1]
     new = "".join(f", {spot.argument(kind, values.get(name), name)}" for name, kind in stated)
-    return edit_at(text.data, Span(parts[-1].end, parts[-1].end), new, reason)
+    return Span(parts[-1].end, parts[-1].end), new
 
 
 def _structs(
@@ -410,9 +407,9 @@ def _structs(
             yield from _structs(text, brace, last_name(kind), f"{prefix}{name}.", spot)
 
 
-def _comment_edits(
-    text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot, reason: str
-) -> Iterator[Edit]:
+def _comment_changes(
+    text: Text, entry: Entry, values: Mapping[str, str], spot: PickerSpot
+) -> Iterator[Change]:
     """Updates the numbers in a comment that repeat values: matched by name, or if unique."""
     if entry.comment_span is None:
         return
@@ -433,4 +430,4 @@ def _comment_edits(
         if chosen is None and len(matching) == 1:
             (chosen,) = matching
         if chosen is not None:
-            yield edit_at(text.data, numbers_by_name.pop(chosen), new, reason)
+            yield numbers_by_name.pop(chosen), new

@@ -1,13 +1,13 @@
 """The config of a workload's types on an architecture, or the place for a new one."""
 
-import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from policygen.bindings.load import axis_type, is_constant
 from policygen.bindings.variants import member_values
 from policygen.errors import InputError
+from policygen.headers.expressions import evaluate
 from policygen.headers.protocol import Spot, TypeName
 from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
@@ -70,7 +70,10 @@ class ConfigSpot(Spot):
     def alike(self) -> tuple[Family, Entry]:
         """The config of the same types on another architecture, which a new one copies."""
         types = [self._facts(arg) for arg in self.args]
-        for family in sorted(self.families, key=self._nearness):
+        # Dedicated families before the shared one, and names of equal length first
+        for family in sorted(
+            self.families, key=lambda own: (own.arch == UNKNOWN, len(own.arch) != len(self.arch))
+        ):
             for entry in family.entries:
                 # Each entry names its parameters as it likes.
                 types_by_parameter = dict(zip(self._typed(entry), types, strict=False))
@@ -197,10 +200,6 @@ class ConfigSpot(Spot):
         axis = axis_type(arg, self.version)
         return TypeFacts(arg, axis.size, floating=axis.floating)
 
-    def _nearness(self, family: Family) -> tuple[bool, bool]:
-        """Sorts dedicated families before the shared one, and names of equal length first."""
-        return family.arch == UNKNOWN, len(family.arch) != len(self.arch)
-
 
 def _value(text: str) -> Value:
     if text.lstrip("-").isdigit():
@@ -211,51 +210,28 @@ def _value(text: str) -> Value:
 # Evaluating the conditions of a config for types of known size and kind.
 
 
+# "is_floating_point<Key>", "sizeof(Key)", "std::is_same<Key, int>::value", "Key" of "Key == 8"
+_TERM = re.compile(
+    r"is_floating_point<(?P<floating>\w+)>|sizeof\((?P<sized>\w+)\)"
+    r"|(?:std::)?is_same<(?P<same>\w+),\s*(?P<type>[\w:]+)>::value|\b(?P<number>[A-Za-z_]\w*)\b"
+)
+
+
 def holds(facts: Sequence[str], types: Mapping[str, TypeFacts]) -> bool:
     """Returns whether all facts are known to hold; `types` has arguments by parameter."""
-    return all(_holds(fact, types) for fact in facts)
 
+    def term(match: re.Match[str]) -> str:
+        own = types.get(match["floating"] or match["sized"] or match["same"] or match["number"])
+        value: object = None
+        if own and match["floating"]:
+            value = int(own.floating)
+        elif own and match["same"]:
+            value = int(_unqualified(own.name) == _unqualified(match["type"]))
+        elif own:
+            value = own.size if match["sized"] else own.name if own.name.isdecimal() else None
+        return "unknown" if value is None else str(value)
 
-def _holds(fact: str, types: Mapping[str, TypeFacts]) -> bool:
-    for pattern, test in _TESTS:
-        if match := pattern.fullmatch(fact):
-            facts = types.get(match["name"])
-            return facts is not None and test(facts, match)
-    return False
-
-
-def _has_size(facts: TypeFacts, match: re.Match[str]) -> bool:
-    compare = _COMPARED[match["comparison"]]
-    return facts.size is not None and bool(compare(facts.size, int(match["size"])))
-
-
-_COMPARED = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-}
-_TESTS: tuple[tuple[re.Pattern[str], Callable[[TypeFacts, re.Match[str]], bool]], ...] = (
-    (
-        re.compile(r"(?P<no>!?)\s*is_floating_point<(?P<name>\w+)>"),
-        lambda facts, match: facts.floating == (not match["no"]),
-    ),
-    (
-        re.compile(r"sizeof\((?P<name>\w+)\)\s*(?P<comparison><=|>=|==|<|>)\s*(?P<size>\d+)"),
-        _has_size,
-    ),
-    (
-        re.compile(r"(?P<no>!?)\s*(?:std::)?is_same<(?P<name>\w+),\s*(?P<type>[\w:]+)>::value"),
-        lambda facts, match: (
-            (_unqualified(facts.name) == _unqualified(match["type"])) == (not match["no"])
-        ),
-    ),
-    (
-        re.compile(r"(?P<name>\w+)\s*==\s*(?P<value>\d+)"),
-        lambda facts, match: facts.name == match["value"],
-    ),
-)
+    return all(evaluate(_TERM.sub(term, fact), lambda _: None) for fact in facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,7 @@ def _conditions(code: bytes, declaration: Declaration) -> Iterator[str]:
     own_parameters = {squeeze(code, parameter).split()[-1] for parameter in parameters}
     for arg in args[1:] if _DEFAULT.fullmatch(declaration.name) else args:
         if condition := enabling(code, arg):
-            yield from facts(code, condition)
+            yield from facts(squeeze(code, condition))
         elif (argument := squeeze(code, arg)) not in own_parameters:
             yield argument
 
@@ -273,7 +273,7 @@ def _selected(code: bytes, span: Span) -> Iterator[ConfigCase]:
     for arg in selection.args:
         case = applied(code, arg)
         if case is not None and case.name == "select_type_case" and len(case.args) == 2:
-            yield ConfigCase(facts(code, case.args[0]), arg, case.args[1])
+            yield ConfigCase(facts(squeeze(code, case.args[0])), arg, case.args[1])
         else:
             yield ConfigCase((), arg, arg)
 

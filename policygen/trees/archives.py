@@ -11,7 +11,6 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -131,10 +130,7 @@ def read_package(archive: Path, folder: str) -> Iterator[tuple[str, bytes]]:
 
     Links inside the folder are skipped, since they are old names of files there.
     """
-    try:
-        data = archive.read_bytes()
-    except OSError as error:
-        raise failure("read", archive, error) from error
+    data = _content(archive)
     try:
         yield from _files_below(archive, _unpack_data(archive, _packed_data(archive, data)), folder)
     except (lzma.LZMAError, tarfile.TarError, EOFError, ValueError) as error:
@@ -203,22 +199,15 @@ def _package_member_error(member: tarfile.TarInfo, folder: str) -> str | None:
         "is not a plain name": (
             str(path) != (name.removeprefix("./") or ".") or not name.isprintable() or ":" in name
         ),
-        "is not a file": below and not _is_allowed_type(member),
+        "is not a file": below
+        and not (member.isdir() or member.issym())
+        and (member.type not in _REGULAR_TYPES or member.issparse()),
         "is a link that points outside of its folder": below
         and member.issym()
         and _leaves_folder(member, folder),
         "is larger than the remaining data": member.size > MOST_BYTES,
     }
     return next((reason for reason, applies in faults.items() if applies), None)
-
-
-def _is_allowed_type(member: tarfile.TarInfo) -> bool:
-    """Returns whether a member is a folder, a symbolic link or a complete regular file."""
-    return (
-        member.isdir()
-        or member.issym()
-        or (member.type in _REGULAR_TYPES and not member.issparse())
-    )
 
 
 def _leaves_folder(link: tarfile.TarInfo, folder: str) -> bool:
@@ -329,22 +318,17 @@ def _move(folder: Path, target: Path, library: Library) -> None:
             raise
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """How a fetched tree differs from the original."""
-
-    files: tuple[str, ...]
-    """Files that were changed, added or removed; empty if they cannot be determined."""
-
-
 # Detection of modified trees
 #
 # The manifest has a digest of all files of a wheel or of packages. The listing of those files is
 # stored beside the tree, so that modified files can be named.
 
 
-def difference(root: Path, files: str) -> Difference | None:
-    """Compares all files of a fetched tree with the manifest's digest; `None` if unmodified."""
+def difference(root: Path, files: str) -> tuple[str, ...] | None:
+    """Compares all files of a fetched tree with the manifest's digest; `None` if unmodified.
+
+    Otherwise returns the files that were changed, added or removed; none if they are unknown.
+    """
     try:
         actual = _digests(root)
     except OSError as error:
@@ -353,9 +337,7 @@ def difference(root: Path, files: str) -> Difference | None:
         return None
     expected = _read_listing(root, files)
     names = expected.keys() | actual.keys() if expected else set()
-    return Difference(
-        tuple(sorted(name for name in names if expected.get(name) != actual.get(name)))
-    )
+    return tuple(sorted(name for name in names if expected.get(name) != actual.get(name)))
 
 
 def listing(digests: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from policygen.cache import digest
 from policygen.errors import InputError
+from policygen.model.expression import Expression
 from policygen.model.trees import CALLED, UNKNOWN, Cub, Dialect, Library, version_of
 from policygen.process import named_folder, which
 from policygen.trees.files import absolute, is_file, is_folder, listing, read, seems_file
@@ -188,7 +189,7 @@ def read_version(root: Path, library: Library = "cub") -> str:
             f"{path} does not define {rule.macro}",
             f"It does not belong to {CALLED[library]}, or is damaged",
         )
-    return version_of(_evaluate_sum(terms))
+    return version_of(Expression(terms).value({}))
 
 
 def _project_version(root: Path, library: Library) -> str | None:
@@ -209,17 +210,6 @@ def project_file(root: Path, library: Library) -> Path | None:
 def _search(pattern: bytes, name: str, data: bytes) -> str | None:
     match = re.search(pattern % re.escape(name.encode()), data, re.MULTILINE)
     return match[1].decode() if match else None
-
-
-def _evaluate_sum(text: str) -> int:
-    """Evaluates `2 * 100000 + 10 * 100 + 9` as C++ does."""
-    total = 0
-    for product in text.split("+"):
-        value = 1
-        for factor in product.split("*"):
-            value *= int(factor)
-        total += value
-    return total
 
 
 def read_dialect(root: Path, version: str, library: Library = "cub") -> Dialect:

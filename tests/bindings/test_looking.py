@@ -6,18 +6,8 @@ import pytest
 
 from policygen import trees
 from policygen.app.session import with_detected_bindings
-from policygen.bindings.fit import (
-    RowOverride,
-    as_read,
-    nearest_first,
-    parameters,
-    read,
-    renamed,
-    respelled,
-    split,
-    structs,
-)
-from policygen.bindings.load import bound
+from policygen.bindings.load import RowOverride, as_read, bound, nearest_first, read, respelled
+from policygen.headers.fit import parameters, renamed, structs
 from policygen.model.bindings import FamilyBinding, Site
 from policygen.model.trees import BoundVersion, numbers
 from policygen.proof.ask import _values as values_of
@@ -147,18 +137,6 @@ def test_rows_are_tried_from_the_versions_own_on_to_older_and_newer_ones():
 )
 def test_template_parameters_are_counted(text, counts):
     assert parameters(text, "hub") == counts
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("<A, B<C, D>, f(x, y)> rest, of, it", ["A", "B<C, D>", "f(x, y)"]),
-        ("<>", []),
-        ("<A>", ["A"]),
-    ],
-)
-def test_arguments_are_split(text, parts):
-    assert split(text) == parts
 
 
 POLICIES = """

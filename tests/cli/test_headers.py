@@ -12,7 +12,7 @@ import pytest
 from policygen.cli.main import main
 from policygen.errors import ProcessError
 from policygen.installation import this_python
-from policygen.trees import downloads, manifest
+from policygen.trees import fetched, manifest
 from policygen.trees.archives import listing_file
 from tests.trees.debs import make_rocprim
 from tests.trees.places import Places, empty_machine, fetched_whole, use_manifest
@@ -56,7 +56,7 @@ def pip(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakePip:
     """A pip that brings CUB 9.8.7 and 3.0.1, the only versions of the manifest."""
     toys = (toy_wheel(), toy_wheel(version="3.0.1"))
     fake = FakePip({toys[0].file: GOOD})
-    monkeypatch.setattr(downloads.process, "run", fake)
+    monkeypatch.setattr(fetched.process, "run", fake)
     changed = manifest.shipped().model_copy(update={"wheels": toys, "releases": ()})
     use_manifest(changed, monkeypatch)
     return fake

@@ -8,7 +8,7 @@ from policygen import trees
 from policygen.bindings.load import axis_values
 from policygen.headers.selectors.functions import find_aggregates
 from policygen.headers.user.header import HeaderTarget, render, selector_of
-from policygen.headers.user.selectors import TunedSelector
+from policygen.headers.user.policies import TunedSelector
 from policygen.model.emitted import EmitSelector
 from policygen.model.trees import BoundVersion
 from policygen.planning.emitter import Emitter, judge, questions

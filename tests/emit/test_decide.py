@@ -4,8 +4,7 @@ import pytest
 
 from policygen.errors import InputError
 from policygen.headers.selectors.functions import find_aggregates, leaves, read_aggregate
-from policygen.headers.user.policies import selector_for
-from policygen.headers.user.selectors import Arguments, UserReturn
+from policygen.headers.user.policies import Arguments, UserReturn, selector_for
 from policygen.model.plans import Options
 from policygen.model.selection import Selected
 from policygen.model.trees import BoundVersion

@@ -3,8 +3,7 @@
 import re
 from functools import cache
 
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from policygen.headers.specializations.entry_edits import Writer, typical
 from policygen.headers.spelling import edit_at, splice
 from policygen.headers.text import Text

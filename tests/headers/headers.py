@@ -1,7 +1,7 @@
 """Small headers for tests: real CUB has more, but hides the one construct that a test is about."""
 
 from policygen import rendering
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 
 MINI = rendering.folder("cub_headers") / "mini/cub/cub/device/dispatch/tuning"
 

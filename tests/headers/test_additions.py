@@ -3,7 +3,7 @@
 
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.selectors.additions import add_beside, add_inside, take_over
 from policygen.headers.selectors.arch_blocks import add_in_front, in_front
 from policygen.headers.selectors.arch_functions import add_function, arch_function

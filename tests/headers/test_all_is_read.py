@@ -3,8 +3,7 @@
 import pytest
 
 from policygen.errors import SourceError
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from policygen.headers.syntax import (
     Counted,
     check_families,

@@ -11,7 +11,7 @@ from policygen.bindings.variants import newest_family
 from policygen.errors import InputError
 from policygen.headers.dialects import Selectors
 from policygen.headers.protocol import TuningTree, site_of
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.selectors import return_edits
 from policygen.headers.selectors.arch_functions import AddedFields, _type, added_fields
 from policygen.headers.selectors.guarded_returns import GuardedReturn, NewReturn

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from policygen.headers.comments import EXPLICIT
 from policygen.headers.protocol import TuningTree
-from policygen.headers.provenance import EXPLICIT
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.specializations.placement import family_spot
 from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected

@@ -7,8 +7,7 @@ import pytest
 from policygen import trees
 from policygen.bindings.load import bound
 from policygen.headers.protocol import EntryWrite
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from policygen.headers.specializations.entry_edits import write_entries
 from policygen.headers.specializations.placement import EntryKey, Specialization
 from policygen.headers.spelling import splice

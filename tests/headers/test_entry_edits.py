@@ -5,7 +5,7 @@ import re
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.specializations.entry_edits import Writer
 from policygen.headers.spelling import edit_at, splice
 from policygen.headers.text import Text

@@ -1,7 +1,7 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.specializations import entry_edits
 from policygen.model.edits import Content, NewEntry
 

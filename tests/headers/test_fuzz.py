@@ -8,8 +8,7 @@ import pytest
 
 from policygen import trees
 from policygen.errors import InputError, SourceError
-from policygen.headers.reader import read_header
-from policygen.headers.scan import FOLDER
+from policygen.headers.scan import FOLDER, read_header
 from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.selectors import return_edits
 from policygen.headers.selectors.nearest import BeforeReturn, HeaderReturns
 from policygen.headers.selectors.return_edits import argument_edits

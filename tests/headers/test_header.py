@@ -1,7 +1,7 @@
 import pytest
 
 from policygen.errors import SourceError
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from tests.headers.headers import MINI, mini, read, read_entries, wrap
 
 

@@ -8,8 +8,7 @@ from policygen import trees
 from policygen.bindings.variants import fits, type_name
 from policygen.errors import InputError
 from policygen.headers.protocol import can_name
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from policygen.headers.specializations.placement import (
     EntryKey,
     general_key,

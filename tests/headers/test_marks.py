@@ -9,8 +9,7 @@ from policygen import trees
 from policygen.bindings.load import bound
 from policygen.errors import InputError
 from policygen.headers.dialects import Specializations
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from policygen.model.edits import STEP, Marked, mark
 from policygen.model.trees import BoundVersion
 from policygen.model.tuning import TuningHeader

@@ -8,8 +8,7 @@ from functools import cache
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from policygen.headers.specializations.new_arch import new_arch
 from policygen.headers.spelling import edit_at, splice
 from policygen.model.records import Span

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from policygen import trees
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from policygen.headers.specializations.families import find_declarations
 from policygen.headers.syntax import parse_with_tree_sitter
 from policygen.headers.text import Text

@@ -2,8 +2,8 @@
 
 import pytest
 
-from policygen.headers.provenance import Surroundings
-from policygen.headers.reader import read_header
+from policygen.headers.comments import Surroundings
+from policygen.headers.scan import read_header
 from policygen.headers.specializations.entry_edits import (
     Headed,
     Writer,

@@ -4,8 +4,8 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.provenance import Surroundings
-from policygen.headers.reader import read_header
+from policygen.headers.comments import Surroundings
+from policygen.headers.scan import read_header
 from policygen.headers.selectors.return_edits import update_return
 from policygen.headers.spelling import splice
 from policygen.headers.text import Text

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policygen.errors import SourceError
-from policygen.headers.reader import read_header
-from policygen.headers.selectors.marks import enable_returns
+from policygen.headers.scan import read_header
+from policygen.headers.selectors.branches import enable_returns
 from policygen.model.edits import STEP
 from tests.probing import TUNINGS, root
 from tests.tiers import sampled

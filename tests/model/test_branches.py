@@ -1,6 +1,6 @@
 """For which architectures returns are."""
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.tuning import ALWAYS, ends, steps
 
 HEADER = """

@@ -6,7 +6,7 @@ What it says of a header is what nvcc says of it beside CUB's own policies: test
 from dataclasses import dataclass, field
 
 from policygen.headers.protocol import TuningTree
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.arch import arch_number
 from policygen.model.plans import Options
 from policygen.model.selection import Delta, DeltaRow, FamilyKey, Selected

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from policygen.errors import InputError
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.results import ScoredWorkload
 from policygen.results.together import Together
 from tests.planning.wanted import Planned, every_benchmark, label, points, scored

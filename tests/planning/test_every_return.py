@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from tests.planning.test_every_family import check, same_for_all, winners
 from tests.planning.wanted import Planned
 from tests.probing import changed_tree, root

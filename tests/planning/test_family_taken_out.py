@@ -7,7 +7,7 @@ import pytest
 
 from fixtures.databases.every import GPUS, Workload, benchmark_database
 from policygen import Options, ResultFiles, open_session, plan_tunings
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.spelling import edit_at, splice
 from policygen.model.records import Span
 from tests.probing import TUNINGS, changed_tree, header

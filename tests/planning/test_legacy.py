@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.selection import Selected
 from policygen.planning import legacy
 from tests.planning.pretend import SUM, SUM_INT, SUM_MIN, SUMS, plan, source, summed, sums

@@ -10,7 +10,7 @@ from policygen.bindings.words import next_arch
 from policygen.errors import InputError, Problems
 from policygen.headers.dialects import Specializations
 from policygen.headers.protocol import NotKeptError, TuningTree, site_of
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.specializations.placement import family_spot
 from policygen.model.plans import Options, Plan
 from policygen.model.selection import FamilyKey, Selected

@@ -3,7 +3,7 @@
 import pytest
 
 from policygen import trees
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.proof.oracle import compiler_for
 from policygen.proof.reading import read_tree
 from tests.planning.pretend import (

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from policygen.headers.scan import read_changed
-from policygen.headers.selectors.marks import expose_traits, mark_returns
+from policygen.headers.selectors.branches import expose_traits, mark_returns
 from policygen.model.edits import STEP, mark
 from policygen.proof.oracle import marked_copies
 from policygen.proof.sites import places

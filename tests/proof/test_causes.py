@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.audits import Unreachable
 from policygen.model.selection import FamilyKey
 from policygen.proof.unreachable import KeysSeen, explain

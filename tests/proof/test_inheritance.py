@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.proof.lint_subject import all_members, base_of, parameter_names
 from tests.headers.headers import wrap
 

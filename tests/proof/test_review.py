@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.reviews import Leak
 from policygen.model.selection import Differing, EntryPlace
 from policygen.proof.changes import ReviewContext, inherited, reviewed, touched

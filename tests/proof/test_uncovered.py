@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.machine_code import VerifySass
 from policygen.model.reviews import UNBOUND, Review, Uncovered
 from policygen.model.selection import Differing, EntryPlace, Resolution, ResolvedRow

@@ -9,7 +9,7 @@ import pytest
 from policygen.bindings.load import Bound, axis_type
 from policygen.bindings.words import ladder
 from policygen.errors import InputError
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.model.bindings import (
     BenchmarkBinding,
     Call,

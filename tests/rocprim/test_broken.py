@@ -5,8 +5,7 @@ import random
 import pytest
 
 from policygen.errors import SourceError
-from policygen.headers.reader import read_header
-from policygen.headers.scan import scan_headers
+from policygen.headers.scan import read_header, scan_headers
 from tests.real_trees import rocprim_tree
 from tests.rocprim.toys import FORMS, TYPES
 from tests.tiers import sampled

@@ -10,16 +10,15 @@ from policygen.bindings.load import bound
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, TuningTree
-from policygen.headers.reader import read_header
-from policygen.headers.spelling import splice
+from policygen.headers.scan import read_header
+from policygen.headers.spelling import replaced
 from policygen.headers.text import Text
 from policygen.model.edits import Content
 from policygen.model.records import Span
 from policygen.model.selection import Selected
 from policygen.model.trees import Cub
-from policygen.rocprim import config_edits, host
-from policygen.rocprim.config_edits import write_configs
-from policygen.rocprim.dialect import Configs
+from policygen.rocprim import dialect, host
+from policygen.rocprim.dialect import Configs, write_configs
 from policygen.rocprim.pickers import laid_out, with_values
 from policygen.rocprim.placement import TableSpot
 from tests.results.rocprim_files import text_of
@@ -332,27 +331,23 @@ def spot_of(text, target, told=None, arch=None, found=None):
 def test_values_of_a_part_are_said_behind_the_last_of_that_part():
     text = header()
     spot, entry = spot_of(text, "gfx908:mi100", {"kernel_config.size_limit": 4096})
-    edits = with_values(
-        Text("", text.encode()), entry, {"kernel_config.size_limit": "77"}, spot, "why"
-    )
-    assert "{256, 16, 77}" in splice("", text.encode(), edits).decode()
+    changes = with_values(Text("", text.encode()), entry, {"kernel_config.size_limit": "77"}, spot)
+    assert "{256, 16, 77}" in replaced(text.encode(), changes).decode()
 
 
 def test_a_value_that_has_no_place_is_refused():
     text = header()
     spot, entry = spot_of(text, "gfx908:mi100")
     with pytest.raises(InputError, match=r"device_reduce.hpp:.* has no place for unheard_of"):
-        with_values(Text("", text.encode()), entry, {"unheard_of": "7"}, spot, "why")
+        with_values(Text("", text.encode()), entry, {"unheard_of": "7"}, spot)
 
 
 def test_values_between_those_that_are_said_are_what_the_workload_has():
     text = header(PICKERS[0], picker("gfx908", "mi100", branch(WORDS, "{256}")), PICKERS[2])
     told = {"kernel_config.items_per_thread": 5, "kernel_config.size_limit": 9}
     spot, entry = spot_of(text, "gfx908:mi100", told)
-    edits = with_values(
-        Text("", text.encode()), entry, {"kernel_config.size_limit": "77"}, spot, "why"
-    )
-    assert "{256, 5, 77}" in splice("", text.encode(), edits).decode()
+    changes = with_values(Text("", text.encode()), entry, {"kernel_config.size_limit": "77"}, spot)
+    assert "{256, 5, 77}" in replaced(text.encode(), changes).decode()
 
 
 def test_configs_that_cannot_be_copied_are_named():
@@ -367,12 +362,12 @@ def test_configs_that_cannot_be_copied_are_named():
     spot = SimpleNamespace(header="device_reduce.hpp", parameters={}, copy_name="reduce_config_900")
     copy = SimpleNamespace(entry=entry, spot=spot)
     with pytest.raises(InputError, match=r"device_reduce\.hpp:7 has no place for bs"):
-        config_edits._unsaid_edit(text, entry, {"bs": "64"}, spot, "why")
+        dialect._unsaid(text, entry, {"bs": "64"}, spot)
     with pytest.raises(InputError, match=r"device_reduce\.hpp:7 does not name an architecture"):
-        config_edits._similar_config(text, copy, "gfx942")
+        dialect._similar_config(text, copy, "gfx942")
     picker = SimpleNamespace(parameters=Span(0, 8), name_span=Span(7, 8))
     with pytest.raises(InputError, match=r"device_reduce\.hpp:1 names its types differently"):
-        config_edits._check_parameters(text, picker, [copy])
+        dialect._check_parameters(text, picker, [copy])
     with pytest.raises(InputError, match=r"reduce\.hpp: the config Scan would have to be written"):
         TableSpot.argument(spot, "class", None, "Scan")
 

@@ -11,13 +11,12 @@ from policygen.bindings.words import table_number
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, TuningTree
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 from policygen.headers.text import Text
 from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import Cub
-from policygen.rocprim.config_edits import _copied, write_tables
-from policygen.rocprim.dialect import Configs
+from policygen.rocprim.dialect import Configs, _copied, write_tables
 from tests.rocprim.places import resolved, rows_of
 from tests.rocprim.toy_tables import (
     ALONE,

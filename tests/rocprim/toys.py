@@ -1,6 +1,6 @@
 """Headers of a few lines, in each form in which rocPRIM writes its configs."""
 
-from policygen.headers.reader import read_header
+from policygen.headers.scan import read_header
 
 TYPES = b"""namespace rocprim {
 enum class blend_method { fast, exact };

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from policygen.trees import archives, downloads, fetched, layout, lookup, manifest
+from policygen.trees import archives, fetched, layout, lookup, manifest
 from policygen.trees.archives import digest_of, listing, listing_file
 
 
@@ -44,7 +44,7 @@ def empty_machine(base: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
 
 def use_manifest(known: manifest.Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that asks the manifest what can be fetched is told this one's."""
-    for module in (layout, fetched, archives, downloads):
+    for module in (layout, fetched, archives):
         monkeypatch.setattr(module, "shipped", lambda: known)
 
 

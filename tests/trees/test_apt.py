@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from policygen.errors import InputError, ProcessError
-from policygen.trees import downloads, manifest
+from policygen.trees import manifest
 from policygen.trees.fetched import current_tree as current
-from policygen.trees.fetched import differs, fetch, fetched
+from policygen.trees.fetched import differs, fetch, fetched, obtain_packages
 from policygen.trees.manifest import Package
 from tests.trees.debs import GOOD_DEBS, FakeApt, toy_part, toy_release
 from tests.trees.places import Places, use_manifest
@@ -25,8 +25,8 @@ def ignore(_line: str) -> None:
 def apt_get(places: Places, monkeypatch: pytest.MonkeyPatch) -> FakeApt:
     """An apt-get that brings toy packages, which the manifest knows as rocprim@9.9.9."""
     fake = FakeApt()
-    monkeypatch.setattr(downloads.process, "run", fake)
-    monkeypatch.setattr(downloads, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("policygen.trees.fetched.process.run", fake)
+    monkeypatch.setattr("policygen.trees.fetched.which", lambda name: f"/usr/bin/{name}")
     known = manifest.shipped()
     archive = known.archive.model_copy(update={"keyrings": ()})
     changed = known.model_copy(update={"releases": (toy_release(),), "archive": archive})
@@ -40,7 +40,7 @@ def parts() -> tuple[Package, ...]:
 
 def test_apt_is_asked_in_a_folder_of_its_own(places: Places, apt_get: FakeApt) -> None:
     lines: list[str] = []
-    files = downloads.obtain_packages(parts(), lines.append)
+    files = obtain_packages(parts(), lines.append)
     assert files == tuple(places.cache / "packages" / part.sha256 / part.file for part in parts())
     assert [file.read_bytes() for file in files] == list(GOOD_DEBS.values())
     assert apt_get.commands == [
@@ -59,15 +59,15 @@ def test_apt_is_asked_in_a_folder_of_its_own(places: Places, apt_get: FakeApt) -
         "libamdhip64-dev=9.8.7-2: downloading",
     ]
     assert sorted(path.name for path in places.cache.iterdir()) == ["packages"]
-    assert downloads.obtain_packages(parts(), lines.append) == files
+    assert obtain_packages(parts(), lines.append) == files
     assert len(apt_get.commands) == 4
 
 
 def test_only_what_lacks_is_asked_for(places: Places, apt_get: FakeApt) -> None:
-    file, _ = downloads.obtain_packages(parts(), ignore)
+    file, _ = obtain_packages(parts(), ignore)
     file.write_bytes(b"half")
     lines: list[str] = []
-    downloads.obtain_packages(parts(), lines.append)
+    obtain_packages(parts(), lines.append)
     assert lines[0] == f"{FIRST}: the cached file is damaged"
     assert apt_get.commands[4:] == [
         ["update", "--print-uris"],
@@ -81,14 +81,14 @@ def test_each_suite_is_a_source_that_debians_keys_sign(
 ) -> None:
     keys = [places.base / "none.pgp", places.base / "keys.gpg"]
     keys[1].touch()
-    known = downloads.shipped()
+    known = manifest.shipped()
     archive = known.archive.model_copy(update={"keyrings": tuple(map(str, keys))})
     use_manifest(known.model_copy(update={"archive": archive}), monkeypatch)
     both = (
         toy_part(FIRST, "usr/include/rocprim", suite="experimental"),
         toy_part(SECOND, "usr/include/hip"),
     )
-    downloads.obtain_packages(both, ignore)
+    obtain_packages(both, ignore)
     assert apt_get.sources == "".join(
         f"deb [arch=amd64 target=Packages signed-by={keys[1]}]"
         f" https://mirror.invalid/debian {suite} main\n"
@@ -99,7 +99,7 @@ def test_each_suite_is_a_source_that_debians_keys_sign(
 def test_other_bytes_than_the_known_ones_are_refused(places: Places, apt_get: FakeApt) -> None:
     apt_get.files = {FIRST: b"other"}
     with pytest.raises(InputError) as raised:
-        downloads.obtain_packages(parts(), ignore)
+        obtain_packages(parts(), ignore)
     assert str(raised.value).startswith(f"{FIRST} does not have the expected digest\n")
     assert str(raised.value).endswith("Nothing was unpacked; check which mirror apt uses")
     assert not [path for path in places.cache.rglob("*") if path.is_file()]
@@ -108,7 +108,7 @@ def test_other_bytes_than_the_known_ones_are_refused(places: Places, apt_get: Fa
 def test_nothing_that_is_brought_is_an_error(apt_get: FakeApt) -> None:
     apt_get.files = {}
     with pytest.raises(InputError) as raised:
-        downloads.obtain_packages(parts(), ignore)
+        obtain_packages(parts(), ignore)
     assert str(raised.value) == f"apt-get should have downloaded {FIRST}, but downloaded nothing"
 
 
@@ -122,7 +122,7 @@ def test_nothing_that_is_brought_is_an_error(apt_get: FakeApt) -> None:
 def test_a_version_that_debian_has_no_more_is_told(apt_get: FakeApt, words: str) -> None:
     apt_get.error = ProcessError(["apt-get"], 100, words)
     with pytest.raises(InputError) as raised:
-        downloads.obtain_packages(parts(), ignore)
+        obtain_packages(parts(), ignore)
     assert str(raised.value) == (
         "Debian sid has no librocprim-dev 9.8.7-1 any more\n"
         "  Choose another release (policygen headers list), or name a checkout: --cub PATH"
@@ -132,19 +132,19 @@ def test_a_version_that_debian_has_no_more_is_told(apt_get: FakeApt, words: str)
 def test_another_failure_is_shown_as_it_is(apt_get: FakeApt) -> None:
     apt_get.error = ProcessError(["apt-get"], 100, "E: Could not resolve host\n")
     with pytest.raises(ProcessError, match="Could not resolve"):
-        downloads.obtain_packages(parts(), ignore)
+        obtain_packages(parts(), ignore)
 
 
 def test_a_machine_without_apt_is_told_of_checkouts(places: Places) -> None:
     with pytest.raises(InputError) as raised:
-        downloads.obtain_packages(parts(), ignore)
+        obtain_packages(parts(), ignore)
     assert str(raised.value) == "there is no apt-get on PATH" + NO_APT
 
 
 def test_a_machine_of_another_distribution_is_told_of_checkouts(apt_get: FakeApt) -> None:
     apt_get.uris = "'https://mirror.invalid/ubuntu/dists/noble/InRelease' a_InRelease 0\n"
     with pytest.raises(InputError) as raised:
-        downloads.obtain_packages(parts(), ignore)
+        obtain_packages(parts(), ignore)
     assert str(raised.value) == "apt's sources have no Debian mirror" + NO_APT
 
 
@@ -155,7 +155,7 @@ def test_a_cache_that_cannot_be_written_is_an_error(
     (places.base / place).parent.mkdir(exist_ok=True)
     (places.base / place).touch()
     with pytest.raises(InputError, match=r"^cannot (write|read) .*/cache"):
-        downloads.obtain_packages(parts(), ignore)
+        obtain_packages(parts(), ignore)
 
 
 def test_a_release_is_fetched_and_is_the_current_one_of_its_library(
@@ -195,7 +195,7 @@ def test_a_release_that_was_changed_is_told_and_comes_back(
     change(Path(fetch("rocprim@9.9.9", places.headers, ignore).root))
     difference = differs(places.headers, "rocprim@9.9.9")
     assert difference is not None
-    assert difference.files == (file,)
+    assert difference == (file,)
     assert fetch("rocprim@9.9.9", places.headers, ignore).changed
     assert not fetch("rocprim@9.9.9", places.headers, ignore, again=True).changed
 

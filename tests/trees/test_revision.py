@@ -9,7 +9,7 @@ import pytest
 from policygen import rendering
 from policygen.errors import InputError
 from policygen.trees import open_tree, tuning_headers
-from policygen.trees.revisions import open_revision
+from policygen.trees.lookup import open_revision
 from tests.trees.toys import TUNINGS, make_checkout, make_root, version_text
 
 MINI = rendering.folder("cub_headers") / "mini"
@@ -117,7 +117,7 @@ def test_a_revision_is_unpacked_once(checkout: Path, monkeypatch: pytest.MonkeyP
     here = open_tree(checkout)
     first = open_revision(here, "v3.0.1")
     monkeypatch.setattr(
-        "policygen.trees.revisions._export", lambda *_: pytest.fail("it is unpacked again")
+        "policygen.trees.lookup._export", lambda *_: pytest.fail("it is unpacked again")
     )
     assert open_revision(here, "HEAD~1").root == first.root
 

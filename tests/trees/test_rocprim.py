@@ -18,7 +18,7 @@ from policygen.trees.layout import (
     tuning_folders,
     tunings_folder,
 )
-from policygen.trees.revisions import open_revision
+from policygen.trees.lookup import open_revision
 from tests.real_trees import rocprim_tree
 from tests.trees.debs import CONFIGS, make_rocprim, make_rocprim_checkout
 from tests.trees.places import Places

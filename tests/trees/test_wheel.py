@@ -10,7 +10,7 @@ import pytest
 from policygen.errors import InputError, MissingToolError, ProcessError
 from policygen.installation import this_python
 from policygen.process import python
-from policygen.trees.downloads import obtain_wheel as obtain
+from policygen.trees.fetched import obtain_wheel as obtain
 from tests.trees.places import Places
 from tests.trees.toys import GOOD, FakePip, toy_wheel
 

@@ -14,7 +14,6 @@ from policygen.headers.spelling import (
     UNIT,
     WIDTH,
     Change,
-    edit_at,
     indent_of,
     leading_space,
     like,
@@ -26,7 +25,7 @@ from policygen.headers.spelling import (
 )
 from policygen.headers.syntax import split_list
 from policygen.headers.text import Text
-from policygen.model.edits import Content, Edit
+from policygen.model.edits import Content
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Member, conjunction
 
@@ -97,8 +96,7 @@ def returned(
     """Writes the lines of a `return` like that of an entry, with new values."""
     span = entry.body_span
     assert span is not None, "it has values"
-    edits = list(branch_edits(text.data, entry, content.values, ""))
-    changes = [(edit.span, edit.new) for edit in edits]
+    changes = branch_changes(text.data, entry, content.values)
     value = rewritten(text.data, span, changes).decode(errors="replace")
     margin = len(_space_before(text.data, span.start))
     first_row, *other_rows = value.splitlines()
@@ -132,22 +130,21 @@ def wrapped(row: str, indent: str) -> list[str]:
     return [row[:start] + rows[0].lstrip(), *rows[1:]]
 
 
-def updated(text: Text, entry: Entry, values: Mapping[str, str], reason: str) -> list[Edit]:
-    """Returns the edits of single values, or of the whole return if a line gets too long."""
+def updated(text: Text, entry: Entry, values: Mapping[str, str]) -> list[Change]:
+    """Returns the changes of single values, or of the whole return if a line gets too long."""
     span = entry.body_span
     assert span is not None, "it has values"
-    edits = list(branch_edits(text.data, entry, values, reason))
+    changes = list(branch_changes(text.data, entry, values))
     start, end = line_start(text.data, span.start), line_end(text.data, span.end)
     starts_statement = text.data[start : span.start].strip() == b"return"
-    changes = [(edit.span, edit.new) for edit in edits]
     after = rewritten(text.data, Span(start, end), changes)
     longest = max(map(len, after.splitlines()), default=0)
-    if not edits or not starts_statement or longest <= WIDTH:
-        return edits
+    if not changes or not starts_statement or longest <= WIDTH:
+        return changes
     indent = _space_before(text.data, span.start)
     rows = returned(text, entry, Content("values", dict(values)), indent)
     value = newline(text.data).join(rows).removeprefix(f"{indent}return ").removesuffix(";")
-    return [edit_at(text.data, span, value, reason)]
+    return [(span, value)]
 
 
 def guarded(
@@ -409,12 +406,14 @@ _TYPE = re.compile(r"(\w+<\s*(?:\w+::)*)\w+_constructor_t<[\d\s,]+>(\s*>)", re.D
 _DIFFERENCE = re.compile(r"\d+(\s*-\s*)(\d+)")
 
 
-def branch_edits(
-    data: bytes, entry: Entry, values: Mapping[str, str], reason: str
-) -> Iterator[Edit]:
-    """Yields an edit for each value that changes, and for those that the return lacks."""
-    yield from added_edit(data, entry, values, reason)
+def branch_changes(data: bytes, entry: Entry, values: Mapping[str, str]) -> Iterator[Change]:
+    """Yields the values that change, behind those that the return lacks."""
     members = {member.name: member for member in entry.members}
+    assert entry.body_span is not None, "it has values"
+    if missing := [value for name, value in values.items() if name not in members]:
+        end = len(data[: entry.body_span.end - 1].rstrip())
+        gap = _separator(data, entry.body_span)
+        yield Span(end, end), "".join(f",{gap}{value}" for value in missing)
     for name, value in values.items():
         if name not in members:
             continue
@@ -422,18 +421,7 @@ def branch_edits(
         old = text_of(data, member.value_span)
         new = _respelled(member, old, value)
         if new != old:
-            yield edit_at(data, member.value_span, new, reason)
-
-
-def added_edit(data: bytes, entry: Entry, values: Mapping[str, str], reason: str) -> Iterator[Edit]:
-    """Appends the values that a return lacks."""
-    names = {member.name for member in entry.members}
-    missing = [value for name, value in values.items() if name not in names]
-    assert entry.body_span is not None, "it has values"
-    end = len(data[: entry.body_span.end - 1].rstrip())
-    if missing:
-        gap = _separator(data, entry.body_span)
-        yield edit_at(data, Span(end, end), "".join(f",{gap}{value}" for value in missing), reason)
+            yield member.value_span, new
 
 
 def _separator(data: bytes, body: Span) -> str:

@@ -463,20 +463,19 @@ def _if_rows(group: _Group, indent: str) -> list[str]:
 
 def _switch_rows(subject: str, groups: Sequence[_Group], indent: str) -> list[str]:
     """Writes a `switch`; workloads that match no case, or no return in it, continue behind it."""
+
+    def case_size(case: tuple[_Group, _Group]) -> Sizes:
+        return sizes_of(case[0][0].steps[0].facts)
+
     label_indent, body_indent = indent + UNIT, indent + UNIT * 2
     rows = [f"{indent}switch ({subject})", f"{indent}{{"]
     cases = [[_inside_first_step(nested_return) for nested_return in group] for group in groups]
     switched = {inner for case in cases for inner, _ in _runs(_groups(case)) if inner}
-    for group, returns in sorted(zip(groups, cases, strict=True), key=_case_size):
+    for group, returns in sorted(zip(groups, cases, strict=True), key=case_size):
         rows.append(f"{label_indent}case {group[0].steps[0].facts[0].partition(' == ')[2]}:")
         rows += nested_rows(returns, body_indent, switched)
         rows += [f"{body_indent}break;"] if returns[-1].asks else []
     return [*rows, f"{label_indent}default:", f"{body_indent}break;", f"{indent}}}"]
-
-
-def _case_size(case: tuple[_Group, _Group]) -> Sizes:
-    """Returns the sort key of a case within its `switch`."""
-    return sizes_of(case[0][0].steps[0].facts)
 
 
 def _inside_first_step(nested_return: Nested) -> Nested:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from policygen.bindings.variants import optional_rules, rules_of, says_algorithm
 from policygen.bindings.words import next_arch, words
 from policygen.errors import InputError
+from policygen.headers.comments import EXPLICIT, known_label
 from policygen.headers.protocol import Dialect, FamilySpot, Spot, TypeName, site_of
-from policygen.headers.provenance import EXPLICIT, known_label
 from policygen.headers.selectors.arch_blocks import ArchBlock, in_front
 from policygen.headers.selectors.arch_functions import ArchFunction, arch_function
 from policygen.headers.selectors.branches import Truth, simplest

@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import is_
 
 from policygen.bindings.words import words
 from policygen.errors import InputError
-from policygen.headers.protocol import ANY_OTHER
 from policygen.headers.selectors.branches import (
     EQUAL,
     FLAG,
@@ -35,7 +35,7 @@ from policygen.headers.selectors.statements import (
 from policygen.headers.syntax import closing_bracket
 from policygen.headers.text import Text
 from policygen.model.records import Span
-from policygen.model.selection import Selected
+from policygen.model.selection import ANY_OTHER, Selected
 from policygen.model.tuning import Entry, Family, spell
 
 _CAPABILITY = re.compile(r"\bcc\b")
@@ -204,7 +204,11 @@ def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> Empt
     """Finds the statement that ends a workload's `case` without values, and a model return."""
     bodies = {id(model.body): (model.function, model.body) for model in returns}
     for function, body in bodies.values():
-        empty_returns = [(empty.span, empty.clauses) for empty in body.returns if _is_empty(empty)]
+        empty_returns = [
+            (own.span, own.clauses)
+            for own in body.returns
+            if own.value.end - own.value.start <= len("{ }")
+        ]
         for span, clauses in [*body.breaks, *empty_returns]:
             facts = facts_of(clauses)
             in_case = any(clause.kind == "case" and EQUAL.search(clause.text) for clause in clauses)
@@ -213,20 +217,9 @@ def empty_case(returns: Sequence[HeaderReturn], truth: Truth, arch: str) -> Empt
             if arch_of(function, facts) != arch:
                 continue
             models = [model for model in returns if model.body is body]
-            model = max(models, key=lambda model: _shared_depth(model.clauses, clauses))
+            model = max(models, key=lambda model: sum(map(is_, model.clauses, clauses)))
             return EmptyCase(model, span, tuple(facts))
     return None
-
-
-def _is_empty(returned: Return) -> bool:
-    return returned.value.end - returned.value.start <= len("{ }")
-
-
-def _shared_depth(first: Clauses, second: Clauses) -> int:
-    return sum(
-        first_clause is second_clause
-        for first_clause, second_clause in zip(first, second, strict=False)
-    )
 
 
 def gone_before(place: BesideReturn, truth: Truth) -> Return | None:

@@ -8,8 +8,8 @@ from typing import TypeVar
 from policygen.bindings.variants import selected_path
 from policygen.bindings.words import words
 from policygen.errors import InputError
+from policygen.headers.comments import Surroundings
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
-from policygen.headers.provenance import Surroundings
 from policygen.headers.selectors.additions import (
     add_beside,
     add_inside,
@@ -50,6 +50,7 @@ from policygen.headers.spelling import (
     WIDTH,
     Change,
     edit_at,
+    edits_of,
     indent_of,
     leading_space,
     line_end,
@@ -97,8 +98,8 @@ def update_return(
     text: Text, places: Surroundings, entry: Entry, content: Content, reason: str
 ) -> list[Edit]:
     """Updates a return's values by its own member names; returns no edits if none change."""
-    edits = updated(text, entry, content.values, reason)
-    return edits + places.noted(entry, content, reason) if edits else []
+    changes = updated(text, entry, content.values)
+    return edits_of(text.data, changes + places.noted(entry, content), reason) if changes else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,7 @@ class FieldEdits:
         """Yields the new fields, and the edits at calls of functions that return them."""
         for name, fields in self.by_name.items():
             reason = f"{name} {'takes' if fields.function else 'returns'} more"
-            for span, replacement in fields.changes(self.header):
-                yield self._edit(span, replacement, reason)
+            yield from edits_of(self.header.text.data, fields.changes(self.header), reason)
         yield from self._read_edits(writes)
 
     def of(self, write: EntryWrite) -> AddedFields | None:
@@ -139,12 +139,8 @@ class FieldEdits:
             if fields and not (spot.new and isinstance(spot.new.at, ArchFunction)):
                 for scope, variable in calls_of(self.header, spot.family.name):
                     changes |= dict(fields.read(text, scope, variable))
-        for changed_span, replacement in changes.items():
-            line_span, lines = rewrapped(text, changed_span, replacement)
-            yield self._edit(line_span, lines, "the returned value includes it")
-
-    def _edit(self, span: Span, replacement: str, reason: str) -> Edit:
-        return edit_at(self.header.text.data, span, replacement, reason)
+        lines = (rewrapped(text, *change) for change in changes.items())
+        yield from edits_of(text.data, lines, "the returned value includes it")
 
 
 _At = TypeVar("_At")
@@ -196,8 +192,14 @@ def _reasons(group: Sequence[tuple[*tuple[object, ...], EntryWrite]]) -> str:
 def _first_additions(
     text: Text, firsts: Iterable[Sequence[tuple[FirstReturn, EntryWrite]]]
 ) -> Iterator[tuple[Change, str]]:
+    """Yields first returns with their reasons: those that ask for more come first, then by size."""
+
+    def by_conditions(pair: tuple[FirstReturn, EntryWrite]) -> tuple[object, ...]:
+        conditions = pair[0].conditions
+        return -len(conditions), sizes_of(conditions), conditions
+
     for group in firsts:
-        pairs = sorted(group, key=lambda pair: _by_conditions(pair[0].conditions))
+        pairs = sorted(group, key=by_conditions)
         for addition in add_first(text, [(spot, write.content) for spot, write in pairs]):
             yield addition, _reasons(pairs)
 
@@ -211,11 +213,6 @@ def _sort_key(write: EntryWrite) -> tuple[object, ...]:
     facts = tuple(fact for fact in spot.slots if fact)
     by_arch = -arch_number(spot.family.arch)
     return by_arch, sizes_of(facts), -len(facts), facts
-
-
-def _by_conditions(conditions: tuple[str, ...]) -> tuple[object, ...]:
-    """Sorts returns that ask for more first, then by size."""
-    return -len(conditions), sizes_of(conditions), conditions
 
 
 _CAPABILITY = "::cuda::compute_capability"
@@ -366,13 +363,10 @@ def _spelled(
     if isinstance(value, str) and _ENUMERATOR.fullmatch(value) and value not in {"true", "false"}:
         scoped = re.search(rb"\b%b::\w" % type_name.encode(), text.code)
         return f"{type_name}::{value}" if scoped else value
-    if value is None or (not isinstance(value, str) and not _is_number(type_name)):
+    is_number = {*type_name.split()} <= {"int", "unsigned", "long", "short", "size_t", "char"}
+    if value is None or not (isinstance(value, str) or is_number):
         raise InputError(f"{text.path}: no binding describes {path} of {first_return.name}")
     return str(value)
-
-
-def _is_number(type_name: str) -> bool:
-    return {*type_name.split()} <= {"int", "unsigned", "long", "short", "size_t", "char"}
 
 
 # A default that does nothing, so that the workload leaves the switch
@@ -488,6 +482,5 @@ def argument_edits(text: Text, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
         declared = "".join(f", {kind} {name}" for name, kind in members.items())
         changes = [(function.parameter_list.end, declared)]
         changes += [(call.end, f", {', '.join(members)}") for call in calls_in(text.code, function)]
-        for offset, addition in changes:
-            span, row = rewrapped(text, Span(offset, offset), addition)
-            yield edit_at(text.data, span, row, f"{function.name} is given {', '.join(members)}")
+        rows = (rewrapped(text, Span(at, at), addition) for at, addition in changes)
+        yield from edits_of(text.data, rows, f"{function.name} is given {', '.join(members)}")

@@ -199,11 +199,6 @@ class ChainPlace:
 # The place of a new architecture in a chain
 
 
-def policy_number(policy: Policy) -> int:
-    """Returns the architecture of a policy, for sorting."""
-    return arch_number(policy.arch)
-
-
 def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> ChainPlace:
     """Finds the place of an architecture that has neither a family nor a policy."""
     families = {family.name: family for family in header.families if family.namespace == namespace}
@@ -214,9 +209,9 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> C
                 "Add the entries to that family.",
             )
     chain = _chain_of(header, namespace, families)
-    ordered = sorted(chain.policies, key=policy_number)
+    ordered = sorted(chain.policies, key=lambda policy: arch_number(policy.arch))
     _check_no_policy(header, ordered, arch)
-    earlier = [policy for policy in ordered if policy_number(policy) < arch_number(arch)]
+    earlier = [policy for policy in ordered if arch_number(policy.arch) < arch_number(arch)]
     readers = [policy for policy in ordered if _family_uses(policy, families)]
     if earlier_readers := [policy for policy in readers if policy in earlier]:
         reader = _reader(text, earlier[-1], earlier_readers, families)
@@ -236,7 +231,7 @@ def find_place(header: TuningHeader, text: Text, namespace: str, arch: str) -> C
     ((name, use),) = uses.items()
     primary = _primary_entry(header, families[name], reader, use)
     following = next(
-        (policy for policy in ordered if policy_number(policy) > arch_number(arch)), None
+        (policy for policy in ordered if arch_number(policy.arch) > arch_number(arch)), None
     )
     return ChainPlace(chain, earlier[-1], following, reader, use, families[name], primary)
 
@@ -252,7 +247,7 @@ def _has_body(family: Family) -> bool:
 
 def _check_no_policy(header: TuningHeader, policies: Sequence[Policy], arch: str) -> None:
     for policy in policies:
-        if policy_number(policy) == arch_number(arch):
+        if arch_number(policy.arch) == arch_number(arch):
             reads = " and ".join(use.family for use in policy.uses) or "no family of tunings"
             raise InputError(
                 f"{header.name}:{policy.line}: {policy.name} already exists; it reads {reads}",

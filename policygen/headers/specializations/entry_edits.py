@@ -7,20 +7,19 @@ from typing import Literal
 
 from policygen.errors import InputError
 from policygen.headers import spelling
-from policygen.headers.comments import comment_lines
+from policygen.headers.comments import Surroundings, comment_lines
 from policygen.headers.protocol import EntryWrite, HeaderEdits, Insertion, with_insertions
-from policygen.headers.provenance import Surroundings
 from policygen.headers.specializations.new_arch import NewFamily, new_arch
 from policygen.headers.specializations.placement import Specialization
 from policygen.headers.specializations.siblings import (
     Neighbour,
-    member_edits,
+    member_changes,
     neighbour,
     overload_of,
     policies_that_read,
     reading_changes,
 )
-from policygen.headers.spelling import UNIT, edit_at, newline
+from policygen.headers.spelling import UNIT, Change, edit_at, edits_of, newline
 from policygen.headers.syntax import split_list
 from policygen.headers.text import Text
 from policygen.model.edits import AddedMember, Content, Edit, NewEntry, Slot
@@ -133,15 +132,18 @@ class Writer:
 
     def update(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
         """Updates the values of an existing entry; returns no edits if none change."""
+        return edits_of(self.text.data, self._changes(family, entry, content), reason)
+
+    def _changes(self, family: Family, entry: Entry, content: Content) -> list[Change]:
         members = {member.name: member for member in entry.members}
         if content.kind == "inherits" and entry.inherits and not members:
-            return self._rebase(entry, content, reason)
+            return self._rebase(entry, content)
         if members and content.values and content.values.keys() <= members.keys():
-            edits = member_edits(self.text, entry, content.values, reason)
-            return edits + self._places.noted(entry, content, reason) if edits else []
+            changes = member_changes(self.text, entry, content.values)
+            return changes + self._places.noted(entry, content) if changes else []
         if content.kind == "empty" and not members and not entry.inherits:
             return []
-        return self._rewrite(family, entry, content, reason)
+        return self._rewrite(family, entry, content)
 
     def insertion(self, family: Family, new_entry: NewEntry) -> tuple[int, str]:
         """Returns the offset of a new entry, and its text with the surrounding blank lines."""
@@ -221,7 +223,7 @@ class Writer:
         indented = self._indented(text, sibling, example)
         return indented if indented.startswith("#") else first_indent + indented
 
-    def _rebase(self, entry: Entry, content: Content, reason: str) -> list[Edit]:
+    def _rebase(self, entry: Entry, content: Content) -> list[Change]:
         """Changes the arguments of the base that an entry inherits its values from."""
         assert entry.inherits_span is not None
         base_span, data = entry.inherits_span, self.text.data
@@ -235,12 +237,11 @@ class Writer:
         if same_name and len(spans) == len(args):
             pairs = zip(spans, args, strict=True)
             changes = [(span, arg) for span, arg in pairs if spelling.text_of(data, span) != arg]
-            edits = [self._edit(span, arg, reason) for span, arg in changes]
         else:
-            edits = [self._edit(base_span, f"{name}<{', '.join(args)}>" if args else name, reason)]
-        return edits + self._places.noted(entry, content, reason) if edits else []
+            changes = [(base_span, f"{name}<{', '.join(args)}>" if args else name)]
+        return changes + self._places.noted(entry, content) if changes else []
 
-    def _rewrite(self, family: Family, entry: Entry, content: Content, reason: str) -> list[Edit]:
+    def _rewrite(self, family: Family, entry: Entry, content: Content) -> list[Change]:
         """Replaces an inherited base, or a body that lacks members, with new content."""
         assert entry.args_span is not None
         if content.kind == "values":
@@ -254,28 +255,28 @@ class Writer:
         entry_body = body(family, content, entry.args, types, layout=layout)
         start = self.text.code.index(b">", entry.args_span.end) + 1
         span = Span(start, entry.span.end)
-        edits = [self._edit(span, self._indented(entry_body, entry, example), reason)]
+        changes = [(span, self._indented(entry_body, entry, example))]
         if layout != entry.layout:
-            edits += self._broken_up(entry, reason)
+            changes += self._broken_up(entry)
         if layout == "block" and content.kind == "values":
             content = replace(content, label=None)  # the body has it
-        return [*self._places.noted(entry, content, reason, span), *edits]
+        return [*self._places.noted(entry, content, span), *changes]
 
-    def _broken_up(self, entry: Entry, reason: str) -> list[Edit]:
+    def _broken_up(self, entry: Entry) -> list[Change]:
         """Puts `template <…>` on its own line, and blank lines around the new block."""
         assert entry.args_span is not None
         data, start = self.text.data, entry.span.start
         struct = start + self.text.code[start : entry.args_span.start].rindex(b"struct")
         end = len(data[:struct].rstrip())
         indentation = spelling.indent_of(data, start)
-        edits = [self._edit(Span(end, struct), f"{self.newline}{indentation}", reason)]
+        changes = [(Span(end, struct), f"{self.newline}{indentation}")]
         above = self._places.start(entry, inside=True)
         if not self._places.opens(above):
-            edits.append(self._edit(Span(above, above), self.newline, reason))
+            changes.append((Span(above, above), self.newline))
         below = self._places.end(entry, inside=True)
         if not self._places.closes(below):
-            edits.append(self._edit(Span(below, below), self.newline, reason))
-        return edits
+            changes.append((Span(below, below), self.newline))
+        return changes
 
     def _indented(self, text: str, sibling: Entry | None, example: Entry | None) -> str:
         """Indents the lines like those of an entry, except the first, with its line endings."""
@@ -290,9 +291,6 @@ class Writer:
             indentation + row if row and not row.startswith("#") else row for row in rows[1:]
         ]
         return self.newline.join(rows)
-
-    def _edit(self, span: Span, replacement: str, reason: str) -> Edit:
-        return edit_at(self.text.data, span, replacement, reason)
 
 
 def _declaration(writer: Writer, new_family: NewFamily, writes: Sequence[EntryWrite]) -> str:

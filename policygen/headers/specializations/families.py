@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policygen.headers.comments import Line, Notes, SourceFile, comment_lines, read_notes
+from policygen.headers.comments import Line, Notes, SourceFile, comment_lines, joined, read_notes
 from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.specializations.chains import find_chains
 from policygen.headers.syntax import (
@@ -178,7 +178,7 @@ def find_declarations(
 
 
 def _read(code: bytes, name: re.Match[bytes], floor: int, limit: int) -> Declaration | None:
-    head = _template_head(code, name.start(), floor)
+    head = template_head(code, name.start(), floor)
     if head is None:
         return None
     start, parameters = head
@@ -203,7 +203,7 @@ def _read(code: bytes, name: re.Match[bytes], floor: int, limit: int) -> Declara
     )
 
 
-def _template_head(code: bytes, struct: int, floor: int) -> tuple[int, Span] | None:
+def template_head(code: bytes, struct: int, floor: int) -> tuple[int, Span] | None:
     """Returns the start of the `template <…>` before a `struct`, and its parameter list."""
     earliest = max(floor, *(code.rfind(stop, floor, struct) + 1 for stop in _STATEMENT_END))
     for match in _TEMPLATE.finditer(code, earliest, struct):
@@ -325,7 +325,7 @@ def _notes_around(source: SourceFile, span: Span, floor: int) -> tuple[list[Line
         *source.comments.trailing(span.end),
     ]
     lines = [line for comment in comments for line in comment_lines(source.text.data, comment)]
-    return lines, Span(above[0].start, above[-1].end) if above else None
+    return lines, joined(above)
 
 
 def _entry(
@@ -346,7 +346,6 @@ def _entry(
     guard = source.guards.at(declaration.span.start)
     _check_conditions(source, guard, members)
     notes = _read_notes(lines, declaration, members, disabled=disabled)
-    label = next((candidate for candidate in notes.labels if not candidate.rejected), None)
     arg_spans = tuple(split_list(code, *declaration.args_span)) if declaration.args_span else ()
     bases = declaration.inherits_span
     entry = Entry(
@@ -356,8 +355,8 @@ def _entry(
         inherits=bases and squeeze(uncommented, bases),
         guard=guard.spelling,
         disabled=disabled or guard.never,
-        variant=None if label is None else label.variant,
-        scores=None if label is None or not label.scores else label.scores,
+        variant=notes.variant,
+        scores=notes.scores,
         line=source.text.line(declaration.name_span.start),
         remarks=notes.remarks,
         labels=notes.labels,
@@ -422,9 +421,7 @@ def _parameter(code: bytes, span: Span, spelling: str) -> TemplateParameter:
     type_name, name, default = (
         match.group("type", "name", "default") if match else (spelling, "", None)
     )
-    if not type_name:
-        type_name, name = name or "", ""
-    if name in _TYPE_KEYS:
+    if not type_name or name in _TYPE_KEYS:
         type_name, name = name or "", ""
     return TemplateParameter(
         kind="template"

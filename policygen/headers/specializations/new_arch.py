@@ -11,7 +11,6 @@ from policygen.headers.specializations.chains import (
     ChainPlace,
     find_place,
     link_arguments,
-    policy_number,
 )
 from policygen.headers.specializations.families import find_declarations
 from policygen.headers.specializations.siblings import (
@@ -137,7 +136,7 @@ def _links(
     link = Link(arch, previous.name)
     policies = [link.name]
     texts = [reading_policy(text, place, link, name, added)]
-    if keep is not None and (following is None or policy_number(following) > arch_number(keep)):
+    if keep is not None and (following is None or arch_number(following.arch) > arch_number(keep)):
         keeping_link = Link(keep, link.name)
         texts.append(keeping_policy(text, previous, keeping_link, since=link.name))
         policies.append(keeping_link.name)

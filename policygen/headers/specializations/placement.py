@@ -8,6 +8,7 @@ from policygen.bindings.load import types
 from policygen.bindings.recorded import benchmark_of
 from policygen.bindings.variants import as_slot, by_print, fits, kept_members, type_name, value_name
 from policygen.errors import InputError
+from policygen.headers.comments import EXPLICIT, known_label
 from policygen.headers.protocol import (
     EntryWrite,
     FamilySpot,
@@ -19,7 +20,6 @@ from policygen.headers.protocol import (
     can_name,
     site_of,
 )
-from policygen.headers.provenance import EXPLICIT, known_label
 from policygen.headers.specializations.siblings import neighbour
 from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding

@@ -11,7 +11,6 @@ from policygen.headers.protocol import site_of
 from policygen.headers.spelling import (
     WIDTH,
     Change,
-    edit_at,
     indent,
     indent_of,
     like,
@@ -24,7 +23,7 @@ from policygen.headers.spelling import (
 from policygen.headers.syntax import closing_angle, split_list
 from policygen.headers.text import Text, blank
 from policygen.model.bindings import Site
-from policygen.model.edits import AddedMember, Edit, Slot
+from policygen.model.edits import AddedMember, Slot
 from policygen.model.records import Span
 from policygen.model.trees import Cub
 from policygen.model.tuning import (
@@ -232,24 +231,20 @@ class _Row:
     new: str
 
 
-# Edits of members, with realigned `=` signs
+# Changes of members, with realigned `=` signs
 
 
-def member_edits(text: Text, entry: Entry, values: Mapping[str, str], reason: str) -> list[Edit]:
-    """Returns the edits that give members new values, if they differ."""
+def member_changes(text: Text, entry: Entry, values: Mapping[str, str]) -> list[Change]:
+    """Returns the changes that give members new values, if they differ."""
     new = {
         member.name: like(member.spelling, values[member.name])
         for member in entry.members
         if member.name in values and not same(member, values[member.name])
     }
-    edits = [
-        edit_at(text.data, member.value_span, new[member.name], reason)
-        for member in entry.members
-        if member.name in new
-    ]
+    changes = [(m.value_span, new[m.name]) for m in entry.members if m.name in new]
     for rows in _groups([_row(text, m, new.get(m.name, m.spelling)) for m in entry.members]):
-        edits += _realigned(text, rows, reason)
-    return edits
+        changes += _realigned(rows)
+    return changes
 
 
 def _row(text: Text, member: Member, new_spelling: str) -> _Row | None:
@@ -273,14 +268,14 @@ def _groups(rows: Sequence[_Row | None]) -> Iterator[list[_Row]]:
             yield group
 
 
-def _realigned(text: Text, rows: Sequence[_Row], reason: str) -> Iterator[Edit]:
+def _realigned(rows: Sequence[_Row]) -> Iterator[Change]:
     """Adjusts the white space before each `=` if the rows were aligned as by clang-format."""
     before = widths([(row.left, row.old) for row in rows])
     after = widths([(row.left, row.new) for row in rows])
     current = [len(row.left) + row.gap.end - row.gap.start - 1 for row in rows]
     for row, old_width, new_width in zip(rows, before, after, strict=True):
         if before == current and old_width != new_width:
-            yield edit_at(text.data, row.gap, " " * (new_width - len(row.left) + 1), reason)
+            yield row.gap, " " * (new_width - len(row.left) + 1)
 
 
 _TEMPLATE = re.compile(rb"\btemplate\s*<")

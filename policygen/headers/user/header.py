@@ -8,11 +8,11 @@ from pathlib import Path
 
 from policygen import __version__
 from policygen.bindings.own_workloads import header_of
-from policygen.headers.provenance import labelled
+from policygen.headers.comments import labelled
 from policygen.headers.selectors.functions import Field, Struct, read_aggregate
 from policygen.headers.spelling import UNIT, WIDTH
 from policygen.headers.syntax import split_list
-from policygen.headers.user.selectors import (
+from policygen.headers.user.policies import (
     CONTIGUOUS,
     TunedReturn,
     TunedSelector,
@@ -414,25 +414,25 @@ def condition(alternatives: Sequence[Sequence[str]], indent: int) -> str:
     opening = f"{indentation}if constexpr ("
     hang = " " * len(opening)
     if len(alternatives) == 1:
-        parts = _join_terms(alternatives[0], "&&", len(opening), hang)
+        parts = _join_terms(alternatives[0], len(opening), hang)
         return f"{opening}{parts})"
     groups = [
-        f"({_join_terms(terms, '&&', len(opening) + len(mark) + 1, hang + ' ' * (len(mark) + 1))})"
+        f"({_join_terms(terms, len(opening) + len(mark) + 1, hang + ' ' * (len(mark) + 1))})"
         for terms, mark in zip(alternatives, ["", *["|| "] * len(alternatives)], strict=False)
     ]
     return f"{opening}{f'{chr(10)}{hang}|| '.join(groups)})"
 
 
-def _join_terms(parts: Sequence[str], operator: str, start: int, hang: str) -> str:
+def _join_terms(parts: Sequence[str], start: int, hang: str) -> str:
     """Joins conditions on a line while they fit; breaks one that is too long in its list."""
     lines, row, column = [], "", start
     for part in parts:
-        joined = f"{row} {operator} {part}" if row else part
+        joined = f"{row} && {part}" if row else part
         if column + len(joined) + len("))") <= WIDTH or not row:
             row = joined
         else:
             lines.append(row)
-            row, column = f"{operator} {part}", len(hang)
+            row, column = f"&& {part}", len(hang)
         if column + len(row) + len("))") > WIDTH and ", " in part:
             first, comma, rest = part.partition(", ")
             head = row.removesuffix(part)

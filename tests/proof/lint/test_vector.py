@@ -94,7 +94,7 @@ HEAD = "CUB_NAMESPACE_BEGIN namespace detail { namespace demo { %s }} CUB_NAMESP
 
 @pytest.mark.parametrize(("channels", "count"), [("1", 1), ("4", 0)])
 def test_samples_of_several_channels_are_loaded_by_pixels(channels, count):
-    from policygen.headers.reader import read_header
+    from policygen.headers.scan import read_header
 
     text = HEAD % PIXELS.format("", channels)
     families = read_header("tuning_demo.cuh", text.encode()).families

@@ -6,13 +6,29 @@ the hub with the given number of template parameters, the policy's members, a fa
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Generic, TypeVar, cast
 
+from policygen.bindings.load import (
+    ENUMERATOR,
+    Alternatives,
+    MemberPath,
+    Row,
+    RowOverride,
+    as_read,
+    groups,
+    guess,
+    member_paths,
+    nearest_first,
+)
 from policygen.bindings.words import words
+from policygen.headers.selectors.functions import HeaderCode
+from policygen.headers.selectors.statements import Block
+from policygen.headers.specializations.families import template_head
+from policygen.headers.syntax import closing_angle, split_list, statements
+from policygen.headers.text import Text, squeeze
 from policygen.model.bindings import BenchmarkBinding, Binding, FamilyBinding, Site
-from policygen.model.trees import Cub, Dialect, Versioned, numbers
+from policygen.model.trees import Cub, Dialect, numbers
 
 WORD = re.compile(r"\w+")
 # cub::detail::arg_min, ::cub::KeyValuePair<int, T>
@@ -67,20 +83,6 @@ def read_as(cub: Cub, bindings: Iterable[Binding], tree: TreeText) -> str:
     return as_read(cub.version, overrides)
 
 
-@dataclass(frozen=True, slots=True)
-class RowOverride:
-    """A row that replaces the one for the version; no row if none holds."""
-
-    row: int | None
-    """Index in its group."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Member → its name in the tree."""
-
-    def __str__(self) -> str:
-        names = [f"{old}>{new}" for old, new in sorted(self.renamed.items())]
-        return "|".join([NONE if self.row is None else str(self.row), *names])
-
-
 def _declared(
     bindings: Iterable[Binding], version: tuple[int, ...], tree: TreeText
 ) -> dict[str, RowOverride]:
@@ -99,17 +101,6 @@ def _declared(
 def _names_hub(site: Site, text: str) -> bool:
     match = _HUB.match(site.hub)
     return match is not None and re.search(rf"\b{match[1]}\b", text) is not None
-
-
-Row = TypeVar("Row", bound=Versioned)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Alternatives(Generic[Row]):
-    """Rows with the same name; at most one applies."""
-
-    name: str
-    rows: tuple[Row, ...]
 
 
 def _overrides(
@@ -262,7 +253,8 @@ def _has_hub(site: Site, text: str) -> bool:
         return True
     if not all(re.search(rf"\b{word}\b", text) for word in _ENUMERATIONS.findall(rest)):
         return False
-    argument_count = len(split(rest)) if rest else 0
+    close = closing_angle(rest.encode(), 0) if rest else None
+    argument_count = len(split_list(rest.encode(), 1, close)) if close else 0
     return _accepts(parameters(text, name), argument_count)
 
 
@@ -270,92 +262,6 @@ def _accepts(declared: Iterable[tuple[int, int]], argument_count: int) -> bool:
     return any(minimum <= argument_count <= maximum for minimum, maximum in declared)
 
 
-NONE = "none"
-
-
-# Selection among rows with the same name
-#
-# A plain version selects rows by their range: `3.6.0`. Where a tree's headers do not match their
-# version, the overriding rows follow it: `3.6.0+topk/site/topk/selectors=1`.
-
-
-def groups(algorithm: str, rows: Iterable[Row]) -> Iterator[Alternatives[Row]]:
-    """Groups rows of one kind by name, in their order in the file."""
-    rows_by_name: dict[str, list[Row]] = {}
-    for row in rows:
-        rows_by_name.setdefault(f"{algorithm}/{_name(row)}", []).append(row)
-    for name, peers in rows_by_name.items():
-        yield Alternatives(name, tuple(peers))
-
-
-def _name(row: Versioned) -> str:
-    if isinstance(row, Site):
-        return f"site/{row.name}/{row.dialect}"
-    if isinstance(row, FamilyBinding):
-        return f"family/{row.site}/{row.name}"
-    assert isinstance(row, BenchmarkBinding)
-    return f"benchmark/{row.name}"
-
-
-def guess(rows: Iterable[Row], version: tuple[int, ...]) -> Row | None:
-    """Returns the row for a version."""
-    return next((row for row in rows if row.covers(version)), None)
-
-
-def nearest_first(rows: Sequence[Row], version: tuple[int, ...]) -> list[Row]:
-    """Sorts rows: the version's own, older ones, newer ones; `main` may lag behind its version."""
-    ordered = sorted(rows, key=lambda row: numbers(row.since or "0"))
-    current = [row for row in ordered if row.covers(version)]
-    newer = [row for row in ordered if row.since and numbers(row.since) > version]
-    older = [row for row in ordered if row not in current and row not in newer]
-    return [*current, *reversed(older), *newer]
-
-
-def as_read(version: str, overrides: Mapping[str, RowOverride]) -> str:
-    """Returns a version followed by the rows that override its own."""
-    parts = [f"{name}={row}" for name, row in sorted(overrides.items())]
-    return f"{version}+{','.join(parts)}" if parts else version
-
-
-@lru_cache(maxsize=64)
-def read(version: str) -> dict[str, RowOverride]:
-    """Parses the rows that override the version's own, by group."""
-    rows = {}
-    for part in filter(None, version.partition("+")[2].split(",")):
-        name, _, row_text = part.partition("=")
-        row, *names = row_text.split("|")
-        pairs = (pair.partition(">") for pair in names)
-        rows[name] = RowOverride(
-            None if row == NONE else int(row), {old: new for old, _, new in pairs}
-        )
-    return rows
-
-
-def chosen(
-    algorithm: str, rows: Sequence[Row], at: tuple[int, ...], version: str
-) -> tuple[Row, ...]:
-    """Returns the rows that hold, in their order in the file."""
-    overrides = read(version)
-    if not overrides:
-        return tuple(row for row in rows if row.covers(at))
-    kept: dict[int, Row] = {}
-    for group in groups(algorithm, rows):
-        override = overrides.get(group.name)
-        if override is None:
-            kept |= {id(row): row for row in group.rows if row.covers(at)}
-        elif override.row is not None:
-            row = group.rows[override.row]
-            kept[id(row)] = row
-            if isinstance(row, Site) and override.renamed:
-                kept[id(row)] = cast("Row", respelled(row, override.renamed))
-    return tuple(kept[id(row)] for row in rows if id(row) in kept)
-
-
-# policy.lookback_delay.kind, selected.lookahead.items_per_thread, other.algorithm
-_PATH = re.compile(r"\b(policy|selected|other)((?:\.\w+)+)")
-# TransformAlgorithm::prefetch
-_ENUMERATOR = re.compile(r"(?<![\w:])([A-Z]\w+)::(\w+)")
-Path = tuple[str, ...]
 Structs = Mapping[str, Mapping[str, str]]
 """Struct → member → type, by the last component of the struct's name."""
 
@@ -370,7 +276,7 @@ def renamed(site: Site, members_of: Structs, text: str) -> dict[str, str] | None
     that the policy selector returns.
     """
     paths = sorted(set(_paths(site)))
-    best: dict[Path, Path | None] | None = None
+    best: dict[MemberPath, MemberPath | None] | None = None
     for root in members_of:
         changes = _resolve_paths(root, paths, members_of)
         if changes and (best is None or _changes(changes) < _changes(best)):
@@ -382,63 +288,20 @@ def renamed(site: Site, members_of: Structs, text: str) -> dict[str, str] | None
     return {**names, **enumerators}
 
 
-def respelled(site: Site, names: Mapping[str, str]) -> Site:
-    """Returns a site with the tree's names; values that the tree lacks are left out."""
-    policy = names.get(site.policy, site.policy)
-    cut = len(policy.split(".")) if policy else 0
-
-    def path(match: re.Match[str]) -> str:
-        full = _path(site, match)
-        for end in range(len(full), 0, -1):  # a delay is renamed as a whole
-            if (renamed_path := names.get(".".join(full[:end]))) is not None:
-                new = (*filter(None, renamed_path.split(".")), *full[end:])
-                return ".".join([match[1], *(new[cut:] if match[1] == "policy" else new)])
-        return match[0]
-
-    def text(source: str) -> str:
-        source = _PATH.sub(path, source)
-        return _ENUMERATOR.sub(lambda m: names.get(m[0], m[0]), source)
-
-    def kept(expressions: Mapping[str, str]) -> dict[str, str]:
-        return {
-            name: text(expr)
-            for name, expr in expressions.items()
-            if all(names.get(".".join(_path(site, m))) != "" for m in _PATH.finditer(expr))
-        }
-
-    return site.model_copy(
-        update={
-            "policy": policy,
-            "values": kept(site.values),
-            "types": kept(site.types),
-            "delay": tuple(map(text, site.delay)) if site.delay else None,
-            "setup": tuple(map(text, site.setup)),
-            "support": tuple(map(text, site.support)),
-        }
-    )
-
-
-def _paths(site: Site) -> Iterator[Path]:
+def _paths(site: Site) -> Iterator[MemberPath]:
     """Yields the path of each member read, relative to the selected policy."""
     if site.policy:
         yield tuple(site.policy.split("."))
     delay = [expr.rpartition(".")[0] for expr in site.delay or ()]
     expressions = (*site.values.values(), *site.types.values(), *delay, *site.setup)
-    yield from (_path(site, match) for expr in expressions for match in _PATH.finditer(expr))
-
-
-def _path(site: Site, match: re.Match[str]) -> Path:
-    """Returns the path of a member in the selected policy."""
-    parts = match[2].strip(".").split(".")
-    inside = site.policy and match[1] == "policy"
-    return tuple([*site.policy.split("."), *parts] if inside else parts)
+    yield from (path for expr in expressions for path in member_paths(site, expr))
 
 
 def _resolve_paths(
-    root: str, paths: Sequence[Path], members_of: Structs
-) -> dict[Path, Path | None]:
+    root: str, paths: Sequence[MemberPath], members_of: Structs
+) -> dict[MemberPath, MemberPath | None]:
     """Returns each path as a struct spells it; empty if the struct lacks one."""
-    resolved: dict[Path, Path | None] = {}
+    resolved: dict[MemberPath, MemberPath | None] = {}
     for path in paths:
         candidates = list(_candidate_paths(root, path, members_of))
         if not candidates:
@@ -448,7 +311,9 @@ def _resolve_paths(
     return resolved if non_empty else {}
 
 
-def _candidate_paths(struct: str, path: Path, members_of: Structs) -> Iterator[Path | None]:
+def _candidate_paths(
+    struct: str, path: MemberPath, members_of: Structs
+) -> Iterator[MemberPath | None]:
     """Yields the spellings of a path in a struct; `None` where older trees had no such member."""
     if not path:
         yield ()
@@ -468,14 +333,14 @@ def _candidate_paths(struct: str, path: Path, members_of: Structs) -> Iterator[P
             yield from _candidate_paths(struct, tuple(rest), members_of) if rest else (None,)
 
 
-def _changes(resolved: Mapping[Path, Path | None]) -> int:
+def _changes(resolved: Mapping[MemberPath, MemberPath | None]) -> int:
     return sum(old != new for old, new in resolved.items())
 
 
 def _enumerators(site: Site, text: str) -> dict[str, str] | None:
     """Maps enumerators to their older names; `None` if the tree lacks an enumeration."""
     renames = {}
-    for match in (m for code in (*site.setup, *site.support) for m in _ENUMERATOR.finditer(code)):
+    for match in (m for code in (*site.setup, *site.support) for m in ENUMERATOR.finditer(code)):
         for spelling in (match[0], *words().older.get(match[0], ())):
             if re.search(rf"\b{spelling.partition('::')[0]}\b", text):
                 if spelling != match[0]:
@@ -486,96 +351,51 @@ def _enumerators(site: Site, text: str) -> dict[str, str] | None:
     return renames
 
 
-_OPEN, _CLOSE = "<([{", ">)]}"
-# struct reduce_policy {
-_STRUCT = re.compile(r"\bstruct\s+(\w+)\s*(?:final\s*)?\{")
 # using rle_encode_policy = reduce_by_key::reduce_by_key_policy;
 _ALIAS = re.compile(r"\busing\s+(\w+)\s*=\s*(?:[\w:]*::)?(\w+)\s*;")
 # scan_lookback_policy lookback = {}
-_MEMBER = re.compile(r"([\w:]+(?:<[^()]*>)?)\s+(\w+)\s*(?:=[\s\S]*|\{\})?$")
-_NESTED = re.compile(r"\{[^{}]*\}")
-_DIRECTIVE = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+_MEMBER = re.compile(r"([\w:]+(?:<[^()]*>)?)\s+(\w+)\s*(?:=[\s\S]*|\{[\s\S]*\})?$")
 _TYPE = re.compile(r"(\w+)(?:<.*>)?$", re.DOTALL)
-_ENDS = re.compile(r";|\{\}(?!\s*;)")
 
 
 # Parsing of a header's declarations
 
 
+@lru_cache(maxsize=256)
+def _declared_in(text: str) -> HeaderCode:
+    return HeaderCode(Text("", text.encode()).code)
+
+
 def parameters(text: str, name: str) -> list[tuple[int, int]]:
     """Returns the fewest and most template arguments for each declaration of a name."""
-    ranges = []
-    for match in re.finditer(rf"\b(?:struct|class|using)\s+{name}\b(?!\s*[<])", text):
-        before = text[: match.start()].rstrip()
-        start = _opening(before) if before.endswith(">") else 0
-        if not (start and re.search(r"\btemplate\s*$", before[:start])):
-            ranges.append((0, 0))
-            continue
-        params = split(before[start:])
-        maximum = 1000 if any("..." in param for param in params) else len(params)
-        ranges.append((sum("=" not in param and "..." not in param for param in params), maximum))
+    code, ranges = _declared_in(text).code, []
+    declares = re.compile(rb"\b(?:struct|class|using)\s+%b\b(?!\s*<)" % name.encode())
+    for match in declares.finditer(code):
+        head = template_head(code, match.start(), 0)
+        spans = split_list(code, *head[1]) if head else []
+        params = [code[slice(*span)] for span in spans]
+        maximum = 1000 if any(b"..." in param for param in params) else len(params)
+        ranges.append((sum(b"=" not in param and b"..." not in param for param in params), maximum))
     return ranges
-
-
-def _opening(text: str) -> int:
-    """Returns the index of the bracket that matches the last character."""
-    depth = 0
-    for index in range(len(text) - 1, -1, -1):
-        char = text[index]
-        if char in _CLOSE and text[index - 1 : index + 1] != "->":
-            depth += 1
-        elif char in _OPEN:
-            depth -= 1
-            if depth == 0:
-                return index
-    return 0
-
-
-def split(text: str) -> list[str]:
-    """Splits the bracketed list at the start of a text: `<A, B<C, D>>` has two parts."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char in _OPEN) - (char in _CLOSE)
-        if depth == 0:
-            break
-        if char == "," and depth == 1:
-            parts.append("")
-        elif depth > 1 or char not in _OPEN:
-            parts[-1] += char
-    stripped = [part.strip() for part in parts]
-    return stripped if stripped != [""] else []
 
 
 @lru_cache(maxsize=256)
 def structs(text: str) -> Structs:
     """Returns the structs of a header with their members; an alias has those of its struct."""
-    members_by_struct: dict[str, dict[str, str]] = {}
-    for match in _STRUCT.finditer(text):
-        members = dict(_members(_body(text, match.end())))
-        if members:
-            members_by_struct.setdefault(match[1], members)
+    declared, members_by_struct = _declared_in(text), dict[str, dict[str, str]]()
+    for block in declared.blocks:
+        if block.kind == "record" and block.plain and (members := dict(_members(declared, block))):
+            members_by_struct.setdefault(block.name, members)
     for match in _ALIAS.finditer(text):
         if match[2] in members_by_struct:
             members_by_struct.setdefault(match[1], members_by_struct[match[2]])
     return members_by_struct
 
 
-def _body(text: str, start: int) -> str:
-    depth = 1
-    for match in re.compile(r"[{}]").finditer(text, start):
-        depth += 1 if match[0] == "{" else -1
-        if depth == 0:
-            return text[start : match.start()]
-    return text[start:]
-
-
-def _members(body: str) -> Iterator[tuple[str, str]]:
+def _members(declared: HeaderCode, struct: Block) -> Iterator[tuple[str, str]]:
     """Yields the name and type of each member; functions are skipped."""
-    flat = _DIRECTIVE.sub("", body)
-    while (reduced := _NESTED.sub("\0", flat)) != flat:
-        flat = reduced
-    for part in _ENDS.split(flat.replace("\0", "{}")):
-        declaration = " ".join(part.split())
+    for span in statements(declared.code, struct.body):
+        declaration = squeeze(declared.code, span)
         match = _MEMBER.match(declaration)
         if match and "(" not in declaration.partition("=")[0]:
             kind = _TYPE.search(match[1])
