@@ -81,7 +81,7 @@ def achieved(
             if (problem := controller.open(workload.case, workload.base)) is not None:
                 return Achieved({}, problem)
             functions = (workload.base, *workload.variants)
-            failed = controller.check(functions).failed
+            failed = controller.check(functions)
             restarts = controller.restarts
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if error := _ERROR.search(text):
@@ -213,7 +213,7 @@ class _Sanitizing:
         for variant in workload.variants:
             self.done += 1
             self._report(variant.variant)
-            failure = self.controller.check([variant]).failed.get(variant.variant)
+            failure = self.controller.check([variant]).get(variant.variant)
             if error := self._next_error():
                 errors[variant.variant] = f"{SANITIZER_TOOL}: {error}"
             elif failure is not None and failure.kind != "wrong":
