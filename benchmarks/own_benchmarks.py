@@ -105,7 +105,7 @@ def measured(
         with gpu_lock(gpu.uuid, patience=600.0):
             for number in range(runs):
                 for at, kind, program, arguments in programs[:: -1 if number % 2 else 1]:
-                    results = run_program(program, arguments, gpu.uuid).results
+                    results = run_program(program, arguments, gpu.uuid)
                     for state in (one for bench in results.benches for one in bench.states):
                         if not math.isnan(state.center):
                             size = state.point["Elements{io}[pow2]"]

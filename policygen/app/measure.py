@@ -102,8 +102,8 @@ def measure_variants(
         compiled_units = compile_lot(session, selection.chosen, compiler, effort.slots)
         compile_seconds = time.monotonic() - started
         workloads = [
-            MeasuredWorkload(benchmark=name, workload=dict(axes), variants=(), problem=reason)
-            for (name, axes), reason in selection.refused.items()
+            MeasuredWorkload.of(point, variants=(), problem=reason)
+            for point, reason in selection.refused.items()
         ]
         label, driver = gpu.name, gpu.driver
         if runners := [
@@ -189,12 +189,9 @@ class _MeasuringTask:
 
 
 def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
-    name, axes = point
     problems = [result.in_line for result in task.results if isinstance(result, PolicygenError)]
     if problems:
-        return MeasuredWorkload(
-            benchmark=name, workload=dict(axes), variants=(), problem=problems[0]
-        )
+        return MeasuredWorkload.of(point, variants=(), problem=problems[0])
     restarts_before = task.controller.ended
     results: list[tuple[WorkloadTask, Findings]] = []
     for run, unit in zip(task.chosen.opened.runs, _successes(task.results), strict=True):
@@ -233,9 +230,8 @@ def _measure_chosen(task: _MeasuringTask, point: Point) -> MeasuredWorkload:
     ]
     scored = {variant.variant: variant for variant in judged(times, labels)}
     failures = _failures(task, results)
-    return MeasuredWorkload(
-        benchmark=name,
-        workload=dict(axes),
+    return MeasuredWorkload.of(
+        point,
         variants=tuple(_variant_rows(task, scored, failures)),
         noise=tuple(noises(times)),
         score_noise=score_noise(times),

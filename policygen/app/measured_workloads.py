@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from policygen.app.filters import Filter
@@ -28,7 +28,7 @@ from policygen.gpu.opened import (
     takes_policies,
     to_compile,
 )
-from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, space_of
+from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, SpaceCounts, space_of
 from policygen.gpu.units import WorkloadRun, runner_text, runs_of
 from policygen.headers.protocol import FamilySpot
 from policygen.model.bindings import BenchmarkBinding
@@ -141,8 +141,7 @@ class ChosenWorkload:
     """What to compile for a workload."""
 
     opened: OpenedWorkload
-    counted: tuple[int, int, int]
-    """Counts of variants, valid variants, and distinct variants."""
+    counts: SpaceCounts
     classified: ClassifiedVariants
     candidates: Candidates
     labels: tuple[str, ...] = ()
@@ -162,10 +161,9 @@ def _choose(opened: OpenedWorkload, options: VariantsWanted) -> ChosenWorkload:
         variants = [opened.space.variant(label) for label in options.labels]
         requested = tuple(dict.fromkeys(map(as_label, variants)))
         classified = classifier.classify(variants)
-        counted = classified.variants, classified.valid, len(classified.distinct)
+        counts = SpaceCounts(classified.variants, classified.valid, len(classified.distinct))
     else:
         counts = classifier.counts()
-        counted = counts.variants, counts.valid, counts.distinct
         classified = _draw(classifier, counts.distinct, options)
     labels = [variant.label for variant in classified.distinct if not variant.is_base]
     candidates = opened.candidates(labels)
@@ -174,7 +172,7 @@ def _choose(opened: OpenedWorkload, options: VariantsWanted) -> ChosenWorkload:
     )
     return ChosenWorkload(
         opened,
-        counted,
+        counts,
         classified,
         Candidates(candidates.made, candidates.refused, base),
         requested,
@@ -409,8 +407,7 @@ def compile_variants(
         seed=options.seed if drawn else None,
         workloads=tuple(spaces),
         unmeasured=tuple(
-            Unmeasured(benchmark=point[0], workload=dict(point[1]), arch=arch, reason=reason)
-            for point, reason in refused.items()
+            Unmeasured.of(point, arch=arch, reason=reason) for point, reason in refused.items()
         ),
     )
 
@@ -424,18 +421,13 @@ def _space(
         if isinstance(result, PolicygenError):
             raise result
         failed = {**result.failed, **failed}
-    benchmark, workload = chosen.opened.meaning.point
-    variants, valid, distinct = chosen.counted
     candidate_count = len(chosen.candidates.made) + len(chosen.candidates.refused)
     labels = [variant.label for variant in chosen.classified.distinct]
-    return CompiledSpace(
-        benchmark=benchmark,
-        workload=dict(workload),
+    return CompiledSpace.of(
+        chosen.opened.meaning.point,
         arch=chosen.opened.meaning.arch,
         how="headers" if isinstance(chosen.opened.meaning, EntryWorkload) else "policies",
-        variants=variants,
-        valid=valid,
-        distinct=distinct,
+        **asdict(chosen.counts),
         asked=candidate_count,
         compiled=candidate_count - len(failed),
         base=chosen.candidates.base,

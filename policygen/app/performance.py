@@ -25,7 +25,6 @@ from policygen.gpu.changes import (
     compile_changes,
     looks_until,
     noise_of,
-    unmeasured_document,
     whole_verdict,
     workload_document,
     workload_key,
@@ -176,8 +175,11 @@ def measure_change(
     refused = compiled.refused.items()
     workloads = (
         *measured,
-        *(unmeasured_document(point, arch, "undecided", reason) for point, reason in refused),
-        *(unmeasured_document(point, arch, "same-code") for point in change.same),
+        *(
+            WorkloadPerformance.of(point, arch=arch, verdict="undecided", problem=reason)
+            for point, reason in refused
+        ),
+        *(WorkloadPerformance.of(point, arch=arch, verdict="same-code") for point in change.same),
     )
     return VerifyPerformance(
         cub=cub,

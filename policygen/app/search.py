@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from policygen.app.filters import Filter
@@ -212,8 +212,7 @@ def search_variants(
             for search in searches.values()
         ]
         searched += [
-            SearchedWorkload(benchmark=name, workload=dict(axes), problem=reason)
-            for (name, axes), reason in problems.items()
+            SearchedWorkload.of(point, problem=reason) for point, reason in problems.items()
         ]
         return Searched(
             cub=session.cub,
@@ -341,16 +340,12 @@ def searched_workload(
     finalists = tuple(_finalists(search, rows))
     spots = [point.spot for point in search.target.points] if search.target else []
     times = times_of(rows, spots, search.declared) if spots else []
-    benchmark, workload = search.point
     winners = [finalist for finalist in finalists if finalist.verdict == "faster"]
-    return SearchedWorkload(
-        benchmark=benchmark,
-        workload=dict(workload),
+    return SearchedWorkload.of(
+        search.point,
         strategy=search.name,
         counts=SearchedVariants(
-            variants=search.counts.variants,
-            valid=search.counts.valid,
-            distinct=search.counts.distinct,
+            **asdict(search.counts),
             tried=len(search.tried),
             measured=len(search.scores) + len(search.dropped),
             failed=len(search.failed),

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -74,13 +74,9 @@ def review(
     base: str | None,
     cub: str | None,
     store: Path,
-    files: tuple[str, ...],
-    gpus: tuple[str, ...],
-    reaches: tuple[str, ...],
     effect: str | None,
     sass: str | None,
     performance: str | None,
-    run_sass: bool,
     dry_run: bool,
     source: str | None,
     form: Literal["json", "md", "html"],
@@ -88,6 +84,7 @@ def review(
     annotate: str | None,
     as_json: bool,
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Explain a change of tuning headers.
 
@@ -95,9 +92,9 @@ def review(
     say, and audit findings. Exit status 1 means that something must not be merged, such as an
     entry that leaks to an architecture other than its own.
     """
-    if sass is not None and run_sass:
+    if sass is not None and given["run_sass"]:
         raise click.UsageError("--sass and --run-sass exclude each other.")
-    if dry_run and (not run_sass or source is not None):
+    if dry_run and (not given["run_sass"] or source is not None):
         raise click.UsageError("--dry-run is for --run-sass.")
     proofs = read_proofs(effect, sass, performance)
     if dry_run:
@@ -105,19 +102,10 @@ def review(
         Output(as_json or form == "json", quiet, verbose=False).show(compiles, value_views.compiles)
         return 0
     if source is not None:
-        document = read_review(Path(source)).allowing(reaches)
+        document = read_review(Path(source)).allowing(given["reaches"])
     else:
         session = start(cub, store, whole=True, quiet=quiet)
-        announcer = None if quiet else announce
-        document = review_change(
-            session,
-            base,
-            files=files,
-            gpus=gpus,
-            reaches=reaches,
-            run_sass=run_sass,
-            announce=announcer,
-        )
+        document = review_change(session, base, **given, announce=None if quiet else announce)
     document = with_proofs(document, proofs)
     out.write(
         annotations(document) if annotate else render_page(document, "json" if as_json else form)

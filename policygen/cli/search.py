@@ -49,9 +49,8 @@ from policygen.cli.search_options import (
 from policygen.errors import InputError, PolicygenError
 from policygen.process import module, run, threads
 from policygen.report import search_views
-from policygen.report.console import show
 from policygen.report.pages import render_page
-from policygen.report.progress import print_line, telling
+from policygen.report.progress import telling
 from policygen.settings import load_toml
 
 PAUSE = 60.0
@@ -158,10 +157,7 @@ def search(selection: Filter, output: Output, replays: tuple[str, ...], **given:
             observer=teller,
             stop_requested=stop_requested,
         )
-    if output.as_json:
-        print_line(document)
-    else:
-        show(search_views.searched(document, head=not output.quiet, verbose=output.verbose))
+    output.show(document, search_views.searched, is_last=True)
     return int(not document.is_fine)
 
 
@@ -227,10 +223,7 @@ def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: A
         )
     if out.path is not None:
         out.write(render_page(report_search(ResultFiles([str(database)])), "html"))
-    if output.as_json:
-        print_line(document)
-    else:
-        show(search_views.campaign(document, head=not output.quiet, verbose=output.verbose))
+    output.show(document, search_views.campaign, is_last=True)
     return int(not document.is_fine)
 
 

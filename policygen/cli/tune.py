@@ -38,8 +38,7 @@ from policygen.cli.search_options import (
 from policygen.errors import InputError
 from policygen.outputs import check_free, write_output
 from policygen.report import search_views
-from policygen.report.console import show
-from policygen.report.progress import print_line, telling
+from policygen.report.progress import telling
 
 
 @click.command()
@@ -129,8 +128,5 @@ def tune(
         out.write(document.emitted.text)
         for example, text in example_files(session.cub, document.emitted, path).items():
             write_output(example, text.encode(), force=out.force)
-    if output.as_json:
-        print_line(document)
-    else:
-        show(search_views.tuned(document, head=not output.quiet, verbose=output.verbose))
+    output.show(document, search_views.tuned, is_last=True)
     return int(document.header is None)

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -70,29 +71,20 @@ def _shard(
     callback=_shard,
     help="Process one part of N: --shard 1/4 to --shard 4/4.",
 )
-@click.option("--dry-run", is_flag=True, help="Estimate what would be compiled, and exit.")
+@click.option("--dry-run", "dry", is_flag=True, help="Estimate what would be compiled, and exit.")
 @click.option(
     "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of parallel compiles."
 )
 @output_options
 def verify_sass(
     archs: tuple[str, ...],
-    base: str | None,
-    everything: bool,
     regex: str,
     axes: tuple[str, ...],
-    benchmarks: bool,
-    nvbench: str | None,
     cub: str | None,
     store: Path,
-    hipcc: str | None,
-    allow_moved: bool,
-    save: str | None,
     diffs: str | None,
-    shard: tuple[int, int] | None,
-    dry_run: bool,
-    jobs: int | None,
     output: Output,
+    **given: Any,
 ) -> int:
     """Compare machine code before and after a change.
 
@@ -101,22 +93,13 @@ def verify_sass(
     -a filters workloads. Exit status 1 means that a kernel differs; a kernel that is only
     called differently is equal, and one that new values were written for is as written.
     """
-    if nvbench is not None and not benchmarks:
+    if given["nvbench"] is not None and not given["benchmarks"]:
         raise click.UsageError("--nvbench is for --benchmarks.")
+    paths = {name: Path(given[name]) for name in ("nvbench", "save", "hipcc") if given[name]}
+    session = start(cub, store, whole=True, quiet=output.quiet)
+    chosen = Filter((), regex, axes, archs)
     document = verify(
-        start(cub, store, whole=True, quiet=output.quiet),
-        Filter((), regex, axes, archs),
-        base=base,
-        everything=everything,
-        benchmarks=benchmarks,
-        nvbench=None if nvbench is None else Path(nvbench),
-        allow_moved=allow_moved,
-        save=None if save is None else Path(save),
-        hipcc=None if hipcc is None else Path(hipcc),
-        jobs=jobs,
-        shard=shard,
-        dry=dry_run,
-        announce=None if output.quiet else announce,
+        session, chosen, **{**given, **paths}, announce=None if output.quiet else announce
     )
     if isinstance(document, SassCompiles):
         output.show(document, value_views.compiles)
@@ -126,7 +109,7 @@ def verify_sass(
             click.echo(document.to_json())
         else:
             dumps = plural(len(document.files), "dump")
-            click.echo(f"saved in {save}: {dumps} ({document.toolchain})")
+            click.echo(f"saved in {given['save']}: {dumps} ({document.toolchain})")
         return 0
     if diffs is not None:
         write_diffs(document, Path(diffs))

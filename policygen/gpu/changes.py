@@ -86,30 +86,17 @@ class ChangedWorkload:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPoint:
-    """A runtime workload with its weight, times, and verdict."""
-
-    times: PointTimes
-    judged: JudgedTimes
-
-    @property
-    def seconds(self) -> tuple[float, float]:
-        """Median seconds before and after."""
-        before, after = zip(*self.times.variants[AFTER], strict=True)
-        return median(before), median(after)
-
-
-@dataclass(frozen=True, slots=True)
 class JudgedWorkload:
     """Verdicts on the score and on each runtime workload."""
 
     score: JudgedTimes
-    points: tuple[JudgedPoint, ...]
+    points: tuple[tuple[PointTimes, JudgedTimes], ...]
+    """Runtime workloads, each with its times and verdict."""
 
     @property
     def clear(self) -> bool:
         """Whether more processes would not change the verdicts."""
-        return self.score.clear and all(point.judged.clear for point in self.points)
+        return self.score.clear and all(judged.clear for _, judged in self.points)
 
 
 def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload | None:
@@ -134,11 +121,7 @@ def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload 
         )
     )
     assert score is not None
-    points = (
-        JudgedPoint(point_times, verdict)
-        for point_times, verdict in zip(times, decided, strict=True)
-    )
-    return JudgedWorkload(score, tuple(points))
+    return JudgedWorkload(score, tuple(zip(times, decided, strict=True)))
 
 
 def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> Iterator[RuntimeSpot]:
@@ -146,7 +129,7 @@ def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> Ite
     if judged is None:
         yield from change.spots
         return
-    unclear = [not point.judged.clear for point in judged.points]
+    unclear = [not verdict.clear for _, verdict in judged.points]
     # If each of them is clear but their mean is not, all of them contribute to it.
     measure_all = not any(unclear) and not judged.score.clear
     for spot, is_open in zip(change.spots, unclear, strict=True):
@@ -380,61 +363,48 @@ def workload_document(
     rows: MeasuringSession | None,
 ) -> WorkloadPerformance:
     """Builds the document of a workload; not judged: there was no time, or nothing to measure."""
-    name, axes = change.point
-    fields: dict[str, Any] = {
-        "benchmark": name,
-        "workload": dict(axes),
-        "arch": arch,
-        "entry": entry,
-    }
-    fields["skipped"] = tuple(
+    skipped = tuple(
         SkippedPoint(point=spot.spot.runtime_axes, reason=change.skipped[str(spot)])
         for part in change.parts
         for spot in part.points
         if str(spot) in change.skipped
     )
+    fields: dict[str, Any] = {"arch": arch, "entry": entry, "skipped": skipped}
     if change.failed is not None:
         failed = VariantFailure(kind=change.failed.kind, reason=change.failed.reason)
-        return WorkloadPerformance(**fields, verdict="undecided", failed=failed)
+        return WorkloadPerformance.of(change.point, **fields, verdict="undecided", failed=failed)
     if judged is None:
         problem = NO_TIME if change.spots else "none of its runtime workloads can be measured"
-        return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
+        return WorkloadPerformance.of(change.point, **fields, verdict="undecided", problem=problem)
     score = judged.score
-    key = workload_key(name, dict(axes))
+    key = workload_key(change.point[0], dict(change.point[1]))
     if key in claims:
         claimed, threshold = claims[key]
         fields |= {"claimed": claimed, "least": threshold, "holds": score.high >= threshold}
-    return WorkloadPerformance(
+    return WorkloadPerformance.of(
+        change.point,
         **fields,
         **score.fields,
         runtime=tuple(
-            _runtime(judged_point, () if rows is None else quantiles_of(rows, spot))
-            for judged_point, spot in zip(judged.points, change.spots, strict=True)
+            _runtime(times, verdict, () if rows is None else quantiles_of(rows, spot))
+            for (times, verdict), spot in zip(judged.points, change.spots, strict=True)
         ),
     )
 
 
-def _runtime(judged_point: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerformance:
-    times, (before, after) = judged_point.times, judged_point.seconds
+def _runtime(
+    times: PointTimes, verdict: JudgedTimes, quantiles: tuple[float, ...]
+) -> RuntimePerformance:
+    before, after = zip(*times.variants[AFTER], strict=True)
     return RuntimePerformance(
         subbench=times.subbench,
         point=dict(times.point),
         weight=times.weight,
-        before_seconds=before,
-        after_seconds=after,
-        **judged_point.judged.fields,
+        before_seconds=median(before),
+        after_seconds=median(after),
+        **verdict.fields,
         processes=len(times.base),
         quantiles=quantiles,
-    )
-
-
-def unmeasured_document(
-    point: Point, arch: str, verdict: PerformanceVerdict, problem: str | None = None
-) -> WorkloadPerformance:
-    """Builds the document of a workload that was not measured."""
-    name, axes = point
-    return WorkloadPerformance(
-        benchmark=name, workload=dict(axes), arch=arch, verdict=verdict, problem=problem
     )
 
 

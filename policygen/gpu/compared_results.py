@@ -172,23 +172,22 @@ class MatchedWorkload:
 
         A runtime workload on one side only is a problem of the whole workload.
         """
-        name, types = self.point
-        fields: dict[str, Any] = {"benchmark": name, "workload": dict(types), "arch": arch}
         problem = self.problem or self._problem()
-        fields["skipped"] = tuple(
+        skipped = tuple(
             SkippedPoint(point=dict(point.axes), reason=point.lacking)
             for point in self.points
             if not self.problem and point.skips
         )
+        fields: dict[str, Any] = {"arch": arch, "skipped": skipped, "problem": problem}
         if not self.shared:
-            return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
+            return WorkloadPerformance.of(self.point, **fields, verdict="undecided")
         weights, _ = self.weights
         fields |= _judged(judge, score_times(weights, [times for _, times in self.shared]))
         if problem and fields["verdict"] != "slower":
             fields["verdict"] = "undecided"
-        return WorkloadPerformance(
+        return WorkloadPerformance.of(
+            self.point,
             **fields,
-            problem=problem,
             runtime=tuple(
                 _runtime(matched, point_times, weight, judge)
                 for (matched, point_times), weight in zip(self.shared, weights, strict=True)
