@@ -23,8 +23,8 @@ from policygen.gpu.checkout import (
     open_checkout,
 )
 from policygen.gpu.checkout_rounds import run_arguments, run_program
-from policygen.gpu.judgments import Judge, SeparateTimes
 from policygen.gpu.machine import find_gpu, gpu_lock
+from policygen.gpu.statistics import Judge, SeparateTimes
 from policygen.model.workload import BASE, axis_name
 from policygen.proof.toolchain import find_toolchain
 

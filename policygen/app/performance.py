@@ -29,14 +29,20 @@ from policygen.gpu.changes import (
     workload_document,
     workload_key,
 )
-from policygen.gpu.compared_results import Axes, Keeps, compare_results
 from policygen.gpu.compiling import ObjectCompiler, check_compiles, runtime_of, work_folder
 from policygen.gpu.control import Controller, controlling, worker_command
 from policygen.gpu.database_writer import About
-from policygen.gpu.judgments import SURE, Judge
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import open_measurements
-from policygen.gpu.nvbench_files import check_nvbench, unwritten, write_nvbench
+from policygen.gpu.nvbench_files import (
+    Axes,
+    Keeps,
+    check_nvbench,
+    compare_results,
+    unwritten,
+    write_nvbench,
+)
+from policygen.gpu.statistics import SURE, Judge
 from policygen.model.plans import Plan
 from policygen.model.results import Choice, ScoredWorkload
 from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance

@@ -18,7 +18,6 @@ from policygen.gpu.compiling import (
 )
 from policygen.gpu.control import Controller
 from policygen.gpu.device import Failure, VariantFunction
-from policygen.gpu.judgments import ComparedTimes, Judge, JudgedTimes
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import (
     Keeps,
@@ -28,7 +27,14 @@ from policygen.gpu.rounds import (
     measure_workload,
     runtime_spots,
 )
-from policygen.gpu.statistics import PointTimes, times_of, weighted
+from policygen.gpu.statistics import (
+    ComparedTimes,
+    Judge,
+    JudgedTimes,
+    PointTimes,
+    times_of,
+    weighted,
+)
 from policygen.gpu.units import WorkloadRun, runner_text
 from policygen.model.measured import SkippedPoint, VariantFailure
 from policygen.model.selection import EntryPlace

@@ -14,8 +14,8 @@ from policygen.gpu.changes import (
     looks_until,
 )
 from policygen.gpu.device import VariantFunction
-from policygen.gpu.judgments import Judge
 from policygen.gpu.rounds import WorkloadTask
+from policygen.gpu.statistics import Judge
 from tests.gpu.measuring import ABOUT, ALGORITHM, DECLARED, SIZES, measuring, points
 from tests.gpu.simulated import BASE, Plan
 

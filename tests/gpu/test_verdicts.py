@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from policygen.gpu.changes import AFTER, COPY, judge_workload, quantiles_of
-from policygen.gpu.judgments import SURE, ComparedTimes, Judge
-from policygen.gpu.statistics import PointTimes
+from policygen.gpu.statistics import SURE, ComparedTimes, Judge, PointTimes
 from policygen.model.workload import BASE
 
 
