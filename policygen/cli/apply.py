@@ -16,6 +16,8 @@ from policygen.cli.options import (
     arch_option,
     combined,
     cub_option,
+    flag,
+    option,
     out_option,
     output_options,
     start,
@@ -34,7 +36,7 @@ from policygen.untrusted import visible
 def patch_option(command: Command) -> Command:
     """`--patch`, for which `--force` counts as for `-o`."""
     words = "Write the change for `git apply`, not to the tree."
-    named = click.option("--patch", "patch_file", metavar="FILE", help=words)
+    named = option("--patch", "FILE", words, to="patch_file")
 
     def chosen(patch_file: str | None, *, force: bool) -> Out:
         return Out.chosen(patch_file, force=force)
@@ -44,12 +46,12 @@ def patch_option(command: Command) -> Command:
 
 @click.command()
 @planning_options
-@click.option("--plan", "plan_file", metavar="FILE", help="A plan that `policygen plan -o` saved.")
-@click.option("--diff", "as_diff", is_flag=True, help="Print the change; write nothing.")
-@click.option("--check", is_flag=True, help="Exit with 1 if something would change; write nothing.")
+@option("--plan", "FILE", "A plan that `policygen plan -o` saved.", to="plan_file")
+@flag("--diff", "Print the change; write nothing.", to="as_diff")
+@flag("--check", "Exit with 1 if something would change; write nothing.")
 @patch_option
-@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the change.")
-@click.option("--finish", is_flag=True, help="Complete an interrupted apply.")
+@flag("--no-prove", "Skip the compiler's proof of the change.")
+@flag("--finish", "Complete an interrupted apply.")
 @store_option
 @output_options
 def apply(
@@ -155,20 +157,11 @@ def _print_ending(
 
 
 @click.command()
-@click.option(
-    "--steps",
-    default=1,
-    show_default=True,
-    metavar="N",
-    type=int,
-    help="Number of applies to take back.",
-)
+@option("--steps", "N", "Number of applies to take back.", default=1, show_default=True, type=int)
 @cub_option
 @store_option
-@click.option("--diff", "as_diff", is_flag=True, help="Print what would change; write nothing.")
-@click.option(
-    "--check", is_flag=True, help="Exit with 1 if there is something to undo; write nothing."
-)
+@flag("--diff", "Print what would change; write nothing.", to="as_diff")
+@flag("--check", "Exit with 1 if there is something to undo; write nothing.")
 @output_options
 def undo(
     steps: int, cub: str | None, store: Path, as_diff: bool, check: bool, output: Output
@@ -196,7 +189,7 @@ def undo(
 @click.command()
 @planning_options
 @partial(out_option, text="Save the plan, for `apply --plan`.")
-@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the change.")
+@flag("--no-prove", "Skip the compiler's proof of the change.")
 @partial(output_options, own=True)
 def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
     """Show what results would change, and why.

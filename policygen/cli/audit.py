@@ -9,10 +9,14 @@ import click
 from policygen.app.audits import audit_coverage, audit_lint, audit_reach, lint_rules, under
 from policygen.app.filters import Filter
 from policygen.cli.options import (
+    choice,
     files_option,
+    flag,
     gpu_option,
+    option,
     out_option,
     output_options,
+    repeated,
     selection_options,
     start,
 )
@@ -24,28 +28,19 @@ from policygen.report.pages import render_page
 
 @click.command()
 @selection_options
-@click.option(
+@option(
     "--fail-under",
+    "PERCENT",
+    "Exit with 1 if a smaller percentage is tuned on any architecture.",
     type=click.FloatRange(0, 100),
-    metavar="PERCENT",
-    help="Exit with 1 if a smaller percentage is tuned on any architecture.",
 )
-@click.option("--inherited", is_flag=True, help="Count inherited workloads as tuned.")
+@flag("--inherited", "Count inherited workloads as tuned.")
 @partial(files_option, text="A database whose results could fill gaps. Repeatable.")
 @gpu_option
-@click.option(
-    "--compare",
-    metavar="TREE",
-    help="Compare with another tree: a path, a fetched version, or a git revision.",
+@option(
+    "--compare", "TREE", "Compare with another tree: a path, a fetched version, or a git revision."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "md", "html"]),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
+@choice("--format", ["table", "csv", "md", "html"], "Output format.", to="form")
 @out_option
 @partial(output_options, own=True)
 def coverage(
@@ -88,9 +83,9 @@ def coverage(
 
 @click.command()
 @selection_options
-@click.option("--off", multiple=True, metavar="RULE", help="Skip this rule. Repeatable.")
-@click.option("--only", multiple=True, metavar="RULE", help="Apply only this rule. Repeatable.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
+@repeated("--off", "RULE", "Skip this rule. Repeatable.")
+@repeated("--only", "RULE", "Apply only this rule. Repeatable.")
+@flag("--rules", "List the rules and exit.", to="list_rules")
 @output_options
 def lint(
     selection: Filter,

@@ -13,7 +13,7 @@ from policygen.app.benchmarks import (
     read_tunables,
 )
 from policygen.app.filters import Filter
-from policygen.cli.options import FILE, cub_option, out_option, output_options, where_options
+from policygen.cli.options import FILE, cub_option, flag, out_option, output_options, where_options
 from policygen.cli.output import Out, Output, end
 from policygen.cli.progress import warn
 from policygen.paths import nearby
@@ -23,12 +23,7 @@ from policygen.report.console import fitted, show
 
 @click.command("list")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--check",
-    "compare",
-    is_flag=True,
-    help="Compare sources with bindings; exit with 1 if they differ.",
-)
+@flag("--check", "Compare sources with bindings; exit with 1 if they differ.", to="compare")
 @cub_option
 @where_options
 @output_options

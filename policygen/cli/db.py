@@ -40,10 +40,13 @@ from policygen.cli.options import (
     decorated,
     files_argument,
     filter_options,
+    flag,
     force_option,
     given_results,
+    option,
     out_option,
     output_options,
+    repeated,
     rule_options,
 )
 from policygen.cli.output import Out, Output, View
@@ -58,14 +61,11 @@ def ranking(command: Command) -> Command:
     """Options that change the ranking and the choice."""
     return decorated(
         command,
-        click.option(
-            "--current", metavar="LABEL", help="The header's current variant, as a label."
-        ),
-        click.option(
+        option("--current", "LABEL", "The header's current variant, as a label."),
+        flag(
             "--prefer-simple",
-            is_flag=True,
+            "Among variants too close to call, choose the one closest to --current.",
             default=None,
-            help="Among variants too close to call, choose the one closest to --current.",
         ),
         rule_options,
         click.option(
@@ -100,12 +100,8 @@ def top(given: ResultFiles, top: int, output: Output, **ranking_options: Any) ->
 @click.command()
 @database_options
 @ranking
-@click.option("--record", metavar="FILE", help="Record the decisions in this store: policygen.db.")
-@click.option(
-    "--why",
-    metavar="WORKLOAD",
-    help="Explain the choice for one workload: cub.bench.reduce.sum T=I32.",
-)
+@option("--record", "FILE", "Record the decisions in this store: policygen.db.")
+@option("--why", "WORKLOAD", "Explain the choice for one workload: cub.bench.reduce.sum T=I32.")
 @output_options
 def choose(
     given: ResultFiles, record: str | None, why: str | None, output: Output, **ranking_options: Any
@@ -228,58 +224,55 @@ def facts_options(command: Command) -> Command:
             show_default=True,
             help="Number of first launches of each configuration to ignore as warm-up.",
         ),
-        click.option(
+        option(
             "--cub",
-            default="",
-            metavar="PATH",
-            help="The tree whose entries are the baseline, for results of a library:"
+            "PATH",
+            "The tree whose entries are the baseline, for results of a library:"
             " rocprim@5.7.1, or a checkout.",
+            default="",
         ),
-        click.option(
+        option(
             "--size",
+            "SIZE",
+            "The problem size, if the file does not state it: 1000000, or 4096x4096.",
             default="",
-            metavar="SIZE",
-            help="The problem size, if the file does not state it: 1000000, or 4096x4096.",
         ),
-        click.option(
+        repeated(
             "--type",
-            "types",
-            multiple=True,
-            metavar="AXIS=VALUE",
-            help="A compile-time axis of the kernel: T=F32. Repeatable.",
+            "AXIS=VALUE",
+            "A compile-time axis of the kernel: T=F32. Repeatable.",
+            to="types",
         ),
-        click.option(
+        option(
             "--cccl",
+            "VERSION",
+            "The version of CCCL, or of the tree that has the kernel's header.",
             default="",
-            metavar="VERSION",
-            help="The version of CCCL, or of the tree that has the kernel's header.",
         ),
-        click.option(
-            "--ctk", default="", metavar="VERSION", help="The version of the CUDA toolkit."
-        ),
+        option("--ctk", "VERSION", "The version of the CUDA toolkit.", default=""),
         partial(
             arch_option,
             text="The architecture of the GPU, if policygen does not know it.",
             amd=True,
         ),
-        click.option(
+        option(
             "--gpu",
+            "NAME",
+            "The GPU's name in the database.  [default: from the files]",
             default="",
-            metavar="NAME",
-            help="The GPU's name in the database.  [default: from the files]",
         ),
-        click.option(
+        option(
             "--base",
+            "CONFIGURATION",
+            "The baseline configuration: block_size_x=128,tile=2, or a label.",
             default="",
-            metavar="CONFIGURATION",
-            help="The baseline configuration: block_size_x=128,tile=2, or a label.",
         ),
-        click.option(
+        option(
             "--name",
-            default="",
-            metavar="NAME",
-            help="The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
+            "NAME",
+            "The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
             " from the files]",
+            default="",
         ),
     )
 
@@ -307,18 +300,10 @@ def import_files(
 
 @click.command()
 @files_argument
-@click.option(
-    "-R",
-    "regex",
-    default="",
-    metavar="REGEX",
-    help="Only kernels whose name matches REGEX at its start.",
+@option(
+    "-R", "REGEX", "Only kernels whose name matches REGEX at its start.", to="regex", default=""
 )
-@click.option(
-    "--by",
-    metavar="PARAMETER",
-    help="The parameter to compare by.  [default: strategy]",
-)
+@option("--by", "PARAMETER", "The parameter to compare by.  [default: strategy]")
 @partial(out_option, text="Write the output to a file: .html (page with a heat map) or .md.")
 @partial(output_options, own=True)
 def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output: Output) -> int:
@@ -429,19 +414,13 @@ def export(files: tuple[str, ...], out: Out, output: Output) -> int:
 
 @click.command()
 @database_options
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="LABEL",
-    help="A variant to plot. Repeatable.  [default: the best]",
+@repeated(
+    "--variant", "LABEL", "A variant to plot. Repeatable.  [default: the best]", to="variants"
 )
-@click.option("--gpu", metavar="NAME", help="The GPU's name in the database, or the start of it.")
-@click.option("--ctk", metavar="VERSION", help="The version of the CUDA toolkit.")
-@click.option("--cccl", metavar="VERSION", help="The version of CCCL.")
-@click.option(
-    "--map", "axes_of_map", metavar="X,Y", help="Plot scores over two parameters instead."
-)
+@option("--gpu", "NAME", "The GPU's name in the database, or the start of it.")
+@option("--ctk", "VERSION", "The version of the CUDA toolkit.")
+@option("--cccl", "VERSION", "The version of CCCL.")
+@option("--map", "X,Y", "Plot scores over two parameters instead.", to="axes_of_map")
 @partial(out_option, text="The .svg file to write.", required=True)
 @partial(output_options, own=True)
 def plot(

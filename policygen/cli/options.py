@@ -23,12 +23,43 @@ RULES = Rules()
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
+def option(
+    name: str, metavar: str, text: str, *, to: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """An option with a value, which `metavar` names in the help; `to` is its parameter."""
+    return click.option(name, *filter(None, [to]), metavar=metavar, help=text, **more)
+
+
+def repeated(
+    name: str, metavar: str, text: str, *, to: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """An option that can be given several times."""
+    return option(name, metavar, text, to=to, multiple=True, **more)
+
+
+def flag(
+    name: str, text: str, *, to: str | None = None, default: bool | None = False
+) -> Callable[[Command], Command]:
+    """An option without a value."""
+    return click.option(name, *filter(None, [to]), is_flag=True, default=default, help=text)
+
+
+def choice(
+    name: str, choices: Sequence[str], text: str, *, to: str | None = None
+) -> Callable[[Command], Command]:
+    """An option with one of several values, the first by default."""
+    kind, default = click.Choice(choices), choices[0]
+    return click.option(
+        name, *filter(None, [to]), type=kind, default=default, show_default=True, help=text
+    )
+
+
 def cub_option(command: Command) -> Command:
     """`--cub`, for every command that reads a tree, and the settings that may name one."""
-    return click.option(
+    return option(
         "--cub",
-        metavar="PATH",
-        help="The tree: a CCCL checkout, CUDA toolkit, unpacked wheel or fetched version (3.0.1);"
+        "PATH",
+        "The tree: a CCCL checkout, CUDA toolkit, unpacked wheel or fetched version (3.0.1);"
         " a rocPRIM checkout, ROCm installation, or rocprim@5.7.1.  [default: found"
         " automatically]",
     )(config_option(command))
@@ -46,12 +77,12 @@ def config_option(command: Command) -> Command:
                 f"policygen: note: {ignored_file} is not read; --config {ignored_file} reads it\n"
             )
 
-    return click.option(
+    return option(
         "--config",
-        metavar="FILE",
+        "FILE",
+        f"Your {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
         expose_value=False,
         callback=choose,
-        help=f"Your {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
     )(command)
 
 
@@ -65,13 +96,13 @@ def filter_options(command: Command) -> Command:
         metavar="AXIS=VALUE",
         help="Only these values of an axis: T=I8, 'T{ct}=[I8,I16]'. Repeatable.",
     )(command)
-    return click.option(
+    return option(
         "-R",
-        "regex",
-        default="",
-        metavar="REGEX",
-        help="Only names that match REGEX at their start, as in CCCL's scripts; '.*sort' matches"
+        "REGEX",
+        "Only names that match REGEX at their start, as in CCCL's scripts; '.*sort' matches"
         " anywhere.",
+        to="regex",
+        default="",
     )(command)
 
 
@@ -123,7 +154,7 @@ def output_options(command: Command, *, own: bool = False) -> Command:
         combined("output", Output, "as_json", "quiet", "verbose"),
         click.option("-v", "--verbose", is_flag=True, help="More output."),
         click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        flag("--json", "Print one JSON document.", to="as_json"),
     )
 
 
@@ -192,11 +223,11 @@ def start(
     )
 
 
-workload_option = click.option(
+workload_option = option(
     "--workload",
+    "FILE",
+    "A TOML file with your own workload or kernel, as for `tune`, instead of -R.",
     type=FILE,
-    metavar="FILE",
-    help="A TOML file with your own workload or kernel, as for `tune`, instead of -R.",
 )
 
 
@@ -205,36 +236,35 @@ workload_option = click.option(
 
 def result_options(command: Command) -> Command:
     """`--bench` and `--base`: what else is known of databases."""
-    command = click.option(
+    command = option(
         "--base",
-        metavar="JSON",
-        help="NVBench's JSON result of the baseline, if DB are NVBench results of variants.",
+        "JSON",
+        "NVBench's JSON result of the baseline, if DB are NVBench results of variants.",
     )(command)
     return bench_option(command)
 
 
 def files_option(command: Command, text: str) -> Command:
     """`--db`, again for each database that is read, as `files`."""
-    return click.option("--db", "files", multiple=True, metavar="DB", help=text)(command)
+    return repeated("--db", "DB", text, to="files")(command)
 
 
 def base_option(command: Command, text: str = "or a fetched version.") -> Command:
     """`--base`, for commands that compare a tree with an earlier one; `text` ends what it takes."""
-    return click.option(
+    return option(
         "--base",
-        metavar="TREE",
-        help=f"What to compare with: a git revision, a folder, {text}  [default: the state before"
+        "TREE",
+        f"What to compare with: a git revision, a folder, {text}  [default: the state before"
         " the last apply, else HEAD]",
     )(command)
 
 
-bench_option: Callable[[Command], Command] = click.option(
+bench_option: Callable[[Command], Command] = repeated(
     "--bench",
-    "benches",
-    multiple=True,
-    metavar="PATH",
-    help="Benchmark sources, a CCCL checkout, or a cccl_meta_bench.csv with declared axis values"
+    "PATH",
+    "Benchmark sources, a CCCL checkout, or a cccl_meta_bench.csv with declared axis values"
     " and search spaces. Repeatable.",
+    to="benches",
 )
 library_option: Callable[[Command], Command] = click.option(
     "--library",
@@ -242,34 +272,30 @@ library_option: Callable[[Command], Command] = click.option(
     help="The library whose tree to find.  [default: that of a surrounding checkout, else cub]",
 )
 """`--library`, beside `--cub`, for commands that take trees of others than CUB."""
-store_option: Callable[[Command], Command] = click.option(
+store_option: Callable[[Command], Command] = option(
     "--store",
+    "FILE",
+    "The store that records applies.",
     default=STORE,
     show_default=True,
-    metavar="FILE",
     callback=_trusted_store,
-    help="The store that records applies.",
 )
 """`--store`, for every command that reads or writes the journal."""
-force_option: Callable[[Command], Command] = click.option(
-    "--force", is_flag=True, help="Overwrite a file that policygen did not write."
+force_option: Callable[[Command], Command] = flag(
+    "--force", "Overwrite a file that policygen did not write."
 )
 """`--force`, beside every option that names a file to write."""
 files_argument: Callable[[Command], Command] = click.argument(
     "files", metavar="DB...", nargs=-1, required=True
 )
-gpu_option: Callable[[Command], Command] = click.option(
+gpu_option: Callable[[Command], Command] = repeated(
     "--gpu-arch",
-    "gpus",
-    multiple=True,
-    metavar="NAME=ARCH",
-    help="The architecture of a GPU unknown to policygen: 'B400=sm110'. Repeatable.",
+    "NAME=ARCH",
+    "The architecture of a GPU unknown to policygen: 'B400=sm110'. Repeatable.",
+    to="gpus",
 )
-confirm_option: Callable[[Command], Command] = click.option(
-    "--confirm",
-    multiple=True,
-    metavar="DB",
-    help="A later run of the finalists, which decides; may be a glob. Repeatable.",
+confirm_option: Callable[[Command], Command] = repeated(
+    "--confirm", "DB", "A later run of the finalists, which decides; may be a glob. Repeatable."
 )
 
 
@@ -303,11 +329,10 @@ def rule_options(command: Command, *, least_score: float = RULES.least_score) ->
     return decorated(
         command,
         combined("rules", dict, "least_score", "worst_allowed", "confidence", "without_samples"),
-        click.option(
+        flag(
             "--without-samples",
-            is_flag=True,
+            "Allow choices without samples, whose uncertainty is unknown.",
             default=None,
-            help="Allow choices without samples, whose uncertainty is unknown.",
         ),
         click.option(
             "--confidence",

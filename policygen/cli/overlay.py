@@ -17,6 +17,7 @@ from policygen.cli.options import (
     arch_option,
     cub_option,
     force_option,
+    option,
     output_options,
     start,
 )
@@ -31,20 +32,20 @@ from policygen.report import plan_views
 @planning_options
 @click.option("--plan", "plan_file", type=FILE, help="A plan that `policygen plan -o` saved.")
 @click.option("-o", "--out", "folder", type=FOLDER, metavar="FOLDER", help="The folder to write.")
-@click.option(
+@option(
     "--check",
-    "checked",
+    "FOLDER",
+    "Say whether an overlay fits the tree; exit with 1 if it does not.",
+    to="checked",
     type=FOLDER,
-    metavar="FOLDER",
-    help="Say whether an overlay fits the tree; exit with 1 if it does not.",
 )
-@click.option(
+@option(
     "--prove",
-    "program",
-    type=FILE,
-    metavar="FILE",
-    help="Compile a program with and without the overlay in FOLDER, and compare its kernels: a"
+    "FILE",
+    "Compile a program with and without the overlay in FOLDER, and compare its kernels: a"
     " source with FLAGS, or a compile_commands.json.",
+    to="program",
+    type=FILE,
 )
 @force_option
 @partial(output_options, own=True)

@@ -16,9 +16,12 @@ from policygen.app.review import (
 from policygen.cli.options import (
     arch_option,
     base_option,
+    choice,
     cub_option,
     files_option,
+    flag,
     gpu_option,
+    option,
     out_option,
     start,
     store_option,
@@ -44,31 +47,20 @@ from policygen.report.value_views import announce
     text="An architecture that entries may change besides their own.",
     names=("--reaches", "reaches"),
 )
-@click.option("--effect", metavar="FILE", help="Include this output of `verify-effect --json`.")
-@click.option("--sass", metavar="FILE", help="Include this output of `verify-sass --json`.")
-@click.option(
-    "--performance", metavar="FILE", help="Include this output of `verify-performance --json`."
-)
-@click.option(
-    "--run-sass", is_flag=True, help="Also compare the machine code on all earlier architectures."
-)
-@click.option("--dry-run", is_flag=True, help="Estimate what --run-sass would compile, and exit.")
-@click.option("--from", "source", metavar="FILE", help="Render a review saved with --format json.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["md", "html", "json"]),
-    default="md",
-    show_default=True,
-    help="Output format.",
-)
+@option("--effect", "FILE", "Include this output of `verify-effect --json`.")
+@option("--sass", "FILE", "Include this output of `verify-sass --json`.")
+@option("--performance", "FILE", "Include this output of `verify-performance --json`.")
+@flag("--run-sass", "Also compare the machine code on all earlier architectures.")
+@flag("--dry-run", "Estimate what --run-sass would compile, and exit.")
+@option("--from", "FILE", "Render a review saved with --format json.", to="source")
+@choice("--format", ["md", "html", "json"], "Output format.", to="form")
 @out_option
 @click.option(
     "--annotate",
     type=click.Choice(["github"]),
     help="Print findings as GitHub annotations.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@flag("--json", "Same as --format json.", to="as_json")
 @click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 def review(
     base: str | None,

@@ -31,8 +31,10 @@ from policygen.cli.options import (
     EXISTING_FILE,
     bench_option,
     cub_option,
+    option,
     out_option,
     output_options,
+    repeated,
     where_options,
     workload_option,
 )
@@ -67,51 +69,36 @@ NOTHING = "none"
     type=click.Choice(STRATEGIES),
     help=f"Search strategy.  [default: {DEFAULT}]",
 )
-@click.option(
-    "--variants",
-    type=COUNT,
-    metavar="K",
-    help="Maximum number of variants per workload.  [default: all]",
-)
+@option("--variants", "K", "Maximum number of variants per workload.  [default: all]", type=COUNT)
 @run_options
-@click.option(
+@repeated(
     "--start-db",
-    "start_dbs",
-    multiple=True,
+    "DB",
+    "Try the best variants of this database after the neighbors of base. Repeatable.",
+    to="start_dbs",
     type=EXISTING_FILE,
-    metavar="DB",
-    help="Try the best variants of this database after the neighbors of base. Repeatable.",
 )
 @partial(gpu_options, effort_names=("processes", "rounds"))
-@click.option(
+@repeated(
     "--replay",
-    "replays",
-    multiple=True,
-    metavar="DB",
-    help="Test the strategy on recorded spaces; needs no GPU. Repeatable.",
+    "DB",
+    "Test the strategy on recorded spaces; needs no GPU. Repeatable.",
+    to="replays",
 )
-@click.option(
-    "--seeds", type=COUNT, metavar="N", help="With --replay: number of seeds, starting at --seed."
-)
-@click.option(
-    "--batch",
-    type=COUNT,
-    metavar="N",
-    help=f"With --replay: variants per batch.  [default: {BATCH}]",
-)
-@click.option(
+@option("--seeds", "N", "With --replay: number of seeds, starting at --seed.", type=COUNT)
+@option("--batch", "N", f"With --replay: variants per batch.  [default: {BATCH}]", type=COUNT)
+@option(
     "--samples",
+    "N",
+    f"With --replay: samples per score that the strategy sees; 0: all.  [default: {SAMPLES}]",
     type=click.IntRange(min=0),
-    metavar="N",
-    help=f"With --replay: samples per score that the strategy sees; 0: all.  [default: {SAMPLES}]",
 )
-@click.option(
+@repeated(
     "--start",
-    "starts",
-    multiple=True,
-    metavar="LABEL",
-    help="Start with this variant; with --replay, only with it. Repeatable.  [default: CUB's own"
+    "LABEL",
+    "Start with this variant; with --replay, only with it. Repeatable.  [default: CUB's own"
     " values here and for other types; for a replay, those that the database names]",
+    to="starts",
 )
 @bench_option
 @workload_option

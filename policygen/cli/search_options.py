@@ -9,7 +9,7 @@ import click
 
 from policygen.app.measured_workloads import PROCESSES, ROUNDS, SEED, Effort
 from policygen.app.search import SearchMachines
-from policygen.cli.options import FILE, Command, combined, decorated
+from policygen.cli.options import FILE, Command, combined, decorated, flag, option, repeated
 from policygen.errors import InputError
 from policygen.report.progress import SearchProgress
 
@@ -31,13 +31,8 @@ WHOLE_BUDGET = "Time limit for all workloads and all runs of the command: 90s, 2
 
 def budget_option(command: Command, *, default: str, text: str = WHOLE_BUDGET) -> Command:
     """`--budget`, in seconds."""
-    return click.option(
-        "--budget",
-        default=default,
-        show_default=True,
-        metavar="TIME",
-        callback=seconds_of,
-        help=text,
+    return option(
+        "--budget", "TIME", text, default=default, show_default=True, callback=seconds_of
     )(command)
 
 
@@ -59,16 +54,16 @@ def database_option(
     text: str = "The database to write, in CCCL's layout. Existing rows are not measured again.",
 ) -> Command:
     """`--db`, for commands that measure."""
-    return click.option("--db", "database", type=FILE, metavar="FILE", help=text)(command)
+    return option("--db", "FILE", text, to="database", type=FILE)(command)
 
 
-wait_option = click.option(
+wait_option = option(
     "--wait",
-    "patience",
+    "SECONDS",
+    "Seconds to wait for a busy GPU.",
+    to="patience",
     type=click.FloatRange(min=0),
     default=0.0,
-    metavar="SECONDS",
-    help="Seconds to wait for a busy GPU.",
 )
 
 
@@ -110,22 +105,21 @@ def gpu_options(command: Command, effort_names: tuple[str, ...] = ()) -> Command
         command,
         combined("effort", Effort, "seed", "slots", "patience", "sanitize", *effort_names),
         combined("machines", _machines, "gpus", "scheduler"),
-        click.option("--sanitize", is_flag=True, help="Run compute-sanitizer on finalists."),
+        flag("--sanitize", "Run compute-sanitizer on finalists."),
         jobs_option,
         wait_option,
-        click.option(
+        option(
             "--scheduler",
-            metavar="ADDRESS",
-            help="Use the workers of a Dask scheduler: tcp://HOST:8786, or its file.",
+            "ADDRESS",
+            "Use the workers of a Dask scheduler: tcp://HOST:8786, or its file.",
         ),
-        click.option(
+        repeated(
             "--gpu",
-            "gpus",
-            multiple=True,
+            "N",
+            "GPU number; '0,1' or 'all' for several of one model. Repeatable.  [default: 0]",
+            to="gpus",
             default=["0"],
             callback=gpus_of,
-            metavar="N",
-            help="GPU number; '0,1' or 'all' for several of one model. Repeatable.  [default: 0]",
         ),
         click.option("--seed", type=int, default=SEED, show_default=True, help="Random seed."),
     )

@@ -22,6 +22,7 @@ from policygen.cli.options import (
     FILE,
     FOLDER,
     cub_option,
+    option,
     out_option,
     output_options,
     rule_options,
@@ -43,11 +44,10 @@ from policygen.report.progress import telling
 
 @click.command()
 @click.argument("workload", required=False, type=FILE, metavar="[FILE]")
-@click.option(
+@option(
     "--template",
-    metavar="ALGORITHM",
-    help="Print a commented template of FILE for an algorithm (reduce, …) or for a kernel, and"
-    " exit.",
+    "ALGORITHM",
+    "Print a commented template of FILE for an algorithm (reduce, …) or for a kernel, and exit.",
 )
 @partial(budget_option, default="10m")
 @partial(out_option, text="The header to write.")
@@ -55,16 +55,14 @@ from policygen.report.progress import telling
     database_option,
     text="The database for measurements.  [default: the header's name with .db]",
 )
-@click.option(
+@option(
     "--overlay",
-    type=FOLDER,
-    metavar="FOLDER",
-    help="Instead of a header, write changed tuning headers to put before CUB, as `policygen"
+    "FOLDER",
+    "Instead of a header, write changed tuning headers to put before CUB, as `policygen"
     " overlay` does.",
+    type=FOLDER,
 )
-@click.option(
-    "--namespace", metavar="NAME", help="Namespace of the selectors.  [default: the header's name]"
-)
+@option("--namespace", "NAME", "Namespace of the selectors.  [default: the header's name]")
 @gpu_options
 @partial(rule_options, least_score=LEAST_SCORE)
 @where_options

@@ -15,6 +15,8 @@ from policygen.cli.options import (
     base_option,
     cub_option,
     filter_options,
+    flag,
+    option,
     output_options,
     start,
     store_option,
@@ -45,33 +47,18 @@ def _shard(
     words=(EARLIER,),
 )
 @partial(base_option, text="a fetched version, or saved dumps.")
-@click.option("--all", "everything", is_flag=True, help="Compare all workloads of all benchmarks.")
+@flag("--all", "Compare all workloads of all benchmarks.", to="everything")
 @filter_options
-@click.option(
-    "--benchmarks", is_flag=True, help="Compile the checkout's own benchmarks, with TUNE_BASE=1."
-)
-@click.option(
-    "--nvbench",
-    metavar="DIR",
-    help="NVBench's include folder.  [default: that of the extra 'benchmarks']",
-)
+@flag("--benchmarks", "Compile the checkout's own benchmarks, with TUNE_BASE=1.")
+@option("--nvbench", "DIR", "NVBench's include folder.  [default: that of the extra 'benchmarks']")
 @cub_option
 @store_option
-@click.option(
-    "--hipcc",
-    metavar="FILE",
-    help="The hipcc to use.  [default: from ROCM_PATH, PATH or /opt/rocm]",
-)
-@click.option("--allow-moved", is_flag=True, help="Ignore register and ordering differences.")
-@click.option("--save", metavar="DIR", help="Save the dumps, to compare with later: --base DIR.")
-@click.option("--diffs", metavar="DIR", help="Folder for diffs of kernels that differ.")
-@click.option(
-    "--shard",
-    metavar="I/N",
-    callback=_shard,
-    help="Process one part of N: --shard 1/4 to --shard 4/4.",
-)
-@click.option("--dry-run", "dry", is_flag=True, help="Estimate what would be compiled, and exit.")
+@option("--hipcc", "FILE", "The hipcc to use.  [default: from ROCM_PATH, PATH or /opt/rocm]")
+@flag("--allow-moved", "Ignore register and ordering differences.")
+@option("--save", "DIR", "Save the dumps, to compare with later: --base DIR.")
+@option("--diffs", "DIR", "Folder for diffs of kernels that differ.")
+@option("--shard", "I/N", "Process one part of N: --shard 1/4 to --shard 4/4.", callback=_shard)
+@flag("--dry-run", "Estimate what would be compiled, and exit.", to="dry")
 @click.option(
     "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of parallel compiles."
 )
