@@ -1,7 +1,7 @@
 """`policygen apply`: writes tunings into the headers, and proves what they do."""
 
 import sys
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from policygen.cli.options import (
     combined,
     cub_option,
     flag,
+    joined,
     option,
     out_option,
     output_options,
+    print_options,
     start,
     store_option,
 )
@@ -32,16 +34,18 @@ from policygen.report import console, plan_views
 from policygen.report.console import LINES, raw, show
 from policygen.untrusted import visible
 
-
-def patch_option(command: Command) -> Command:
-    """`--patch`, for which `--force` counts as for `-o`."""
-    words = "Write the change for `git apply`, not to the tree."
-    named = option("--patch", "FILE", words, to="patch_file")
-
-    def chosen(patch_file: str | None, *, force: bool) -> Out:
-        return Out.chosen(patch_file, force=force)
-
-    return named(combined("patch", chosen, "patch_file", shared="force")(command))
+patch_option: Callable[[Command], Command] = joined(
+    combined(
+        "patch",
+        lambda patch_file, force: Out.chosen(patch_file, force=force),
+        "patch_file",
+        shared="force",
+    ),
+    option(
+        "--patch", "FILE", "Write the change for `git apply`, not to the tree.", to="patch_file"
+    ),
+)
+"""`--patch`, for which `--force` counts as for `-o`."""
 
 
 @click.command()
@@ -188,9 +192,9 @@ def undo(
 
 @click.command()
 @planning_options
-@partial(out_option, text="Save the plan, for `apply --plan`.")
+@out_option("Save the plan, for `apply --plan`.")
 @flag("--no-prove", "Skip the compiler's proof of the change.")
-@partial(output_options, own=True)
+@print_options
 def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
     """Show what results would change, and why.
 
@@ -210,7 +214,7 @@ def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
 
 
 @click.command("verify-effect")
-@partial(arch_option, text="Check the last apply for this architecture.")
+@arch_option("Check the last apply for this architecture.")
 @cub_option
 @store_option
 @output_options

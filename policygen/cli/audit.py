@@ -1,7 +1,6 @@
 """`policygen audit`: coverage, lint, and reach."""
 
 import sys
-from functools import partial
 from typing import Literal
 
 import click
@@ -16,6 +15,7 @@ from policygen.cli.options import (
     option,
     out_option,
     output_options,
+    print_options,
     repeated,
     selection_options,
     start,
@@ -35,14 +35,14 @@ from policygen.report.pages import render_page
     type=click.FloatRange(0, 100),
 )
 @flag("--inherited", "Count inherited workloads as tuned.")
-@partial(files_option, text="A database whose results could fill gaps. Repeatable.")
+@files_option("A database whose results could fill gaps. Repeatable.")
 @gpu_option
 @option(
     "--compare", "TREE", "Compare with another tree: a path, a fetched version, or a git revision."
 )
 @choice("--format", ["table", "csv", "md", "html"], "Output format.", to="form")
-@out_option
-@partial(output_options, own=True)
+@out_option()
+@print_options
 def coverage(
     selection: Filter,
     cub: str | None,

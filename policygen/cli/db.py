@@ -1,7 +1,7 @@
 """`policygen db`: contents of tuning databases, rankings, and choices."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,15 +37,16 @@ from policygen.cli.options import (
     config_option,
     confirm_option,
     database_options,
-    decorated,
     files_argument,
     filter_options,
     flag,
     force_option,
     given_results,
+    joined,
     option,
     out_option,
     output_options,
+    print_options,
     repeated,
     rule_options,
 )
@@ -56,29 +57,26 @@ from policygen.report import database_views, measure_views, ranking_views, searc
 from policygen.report.console import fitted
 from policygen.report.pages import render_page
 
-
-def ranking(command: Command) -> Command:
-    """Options that change the ranking and the choice."""
-    return decorated(
-        command,
-        option("--current", "LABEL", "The header's current variant, as a label."),
-        flag(
-            "--prefer-simple",
-            "Among variants too close to call, choose the one closest to --current.",
-            default=None,
-        ),
-        rule_options,
-        click.option(
-            "--alpha",
-            type=click.FloatRange(0, 1),
-            default=1.0,
-            show_default=True,
-            help="CCCL's filter: only runtime workloads with samples that differ from base (p <"
-            " alpha).",
-        ),
-        confirm_option,
-        config_option,
-    )
+ranking: Callable[[Command], Command] = joined(
+    option("--current", "LABEL", "The header's current variant, as a label."),
+    flag(
+        "--prefer-simple",
+        "Among variants too close to call, choose the one closest to --current.",
+        default=None,
+    ),
+    rule_options(),
+    click.option(
+        "--alpha",
+        type=click.FloatRange(0, 1),
+        default=1.0,
+        show_default=True,
+        help="CCCL's filter: only runtime workloads with samples that differ from base (p <"
+        " alpha).",
+    ),
+    confirm_option,
+    config_option,
+)
+"""Options that change the ranking and the choice."""
 
 
 @click.command()
@@ -172,10 +170,10 @@ def _rank(
 @click.argument("b", metavar="B.db")
 @filter_options
 @bench_option
-@rule_options
+@rule_options()
 @config_option
-@partial(out_option, text="Write the output to a file; .svg and .html are plots.")
-@partial(output_options, own=True)
+@out_option("Write the output to a file; .svg and .html are plots.")
+@print_options
 def compare(
     a: str,
     b: str,
@@ -211,70 +209,64 @@ def compare(
 # `policygen db import`
 
 
-def facts_options(command: Command) -> Command:
-    """What files do not say, as one `named`."""
-    names = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
-    return decorated(
-        command,
-        combined("named", ImportedAs, *names),
-        click.option(
-            "--warmup",
-            type=click.IntRange(0, 1000),
-            default=1,
-            show_default=True,
-            help="Number of first launches of each configuration to ignore as warm-up.",
-        ),
-        option(
-            "--cub",
-            "PATH",
-            "The tree whose entries are the baseline, for results of a library:"
-            " rocprim@5.7.1, or a checkout.",
-            default="",
-        ),
-        option(
-            "--size",
-            "SIZE",
-            "The problem size, if the file does not state it: 1000000, or 4096x4096.",
-            default="",
-        ),
-        repeated(
-            "--type",
-            "AXIS=VALUE",
-            "A compile-time axis of the kernel: T=F32. Repeatable.",
-            to="types",
-        ),
-        option(
-            "--cccl",
-            "VERSION",
-            "The version of CCCL, or of the tree that has the kernel's header.",
-            default="",
-        ),
-        option("--ctk", "VERSION", "The version of the CUDA toolkit.", default=""),
-        partial(
-            arch_option,
-            text="The architecture of the GPU, if policygen does not know it.",
-            amd=True,
-        ),
-        option(
-            "--gpu",
-            "NAME",
-            "The GPU's name in the database.  [default: from the files]",
-            default="",
-        ),
-        option(
-            "--base",
-            "CONFIGURATION",
-            "The baseline configuration: block_size_x=128,tile=2, or a label.",
-            default="",
-        ),
-        option(
-            "--name",
-            "NAME",
-            "The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
-            " from the files]",
-            default="",
-        ),
-    )
+FACTS = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
+facts_options: Callable[[Command], Command] = joined(
+    combined("named", ImportedAs, *FACTS),
+    click.option(
+        "--warmup",
+        type=click.IntRange(0, 1000),
+        default=1,
+        show_default=True,
+        help="Number of first launches of each configuration to ignore as warm-up.",
+    ),
+    option(
+        "--cub",
+        "PATH",
+        "The tree whose entries are the baseline, for results of a library:"
+        " rocprim@5.7.1, or a checkout.",
+        default="",
+    ),
+    option(
+        "--size",
+        "SIZE",
+        "The problem size, if the file does not state it: 1000000, or 4096x4096.",
+        default="",
+    ),
+    repeated(
+        "--type",
+        "AXIS=VALUE",
+        "A compile-time axis of the kernel: T=F32. Repeatable.",
+        to="types",
+    ),
+    option(
+        "--cccl",
+        "VERSION",
+        "The version of CCCL, or of the tree that has the kernel's header.",
+        default="",
+    ),
+    option("--ctk", "VERSION", "The version of the CUDA toolkit.", default=""),
+    arch_option("The architecture of the GPU, if policygen does not know it.", amd=True),
+    option(
+        "--gpu",
+        "NAME",
+        "The GPU's name in the database.  [default: from the files]",
+        default="",
+    ),
+    option(
+        "--base",
+        "CONFIGURATION",
+        "The baseline configuration: block_size_x=128,tile=2, or a label.",
+        default="",
+    ),
+    option(
+        "--name",
+        "NAME",
+        "The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
+        " from the files]",
+        default="",
+    ),
+)
+"""What files do not say, as one `named`."""
 
 
 @click.command(name="import")
@@ -282,7 +274,7 @@ def facts_options(command: Command) -> Command:
 @click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
 @force_option
 @facts_options
-@partial(output_options, own=True)
+@print_options
 def import_files(
     files: tuple[str, ...], out: str, force: bool, named: ImportedAs, output: Output
 ) -> int:
@@ -304,8 +296,8 @@ def import_files(
     "-R", "REGEX", "Only kernels whose name matches REGEX at its start.", to="regex", default=""
 )
 @option("--by", "PARAMETER", "The parameter to compare by.  [default: strategy]")
-@partial(out_option, text="Write the output to a file: .html (page with a heat map) or .md.")
-@partial(output_options, own=True)
+@out_option("Write the output to a file: .html (page with a heat map) or .md.")
+@print_options
 def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output: Output) -> int:
     """Compare strategies of your kernel at each size.
 
@@ -328,7 +320,7 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
 @filter_options
 @bench_option
 @combined("given", given_results, "files", "benches", "regex", "axes")
-@rule_options
+@rule_options()
 @config_option
 @click.option(
     "--format",
@@ -336,8 +328,8 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
     type=click.Choice(["table", "md", "html"]),
     help="Output format.  [default: by FILE's extension, else table]",
 )
-@partial(out_option, text="Write the output to a file: .html (page with figures) or .md.")
-@partial(output_options, own=True)
+@out_option("Write the output to a file: .html (page with figures) or .md.")
+@print_options
 def report(
     given: ResultFiles,
     rules: dict[str, Any],
@@ -390,7 +382,7 @@ def _say_where(out: Out, output: Output) -> None:
 @files_argument
 @click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
 @force_option
-@partial(output_options, own=True)
+@print_options
 def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     """Merge databases into one in CCCL's layout.
 
@@ -404,8 +396,8 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
 
 @click.command()
 @files_argument
-@partial(out_option, text="The .csv or .parquet file to write.", required=True)
-@partial(output_options, own=True)
+@out_option("The .csv or .parquet file to write.", required=True)
+@print_options
 def export(files: tuple[str, ...], out: Out, output: Output) -> int:
     """Export all rows to CSV or Parquet."""
     output.tell(export_rows(files, out.named), database_views.exported)
@@ -421,8 +413,8 @@ def export(files: tuple[str, ...], out: Out, output: Output) -> int:
 @option("--ctk", "VERSION", "The version of the CUDA toolkit.")
 @option("--cccl", "VERSION", "The version of CCCL.")
 @option("--map", "X,Y", "Plot scores over two parameters instead.", to="axes_of_map")
-@partial(out_option, text="The .svg file to write.", required=True)
-@partial(output_options, own=True)
+@out_option("The .svg file to write.", required=True)
+@print_options
 def plot(
     given: ResultFiles,
     variants: tuple[str, ...],

@@ -1,6 +1,5 @@
 """`policygen emit`: generates a header of policy selectors for CUB's public API."""
 
-from functools import partial
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from policygen.cli.options import (
     flag,
     option,
     out_option,
-    output_options,
+    print_options,
     repeated,
     start,
     workload_option,
@@ -36,7 +35,7 @@ from policygen.report.console import messages, results, show
     "Only these algorithms: reduce,scan. Repeatable.  [default: all in the databases]",
     to="algorithms",
 )
-@partial(out_option, text="The header to write.  [default: standard output]")
+@out_option("The header to write.  [default: standard output]")
 @click.option(
     "--std",
     type=click.Choice(["17", "20"]),
@@ -51,7 +50,7 @@ from policygen.report.console import messages, results, show
 )
 @workload_option
 @flag("--no-prove", "Skip the compiler's proof of the header.")
-@partial(output_options, own=True)
+@print_options
 def emit(
     algorithms: tuple[str, ...],
     out: Out,

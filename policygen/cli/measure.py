@@ -1,6 +1,5 @@
 """`policygen measure`: performance of variants next to base on a local GPU."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +55,8 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
 @option("--count", "N", "Number of distinct variants to draw from the search space.", type=COUNT)
 @flag("--all", "Measure all distinct variants of the search space.", to="everything")
 @bench_option
-@database_option
-@run_options
+@database_option()
+@run_options()
 @click.option(
     "--seed",
     type=int,
@@ -67,7 +66,7 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
 )
 @gpu_option
 @wait_option
-@jobs_option
+@jobs_option()
 @flag("--sanitize", "Run compute-sanitizer on each variant first.")
 @flag("--ncu", "Measure the achieved occupancy of your kernel with ncu.")
 @choice(
@@ -81,7 +80,7 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
 )
 @flag("--doctor", "List what this machine can measure and what is missing, and exit.")
 @flag("--compile-only", "Compile and count the variants; needs no GPU.")
-@partial(arch_option, text="Target of --compile-only.  [default: the GPU's architecture]")
+@arch_option("Target of --compile-only.  [default: the GPU's architecture]")
 @workload_option
 @where_options
 @cub_option

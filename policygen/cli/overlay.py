@@ -1,6 +1,5 @@
 """`policygen overlay` and `policygen calls`: tunings for programs that pass no environment."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from policygen.cli.options import (
     force_option,
     option,
     output_options,
+    print_options,
     start,
 )
 from policygen.cli.output import Output
@@ -48,7 +48,7 @@ from policygen.report import plan_views
     type=FILE,
 )
 @force_option
-@partial(output_options, own=True)
+@print_options
 def overlay(
     words: tuple[str, ...],
     plan_file: Path | None,
@@ -96,7 +96,7 @@ def overlay(
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="FILE... [-- FLAGS]...")
-@partial(arch_option, text="The architecture to compile for, or to read of an object.")
+@arch_option("The architecture to compile for, or to read of an object.")
 @cub_option
 @output_options
 def calls(words: tuple[str, ...], archs: tuple[str, ...], cub: str | None, output: Output) -> int:

@@ -1,7 +1,6 @@
 """Options that affect plans, for `plan`, `apply` and other commands that plan."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import click
@@ -12,17 +11,16 @@ from policygen.app.inputs import ResultFiles, Rules, choose_rules, shipped_resul
 from policygen.app.plan import Options, plan_tunings
 from policygen.app.session import Session
 from policygen.cli.options import (
-    Command,
     arch_option,
     choice,
     confirm_option,
     cub_option,
-    decorated,
     files_option,
     filter_options,
     flag,
     given_results,
     gpu_option,
+    joined,
     option,
     result_options,
     rule_options,
@@ -69,11 +67,11 @@ _WRITING: tuple[Callable[..., Any], ...] = (
         ["only", "later"],
         "Later architectures keep their values (only), or inherit the new ones (later).",
     ),
-    partial(
-        arch_option,
-        text="A later architecture that may inherit the new values, where others keep theirs.",
+    arch_option(
+        "A later architecture that may inherit the new values, where others keep theirs.",
         amd=True,
-        names=("--reaches", "reaches"),
+        name="--reaches",
+        to="reaches",
     ),
     choice(
         "--legacy",
@@ -93,21 +91,20 @@ _INPUTS: tuple[Callable[..., Any], ...] = (
     cub_option,
     gpu_option,
     result_options,
-    partial(arch_option, text="The architecture to tune: sm90."),
-    partial(files_option, text="A database, NVBench JSON results, a glob or a folder. Repeatable."),
+    arch_option("The architecture to tune: sm90."),
+    files_option("A database, NVBench JSON results, a glob or a folder. Repeatable."),
 )
 
 
-def choice_options(command: Command) -> Command:
-    """`--db`, `--arch`, and what a choice must fulfil."""
-    chosen = (rule_options, _ACCEPT, confirm_option, _ANY_GPU, _SHIPPED)
-    return decorated(command, *chosen, *_INPUTS)
-
-
-def planning_options(command: Command) -> Command:
-    """`--db`, `--arch` and what changes the plan."""
-    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU, _SHIPPED)
-    return decorated(command, *chosen, *_WRITING, *_INPUTS)
+choice_options: Callable[..., Any] = joined(
+    rule_options(), _ACCEPT, confirm_option, _ANY_GPU, _SHIPPED, *_INPUTS
+)
+"""`--db`, `--arch`, and what a choice must fulfil."""
+planning_options: Callable[..., Any] = joined(
+    *(rule_options(), _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU, _SHIPPED),
+    *(*_WRITING, *_INPUTS),
+)
+"""`--db`, `--arch` and what changes the plan."""
 
 
 def make_plan(

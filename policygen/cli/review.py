@@ -1,6 +1,5 @@
 """`policygen review`: effects of a change to tuning headers."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,18 +33,13 @@ from policygen.report.value_views import announce
 
 
 @click.command()
-@base_option
+@base_option()
 @cub_option
 @store_option
-@partial(
-    files_option,
-    text="A database with the measurements. Repeatable.  [default: those of the apply]",
-)
+@files_option("A database with the measurements. Repeatable.  [default: those of the apply]")
 @gpu_option
-@partial(
-    arch_option,
-    text="An architecture that entries may change besides their own.",
-    names=("--reaches", "reaches"),
+@arch_option(
+    "An architecture that entries may change besides their own.", name="--reaches", to="reaches"
 )
 @option("--effect", "FILE", "Include this output of `verify-effect --json`.")
 @option("--sass", "FILE", "Include this output of `verify-sass --json`.")
@@ -54,7 +48,7 @@ from policygen.report.value_views import announce
 @flag("--dry-run", "Estimate what --run-sass would compile, and exit.")
 @option("--from", "FILE", "Render a review saved with --format json.", to="source")
 @choice("--format", ["md", "html", "json"], "Output format.", to="form")
-@out_option
+@out_option()
 @click.option(
     "--annotate",
     type=click.Choice(["github"]),

@@ -3,7 +3,6 @@
 import time
 from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from policygen.cli.options import (
     option,
     out_option,
     output_options,
+    print_options,
     repeated,
     where_options,
     workload_option,
@@ -62,15 +62,15 @@ NOTHING = "none"
 
 
 @click.command()
-@partial(budget_option, default="20m")
-@database_option
+@budget_option("20m")
+@database_option()
 @click.option(
     "--strategy",
     type=click.Choice(STRATEGIES),
     help=f"Search strategy.  [default: {DEFAULT}]",
 )
 @option("--variants", "K", "Maximum number of variants per workload.  [default: all]", type=COUNT)
-@run_options
+@run_options()
 @repeated(
     "--start-db",
     "DB",
@@ -78,7 +78,7 @@ NOTHING = "none"
     to="start_dbs",
     type=EXISTING_FILE,
 )
-@partial(gpu_options, effort_names=("processes", "rounds"))
+@gpu_options("processes", "rounds")
 @repeated(
     "--replay",
     "DB",
@@ -170,14 +170,14 @@ class _GrowingPage:
 
 @click.command()
 @click.argument("plan", type=EXISTING_FILE, metavar="PLAN")
-@partial(budget_option, default="1h")
-@partial(database_option, text="The database to write.  [default: PLAN with .db]")
-@partial(out_option, text="An .html page of the results, which grows while the campaign runs.")
-@run_options
-@partial(gpu_options, effort_names=("processes", "rounds"))
+@budget_option("1h")
+@database_option("The database to write.  [default: PLAN with .db]")
+@out_option("An .html page of the results, which grows while the campaign runs.")
+@run_options()
+@gpu_options("processes", "rounds")
 @where_options
 @cub_option
-@partial(output_options, own=True)
+@print_options
 def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: Any) -> int:
     """Search many workloads, and give time to those that gain.
 

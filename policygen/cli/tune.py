@@ -1,6 +1,5 @@
 """`policygen tune`: from a GPU directly to a header that speeds up a program."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from policygen.cli.options import (
     cub_option,
     option,
     out_option,
-    output_options,
+    print_options,
     rule_options,
     where_options,
 )
@@ -49,12 +48,9 @@ from policygen.report.progress import telling
     "ALGORITHM",
     "Print a commented template of FILE for an algorithm (reduce, …) or for a kernel, and exit.",
 )
-@partial(budget_option, default="10m")
-@partial(out_option, text="The header to write.")
-@partial(
-    database_option,
-    text="The database for measurements.  [default: the header's name with .db]",
-)
+@budget_option("10m")
+@out_option("The header to write.")
+@database_option("The database for measurements.  [default: the header's name with .db]")
 @option(
     "--overlay",
     "FOLDER",
@@ -63,11 +59,11 @@ from policygen.report.progress import telling
     type=FOLDER,
 )
 @option("--namespace", "NAME", "Namespace of the selectors.  [default: the header's name]")
-@gpu_options
-@partial(rule_options, least_score=LEAST_SCORE)
+@gpu_options()
+@rule_options(LEAST_SCORE)
 @where_options
 @cub_option
-@partial(output_options, own=True)
+@print_options
 def tune(
     out: Out,
     output: Output,

@@ -47,7 +47,7 @@ OF_RESULTS = frozenset(
 
 
 @click.command("verify-performance")
-@base_option
+@base_option()
 @option(
     "--header",
     "FILE",
@@ -66,29 +66,19 @@ OF_RESULTS = frozenset(
     "Allowed slowdown.  [default: the resolution of the measurement]",
     type=click.FloatRange(min=0, min_open=True),
 )
-@partial(
-    budget_option,
-    default="10m",
-    text="Time limit for measuring: 90s, 20m. The rest is undecided.",
-)
-@partial(
-    run_options,
-    processes=MOST,
-    least=2,
-    text="Maximum number of fresh processes; clear results stop earlier.",
+@budget_option("10m", text="Time limit for measuring: 90s, 20m. The rest is undecided.")
+@run_options(
+    processes=MOST, least=2, text="Maximum number of fresh processes; clear results stop earlier."
 )
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Random seed for the order of runs."
 )
-@partial(
-    database_option,
-    text="The database for measurements. Rows of the same change are not measured again.",
-)
+@database_option("The database for measurements. Rows of the same change are not measured again.")
 @flag("--entries", "Show which entry carries the gain or loss.")
 @option("--narrow", "FILE", "Write the last apply's plan without its losses, for `apply --plan`.")
 @gpu_option
 @wait_option
-@partial(jobs_option, short_names=("-j",))
+@jobs_option("-j")
 @option(
     "--nvbench",
     "DIR",

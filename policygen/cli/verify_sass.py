@@ -1,6 +1,5 @@
 """`policygen verify-sass`: compares machine code before and after, kernel by kernel."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +39,12 @@ def _shard(
 
 
 @click.command("verify-sass")
-@partial(
-    arch_option,
-    text="The architecture to compare, or 'earlier': all that the change should not reach. "
+@arch_option(
+    "The architecture to compare, or 'earlier': all that the change should not reach. "
     " [default: earlier]",
     words=(EARLIER,),
 )
-@partial(base_option, text="a fetched version, or saved dumps.")
+@base_option("a fetched version, or saved dumps.")
 @flag("--all", "Compare all workloads of all benchmarks.", to="everything")
 @filter_options
 @flag("--benchmarks", "Compile the checkout's own benchmarks, with TUNE_BASE=1.")
