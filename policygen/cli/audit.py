@@ -1,7 +1,7 @@
 """`policygen audit`: coverage, lint, and reach."""
 
 import sys
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -48,12 +48,10 @@ def coverage(
     cub: str | None,
     fail_under: float | None,
     inherited: bool,
-    files: tuple[str, ...],
-    gpus: tuple[str, ...],
-    compare: str | None,
     form: Literal["table", "csv", "md", "html"],
     out: Out,
     output: Output,
+    **given: Any,
 ) -> int:
     """Show which workloads are tuned on which architectures.
 
@@ -65,7 +63,7 @@ def coverage(
     if out.path is not None and form == "table" and not output.as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
     session = start(cub, quiet=output.quiet)
-    document, errors = audit_coverage(session, selection, compare=compare, files=files, gpus=gpus)
+    document, errors = audit_coverage(session, selection, **given)
     if output.as_json:
         out.write(document.to_json() + "\n")
     elif form != "table":
@@ -87,26 +85,19 @@ def coverage(
 @repeated("--only", "RULE", "Apply only this rule. Repeatable.")
 @flag("--rules", "List the rules and exit.", to="list_rules")
 @output_options
-def lint(
-    selection: Filter,
-    cub: str | None,
-    off: tuple[str, ...],
-    only: tuple[str, ...],
-    list_rules: bool,
-    output: Output,
-) -> int:
+def lint(selection: Filter, cub: str | None, list_rules: bool, output: Output, **rules: Any) -> int:
     """Find implausible values of tuning entries.
 
     HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file. Exit status 1 means
     that there are findings.
     """
     if list_rules:
-        rules = lint_rules()
-        width = max(len(name) for name in rules)
-        for name, summary in rules.items():
+        summaries = lint_rules()
+        width = max(len(name) for name in summaries)
+        for name, summary in summaries.items():
             click.echo(f"{name:{width}}  {summary}")
         return 0
-    report, errors = audit_lint(cub, selection, only=only, off=off, note=warn)
+    report, errors = audit_lint(cub, selection, **rules, note=warn)
     output.show(report, value_views.lint)
     return end(errors, has_findings=bool(report.findings))
 

@@ -92,7 +92,7 @@ ranking: Callable[[Command], Command] = joined(
 @output_options
 def top(given: ResultFiles, top: int, output: Output, **ranking_options: Any) -> int:
     """Rank variants by score, with intervals and verdicts."""
-    return _show(_rank(given, top, **ranking_options), fitted(ranking_views.ranking), output)
+    return _show(_rank(given, top=top, **ranking_options), fitted(ranking_views.ranking), output)
 
 
 @click.command()
@@ -107,7 +107,8 @@ def choose(
     """Choose one variant per workload, or base, with reasons."""
     if why is not None:
         given = ask_why(given, why)
-    document = _rank(given, None, record, explain=why is not None, **ranking_options)
+    store = None if record is None else Path(record)
+    document = _rank(given, record=store, explain=why is not None, **ranking_options)
     view = ranking_views.choices if why is None else ranking_views.why
     return _show(document, fitted(view), output)
 
@@ -139,27 +140,15 @@ def _show(document: Told, view: View, output: Output) -> int:
 
 def _rank(
     given: ResultFiles,
-    top: int | None,
-    record: str | None = None,
     *,
-    alpha: float,
     current: str | None,
     prefer_simple: bool | None,
     rules: dict[str, Any],
     confirm: tuple[str, ...],
-    explain: bool = False,
+    **how: Any,
 ) -> Told:
     chosen = choose_rules(current, prefer_simple=prefer_simple, **rules)
-    store = None if record is None else Path(record)
-    return rank_variants(
-        replace(given, confirm=confirm),
-        chosen,
-        top=top,
-        alpha=alpha,
-        current=current,
-        record=store,
-        explain=explain,
-    )
+    return rank_variants(replace(given, confirm=confirm), chosen, current=current, **how)
 
 
 # `policygen db compare`
@@ -412,16 +401,15 @@ def export(files: tuple[str, ...], out: Out, output: Output) -> int:
 @option("--gpu", "NAME", "The GPU's name in the database, or the start of it.")
 @option("--ctk", "VERSION", "The version of the CUDA toolkit.")
 @option("--cccl", "VERSION", "The version of CCCL.")
-@option("--map", "X,Y", "Plot scores over two parameters instead.", to="axes_of_map")
+@option("--map", "X,Y", "Plot scores over two parameters instead.", to="parameters")
+@combined("measured", MeasuredWhere, "gpu", "ctk", "cccl")
 @out_option("The .svg file to write.", required=True)
 @print_options
 def plot(
     given: ResultFiles,
     variants: tuple[str, ...],
-    gpu: str | None,
-    ctk: str | None,
-    cccl: str | None,
-    axes_of_map: str | None,
+    measured: MeasuredWhere,
+    parameters: str | None,
     out: Out,
     output: Output,
 ) -> int:
@@ -429,9 +417,8 @@ def plot(
 
     A curve above the red line at 1 is faster than base. -R and -a choose the workload.
     """
-    measured = MeasuredWhere(gpu, ctk, cccl)
     document = plot_workload(
-        given, out.named, variants=variants, parameters=axes_of_map, measured=measured
+        given, out.named, variants=variants, parameters=parameters, measured=measured
     )
     tell_warnings(document.warnings, warn)
     output.tell(document, database_views.plotted)

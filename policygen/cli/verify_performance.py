@@ -124,13 +124,9 @@ def verify_performance(
     document = verify(
         session,
         selection,
-        base=given["base"],
-        header=given["header"],
-        everything=given["everything"],
+        **{name: given[name] for name in ("base", "header", "everything", "database", "nvbench")},
         tolerance=tolerance,
-        database=given["database"],
         effort=effort,
-        nvbench=given["nvbench"],
     )
     output.show(document, partial(performance_views.performance, entries=given["entries"]))
     if narrow.path is not None:
