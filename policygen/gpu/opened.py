@@ -250,7 +250,11 @@ class KernelWorkload:
         values = {
             "source": given.kernel,
             "header": given.header,
-            "macros": self._macros(policies[0] or self.base) if self.is_alone else {},
+            "macros": {
+                parameter.macro: (policies[0] or self.base)[label]
+                for label, parameter in given.every_parameter.items()
+                if parameter.macro
+            },
             "sizes": list(run.binding.sizes),
             "buffers": [
                 {"name": name, **buffer.model_dump()}
@@ -265,14 +269,6 @@ class KernelWorkload:
             "variants": variants,
         }
         return fill(KERNEL, values)
-
-    def _macros(self, policy: Policy) -> dict[str, str]:
-        parameters = self.maker.given.every_parameter
-        return {
-            parameter.macro: policy[label]
-            for label, parameter in parameters.items()
-            if parameter.macro
-        }
 
     def _variant(self, number: int, policy: Policy | None) -> dict[str, object]:
         """Return the launch of a variant for the template."""
