@@ -109,16 +109,10 @@ def spaces_of(benches: Sequence[str]) -> Spaces:
     return benchmarks_of([Path(name) for name in benches])[0]
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenLot:
-    """The selected workloads, and those that cannot be measured."""
-
-    chosen: "Mapping[Point, ChosenWorkload]"
-    refused: Mapping[Point, str]
-
-
-def choose_lot(session: Session, where: Filter, arch: str, options: VariantsWanted) -> ChosenLot:
-    """Chooses variants of the selected workloads for an architecture."""
+def choose_lot(
+    session: Session, where: Filter, arch: str, options: VariantsWanted
+) -> "tuple[Mapping[Point, ChosenWorkload], dict[Point, str]]":
+    """Chooses variants of the selected workloads; also returns why others cannot be measured."""
     workloads = chosen_workloads(session, where)
     if len(workloads) > MANY:
         session.note(f"{len(workloads):,} workloads match; choose among them with -R and -a")
@@ -133,7 +127,7 @@ def choose_lot(session: Session, where: Filter, arch: str, options: VariantsWant
             chosen[point] = _choose(result, options)
         except InputError as error:
             refused[point] = error.in_line
-    return ChosenLot(chosen, refused)
+    return chosen, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,13 +382,12 @@ def compile_variants(
     options = options or VariantsWanted()
     toolchain = find_toolchain()
     check_compiles(toolchain, arch)
-    selection = choose_lot(session, where, arch, options)
-    refused = dict(selection.refused)
+    selected, refused = choose_lot(session, where, arch, options)
     with work_folder() as folder:
         compiler = ObjectCompiler(toolchain, Path(folder), Listings())
-        compiled = compile_lot(session, selection.chosen, compiler, slots, runs=False)
+        compiled = compile_lot(session, selected, compiler, slots, runs=False)
     spaces = []
-    for point, workload in selection.chosen.items():
+    for point, workload in selected.items():
         try:
             spaces.append(_space(workload, compiled[point]))
         except PolicygenError as error:
