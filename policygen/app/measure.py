@@ -350,9 +350,10 @@ def keep_achieved(
         runnable = tuple(variant for variant in variants if variant.variant not in failed)
         watched = WatchedWorkload(spot.case, base, runnable)
         result = achieved(tool, command, maker.functions, watched, held=True)
-        rows.achieved(spot.spot, result.shares)
-        if result.problem is not None:
-            session.note(f"ncu reports nothing about {spot}: {result.problem}")
+        if isinstance(result, str):
+            session.note(f"ncu reports nothing about {spot}: {result}")
+        else:
+            rows.achieved(spot.spot, result)
 
 
 # Checking variants with compute-sanitizer, before they are measured.

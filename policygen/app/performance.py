@@ -145,18 +145,18 @@ def measure_change(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
-        compiled = compile_changes(
+        changes, refused, runner = compile_changes(
             change, where.accepts, compiler, folder, slots=effort.slots, progress=session.progress
         )
-        if compiled.runner is not None and compiled.changes:
-            command = worker_command(effort.gpu, compiled.runner, runtime_of(toolchain))
+        if runner is not None and changes:
+            command = worker_command(effort.gpu, runner, runtime_of(toolchain))
             controller = stack.enter_context(controlling(command, patience=effort.patience))
             facts = controller.facts
-            about = _about(session, toolchain, controller, compiled.changes, effort.seed)
+            about = _about(session, toolchain, controller, changes, effort.seed)
             path = database or folder / "measured.db"
             rows = stack.enter_context(open_measurements(path, about))
             looks = looks_until(effort.processes)
-            count = sum(1 + len(changed.spots) for changed in compiled.changes)
+            count = sum(1 + len(changed.spots) for changed in changes)
             judged = ChangeMeasuring(
                 controller,
                 rows,
@@ -166,9 +166,9 @@ def measure_change(
                 effort.seed,
                 effort.budget,
                 session.progress,
-            ).run(compiled.changes)
+            ).run(changes)
             if nvbench is not None:
-                remarks += write_nvbench(nvbench, compiled.changes, rows)
+                remarks += write_nvbench(nvbench, changes, rows)
         elif nvbench is not None:
             remarks += (unwritten(nvbench),)
         entries = change.entries or {}
@@ -176,14 +176,13 @@ def measure_change(
             workload_document(
                 changed, judgment, arch, change.claims, entries.get(changed.point), rows
             )
-            for changed, judgment in zip(compiled.changes, judged, strict=False)
+            for changed, judgment in zip(changes, judged, strict=False)
         ]
-    refused = compiled.refused.items()
     workloads = (
         *measured,
         *(
             WorkloadPerformance.of(point, arch=arch, verdict="undecided", problem=reason)
-            for point, reason in refused
+            for point, reason in refused.items()
         ),
         *(WorkloadPerformance.of(point, arch=arch, verdict="same-code") for point in change.same),
     )

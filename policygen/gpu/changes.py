@@ -263,16 +263,6 @@ class PreparedChange:
     """The entry that decides each workload after the change; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledChanges:
-    """Workloads that can be measured, and those that cannot."""
-
-    changes: tuple[ChangedWorkload, ...]
-    refused: Mapping[Point, str]
-    runner: Path | None
-    """The program that times calls; None if nothing can be measured."""
-
-
 def compile_changes(
     prepared: PreparedChange,
     keeps: Keeps,
@@ -281,10 +271,11 @@ def compile_changes(
     *,
     slots: int | None = None,
     progress: Progress | None = None,
-) -> CompiledChanges:
-    """Compiles both sides of each workload.
+) -> tuple[list[ChangedWorkload], dict[Point, str], Path | None]:
+    """Compiles both sides of each workload; one that fails to compile only excludes its workload.
 
-    A side that fails to compile only excludes its workload.
+    Returns the workloads that can be measured, the others with reasons, and the program that times
+    calls, if there is one.
     """
     tasks = [(point, *run) for point, runs in prepared.runs.items() for run in runs]
     compiled = compile_workloads(
@@ -306,10 +297,8 @@ def compile_changes(
     for point, change in changes.items():
         if change.failed is None and not any(part.points for part in change.parts):
             refused.setdefault(point, "-a leaves none of its runtime workloads")
-    measurable = tuple(
-        measurable_change for point, measurable_change in changes.items() if point not in refused
-    )
-    return CompiledChanges(measurable, refused, runner)
+    measurable = [change for point, change in changes.items() if point not in refused]
+    return measurable, refused, runner
 
 
 def _part(run: WorkloadRun, compiled: CompiledWorkload, keeps: Keeps, folder: Path) -> WorkloadTask:
