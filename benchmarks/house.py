@@ -31,9 +31,9 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (85_085, 55_000),
-    "modules": (300, 300),
-    "modules that policygen.cli.apply reaches": (150, 150),
+    "lines": (84_730, 55_000),
+    "modules": (297, 300),
+    "modules that policygen.cli.apply reaches": (149, 150),
     "longest import chain": (25, 16),
     "modules with one importer, in the same package": (14, 30),
     "names that say nothing": (260, 800),
