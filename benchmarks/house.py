@@ -32,8 +32,8 @@ PUZZLES = re.compile(
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
     "lines": (84_722, 55_000),
-    "modules": (291, 300),
-    "modules that policygen.cli.apply reaches": (144, 150),
+    "modules": (288, 300),
+    "modules that policygen.cli.apply reaches": (143, 150),
     "longest import chain": (25, 16),
     "modules with one importer, in the same package": (13, 30),
     "names that say nothing": (250, 800),

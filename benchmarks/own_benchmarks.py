@@ -23,8 +23,8 @@ from policygen.gpu.checkout import (
     open_checkout,
 )
 from policygen.gpu.checkout_rounds import run_arguments, run_program
-from policygen.gpu.judgments import Judge, SeparateTimes
 from policygen.gpu.machine import find_gpu, gpu_lock
+from policygen.gpu.statistics import Judge, SeparateTimes
 from policygen.model.workload import BASE, axis_name
 from policygen.proof.toolchain import find_toolchain
 
@@ -105,7 +105,7 @@ def measured(
         with gpu_lock(gpu.uuid, patience=600.0):
             for number in range(runs):
                 for at, kind, program, arguments in programs[:: -1 if number % 2 else 1]:
-                    results = run_program(program, arguments, gpu.uuid).results
+                    results = run_program(program, arguments, gpu.uuid)
                     for state in (one for bench in results.benches for one in bench.states):
                         if not math.isnan(state.center):
                             size = state.point["Elements{io}[pow2]"]

@@ -23,7 +23,7 @@ from policygen.gpu.compiling import Candidate, WorkloadToCompile
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.opened import OpenedWorkload, PublicWorkload
 from policygen.gpu.space import Policy
-from policygen.gpu.units import PublicPolicy, WorkloadRun, inputs_text, variants_text
+from policygen.gpu.units import WorkloadRun, inputs_text, variants_text
 from policygen.model.verdicts import VerifyPerformance
 from policygen.model.workload import Point, in_words, point_of
 
@@ -87,7 +87,7 @@ def _both(
 ) -> WorkloadToCompile:
     meaning = one.meaning
     assert isinstance(meaning, PublicWorkload)
-    public = PublicPolicy(meaning.selector.selector.policy, meaning.fields)
+    policy_name = meaning.selector.selector.policy
 
     def policy(label: str | None) -> Policy:
         return meaning.base if label is None else meaning.policy(one.space.variant(label))
@@ -95,7 +95,8 @@ def _both(
     policies = {AFTER: policy(after)}
 
     def render(lot: Sequence[Candidate]) -> str:
-        return variants_text(run, [policies.get(c.label, policy(before)) for c in lot], public)
+        chosen = [policies.get(c.label, policy(before)) for c in lot]
+        return variants_text(run, chosen, policy_name, meaning.fields)
 
     folders = run.cub.include_folders
     return WorkloadToCompile(

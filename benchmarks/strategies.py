@@ -112,7 +112,7 @@ class Row:
         domain = Domain(space.ranges, lambda values: values if values in space.score else None)
         starts = space.starts if self.is_seeded else ()
         strategy = make_strategy(self.strategy, domain, seed, starts)
-        return replay(strategy, seen, most=MOST, batch=self.batch).evaluated
+        return replay(strategy, seen, most=MOST, batch=self.batch)[0]
 
 
 OURS = (

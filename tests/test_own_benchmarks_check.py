@@ -66,7 +66,7 @@ def test_programs_run_in_turn_and_backwards(monkeypatch):
         state = SimpleNamespace(point={"Elements{io}[pow2]": "16"}, center=float(len(ran)))
         skipped = SimpleNamespace(point={"Elements{io}[pow2]": "20"}, center=float("nan"))
         benches = [SimpleNamespace(states=[state, skipped])]
-        return SimpleNamespace(results=SimpleNamespace(benches=benches))
+        return SimpleNamespace(benches=benches)
 
     names = iter(("cub", "own"))
 

@@ -18,11 +18,10 @@ from policygen.paths import nearby
 from policygen.planning.saved import served
 from policygen.process import stopping
 from policygen.steps import Note, discard_note
-from policygen.store.applies import apply, complete
+from policygen.store.applies import Undone, apply, complete, net_changes, nothing, planned, undo
 from policygen.store.journal import AppliedRecord
 from policygen.store.replacement import Change
 from policygen.store.targets import uncommitted
-from policygen.store.undo import Undone, net_changes, nothing, planned, undo
 from policygen.textdiff import unified
 from policygen.trees.lookup import paths_in_repository
 

@@ -114,18 +114,18 @@ def measure_variants(
     check_runtime_axes(session, where, chosen_workloads(session, where.compile_time))
     gpu, toolchain = find_gpu(effort.gpu), find_toolchain()
     check_compiles(toolchain, gpu.arch)
-    selection = choose_lot(session, where.compile_time, gpu.arch, options)
-    if sum(len(workload.opened.runs) for workload in selection.chosen.values()) == 1:
+    selected, refused = choose_lot(session, where.compile_time, gpu.arch, options)
+    if sum(len(workload.opened.runs) for workload in selected.values()) == 1:
         session = replace(session, progress=whole(session.progress))
     cccl = f"v{session.cub.version}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
-        compiled_units = compile_lot(session, selection.chosen, compiler, effort.slots)
+        compiled_units = compile_lot(session, selected, compiler, effort.slots)
         compile_seconds = time.monotonic() - started
         workloads = [
             MeasuredWorkload.of(point, variants=(), problem=reason)
-            for point, reason in selection.refused.items()
+            for point, reason in refused.items()
         ]
         label, driver = gpu.name, gpu.driver
         if runners := [
@@ -135,9 +135,7 @@ def measure_variants(
             command = worker_command(effort.gpu, runners[0], runtime)
             successes = {point: _successes(results) for point, results in compiled_units.items()}
             unsafe_by_point = (
-                sanitized(
-                    session, selection.chosen, successes, command, where.accepts, effort.patience
-                )
+                sanitized(session, selected, successes, command, where.accepts, effort.patience)
                 if effort.sanitize
                 else {}
             )
@@ -154,7 +152,7 @@ def measure_variants(
             rows = stack.enter_context(open_measurements(path, about))
             rows.time("compiling", compile_seconds)
             keep_kernel(rows, session.cub)
-            for point, chosen in selection.chosen.items():
+            for point, chosen in selected.items():
                 unsafe = unsafe_by_point.get(point, {})
                 task = _MeasuringTask(
                     session, controller, rows, chosen, compiled_units[point], where, effort, unsafe
@@ -165,9 +163,7 @@ def measure_variants(
                 # ncu starts its own process, which does not use NVBench.
                 plain = worker_command(effort.gpu, runners[0], runtime)
                 with controller.aside():
-                    keep_achieved(
-                        tool, session, rows, selection.chosen, successes, plain, where.accepts
-                    )
+                    keep_achieved(tool, session, rows, selected, successes, plain, where.accepts)
         return _document(
             session.cub,
             toolchain,
@@ -385,9 +381,10 @@ def keep_achieved(
         runnable = tuple(variant for variant in variants if variant.variant not in failed)
         watched = WatchedWorkload(spot.case, base, runnable)
         result = achieved(tool, command, maker.functions, watched, held=True)
-        rows.achieved(spot.spot, result.shares)
-        if result.problem is not None:
-            session.note(f"ncu reports nothing about {spot}: {result.problem}")
+        if isinstance(result, str):
+            session.note(f"ncu reports nothing about {spot}: {result}")
+        else:
+            rows.achieved(spot.spot, result)
 
 
 # Checking variants with compute-sanitizer, before they are measured.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from policygen.app.filters import Filter
@@ -28,7 +28,7 @@ from policygen.gpu.opened import (
     takes_policies,
     to_compile,
 )
-from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, space_of
+from policygen.gpu.space import ClassifiedVariants, Classifier, SearchSpace, SpaceCounts, space_of
 from policygen.gpu.units import WorkloadRun, runner_text, runs_of
 from policygen.headers.protocol import FamilySpot
 from policygen.model.bindings import BenchmarkBinding
@@ -115,16 +115,10 @@ def spaces_of(benches: Sequence[str]) -> Spaces:
     return benchmarks_of([Path(name) for name in benches])[0]
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenLot:
-    """The selected workloads, and those that cannot be measured."""
-
-    chosen: "Mapping[Point, ChosenWorkload]"
-    refused: Mapping[Point, str]
-
-
-def choose_lot(session: Session, where: Filter, arch: str, options: VariantsWanted) -> ChosenLot:
-    """Chooses variants of the selected workloads for an architecture."""
+def choose_lot(
+    session: Session, where: Filter, arch: str, options: VariantsWanted
+) -> "tuple[Mapping[Point, ChosenWorkload], dict[Point, str]]":
+    """Chooses variants of the selected workloads; also returns why others cannot be measured."""
     workloads = chosen_workloads(session, where)
     if len(workloads) > MANY:
         session.note(f"{len(workloads):,} workloads match; choose among them with -R and -a")
@@ -139,7 +133,7 @@ def choose_lot(session: Session, where: Filter, arch: str, options: VariantsWant
             chosen[point] = _choose(result, options)
         except InputError as error:
             refused[point] = error.in_line
-    return ChosenLot(chosen, refused)
+    return chosen, refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +141,7 @@ class ChosenWorkload:
     """What to compile for a workload."""
 
     opened: OpenedWorkload
-    counted: tuple[int, int, int]
-    """Counts of variants, valid variants, and distinct variants."""
+    counts: SpaceCounts
     classified: ClassifiedVariants
     candidates: Candidates
     labels: tuple[str, ...] = ()
@@ -168,16 +161,15 @@ def _choose(opened: OpenedWorkload, options: VariantsWanted) -> ChosenWorkload:
         variants = [opened.space.variant(label) for label in options.labels]
         requested = tuple(dict.fromkeys(map(as_label, variants)))
         classified = classifier.classify(variants)
-        counted = classified.variants, classified.valid, len(classified.distinct)
+        counts = SpaceCounts(classified.variants, classified.valid, len(classified.distinct))
     else:
         counts = classifier.counts()
-        counted = counts.variants, counts.valid, counts.distinct
         classified = _draw(classifier, counts.distinct, options)
     labels = [variant.label for variant in classified.distinct if not variant.is_base]
     candidates = opened.candidates(labels)
     base = tuple(variant.label for variant in classified.distinct if variant.is_base)
     candidates = replace(candidates, base=base + candidates.base)
-    return ChosenWorkload(opened, counted, classified, candidates, requested)
+    return ChosenWorkload(opened, counts, classified, candidates, requested)
 
 
 def _draw(classifier: Classifier, distinct: int, options: VariantsWanted) -> ClassifiedVariants:
@@ -389,13 +381,12 @@ def compile_variants(
     options = options or VariantsWanted()
     toolchain = find_toolchain()
     check_compiles(toolchain, arch)
-    selection = choose_lot(session, where, arch, options)
-    refused = dict(selection.refused)
+    selected, refused = choose_lot(session, where, arch, options)
     with work_folder() as folder:
         compiler = ObjectCompiler(toolchain, Path(folder), Listings())
-        compiled = compile_lot(session, selection.chosen, compiler, slots, runs=False)
+        compiled = compile_lot(session, selected, compiler, slots, runs=False)
     spaces = []
-    for point, workload in selection.chosen.items():
+    for point, workload in selected.items():
         try:
             spaces.append(_space(workload, compiled[point]))
         except PolicygenError as error:
@@ -422,16 +413,13 @@ def _space(
         if isinstance(result, PolicygenError):
             raise result
         failed = {**result.failed, **failed}
-    variants, valid, distinct = chosen.counted
     candidate_count = len(chosen.candidates.made) + len(chosen.candidates.refused)
     labels = [variant.label for variant in chosen.classified.distinct]
     return CompiledSpace.of(
         chosen.opened.meaning.point,
         arch=chosen.opened.meaning.arch,
         how="headers" if isinstance(chosen.opened.meaning, EntryWorkload) else "policies",
-        variants=variants,
-        valid=valid,
-        distinct=distinct,
+        **asdict(chosen.counts),
         asked=candidate_count,
         compiled=candidate_count - len(failed),
         base=chosen.candidates.base,

@@ -31,12 +31,10 @@ from policygen.gpu.changes import (
     compile_changes,
     looks_until,
     noise_of,
-    unmeasured_document,
     whole_verdict,
     workload_document,
     workload_key,
 )
-from policygen.gpu.compared_results import Axes, Keeps, compare_results
 from policygen.gpu.compiling import (
     Candidate,
     ObjectCompiler,
@@ -48,12 +46,18 @@ from policygen.gpu.compiling import (
 )
 from policygen.gpu.control import controlling, worker_command
 from policygen.gpu.database_writer import About
-from policygen.gpu.judgments import SURE, Judge
 from policygen.gpu.machine import find_gpu
 from policygen.gpu.measured_rows import open_measurements
-from policygen.gpu.nvbench_files import check_nvbench, unwritten, write_nvbench
+from policygen.gpu.nvbench_files import (
+    Axes,
+    Keeps,
+    check_nvbench,
+    compare_results,
+    unwritten,
+    write_nvbench,
+)
 from policygen.gpu.opened import PublicWorkload, ask_public, to_compile
-from policygen.gpu.statistics import CONFIDENCE
+from policygen.gpu.statistics import CONFIDENCE, SURE, Judge
 from policygen.gpu.units import WorkloadRun, inputs_text, runs_of, variants_text
 from policygen.headers.selectors.functions import leaves
 from policygen.headers.user.policies import as_policy, check_takes_selectors, selectors_named
@@ -156,19 +160,19 @@ def measure_change(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(work_folder()))
         compiler = ObjectCompiler(toolchain, folder, Listings())
-        compiled = compile_changes(
+        changes, refused, runner = compile_changes(
             change, where.accepts, compiler, folder, slots=effort.slots, progress=session.progress
         )
-        if compiled.runner is not None and compiled.changes:
-            command = worker_command(effort.gpu, compiled.runner, runtime_of(toolchain))
+        if runner is not None and changes:
+            command = worker_command(effort.gpu, runner, runtime_of(toolchain))
             controller = stack.enter_context(controlling(command, patience=effort.patience))
             facts = controller.facts
-            cccl = f"v{cub.version} change {_change_digest(compiled.changes)}"
+            cccl = f"v{cub.version} change {_change_digest(changes)}"
             about = About(toolchain.version, cccl, facts, "events", effort.seed)
             path = database or folder / "measured.db"
             rows = stack.enter_context(open_measurements(path, about))
             looks = looks_until(effort.processes)
-            count = sum(1 + len(changed.spots) for changed in compiled.changes)
+            count = sum(1 + len(changed.spots) for changed in changes)
             judged = ChangeMeasuring(
                 controller,
                 rows,
@@ -178,9 +182,9 @@ def measure_change(
                 effort.seed,
                 effort.budget,
                 session.progress,
-            ).run(compiled.changes)
+            ).run(changes)
             if nvbench is not None:
-                remarks += write_nvbench(nvbench, compiled.changes, rows)
+                remarks += write_nvbench(nvbench, changes, rows)
         elif nvbench is not None:
             remarks += (unwritten(nvbench),)
         entries = change.entries or {}
@@ -188,13 +192,15 @@ def measure_change(
             workload_document(
                 changed, judgment, arch, change.claims, entries.get(changed.point), rows
             )
-            for changed, judgment in zip(compiled.changes, judged, strict=False)
+            for changed, judgment in zip(changes, judged, strict=False)
         ]
-    refused = compiled.refused.items()
     workloads = (
         *measured,
-        *(unmeasured_document(point, arch, "undecided", reason) for point, reason in refused),
-        *(unmeasured_document(point, arch, "same-code") for point in change.same),
+        *(
+            WorkloadPerformance.of(point, arch=arch, verdict="undecided", problem=reason)
+            for point, reason in refused.items()
+        ),
+        *(WorkloadPerformance.of(point, arch=arch, verdict="same-code") for point in change.same),
     )
     return VerifyPerformance(
         cub=cub,

@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from policygen.app.filters import Filter
@@ -342,9 +342,7 @@ def searched_workload(
         search.point,
         strategy=search.name,
         counts=SearchedVariants(
-            variants=search.counts.variants,
-            valid=search.counts.valid,
-            distinct=search.counts.distinct,
+            **asdict(search.counts),
             tried=len(search.tried),
             measured=len(search.scores) + len(search.dropped),
             failed=len(search.failed),

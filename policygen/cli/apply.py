@@ -1,7 +1,7 @@
 """`policygen apply`: writes tunings into the headers, and proves what they do."""
 
 import sys
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,12 @@ from policygen.cli.options import (
     arch_option,
     combined,
     cub_option,
+    flag,
+    joined,
+    option,
     out_option,
     output_options,
+    print_options,
     start,
     store_option,
 )
@@ -30,26 +34,28 @@ from policygen.report import console, plan_views
 from policygen.report.console import LINES, raw, show
 from policygen.untrusted import visible
 
-
-def patch_option(command: Command) -> Command:
-    """`--patch`, for which `--force` counts as for `-o`."""
-    words = "Write the change for `git apply`, not to the tree."
-    named = click.option("--patch", "patch_file", metavar="FILE", help=words)
-
-    def chosen(patch_file: str | None, *, force: bool) -> Out:
-        return Out.chosen(patch_file, force=force)
-
-    return named(combined("patch", chosen, "patch_file", shared="force")(command))
+patch_option: Callable[[Command], Command] = joined(
+    combined(
+        "patch",
+        lambda patch_file, force: Out.chosen(patch_file, force=force),
+        "patch_file",
+        shared="force",
+    ),
+    option(
+        "--patch", "FILE", "Write the change for `git apply`, not to the tree.", to="patch_file"
+    ),
+)
+"""`--patch`, for which `--force` counts as for `-o`."""
 
 
 @click.command()
 @planning_options
-@click.option("--plan", "plan_file", metavar="FILE", help="A plan that `policygen plan -o` saved.")
-@click.option("--diff", "as_diff", is_flag=True, help="Print the change; write nothing.")
-@click.option("--check", is_flag=True, help="Exit with 1 if something would change; write nothing.")
+@option("--plan", "FILE", "A plan that `policygen plan -o` saved.", to="plan_file")
+@flag("--diff", "Print the change; write nothing.", to="as_diff")
+@flag("--check", "Exit with 1 if something would change; write nothing.")
 @patch_option
-@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the change.")
-@click.option("--finish", is_flag=True, help="Complete an interrupted apply.")
+@flag("--no-prove", "Skip the compiler's proof of the change.")
+@flag("--finish", "Complete an interrupted apply.")
 @store_option
 @output_options
 def apply(
@@ -155,20 +161,11 @@ def _print_ending(
 
 
 @click.command()
-@click.option(
-    "--steps",
-    default=1,
-    show_default=True,
-    metavar="N",
-    type=int,
-    help="Number of applies to take back.",
-)
+@option("--steps", "N", "Number of applies to take back.", default=1, show_default=True, type=int)
 @cub_option
 @store_option
-@click.option("--diff", "as_diff", is_flag=True, help="Print what would change; write nothing.")
-@click.option(
-    "--check", is_flag=True, help="Exit with 1 if there is something to undo; write nothing."
-)
+@flag("--diff", "Print what would change; write nothing.", to="as_diff")
+@flag("--check", "Exit with 1 if there is something to undo; write nothing.")
 @output_options
 def undo(
     steps: int, cub: str | None, store: Path, as_diff: bool, check: bool, output: Output
@@ -195,9 +192,9 @@ def undo(
 
 @click.command()
 @planning_options
-@partial(out_option, text="Save the plan, for `apply --plan`.")
-@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the change.")
-@partial(output_options, own=True)
+@out_option("Save the plan, for `apply --plan`.")
+@flag("--no-prove", "Skip the compiler's proof of the change.")
+@print_options
 def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
     """Show what results would change, and why.
 
@@ -217,7 +214,7 @@ def plan(out: Out, no_prove: bool, output: Output, **given: Any) -> int:
 
 
 @click.command("verify-effect")
-@partial(arch_option, text="Check the last apply for this architecture.")
+@arch_option("Check the last apply for this architecture.")
 @cub_option
 @store_option
 @output_options

@@ -1,18 +1,22 @@
 """`policygen audit`: coverage, lint, and reach."""
 
 import sys
-from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from policygen.app.audits import audit_coverage, audit_lint, audit_reach, lint_rules, under
 from policygen.app.filters import Filter
 from policygen.cli.options import (
+    choice,
     files_option,
+    flag,
     gpu_option,
+    option,
     out_option,
     output_options,
+    print_options,
+    repeated,
     selection_options,
     start,
 )
@@ -24,41 +28,30 @@ from policygen.report.pages import render_page
 
 @click.command()
 @selection_options
-@click.option(
+@option(
     "--fail-under",
+    "PERCENT",
+    "Exit with 1 if a smaller percentage is tuned on any architecture.",
     type=click.FloatRange(0, 100),
-    metavar="PERCENT",
-    help="Exit with 1 if a smaller percentage is tuned on any architecture.",
 )
-@click.option("--inherited", is_flag=True, help="Count inherited workloads as tuned.")
-@partial(files_option, text="A database whose results could fill gaps. Repeatable.")
+@flag("--inherited", "Count inherited workloads as tuned.")
+@files_option("A database whose results could fill gaps. Repeatable.")
 @gpu_option
-@click.option(
-    "--compare",
-    metavar="TREE",
-    help="Compare with another tree: a path, a fetched version, or a git revision.",
+@option(
+    "--compare", "TREE", "Compare with another tree: a path, a fetched version, or a git revision."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "md", "html"]),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
-@out_option
-@partial(output_options, own=True)
+@choice("--format", ["table", "csv", "md", "html"], "Output format.", to="form")
+@out_option()
+@print_options
 def coverage(
     selection: Filter,
     cub: str | None,
     fail_under: float | None,
     inherited: bool,
-    files: tuple[str, ...],
-    gpus: tuple[str, ...],
-    compare: str | None,
     form: Literal["table", "csv", "md", "html"],
     out: Out,
     output: Output,
+    **given: Any,
 ) -> int:
     """Show which workloads are tuned on which architectures.
 
@@ -70,7 +63,7 @@ def coverage(
     if out.path is not None and form == "table" and not output.as_json:
         raise click.UsageError("-o is for --json and --format csv, md and html.")
     session = start(cub, quiet=output.quiet)
-    document, errors = audit_coverage(session, selection, compare=compare, files=files, gpus=gpus)
+    document, errors = audit_coverage(session, selection, **given)
     if output.as_json:
         out.write(document.to_json() + "\n")
     elif form != "table":
@@ -88,30 +81,23 @@ def coverage(
 
 @click.command()
 @selection_options
-@click.option("--off", multiple=True, metavar="RULE", help="Skip this rule. Repeatable.")
-@click.option("--only", multiple=True, metavar="RULE", help="Apply only this rule. Repeatable.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
+@repeated("--off", "RULE", "Skip this rule. Repeatable.")
+@repeated("--only", "RULE", "Apply only this rule. Repeatable.")
+@flag("--rules", "List the rules and exit.", to="list_rules")
 @output_options
-def lint(
-    selection: Filter,
-    cub: str | None,
-    off: tuple[str, ...],
-    only: tuple[str, ...],
-    list_rules: bool,
-    output: Output,
-) -> int:
+def lint(selection: Filter, cub: str | None, list_rules: bool, output: Output, **rules: Any) -> int:
     """Find implausible values of tuning entries.
 
     HEADER is an algorithm (scan), a header's name (tuning_scan.cuh) or a file. Exit status 1 means
     that there are findings.
     """
     if list_rules:
-        rules = lint_rules()
-        width = max(len(name) for name in rules)
-        for name, summary in rules.items():
+        summaries = lint_rules()
+        width = max(len(name) for name in summaries)
+        for name, summary in summaries.items():
             click.echo(f"{name:{width}}  {summary}")
         return 0
-    report, errors = audit_lint(cub, selection, only=only, off=off, note=warn)
+    report, errors = audit_lint(cub, selection, **rules, note=warn)
     output.show(report, value_views.lint)
     return end(errors, has_findings=bool(report.findings))
 

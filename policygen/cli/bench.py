@@ -1,6 +1,5 @@
 """`policygen bench`: tunable parameters of benchmarks."""
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -13,7 +12,15 @@ from policygen.app.benchmarks import (
     read_tunables,
 )
 from policygen.app.filters import Filter
-from policygen.cli.options import FILE, cub_option, out_option, output_options, where_options
+from policygen.cli.options import (
+    FILE,
+    cub_option,
+    flag,
+    out_option,
+    output_options,
+    print_options,
+    where_options,
+)
 from policygen.cli.output import Out, Output, end
 from policygen.cli.progress import warn
 from policygen.paths import nearby
@@ -23,12 +30,7 @@ from policygen.report.console import fitted, show
 
 @click.command("list")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--check",
-    "compare",
-    is_flag=True,
-    help="Compare sources with bindings; exit with 1 if they differ.",
-)
+@flag("--check", "Compare sources with bindings; exit with 1 if they differ.", to="compare")
 @cub_option
 @where_options
 @output_options
@@ -66,14 +68,13 @@ def bench(
 
 @click.command()
 @click.argument("workload", type=FILE, metavar="FILE", required=True)
-@partial(
-    out_option,
-    text="The source to write: cub/benchmarks/bench/FOLDER/NAME.cu.",
+@out_option(
+    "The source to write: cub/benchmarks/bench/FOLDER/NAME.cu.",
     required=True,
     chosen=Out.chosen_with_folder,
 )
 @cub_option
-@partial(output_options, own=True)
+@print_options
 def new(workload: Path, out: Out, cub: str | None, output: Output) -> int:
     """Write a benchmark for a workload of your own.
 

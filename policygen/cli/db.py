@@ -1,7 +1,7 @@
 """`policygen db`: contents of tuning databases, rankings, and choices."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,13 +37,17 @@ from policygen.cli.options import (
     config_option,
     confirm_option,
     database_options,
-    decorated,
     files_argument,
     filter_options,
+    flag,
     force_option,
     given_results,
+    joined,
+    option,
     out_option,
     output_options,
+    print_options,
+    repeated,
     rule_options,
 )
 from policygen.cli.output import Out, Output, View
@@ -53,32 +57,26 @@ from policygen.report import database_views, measure_views, ranking_views, searc
 from policygen.report.console import fitted
 from policygen.report.pages import render_page
 
-
-def ranking(command: Command) -> Command:
-    """Options that change the ranking and the choice."""
-    return decorated(
-        command,
-        click.option(
-            "--current", metavar="LABEL", help="The header's current variant, as a label."
-        ),
-        click.option(
-            "--prefer-simple",
-            is_flag=True,
-            default=None,
-            help="Among variants too close to call, choose the one closest to --current.",
-        ),
-        rule_options,
-        click.option(
-            "--alpha",
-            type=click.FloatRange(0, 1),
-            default=1.0,
-            show_default=True,
-            help="CCCL's filter: only runtime workloads with samples that differ from base (p <"
-            " alpha).",
-        ),
-        confirm_option,
-        config_option,
-    )
+ranking: Callable[[Command], Command] = joined(
+    option("--current", "LABEL", "The header's current variant, as a label."),
+    flag(
+        "--prefer-simple",
+        "Among variants too close to call, choose the one closest to --current.",
+        default=None,
+    ),
+    rule_options(),
+    click.option(
+        "--alpha",
+        type=click.FloatRange(0, 1),
+        default=1.0,
+        show_default=True,
+        help="CCCL's filter: only runtime workloads with samples that differ from base (p <"
+        " alpha).",
+    ),
+    confirm_option,
+    config_option,
+)
+"""Options that change the ranking and the choice."""
 
 
 @click.command()
@@ -94,18 +92,14 @@ def ranking(command: Command) -> Command:
 @output_options
 def top(given: ResultFiles, top: int, output: Output, **ranking_options: Any) -> int:
     """Rank variants by score, with intervals and verdicts."""
-    return _show(_rank(given, top, **ranking_options), fitted(ranking_views.ranking), output)
+    return _show(_rank(given, top=top, **ranking_options), fitted(ranking_views.ranking), output)
 
 
 @click.command()
 @database_options
 @ranking
-@click.option("--record", metavar="FILE", help="Record the decisions in this store: policygen.db.")
-@click.option(
-    "--why",
-    metavar="WORKLOAD",
-    help="Explain the choice for one workload: cub.bench.reduce.sum T=I32.",
-)
+@option("--record", "FILE", "Record the decisions in this store: policygen.db.")
+@option("--why", "WORKLOAD", "Explain the choice for one workload: cub.bench.reduce.sum T=I32.")
 @output_options
 def choose(
     given: ResultFiles, record: str | None, why: str | None, output: Output, **ranking_options: Any
@@ -113,7 +107,8 @@ def choose(
     """Choose one variant per workload, or base, with reasons."""
     if why is not None:
         given = ask_why(given, why)
-    document = _rank(given, None, record, explain=why is not None, **ranking_options)
+    store = None if record is None else Path(record)
+    document = _rank(given, record=store, explain=why is not None, **ranking_options)
     view = ranking_views.choices if why is None else ranking_views.why
     return _show(document, fitted(view), output)
 
@@ -145,27 +140,15 @@ def _show(document: Told, view: View, output: Output) -> int:
 
 def _rank(
     given: ResultFiles,
-    top: int | None,
-    record: str | None = None,
     *,
-    alpha: float,
     current: str | None,
     prefer_simple: bool | None,
     rules: dict[str, Any],
     confirm: tuple[str, ...],
-    explain: bool = False,
+    **how: Any,
 ) -> Told:
     chosen = choose_rules(current, prefer_simple=prefer_simple, **rules)
-    store = None if record is None else Path(record)
-    return rank_variants(
-        replace(given, confirm=confirm),
-        chosen,
-        top=top,
-        alpha=alpha,
-        current=current,
-        record=store,
-        explain=explain,
-    )
+    return rank_variants(replace(given, confirm=confirm), chosen, current=current, **how)
 
 
 # `policygen db compare`
@@ -176,10 +159,10 @@ def _rank(
 @click.argument("b", metavar="B.db")
 @filter_options
 @bench_option
-@rule_options
+@rule_options()
 @config_option
-@partial(out_option, text="Write the output to a file; .svg and .html are plots.")
-@partial(output_options, own=True)
+@out_option("Write the output to a file; .svg and .html are plots.")
+@print_options
 def compare(
     a: str,
     b: str,
@@ -215,73 +198,64 @@ def compare(
 # `policygen db import`
 
 
-def facts_options(command: Command) -> Command:
-    """What files do not say, as one `named`."""
-    names = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
-    return decorated(
-        command,
-        combined("named", ImportedAs, *names),
-        click.option(
-            "--warmup",
-            type=click.IntRange(0, 1000),
-            default=1,
-            show_default=True,
-            help="Number of first launches of each configuration to ignore as warm-up.",
-        ),
-        click.option(
-            "--cub",
-            default="",
-            metavar="PATH",
-            help="The tree whose entries are the baseline, for results of a library:"
-            " rocprim@5.7.1, or a checkout.",
-        ),
-        click.option(
-            "--size",
-            default="",
-            metavar="SIZE",
-            help="The problem size, if the file does not state it: 1000000, or 4096x4096.",
-        ),
-        click.option(
-            "--type",
-            "types",
-            multiple=True,
-            metavar="AXIS=VALUE",
-            help="A compile-time axis of the kernel: T=F32. Repeatable.",
-        ),
-        click.option(
-            "--cccl",
-            default="",
-            metavar="VERSION",
-            help="The version of CCCL, or of the tree that has the kernel's header.",
-        ),
-        click.option(
-            "--ctk", default="", metavar="VERSION", help="The version of the CUDA toolkit."
-        ),
-        partial(
-            arch_option,
-            text="The architecture of the GPU, if policygen does not know it.",
-            amd=True,
-        ),
-        click.option(
-            "--gpu",
-            default="",
-            metavar="NAME",
-            help="The GPU's name in the database.  [default: from the files]",
-        ),
-        click.option(
-            "--base",
-            default="",
-            metavar="CONFIGURATION",
-            help="The baseline configuration: block_size_x=128,tile=2, or a label.",
-        ),
-        click.option(
-            "--name",
-            default="",
-            metavar="NAME",
-            help="The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
-            " from the files]",
-        ),
-    )
+FACTS = ("name", "base", "gpu", "archs", "ctk", "cccl", "types", "size", "cub", "warmup")
+facts_options: Callable[[Command], Command] = joined(
+    combined("named", ImportedAs, *FACTS),
+    click.option(
+        "--warmup",
+        type=click.IntRange(0, 1000),
+        default=1,
+        show_default=True,
+        help="Number of first launches of each configuration to ignore as warm-up.",
+    ),
+    option(
+        "--cub",
+        "PATH",
+        "The tree whose entries are the baseline, for results of a library:"
+        " rocprim@5.7.1, or a checkout.",
+        default="",
+    ),
+    option(
+        "--size",
+        "SIZE",
+        "The problem size, if the file does not state it: 1000000, or 4096x4096.",
+        default="",
+    ),
+    repeated(
+        "--type",
+        "AXIS=VALUE",
+        "A compile-time axis of the kernel: T=F32. Repeatable.",
+        to="types",
+    ),
+    option(
+        "--cccl",
+        "VERSION",
+        "The version of CCCL, or of the tree that has the kernel's header.",
+        default="",
+    ),
+    option("--ctk", "VERSION", "The version of the CUDA toolkit.", default=""),
+    arch_option("The architecture of the GPU, if policygen does not know it.", amd=True),
+    option(
+        "--gpu",
+        "NAME",
+        "The GPU's name in the database.  [default: from the files]",
+        default="",
+    ),
+    option(
+        "--base",
+        "CONFIGURATION",
+        "The baseline configuration: block_size_x=128,tile=2, or a label.",
+        default="",
+    ),
+    option(
+        "--name",
+        "NAME",
+        "The kernel's name in results, own.NAME; a name with dots is kept.  [default:"
+        " from the files]",
+        default="",
+    ),
+)
+"""What files do not say, as one `named`."""
 
 
 @click.command(name="import")
@@ -289,7 +263,7 @@ def facts_options(command: Command) -> Command:
 @click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
 @force_option
 @facts_options
-@partial(output_options, own=True)
+@print_options
 def import_files(
     files: tuple[str, ...], out: str, force: bool, named: ImportedAs, output: Output
 ) -> int:
@@ -307,20 +281,12 @@ def import_files(
 
 @click.command()
 @files_argument
-@click.option(
-    "-R",
-    "regex",
-    default="",
-    metavar="REGEX",
-    help="Only kernels whose name matches REGEX at its start.",
+@option(
+    "-R", "REGEX", "Only kernels whose name matches REGEX at its start.", to="regex", default=""
 )
-@click.option(
-    "--by",
-    metavar="PARAMETER",
-    help="The parameter to compare by.  [default: strategy]",
-)
-@partial(out_option, text="Write the output to a file: .html (page with a heat map) or .md.")
-@partial(output_options, own=True)
+@option("--by", "PARAMETER", "The parameter to compare by.  [default: strategy]")
+@out_option("Write the output to a file: .html (page with a heat map) or .md.")
+@print_options
 def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output: Output) -> int:
     """Compare strategies of your kernel at each size.
 
@@ -343,7 +309,7 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
 @filter_options
 @bench_option
 @combined("given", given_results, "files", "benches", "regex", "axes")
-@rule_options
+@rule_options()
 @config_option
 @click.option(
     "--format",
@@ -351,8 +317,8 @@ def matrix(files: tuple[str, ...], regex: str, by: str | None, out: Out, output:
     type=click.Choice(["table", "md", "html"]),
     help="Output format.  [default: by FILE's extension, else table]",
 )
-@partial(out_option, text="Write the output to a file: .html (page with figures) or .md.")
-@partial(output_options, own=True)
+@out_option("Write the output to a file: .html (page with figures) or .md.")
+@print_options
 def report(
     given: ResultFiles,
     rules: dict[str, Any],
@@ -405,7 +371,7 @@ def _say_where(out: Out, output: Output) -> None:
 @files_argument
 @click.option("-o", "--out", required=True, metavar="FILE", help="The database to write.")
 @force_option
-@partial(output_options, own=True)
+@print_options
 def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
     """Merge databases into one in CCCL's layout.
 
@@ -419,8 +385,8 @@ def merge(files: tuple[str, ...], out: str, force: bool, output: Output) -> int:
 
 @click.command()
 @files_argument
-@partial(out_option, text="The .csv or .parquet file to write.", required=True)
-@partial(output_options, own=True)
+@out_option("The .csv or .parquet file to write.", required=True)
+@print_options
 def export(files: tuple[str, ...], out: Out, output: Output) -> int:
     """Export all rows to CSV or Parquet."""
     output.tell(export_rows(files, out.named), database_views.exported)
@@ -429,28 +395,21 @@ def export(files: tuple[str, ...], out: Out, output: Output) -> int:
 
 @click.command()
 @database_options
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="LABEL",
-    help="A variant to plot. Repeatable.  [default: the best]",
+@repeated(
+    "--variant", "LABEL", "A variant to plot. Repeatable.  [default: the best]", to="variants"
 )
-@click.option("--gpu", metavar="NAME", help="The GPU's name in the database, or the start of it.")
-@click.option("--ctk", metavar="VERSION", help="The version of the CUDA toolkit.")
-@click.option("--cccl", metavar="VERSION", help="The version of CCCL.")
-@click.option(
-    "--map", "axes_of_map", metavar="X,Y", help="Plot scores over two parameters instead."
-)
-@partial(out_option, text="The .svg file to write.", required=True)
-@partial(output_options, own=True)
+@option("--gpu", "NAME", "The GPU's name in the database, or the start of it.")
+@option("--ctk", "VERSION", "The version of the CUDA toolkit.")
+@option("--cccl", "VERSION", "The version of CCCL.")
+@option("--map", "X,Y", "Plot scores over two parameters instead.", to="parameters")
+@combined("measured", MeasuredWhere, "gpu", "ctk", "cccl")
+@out_option("The .svg file to write.", required=True)
+@print_options
 def plot(
     given: ResultFiles,
     variants: tuple[str, ...],
-    gpu: str | None,
-    ctk: str | None,
-    cccl: str | None,
-    axes_of_map: str | None,
+    measured: MeasuredWhere,
+    parameters: str | None,
     out: Out,
     output: Output,
 ) -> int:
@@ -458,9 +417,8 @@ def plot(
 
     A curve above the red line at 1 is faster than base. -R and -a choose the workload.
     """
-    measured = MeasuredWhere(gpu, ctk, cccl)
     document = plot_workload(
-        given, out.named, variants=variants, parameters=axes_of_map, measured=measured
+        given, out.named, variants=variants, parameters=parameters, measured=measured
     )
     tell_warnings(document.warnings, warn)
     output.tell(document, database_views.plotted)

@@ -1,6 +1,5 @@
 """`policygen emit`: generates a header of policy selectors for CUB's public API."""
 
-from functools import partial
 from typing import Any
 
 import click
@@ -8,7 +7,15 @@ import click
 from policygen.app.emit import DEFAULT_NAMESPACE, emit_selectors
 from policygen.app.own_workloads import with_workload
 from policygen.app.tune import emitted_kernel
-from policygen.cli.options import out_option, output_options, start, workload_option
+from policygen.cli.options import (
+    flag,
+    option,
+    out_option,
+    print_options,
+    repeated,
+    start,
+    workload_option,
+)
 from policygen.cli.output import Out, Output
 from policygen.cli.plan_options import (
     choice_options,
@@ -22,14 +29,13 @@ from policygen.report.console import messages, results, show
 
 @click.command()
 @choice_options
-@click.option(
+@repeated(
     "--algorithm",
-    "algorithms",
-    multiple=True,
-    metavar="NAME",
-    help="Only these algorithms: reduce,scan. Repeatable.  [default: all in the databases]",
+    "NAME",
+    "Only these algorithms: reduce,scan. Repeatable.  [default: all in the databases]",
+    to="algorithms",
 )
-@partial(out_option, text="The header to write.  [default: standard output]")
+@out_option("The header to write.  [default: standard output]")
 @click.option(
     "--std",
     type=click.Choice(["17", "20"]),
@@ -37,14 +43,14 @@ from policygen.report.console import messages, results, show
     show_default=True,
     help="C++ standard: 20 uses designated initializers, 17 does not.",
 )
-@click.option(
+@option(
     "--namespace",
-    metavar="NAME",
-    help=f"Namespace of the selectors.  [default: the file's name, or {DEFAULT_NAMESPACE}]",
+    "NAME",
+    f"Namespace of the selectors.  [default: the file's name, or {DEFAULT_NAMESPACE}]",
 )
 @workload_option
-@click.option("--no-prove", is_flag=True, help="Skip the compiler's proof of the header.")
-@partial(output_options, own=True)
+@flag("--no-prove", "Skip the compiler's proof of the header.")
+@print_options
 def emit(
     algorithms: tuple[str, ...],
     out: Out,

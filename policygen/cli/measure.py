@@ -1,6 +1,5 @@
 """`policygen measure`: performance of variants next to base on a local GPU."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,13 @@ from policygen.app.own_workloads import with_workload
 from policygen.cli.options import (
     arch_option,
     bench_option,
+    choice,
     combined,
     cub_option,
+    flag,
+    option,
     output_options,
+    repeated,
     start,
     where_options,
     workload_option,
@@ -42,25 +45,17 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
 
 
 @click.command()
-@click.option(
+@repeated(
     "--variant",
-    "variants",
-    multiple=True,
-    metavar="LABEL",
-    help="A variant to measure: ipt_16.tpb_256. Repeatable, or separated by commas.",
+    "LABEL",
+    "A variant to measure: ipt_16.tpb_256. Repeatable, or separated by commas.",
+    to="variants",
 )
-@click.option(
-    "--count",
-    type=COUNT,
-    metavar="N",
-    help="Number of distinct variants to draw from the search space.",
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="Measure all distinct variants of the search space."
-)
+@option("--count", "N", "Number of distinct variants to draw from the search space.", type=COUNT)
+@flag("--all", "Measure all distinct variants of the search space.", to="everything")
 @bench_option
-@database_option
-@run_options
+@database_option()
+@run_options()
 @click.option(
     "--seed",
     type=int,
@@ -70,29 +65,21 @@ EFFORT = ("processes", "rounds", "seed", "gpu", "slots", "patience", "sanitize",
 )
 @gpu_option
 @wait_option
-@jobs_option
-@click.option("--sanitize", is_flag=True, help="Run compute-sanitizer on each variant first.")
-@click.option("--ncu", is_flag=True, help="Measure the achieved occupancy of your kernel with ncu.")
-@click.option(
-    "--method",
-    type=click.Choice(["events", "nvbench"]),
-    default="events",
-    show_default=True,
-    help="How runs are timed: CUDA events, or NVBench's own samples.",
+@jobs_option()
+@flag("--sanitize", "Run compute-sanitizer on each variant first.")
+@flag("--ncu", "Measure the achieved occupancy of your kernel with ncu.")
+@choice(
+    "--method", ["events", "nvbench"], "How runs are timed: CUDA events, or NVBench's own samples."
 )
-@click.option(
+@option(
     "--benchmarks",
+    "DIR",
+    "Measure this CCCL checkout's benchmarks with NVBench; results are not compared.",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Measure this CCCL checkout's benchmarks with NVBench; results are not compared.",
 )
-@click.option(
-    "--doctor",
-    is_flag=True,
-    help="List what this machine can measure and what is missing, and exit.",
-)
-@click.option("--compile-only", is_flag=True, help="Compile and count the variants; needs no GPU.")
-@partial(arch_option, text="Target of --compile-only.  [default: the GPU's architecture]")
+@flag("--doctor", "List what this machine can measure and what is missing, and exit.")
+@flag("--compile-only", "Compile and count the variants; needs no GPU.")
+@arch_option("Target of --compile-only.  [default: the GPU's architecture]")
 @workload_option
 @where_options
 @cub_option

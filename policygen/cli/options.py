@@ -23,138 +23,46 @@ RULES = Rules()
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-def cub_option(command: Command) -> Command:
-    """`--cub`, for every command that reads a tree, and the settings that may name one."""
+def option(
+    name: str, metavar: str, text: str, *, to: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """An option with a value, which `metavar` names in the help; `to` is its parameter."""
+    return click.option(name, *filter(None, [to]), metavar=metavar, help=text, **more)
+
+
+def repeated(
+    name: str, metavar: str, text: str, *, to: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """An option that can be given several times."""
+    return option(name, metavar, text, to=to, multiple=True, **more)
+
+
+def flag(
+    name: str, text: str, *, to: str | None = None, default: bool | None = False
+) -> Callable[[Command], Command]:
+    """An option without a value."""
+    return click.option(name, *filter(None, [to]), is_flag=True, default=default, help=text)
+
+
+def choice(
+    name: str, choices: Sequence[str], text: str, *, to: str | None = None
+) -> Callable[[Command], Command]:
+    """An option with one of several values, the first by default."""
+    kind, default = click.Choice(choices), choices[0]
     return click.option(
-        "--cub",
-        metavar="PATH",
-        help="The tree: a CCCL checkout, CUDA toolkit, unpacked wheel or fetched version (3.0.1);"
-        " a rocPRIM checkout, ROCm installation, or rocprim@5.7.1.  [default: found"
-        " automatically]",
-    )(config_option(command))
-
-
-def config_option(command: Command) -> Command:
-    """`--config`: settings count where they are named, and nowhere else."""
-
-    def choose(context: click.Context, _option: click.Parameter, path: str | None) -> None:
-        if context.resilient_parsing:  # shell completion
-            return
-        settings.choose(path)
-        if ignored_file := settings.passed_by(Path.cwd()):
-            sys.stderr.write(
-                f"policygen: note: {ignored_file} is not read; --config {ignored_file} reads it\n"
-            )
-
-    return click.option(
-        "--config",
-        metavar="FILE",
-        expose_value=False,
-        callback=choose,
-        help=f"Your {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
-    )(command)
-
-
-def filter_options(command: Command) -> Command:
-    """`-R` and `-a`, as CCCL's own scripts have them."""
-    command = click.option(
-        "-a",
-        "--args",
-        "axes",
-        multiple=True,
-        metavar="AXIS=VALUE",
-        help="Only these values of an axis: T=I8, 'T{ct}=[I8,I16]'. Repeatable.",
-    )(command)
-    return click.option(
-        "-R",
-        "regex",
-        default="",
-        metavar="REGEX",
-        help="Only names that match REGEX at their start, as in CCCL's scripts; '.*sort' matches"
-        " anywhere.",
-    )(command)
-
-
-def where_options(command: Command) -> Command:
-    """`-R` and `-a`, as one `selection`."""
-    return filter_options(combined("selection", Filter, "regex", "axes")(command))
-
-
-def arch_option(
-    command: Command,
-    text: str = "Only for this architecture.",
-    *,
-    words: tuple[str, ...] = (),
-    amd: bool = False,
-    names: tuple[str, str] = ("--arch", "archs"),
-) -> Command:
-    """`--arch`, again or with commas, as `archs`; `words` stand for several, `amd` allows AMD's."""
-    return click.option(
-        *names,
-        multiple=True,
-        metavar="ARCH",
-        callback=lambda context, _option, texts: (
-            texts if context.resilient_parsing else typed_archs(texts, words, amd=amd)
-        ),
-        help=f"{text} Repeatable, or separated by commas.",
-    )(command)
-
-
-def selection_options(command: Command) -> Command:
-    """HEADER…, `-R`, `-a` and `--arch`, as one `selection`."""
-    combine = combined("selection", Filter, "headers", "regex", "axes", "archs")
-    command = arch_option(combine(command))
-    headers = click.argument("headers", nargs=-1, metavar="[HEADER]...")
-    return headers(cub_option(filter_options(command)))
-
-
-def _trusted_store(context: click.Context, _option: click.Parameter, store: str) -> Path:
-    """Trust a store that is named, or that this user created in the current folder."""
-    source = context.get_parameter_source("store")
-    return own_store(store if source is ParameterSource.COMMANDLINE else None)
-
-
-def output_options(command: Command, *, own: bool = False) -> Command:
-    """`--json`, `-q`, `-v` as one `output`; and `-o`, where the command has none of its `own`."""
-    if not own:
-        command = out_option(_print_to_out(command))
-    return decorated(
-        command,
-        combined("output", Output, "as_json", "quiet", "verbose"),
-        click.option("-v", "--verbose", is_flag=True, help="More output."),
-        click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        name, *filter(None, [to]), type=kind, default=default, show_default=True, help=text
     )
 
 
-def out_option(
-    command: Command,
-    text: str = "Write the output to a file.",
-    *,
-    required: bool = False,
-    chosen: Callable[..., Out] = Out.chosen,
-) -> Command:
-    """`-o` and `--force`, as one `out`."""
-    named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
-    return named(force_option(combined("out", chosen, "name", "force")(command)))
+def joined(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator, which applies the last one first."""
 
+    def decorate(command: Command) -> Command:
+        for add in options:
+            command = add(command)
+        return command
 
-def _print_to_out(command: Command) -> Command:
-    """Redirect a command's output to `out`, including partial output if the command fails."""
-
-    @wraps(command)
-    def run(*, out: Out, **given: Any) -> Any:
-        with out.printed():
-            return command(**given)
-
-    return cast("Command", run)
-
-
-def decorated(command: Command, *options: Callable[[Command], Command]) -> Command:
-    """Apply options to a command, the last one first."""
-    for decorate in options:
-        command = decorate(command)
-    return command
+    return decorate
 
 
 def combined(
@@ -174,7 +82,133 @@ def combined(
     return decorate
 
 
+def _choose_settings(context: click.Context, _option: click.Parameter, path: str | None) -> None:
+    if context.resilient_parsing:  # shell completion
+        return
+    settings.choose(path)
+    if ignored_file := settings.passed_by(Path.cwd()):
+        sys.stderr.write(
+            f"policygen: note: {ignored_file} is not read; --config {ignored_file} reads it\n"
+        )
+
+
+config_option: Callable[[Command], Command] = option(
+    "--config",
+    "FILE",
+    f"Your {settings.NAME}.  [default: ${settings.VARIABLE}, else none]",
+    expose_value=False,
+    callback=_choose_settings,
+)
+"""`--config`: settings count where they are named, and nowhere else."""
+cub_option: Callable[[Command], Command] = joined(
+    config_option,
+    option(
+        "--cub",
+        "PATH",
+        "The tree: a CCCL checkout, CUDA toolkit, unpacked wheel or fetched version (3.0.1);"
+        " a rocPRIM checkout, ROCm installation, or rocprim@5.7.1.  [default: found"
+        " automatically]",
+    ),
+)
+"""`--cub`, for every command that reads a tree, and the settings that may name one."""
+filter_options: Callable[[Command], Command] = joined(
+    click.option(
+        "-a",
+        "--args",
+        "axes",
+        multiple=True,
+        metavar="AXIS=VALUE",
+        help="Only these values of an axis: T=I8, 'T{ct}=[I8,I16]'. Repeatable.",
+    ),
+    option(
+        "-R",
+        "REGEX",
+        "Only names that match REGEX at their start, as in CCCL's scripts; '.*sort' matches"
+        " anywhere.",
+        to="regex",
+        default="",
+    ),
+)
+"""`-R` and `-a`, as CCCL's own scripts have them."""
+where_options: Callable[[Command], Command] = joined(
+    combined("selection", Filter, "regex", "axes"), filter_options
+)
+"""`-R` and `-a`, as one `selection`."""
+
+
+def arch_option(
+    text: str = "Only for this architecture.",
+    *,
+    name: str = "--arch",
+    to: str = "archs",
+    words: tuple[str, ...] = (),
+    amd: bool = False,
+) -> Callable[[Command], Command]:
+    """`--arch`, again or with commas, as `archs`; `words` stand for several, `amd` allows AMD's."""
+
+    def parse(
+        context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        return texts if context.resilient_parsing else typed_archs(texts, words, amd=amd)
+
+    text = f"{text} Repeatable, or separated by commas."
+    return repeated(name, "ARCH", text, to=to, callback=parse)
+
+
+selection_options: Callable[[Command], Command] = joined(
+    combined("selection", Filter, "headers", "regex", "axes", "archs"),
+    arch_option(),
+    filter_options,
+    cub_option,
+    click.argument("headers", nargs=-1, metavar="[HEADER]..."),
+)
+"""HEADER…, `-R`, `-a` and `--arch`, as one `selection`."""
+force_option: Callable[[Command], Command] = flag(
+    "--force", "Overwrite a file that policygen did not write."
+)
+"""`--force`, beside every option that names a file to write."""
+
+
+def out_option(
+    text: str = "Write the output to a file.",
+    *,
+    required: bool = False,
+    chosen: Callable[..., Out] = Out.chosen,
+) -> Callable[[Command], Command]:
+    """`-o` and `--force`, as one `out`."""
+    named = click.option("-o", "--out", "name", metavar="FILE", required=required, help=text)
+    return joined(combined("out", chosen, "name", "force"), force_option, named)
+
+
+def _print_to_out(command: Command) -> Command:
+    """Redirect a command's output to `out`, including partial output if the command fails."""
+
+    @wraps(command)
+    def run(*, out: Out, **given: Any) -> Any:
+        with out.printed():
+            return command(**given)
+
+    return cast("Command", run)
+
+
+print_options: Callable[[Command], Command] = joined(
+    combined("output", Output, "as_json", "quiet", "verbose"),
+    click.option("-v", "--verbose", is_flag=True, help="More output."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only results and errors."),
+    flag("--json", "Print one JSON document.", to="as_json"),
+)
+"""`--json`, `-q` and `-v`, as one `output`."""
+output_options: Callable[[Command], Command] = joined(_print_to_out, out_option(), print_options)
+"""The same, and `-o` for all that a command prints."""
+
+
 # Sessions of commands that read a tree
+
+
+def _trusted_store(context: click.Context, _option: click.Parameter, store: str) -> Path:
+    """Trust a store that is named, or that this user created in the current folder."""
+    source = context.get_parameter_source("store")
+    return own_store(store if source is ParameterSource.COMMANDLINE else None)
 
 
 def start(
@@ -192,91 +226,75 @@ def start(
     )
 
 
-workload_option = click.option(
+workload_option = option(
     "--workload",
+    "FILE",
+    "A TOML file with your own workload or kernel, as for `tune`, instead of -R.",
     type=FILE,
-    metavar="FILE",
-    help="A TOML file with your own workload or kernel, as for `tune`, instead of -R.",
 )
 
 
 # Selection of results, and rules for choosing variants
 
 
-def result_options(command: Command) -> Command:
-    """`--bench` and `--base`: what else is known of databases."""
-    command = click.option(
-        "--base",
-        metavar="JSON",
-        help="NVBench's JSON result of the baseline, if DB are NVBench results of variants.",
-    )(command)
-    return bench_option(command)
-
-
-def files_option(command: Command, text: str) -> Command:
+def files_option(text: str) -> Callable[[Command], Command]:
     """`--db`, again for each database that is read, as `files`."""
-    return click.option("--db", "files", multiple=True, metavar="DB", help=text)(command)
+    return repeated("--db", "DB", text, to="files")
 
 
-def base_option(command: Command, text: str = "or a fetched version.") -> Command:
+def base_option(text: str = "or a fetched version.") -> Callable[[Command], Command]:
     """`--base`, for commands that compare a tree with an earlier one; `text` ends what it takes."""
-    return click.option(
+    return option(
         "--base",
-        metavar="TREE",
-        help=f"What to compare with: a git revision, a folder, {text}  [default: the state before"
+        "TREE",
+        f"What to compare with: a git revision, a folder, {text}  [default: the state before"
         " the last apply, else HEAD]",
-    )(command)
+    )
 
 
-bench_option: Callable[[Command], Command] = click.option(
+bench_option: Callable[[Command], Command] = repeated(
     "--bench",
-    "benches",
-    multiple=True,
-    metavar="PATH",
-    help="Benchmark sources, a CCCL checkout, or a cccl_meta_bench.csv with declared axis values"
+    "PATH",
+    "Benchmark sources, a CCCL checkout, or a cccl_meta_bench.csv with declared axis values"
     " and search spaces. Repeatable.",
+    to="benches",
 )
+result_options: Callable[[Command], Command] = joined(
+    option(
+        "--base",
+        "JSON",
+        "NVBench's JSON result of the baseline, if DB are NVBench results of variants.",
+    ),
+    bench_option,
+)
+"""`--bench` and `--base`: what else is known of databases."""
 library_option: Callable[[Command], Command] = click.option(
     "--library",
     type=click.Choice(LIBRARIES),
     help="The library whose tree to find.  [default: that of a surrounding checkout, else cub]",
 )
 """`--library`, beside `--cub`, for commands that take trees of others than CUB."""
-store_option: Callable[[Command], Command] = click.option(
+store_option: Callable[[Command], Command] = option(
     "--store",
+    "FILE",
+    "The store that records applies.",
     default=STORE,
     show_default=True,
-    metavar="FILE",
     callback=_trusted_store,
-    help="The store that records applies.",
 )
 """`--store`, for every command that reads or writes the journal."""
-force_option: Callable[[Command], Command] = click.option(
-    "--force", is_flag=True, help="Overwrite a file that policygen did not write."
-)
-"""`--force`, beside every option that names a file to write."""
 files_argument: Callable[[Command], Command] = click.argument(
     "files", metavar="DB...", nargs=-1, required=True
 )
-gpu_option: Callable[[Command], Command] = click.option(
+gpu_option: Callable[[Command], Command] = repeated(
     "--gpu-arch",
-    "gpus",
-    multiple=True,
-    metavar="NAME=ARCH",
-    help="The architecture of a GPU unknown to policygen: 'B400=sm110'. Repeatable.",
+    "NAME=ARCH",
+    "The architecture of a GPU unknown to policygen: 'B400=sm110'. Repeatable.",
+    to="gpus",
 )
-confirm_option: Callable[[Command], Command] = click.option(
-    "--confirm",
-    multiple=True,
-    metavar="DB",
-    help="A later run of the finalists, which decides; may be a glob. Repeatable.",
+confirm_option: Callable[[Command], Command] = repeated(
+    "--confirm", "DB", "A later run of the finalists, which decides; may be a glob. Repeatable."
 )
-
-
-def database_options(command: Command) -> Command:
-    """DB…, `--bench`, `--base`, `-R` and `-a`, as one `given`."""
-    combine = combined("given", given_results, "files", "benches", "base", "regex", "axes")
-    return result_options(files_argument(filter_options(combine(command))))
 
 
 FORMS: dict[str, Literal["md", "html"]] = {".html": "html", ".htm": "html", ".md": "md"}
@@ -298,16 +316,23 @@ def given_results(
     return ResultFiles(files, benches, base, confirm, selection, parse_gpus(gpus))
 
 
-def rule_options(command: Command, *, least_score: float = RULES.least_score) -> Command:
+database_options: Callable[[Command], Command] = joined(
+    combined("given", given_results, "files", "benches", "base", "regex", "axes"),
+    filter_options,
+    files_argument,
+    result_options,
+)
+"""DB…, `--bench`, `--base`, `-R` and `-a`, as one `given`."""
+
+
+def rule_options(least_score: float = RULES.least_score) -> Callable[[Command], Command]:
     """When a variant is worth writing, as `rules`: options not given keep the configured values."""
-    return decorated(
-        command,
+    return joined(
         combined("rules", dict, "least_score", "worst_allowed", "confidence", "without_samples"),
-        click.option(
+        flag(
             "--without-samples",
-            is_flag=True,
+            "Allow choices without samples, whose uncertainty is unknown.",
             default=None,
-            help="Allow choices without samples, whose uncertainty is unknown.",
         ),
         click.option(
             "--confidence",

@@ -25,6 +25,9 @@ class Printable(Protocol):
     def to_json(self) -> str:
         """Return the JSON text."""
 
+    def to_line(self) -> str:
+        """Return the JSON text on one line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -34,10 +37,13 @@ class Output:
     quiet: bool
     verbose: bool
 
-    def show(self, document: Printable, view: View) -> None:
-        """Write a document as JSON or text; `-q` omits the header of the text."""
+    def show(self, document: Printable, view: View, *, is_last: bool = False) -> None:
+        """Write a document as JSON or text; `-q` omits the header of the text.
+
+        The JSON of the last of several documents is one line, like those before it.
+        """
         if self.as_json:
-            click.echo(document.to_json())
+            click.echo(document.to_line() if is_last else document.to_json())
         else:
             show(view(document, head=not self.quiet, verbose=self.verbose))
 

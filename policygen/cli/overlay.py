@@ -1,6 +1,5 @@
 """`policygen overlay` and `policygen calls`: tunings for programs that pass no environment."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,9 @@ from policygen.cli.options import (
     arch_option,
     cub_option,
     force_option,
+    option,
     output_options,
+    print_options,
     start,
 )
 from policygen.cli.output import Output
@@ -31,23 +32,23 @@ from policygen.report import plan_views
 @planning_options
 @click.option("--plan", "plan_file", type=FILE, help="A plan that `policygen plan -o` saved.")
 @click.option("-o", "--out", "folder", type=FOLDER, metavar="FOLDER", help="The folder to write.")
-@click.option(
+@option(
     "--check",
-    "checked",
+    "FOLDER",
+    "Say whether an overlay fits the tree; exit with 1 if it does not.",
+    to="checked",
     type=FOLDER,
-    metavar="FOLDER",
-    help="Say whether an overlay fits the tree; exit with 1 if it does not.",
 )
-@click.option(
+@option(
     "--prove",
-    "program",
-    type=FILE,
-    metavar="FILE",
-    help="Compile a program with and without the overlay in FOLDER, and compare its kernels: a"
+    "FILE",
+    "Compile a program with and without the overlay in FOLDER, and compare its kernels: a"
     " source with FLAGS, or a compile_commands.json.",
+    to="program",
+    type=FILE,
 )
 @force_option
-@partial(output_options, own=True)
+@print_options
 def overlay(
     words: tuple[str, ...],
     plan_file: Path | None,
@@ -95,7 +96,7 @@ def overlay(
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="FILE... [-- FLAGS]...")
-@partial(arch_option, text="The architecture to compile for, or to read of an object.")
+@arch_option("The architecture to compile for, or to read of an object.")
 @cub_option
 @output_options
 def calls(words: tuple[str, ...], archs: tuple[str, ...], cub: str | None, output: Output) -> int:

@@ -1,7 +1,6 @@
 """Options that affect plans, for `plan`, `apply` and other commands that plan."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import click
@@ -12,15 +11,17 @@ from policygen.app.inputs import ResultFiles, Rules, choose_rules, shipped_resul
 from policygen.app.plan import Options, plan_tunings
 from policygen.app.session import Session
 from policygen.cli.options import (
-    Command,
     arch_option,
+    choice,
     confirm_option,
     cub_option,
-    decorated,
     files_option,
     filter_options,
+    flag,
     given_results,
     gpu_option,
+    joined,
+    option,
     result_options,
     rule_options,
 )
@@ -33,90 +34,77 @@ GIVEN = (
     "worst_allowed", "confidence", "without_samples", "confirm", "accept_unconfirmed", "gpus",
 )  # fmt: skip
 
-_MEASURED_ON: Callable[..., Any] = click.option(
+_MEASURED_ON: Callable[..., Any] = option(
     "--measured-on",
-    metavar="TREE",
-    help="The tree that was measured, to compare its baseline: a path, a fetched version, or a git"
+    "TREE",
+    "The tree that was measured, to compare its baseline: a path, a fetched version, or a git"
     " revision.  [default: the recorded version, if it is fetched]",
 )
-_ACCEPT: Callable[..., Any] = click.option(
+_ACCEPT: Callable[..., Any] = flag(
     "--accept-unconfirmed",
-    is_flag=True,
+    "Also write gains that no second run confirmed; they may be selection bias.",
     default=None,
-    help="Also write gains that no second run confirmed; they may be selection bias.",
 )
-_ANY_GPU: Callable[..., Any] = click.option(
-    "--any-gpu", is_flag=True, help="Accept results from GPUs of other architectures."
-)
+_ANY_GPU: Callable[..., Any] = flag("--any-gpu", "Accept results from GPUs of other architectures.")
 _WRITING: tuple[Callable[..., Any], ...] = (
-    click.option(
+    choice(
         "--provenance",
-        type=click.Choice(["scores", "full"]),
-        default="scores",
-        show_default=True,
-        help="Content of the comments: variant and scores, or also GPU, versions and date.",
+        ["scores", "full"],
+        "Content of the comments: variant and scores, or also GPU, versions and date.",
     ),
-    click.option(
+    flag(
         "--next-best",
-        is_flag=True,
-        help="If an entry cannot express the best variant, write the best one that it can.",
+        "If an entry cannot express the best variant, write the best one that it can.",
     ),
-    click.option(
+    choice(
         "--collisions",
-        type=click.Choice(["best-worst", "split"]),
-        default="best-worst",
-        show_default=True,
-        help="Workloads that share an entry and differ: prefer the variant with the best worst case"
+        ["best-worst", "split"],
+        "Workloads that share an entry and differ: prefer the variant with the best worst case"
         " and split the entry where none suits all, or split it at once.",
     ),
-    click.option(
+    choice(
         "--reach",
-        type=click.Choice(["only", "later"]),
-        default="only",
-        show_default=True,
-        help="Later architectures keep their values (only), or inherit the new ones (later).",
+        ["only", "later"],
+        "Later architectures keep their values (only), or inherit the new ones (later).",
     ),
-    partial(
-        arch_option,
-        text="A later architecture that may inherit the new values, where others keep theirs.",
+    arch_option(
+        "A later architecture that may inherit the new values, where others keep theirs.",
         amd=True,
-        names=("--reaches", "reaches"),
+        name="--reaches",
+        to="reaches",
     ),
-    click.option(
+    choice(
         "--legacy",
-        type=click.Choice(["leave", "warn", "update"]),
-        default="leave",
-        show_default=True,
-        help="Specializations beside policy selectors: leave them, warn where they differ, or"
+        ["leave", "warn", "update"],
+        "Specializations beside policy selectors: leave them, warn where they differ, or"
         " update them too.",
     ),
 )
-_SHIPPED: Callable[..., Any] = click.option(
+_SHIPPED: Callable[..., Any] = option(
     "--from",
-    "shipped",
-    metavar="NAME",
-    help="Confirmed results that policygen has: h100, for CUB 3.6.0. Instead of --db and --arch.",
+    "NAME",
+    "Confirmed results that policygen has: h100, for CUB 3.6.0. Instead of --db and --arch.",
+    to="shipped",
 )
 _INPUTS: tuple[Callable[..., Any], ...] = (
     filter_options,
     cub_option,
     gpu_option,
     result_options,
-    partial(arch_option, text="The architecture to tune: sm90."),
-    partial(files_option, text="A database, NVBench JSON results, a glob or a folder. Repeatable."),
+    arch_option("The architecture to tune: sm90."),
+    files_option("A database, NVBench JSON results, a glob or a folder. Repeatable."),
 )
 
 
-def choice_options(command: Command) -> Command:
-    """`--db`, `--arch`, and what a choice must fulfil."""
-    chosen = (rule_options, _ACCEPT, confirm_option, _ANY_GPU, _SHIPPED)
-    return decorated(command, *chosen, *_INPUTS)
-
-
-def planning_options(command: Command) -> Command:
-    """`--db`, `--arch` and what changes the plan."""
-    chosen = (rule_options, _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU, _SHIPPED)
-    return decorated(command, *chosen, *_WRITING, *_INPUTS)
+choice_options: Callable[..., Any] = joined(
+    rule_options(), _ACCEPT, confirm_option, _ANY_GPU, _SHIPPED, *_INPUTS
+)
+"""`--db`, `--arch`, and what a choice must fulfil."""
+planning_options: Callable[..., Any] = joined(
+    *(rule_options(), _ACCEPT, confirm_option, _MEASURED_ON, _ANY_GPU, _SHIPPED),
+    *(*_WRITING, *_INPUTS),
+)
+"""`--db`, `--arch` and what changes the plan."""
 
 
 def make_plan(

@@ -1,8 +1,7 @@
 """`policygen review`: effects of a change to tuning headers."""
 
-from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -16,9 +15,12 @@ from policygen.app.review import (
 from policygen.cli.options import (
     arch_option,
     base_option,
+    choice,
     cub_option,
     files_option,
+    flag,
     gpu_option,
+    option,
     out_option,
     start,
     store_option,
@@ -31,56 +33,36 @@ from policygen.report.value_views import announce
 
 
 @click.command()
-@base_option
+@base_option()
 @cub_option
 @store_option
-@partial(
-    files_option,
-    text="A database with the measurements. Repeatable.  [default: those of the apply]",
-)
+@files_option("A database with the measurements. Repeatable.  [default: those of the apply]")
 @gpu_option
-@partial(
-    arch_option,
-    text="An architecture that entries may change besides their own.",
-    names=("--reaches", "reaches"),
+@arch_option(
+    "An architecture that entries may change besides their own.", name="--reaches", to="reaches"
 )
-@click.option("--effect", metavar="FILE", help="Include this output of `verify-effect --json`.")
-@click.option("--sass", metavar="FILE", help="Include this output of `verify-sass --json`.")
-@click.option(
-    "--performance", metavar="FILE", help="Include this output of `verify-performance --json`."
-)
-@click.option(
-    "--run-sass", is_flag=True, help="Also compare the machine code on all earlier architectures."
-)
-@click.option("--dry-run", is_flag=True, help="Estimate what --run-sass would compile, and exit.")
-@click.option("--from", "source", metavar="FILE", help="Render a review saved with --format json.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["md", "html", "json"]),
-    default="md",
-    show_default=True,
-    help="Output format.",
-)
-@out_option
+@option("--effect", "FILE", "Include this output of `verify-effect --json`.")
+@option("--sass", "FILE", "Include this output of `verify-sass --json`.")
+@option("--performance", "FILE", "Include this output of `verify-performance --json`.")
+@flag("--run-sass", "Also compare the machine code on all earlier architectures.")
+@flag("--dry-run", "Estimate what --run-sass would compile, and exit.")
+@option("--from", "FILE", "Render a review saved with --format json.", to="source")
+@choice("--format", ["md", "html", "json"], "Output format.", to="form")
+@out_option()
 @click.option(
     "--annotate",
     type=click.Choice(["github"]),
     help="Print findings as GitHub annotations.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
+@flag("--json", "Same as --format json.", to="as_json")
 @click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
 def review(
     base: str | None,
     cub: str | None,
     store: Path,
-    files: tuple[str, ...],
-    gpus: tuple[str, ...],
-    reaches: tuple[str, ...],
     effect: str | None,
     sass: str | None,
     performance: str | None,
-    run_sass: bool,
     dry_run: bool,
     source: str | None,
     form: Literal["json", "md", "html"],
@@ -88,6 +70,7 @@ def review(
     annotate: str | None,
     as_json: bool,
     quiet: bool,
+    **given: Any,
 ) -> int:
     """Explain a change of tuning headers.
 
@@ -95,9 +78,9 @@ def review(
     say, and audit findings. Exit status 1 means that something must not be merged, such as an
     entry that leaks to an architecture other than its own.
     """
-    if sass is not None and run_sass:
+    if sass is not None and given["run_sass"]:
         raise click.UsageError("--sass and --run-sass exclude each other.")
-    if dry_run and (not run_sass or source is not None):
+    if dry_run and (not given["run_sass"] or source is not None):
         raise click.UsageError("--dry-run is for --run-sass.")
     proofs = read_proofs(effect, sass, performance)
     if dry_run:
@@ -105,19 +88,10 @@ def review(
         Output(as_json or form == "json", quiet, verbose=False).show(compiles, value_views.compiles)
         return 0
     if source is not None:
-        document = read_review(Path(source)).allowing(reaches)
+        document = read_review(Path(source)).allowing(given["reaches"])
     else:
         session = start(cub, store, whole=True, quiet=quiet)
-        announcer = None if quiet else announce
-        document = review_change(
-            session,
-            base,
-            files=files,
-            gpus=gpus,
-            reaches=reaches,
-            run_sass=run_sass,
-            announce=announcer,
-        )
+        document = review_change(session, base, **given, announce=None if quiet else announce)
     document = with_proofs(document, proofs)
     out.write(
         annotations(document) if annotate else render_page(document, "json" if as_json else form)

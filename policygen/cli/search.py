@@ -3,7 +3,6 @@
 import time
 from concurrent.futures import Executor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +30,11 @@ from policygen.cli.options import (
     EXISTING_FILE,
     bench_option,
     cub_option,
+    option,
     out_option,
     output_options,
+    print_options,
+    repeated,
     where_options,
     workload_option,
 )
@@ -49,9 +51,8 @@ from policygen.cli.search_options import (
 from policygen.errors import InputError, PolicygenError
 from policygen.process import module, run, threads
 from policygen.report import search_views
-from policygen.report.console import show
 from policygen.report.pages import render_page
-from policygen.report.progress import print_line, telling
+from policygen.report.progress import telling
 from policygen.settings import load_toml
 
 PAUSE = 60.0
@@ -61,58 +62,43 @@ NOTHING = "none"
 
 
 @click.command()
-@partial(budget_option, default="20m")
-@database_option
+@budget_option("20m")
+@database_option()
 @click.option(
     "--strategy",
     type=click.Choice(STRATEGIES),
     help=f"Search strategy.  [default: {DEFAULT}]",
 )
-@click.option(
-    "--variants",
-    type=COUNT,
-    metavar="K",
-    help="Maximum number of variants per workload.  [default: all]",
-)
-@run_options
-@click.option(
+@option("--variants", "K", "Maximum number of variants per workload.  [default: all]", type=COUNT)
+@run_options()
+@repeated(
     "--start-db",
-    "start_dbs",
-    multiple=True,
+    "DB",
+    "Try the best variants of this database after the neighbors of base. Repeatable.",
+    to="start_dbs",
     type=EXISTING_FILE,
-    metavar="DB",
-    help="Try the best variants of this database after the neighbors of base. Repeatable.",
 )
-@partial(gpu_options, effort_names=("processes", "rounds"))
-@click.option(
+@gpu_options("processes", "rounds")
+@repeated(
     "--replay",
-    "replays",
-    multiple=True,
-    metavar="DB",
-    help="Test the strategy on recorded spaces; needs no GPU. Repeatable.",
+    "DB",
+    "Test the strategy on recorded spaces; needs no GPU. Repeatable.",
+    to="replays",
 )
-@click.option(
-    "--seeds", type=COUNT, metavar="N", help="With --replay: number of seeds, starting at --seed."
-)
-@click.option(
-    "--batch",
-    type=COUNT,
-    metavar="N",
-    help=f"With --replay: variants per batch.  [default: {BATCH}]",
-)
-@click.option(
+@option("--seeds", "N", "With --replay: number of seeds, starting at --seed.", type=COUNT)
+@option("--batch", "N", f"With --replay: variants per batch.  [default: {BATCH}]", type=COUNT)
+@option(
     "--samples",
+    "N",
+    f"With --replay: samples per score that the strategy sees; 0: all.  [default: {SAMPLES}]",
     type=click.IntRange(min=0),
-    metavar="N",
-    help=f"With --replay: samples per score that the strategy sees; 0: all.  [default: {SAMPLES}]",
 )
-@click.option(
+@repeated(
     "--start",
-    "starts",
-    multiple=True,
-    metavar="LABEL",
-    help="Start with this variant; with --replay, only with it. Repeatable.  [default: CUB's own"
+    "LABEL",
+    "Start with this variant; with --replay, only with it. Repeatable.  [default: CUB's own"
     " values here and for other types; for a replay, those that the database names]",
+    to="starts",
 )
 @bench_option
 @workload_option
@@ -158,10 +144,7 @@ def search(selection: Filter, output: Output, replays: tuple[str, ...], **given:
             observer=teller,
             stop_requested=stop_requested,
         )
-    if output.as_json:
-        print_line(document)
-    else:
-        show(search_views.searched(document, head=not output.quiet, verbose=output.verbose))
+    output.show(document, search_views.searched, is_last=True)
     return int(not document.is_fine)
 
 
@@ -187,14 +170,14 @@ class _GrowingPage:
 
 @click.command()
 @click.argument("plan", type=EXISTING_FILE, metavar="PLAN")
-@partial(budget_option, default="1h")
-@partial(database_option, text="The database to write.  [default: PLAN with .db]")
-@partial(out_option, text="An .html page of the results, which grows while the campaign runs.")
-@run_options
-@partial(gpu_options, effort_names=("processes", "rounds"))
+@budget_option("1h")
+@database_option("The database to write.  [default: PLAN with .db]")
+@out_option("An .html page of the results, which grows while the campaign runs.")
+@run_options()
+@gpu_options("processes", "rounds")
 @where_options
 @cub_option
-@partial(output_options, own=True)
+@print_options
 def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: Any) -> int:
     """Search many workloads, and give time to those that gain.
 
@@ -227,10 +210,7 @@ def campaign(plan: Path, selection: Filter, out: Out, output: Output, **given: A
         )
     if out.path is not None:
         out.write(render_page(report_search(ResultFiles([str(database)])), "html"))
-    if output.as_json:
-        print_line(document)
-    else:
-        show(search_views.campaign(document, head=not output.quiet, verbose=output.verbose))
+    output.show(document, search_views.campaign, is_last=True)
     return int(not document.is_fine)
 
 

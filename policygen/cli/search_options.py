@@ -9,7 +9,7 @@ import click
 
 from policygen.app.measured_workloads import PROCESSES, ROUNDS, SEED, Effort
 from policygen.app.search import SearchMachines
-from policygen.cli.options import FILE, Command, combined, decorated
+from policygen.cli.options import FILE, Command, combined, flag, joined, option, repeated
 from policygen.errors import InputError
 from policygen.report.progress import SearchProgress
 
@@ -29,16 +29,9 @@ def seconds_of(_context: click.Context, _option: click.Parameter, text: str) -> 
 WHOLE_BUDGET = "Time limit for all workloads and all runs of the command: 90s, 20m, 1.5h."
 
 
-def budget_option(command: Command, *, default: str, text: str = WHOLE_BUDGET) -> Command:
+def budget_option(default: str, text: str = WHOLE_BUDGET) -> Callable[[Command], Command]:
     """`--budget`, in seconds."""
-    return click.option(
-        "--budget",
-        default=default,
-        show_default=True,
-        metavar="TIME",
-        callback=seconds_of,
-        help=text,
-    )(command)
+    return option("--budget", "TIME", text, default=default, show_default=True, callback=seconds_of)
 
 
 def gpus_of(
@@ -55,29 +48,26 @@ def gpus_of(
 
 
 def database_option(
-    command: Command,
     text: str = "The database to write, in CCCL's layout. Existing rows are not measured again.",
-) -> Command:
+) -> Callable[[Command], Command]:
     """`--db`, for commands that measure."""
-    return click.option("--db", "database", type=FILE, metavar="FILE", help=text)(command)
+    return option("--db", "FILE", text, to="database", type=FILE)
 
 
-wait_option = click.option(
+wait_option = option(
     "--wait",
-    "patience",
+    "SECONDS",
+    "Seconds to wait for a busy GPU.",
+    to="patience",
     type=click.FloatRange(min=0),
     default=0.0,
-    metavar="SECONDS",
-    help="Seconds to wait for a busy GPU.",
 )
 
 
-def jobs_option(command: Command, short_names: tuple[str, ...] = ()) -> Command:
+def jobs_option(*short_names: str) -> Callable[[Command], Command]:
     """`--jobs`, for commands that compile before they measure."""
     text = "Number of parallel compiles.  [default: as many as cores and memory allow]"
-    return click.option(*short_names, "--jobs", "slots", type=COUNT, metavar="N", help=text)(
-        command
-    )
+    return click.option(*short_names, "--jobs", "slots", type=COUNT, metavar="N", help=text)
 
 
 gpu_option = click.option(
@@ -86,46 +76,42 @@ gpu_option = click.option(
 
 
 def run_options(
-    command: Command,
     processes: int = PROCESSES,
     least: int = 1,
     text: str = "Number of fresh processes, from which intervals are computed.",
-) -> Command:
+) -> Callable[[Command], Command]:
     """`--processes` and `--rounds`, for commands that measure in fresh processes."""
     number = click.IntRange(min=least)
     runs = "Maximum runs per process."
-    return decorated(
-        command,
+    return joined(
         click.option("--rounds", type=COUNT, default=ROUNDS, show_default=True, help=runs),
         click.option("--processes", type=number, default=processes, show_default=True, help=text),
     )
 
 
-def gpu_options(command: Command, effort_names: tuple[str, ...] = ()) -> Command:
+def gpu_options(*effort_names: str) -> Callable[[Command], Command]:
     """`--gpu` and `--scheduler`, as `machines`; `--wait`, `--jobs`, `--seed` and `--sanitize`.
 
     The latter and other options of the command, `effort_names`, are its `effort`.
     """
-    return decorated(
-        command,
+    return joined(
         combined("effort", Effort, "seed", "slots", "patience", "sanitize", *effort_names),
         combined("machines", _machines, "gpus", "scheduler"),
-        click.option("--sanitize", is_flag=True, help="Run compute-sanitizer on finalists."),
-        jobs_option,
+        flag("--sanitize", "Run compute-sanitizer on finalists."),
+        jobs_option(),
         wait_option,
-        click.option(
+        option(
             "--scheduler",
-            metavar="ADDRESS",
-            help="Use the workers of a Dask scheduler: tcp://HOST:8786, or its file.",
+            "ADDRESS",
+            "Use the workers of a Dask scheduler: tcp://HOST:8786, or its file.",
         ),
-        click.option(
+        repeated(
             "--gpu",
-            "gpus",
-            multiple=True,
+            "N",
+            "GPU number; '0,1' or 'all' for several of one model. Repeatable.  [default: 0]",
+            to="gpus",
             default=["0"],
             callback=gpus_of,
-            metavar="N",
-            help="GPU number; '0,1' or 'all' for several of one model. Repeatable.  [default: 0]",
         ),
         click.option("--seed", type=int, default=SEED, show_default=True, help="Random seed."),
     )

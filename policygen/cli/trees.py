@@ -15,7 +15,9 @@ from policygen.app.session import Library, fetch_trees, fetched_session, list_tr
 from policygen.app.status import tree_status
 from policygen.cli.options import (
     cub_option,
+    flag,
     library_option,
+    option,
     output_options,
     selection_options,
     start,
@@ -49,8 +51,8 @@ def list_(cub: str | None, output: Output) -> int:
 
 @click.command()
 @click.argument("versions", metavar="VERSION...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Fetch all known versions of CUB.")
-@click.option("--again", is_flag=True, help="Fetch again what is already here.")
+@flag("--all", "Fetch all known versions of CUB.", to="everything")
+@flag("--again", "Fetch again what is already here.")
 @output_options
 def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output) -> int:
     """Fetch trees of CUB from PyPI, or of rocPRIM from Debian.
@@ -86,7 +88,7 @@ def fetch(versions: Sequence[str], everything: bool, again: bool, output: Output
 
 @click.command()
 @click.argument("version", required=False, metavar="[VERSION]")
-@click.option("--flags", is_flag=True, help="Print compiler options: -I for each folder.")
+@flag("--flags", "Print compiler options: -I for each folder.")
 @cub_option
 @output_options
 def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -> int:
@@ -111,7 +113,7 @@ def path(version: str | None, cub: str | None, output: Output, *, flags: bool) -
 @click.command()
 @selection_options
 @library_option
-@click.option("--no-cache", is_flag=True, help="Ignore cached results.")
+@flag("--no-cache", "Ignore cached results.")
 @output_options
 def scan(
     selection: Filter, cub: str | None, library: Library | None, no_cache: bool, output: Output
@@ -139,10 +141,10 @@ def scan(
 @click.command()
 @selection_options
 @library_option
-@click.option(
+@option(
     "--compare",
-    metavar="TREE",
-    help="Show only differences from another tree: a path, a fetched version, or a git revision.",
+    "TREE",
+    "Show only differences from another tree: a path, a fetched version, or a git revision.",
 )
 @output_options
 def resolve(

@@ -1,6 +1,5 @@
 """`policygen tune`: from a GPU directly to a header that speeds up a program."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,9 @@ from policygen.cli.options import (
     FILE,
     FOLDER,
     cub_option,
+    option,
     out_option,
-    output_options,
+    print_options,
     rule_options,
     where_options,
 )
@@ -38,39 +38,32 @@ from policygen.cli.search_options import (
 from policygen.errors import InputError
 from policygen.outputs import check_free, write_output
 from policygen.report import search_views
-from policygen.report.console import show
-from policygen.report.progress import print_line, telling
+from policygen.report.progress import telling
 
 
 @click.command()
 @click.argument("workload", required=False, type=FILE, metavar="[FILE]")
-@click.option(
+@option(
     "--template",
-    metavar="ALGORITHM",
-    help="Print a commented template of FILE for an algorithm (reduce, …) or for a kernel, and"
-    " exit.",
+    "ALGORITHM",
+    "Print a commented template of FILE for an algorithm (reduce, …) or for a kernel, and exit.",
 )
-@partial(budget_option, default="10m")
-@partial(out_option, text="The header to write.")
-@partial(
-    database_option,
-    text="The database for measurements.  [default: the header's name with .db]",
-)
-@click.option(
+@budget_option("10m")
+@out_option("The header to write.")
+@database_option("The database for measurements.  [default: the header's name with .db]")
+@option(
     "--overlay",
-    type=FOLDER,
-    metavar="FOLDER",
-    help="Instead of a header, write changed tuning headers to put before CUB, as `policygen"
+    "FOLDER",
+    "Instead of a header, write changed tuning headers to put before CUB, as `policygen"
     " overlay` does.",
+    type=FOLDER,
 )
-@click.option(
-    "--namespace", metavar="NAME", help="Namespace of the selectors.  [default: the header's name]"
-)
-@gpu_options
-@partial(rule_options, least_score=LEAST_SCORE)
+@option("--namespace", "NAME", "Namespace of the selectors.  [default: the header's name]")
+@gpu_options()
+@rule_options(LEAST_SCORE)
 @where_options
 @cub_option
-@partial(output_options, own=True)
+@print_options
 def tune(
     out: Out,
     output: Output,
@@ -129,8 +122,5 @@ def tune(
         out.write(document.emitted.text)
         for example, text in example_files(session.cub, document.emitted, path).items():
             write_output(example, text.encode(), force=out.force)
-    if output.as_json:
-        print_line(document)
-    else:
-        show(search_views.tuned(document, head=not output.quiet, verbose=output.verbose))
+    output.show(document, search_views.tuned, is_last=True)
     return int(document.header is None)

@@ -16,7 +16,10 @@ from policygen.cli.options import (
     base_option,
     combined,
     cub_option,
+    flag,
+    option,
     output_options,
+    repeated,
     start,
     store_option,
     where_options,
@@ -44,76 +47,51 @@ OF_RESULTS = frozenset(
 
 
 @click.command("verify-performance")
-@base_option
-@click.option(
+@base_option()
+@option(
     "--header",
+    "FILE",
+    "Measure this header, made by emit or tune, against CUB's own policies.",
     type=EXISTING_FILE,
-    metavar="FILE",
-    help="Measure this header, made by emit or tune, against CUB's own policies.",
 )
-@click.option(
+@flag(
     "--all",
-    "everything",
-    is_flag=True,
-    help="Measure all workloads of changed headers, not only those that the change can reach.",
+    "Measure all workloads of changed headers, not only those that the change can reach.",
+    to="everything",
 )
 @where_options
-@click.option(
+@option(
     "--tolerance",
+    "PERCENT",
+    "Allowed slowdown.  [default: the resolution of the measurement]",
     type=click.FloatRange(min=0, min_open=True),
-    metavar="PERCENT",
-    help="Allowed slowdown.  [default: the resolution of the measurement]",
 )
-@partial(
-    budget_option,
-    default="10m",
-    text="Time limit for measuring: 90s, 20m. The rest is undecided.",
-)
-@partial(
-    run_options,
-    processes=MOST,
-    least=2,
-    text="Maximum number of fresh processes; clear results stop earlier.",
+@budget_option("10m", text="Time limit for measuring: 90s, 20m. The rest is undecided.")
+@run_options(
+    processes=MOST, least=2, text="Maximum number of fresh processes; clear results stop earlier."
 )
 @click.option(
     "--seed", type=int, default=1, show_default=True, help="Random seed for the order of runs."
 )
-@partial(
-    database_option,
-    text="The database for measurements. Rows of the same change are not measured again.",
-)
-@click.option(
-    "--entries",
-    is_flag=True,
-    help="Show which entry carries the gain or loss.",
-)
-@click.option(
-    "--narrow",
-    metavar="FILE",
-    help="Write the last apply's plan without its losses, for `apply --plan`.",
-)
+@database_option("The database for measurements. Rows of the same change are not measured again.")
+@flag("--entries", "Show which entry carries the gain or loss.")
+@option("--narrow", "FILE", "Write the last apply's plan without its losses, for `apply --plan`.")
 @gpu_option
 @wait_option
-@partial(jobs_option, short_names=("-j",))
-@click.option(
+@jobs_option("-j")
+@option(
     "--nvbench",
+    "DIR",
+    "Folder for NVBench JSON of both sides, for nvbench_compare.py.",
     type=FOLDER,
-    metavar="DIR",
-    help="Folder for NVBench JSON of both sides, for nvbench_compare.py.",
 )
-@click.option(
+@repeated(
     "--before",
-    multiple=True,
-    metavar="FILE",
-    help="Compare NVBench results (--json, --jsonbin) instead: one process before the change."
+    "FILE",
+    "Compare NVBench results (--json, --jsonbin) instead: one process before the change."
     " Repeatable.",
 )
-@click.option(
-    "--after",
-    multiple=True,
-    metavar="FILE",
-    help="One process after the change. Repeatable.",
-)
+@repeated("--after", "FILE", "One process after the change. Repeatable.")
 @cub_option
 @store_option
 @output_options
@@ -146,13 +124,9 @@ def verify_performance(
     document = verify(
         session,
         selection,
-        base=given["base"],
-        header=given["header"],
-        everything=given["everything"],
+        **{name: given[name] for name in ("base", "header", "everything", "database", "nvbench")},
         tolerance=tolerance,
-        database=given["database"],
         effort=effort,
-        nvbench=given["nvbench"],
     )
     output.show(document, partial(performance_views.performance, entries=given["entries"]))
     if narrow.path is not None:
@@ -167,9 +141,10 @@ def _check_results(context: click.Context, given: Mapping[str, Any]) -> None:
     """Reject options for measuring if results are given."""
     if not (given["before"] and given["after"]):
         raise click.UsageError("--before and --after belong together: give each at least once")
-    for option in context.command.params:
-        is_given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if is_given and option.name not in OF_RESULTS:
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and name not in OF_RESULTS:
             raise click.UsageError(
-                f"{option.opts[-1]} is for measuring, and --before and --after give results"
+                f"{parameter.opts[-1]} is for measuring, and --before and --after give results"
             )

@@ -1,7 +1,7 @@
 """`policygen verify-sass`: compares machine code before and after, kernel by kernel."""
 
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,6 +14,8 @@ from policygen.cli.options import (
     base_option,
     cub_option,
     filter_options,
+    flag,
+    option,
     output_options,
     start,
     store_option,
@@ -37,62 +39,37 @@ def _shard(
 
 
 @click.command("verify-sass")
-@partial(
-    arch_option,
-    text="The architecture to compare, or 'earlier': all that the change should not reach. "
+@arch_option(
+    "The architecture to compare, or 'earlier': all that the change should not reach. "
     " [default: earlier]",
     words=(EARLIER,),
 )
-@partial(base_option, text="a fetched version, or saved dumps.")
-@click.option("--all", "everything", is_flag=True, help="Compare all workloads of all benchmarks.")
+@base_option("a fetched version, or saved dumps.")
+@flag("--all", "Compare all workloads of all benchmarks.", to="everything")
 @filter_options
-@click.option(
-    "--benchmarks", is_flag=True, help="Compile the checkout's own benchmarks, with TUNE_BASE=1."
-)
-@click.option(
-    "--nvbench",
-    metavar="DIR",
-    help="NVBench's include folder.  [default: that of the extra 'benchmarks']",
-)
+@flag("--benchmarks", "Compile the checkout's own benchmarks, with TUNE_BASE=1.")
+@option("--nvbench", "DIR", "NVBench's include folder.  [default: that of the extra 'benchmarks']")
 @cub_option
 @store_option
-@click.option(
-    "--hipcc",
-    metavar="FILE",
-    help="The hipcc to use.  [default: from ROCM_PATH, PATH or /opt/rocm]",
-)
-@click.option("--allow-moved", is_flag=True, help="Ignore register and ordering differences.")
-@click.option("--save", metavar="DIR", help="Save the dumps, to compare with later: --base DIR.")
-@click.option("--diffs", metavar="DIR", help="Folder for diffs of kernels that differ.")
-@click.option(
-    "--shard",
-    metavar="I/N",
-    callback=_shard,
-    help="Process one part of N: --shard 1/4 to --shard 4/4.",
-)
-@click.option("--dry-run", is_flag=True, help="Estimate what would be compiled, and exit.")
+@option("--hipcc", "FILE", "The hipcc to use.  [default: from ROCM_PATH, PATH or /opt/rocm]")
+@flag("--allow-moved", "Ignore register and ordering differences.")
+@option("--save", "DIR", "Save the dumps, to compare with later: --base DIR.")
+@option("--diffs", "DIR", "Folder for diffs of kernels that differ.")
+@option("--shard", "I/N", "Process one part of N: --shard 1/4 to --shard 4/4.", callback=_shard)
+@flag("--dry-run", "Estimate what would be compiled, and exit.", to="dry")
 @click.option(
     "-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of parallel compiles."
 )
 @output_options
 def verify_sass(
     archs: tuple[str, ...],
-    base: str | None,
-    everything: bool,
     regex: str,
     axes: tuple[str, ...],
-    benchmarks: bool,
-    nvbench: str | None,
     cub: str | None,
     store: Path,
-    hipcc: str | None,
-    allow_moved: bool,
-    save: str | None,
     diffs: str | None,
-    shard: tuple[int, int] | None,
-    dry_run: bool,
-    jobs: int | None,
     output: Output,
+    **given: Any,
 ) -> int:
     """Compare machine code before and after a change.
 
@@ -101,22 +78,13 @@ def verify_sass(
     -a filters workloads. Exit status 1 means that a kernel differs; a kernel that is only
     called differently is equal, and one that new values were written for is as written.
     """
-    if nvbench is not None and not benchmarks:
+    if given["nvbench"] is not None and not given["benchmarks"]:
         raise click.UsageError("--nvbench is for --benchmarks.")
+    paths = {name: Path(given[name]) for name in ("nvbench", "save", "hipcc") if given[name]}
+    session = start(cub, store, whole=True, quiet=output.quiet)
+    chosen = Filter((), regex, axes, archs)
     document = verify(
-        start(cub, store, whole=True, quiet=output.quiet),
-        Filter((), regex, axes, archs),
-        base=base,
-        everything=everything,
-        benchmarks=benchmarks,
-        nvbench=None if nvbench is None else Path(nvbench),
-        allow_moved=allow_moved,
-        save=None if save is None else Path(save),
-        hipcc=None if hipcc is None else Path(hipcc),
-        jobs=jobs,
-        shard=shard,
-        dry=dry_run,
-        announce=None if output.quiet else announce,
+        session, chosen, **{**given, **paths}, announce=None if output.quiet else announce
     )
     if isinstance(document, SassCompiles):
         output.show(document, value_views.compiles)
@@ -126,7 +94,7 @@ def verify_sass(
             click.echo(document.to_json())
         else:
             dumps = plural(len(document.files), "dump")
-            click.echo(f"saved in {save}: {dumps} ({document.toolchain})")
+            click.echo(f"saved in {given['save']}: {dumps} ({document.toolchain})")
         return 0
     if diffs is not None:
         write_diffs(document, Path(diffs))

@@ -18,7 +18,6 @@ from policygen.gpu.compiling import (
 )
 from policygen.gpu.control import Controller
 from policygen.gpu.device import Failure, VariantFunction
-from policygen.gpu.judgments import ComparedTimes, Judge, JudgedTimes
 from policygen.gpu.measured_rows import MeasuringSession
 from policygen.gpu.rounds import (
     Keeps,
@@ -28,7 +27,14 @@ from policygen.gpu.rounds import (
     measure_workload,
     runtime_spots,
 )
-from policygen.gpu.statistics import PointTimes, times_of, weighted
+from policygen.gpu.statistics import (
+    ComparedTimes,
+    Judge,
+    JudgedTimes,
+    PointTimes,
+    times_of,
+    weighted,
+)
 from policygen.gpu.units import WorkloadRun, runner_text
 from policygen.model.measured import SkippedPoint, VariantFailure
 from policygen.model.selection import EntryPlace
@@ -86,30 +92,17 @@ class ChangedWorkload:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPoint:
-    """A runtime workload with its weight, times, and verdict."""
-
-    times: PointTimes
-    judged: JudgedTimes
-
-    @property
-    def seconds(self) -> tuple[float, float]:
-        """Median seconds before and after."""
-        before, after = zip(*self.times.variants[AFTER], strict=True)
-        return median(before), median(after)
-
-
-@dataclass(frozen=True, slots=True)
 class JudgedWorkload:
     """Verdicts on the score and on each runtime workload."""
 
     score: JudgedTimes
-    points: tuple[JudgedPoint, ...]
+    points: tuple[tuple[PointTimes, JudgedTimes], ...]
+    """Runtime workloads, each with its times and verdict."""
 
     @property
     def clear(self) -> bool:
         """Whether more processes would not change the verdicts."""
-        return self.score.clear and all(point.judged.clear for point in self.points)
+        return self.score.clear and all(judged.clear for _, judged in self.points)
 
 
 def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload | None:
@@ -134,11 +127,7 @@ def judge_workload(judge: Judge, times: Sequence[PointTimes]) -> JudgedWorkload 
         )
     )
     assert score is not None
-    points = (
-        JudgedPoint(point_times, verdict)
-        for point_times, verdict in zip(times, decided, strict=True)
-    )
-    return JudgedWorkload(score, tuple(points))
+    return JudgedWorkload(score, tuple(zip(times, decided, strict=True)))
 
 
 def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> Iterator[RuntimeSpot]:
@@ -146,7 +135,7 @@ def unclear_spots(change: ChangedWorkload, judged: JudgedWorkload | None) -> Ite
     if judged is None:
         yield from change.spots
         return
-    unclear = [not point.judged.clear for point in judged.points]
+    unclear = [not verdict.clear for _, verdict in judged.points]
     # If each of them is clear but their mean is not, all of them contribute to it.
     measure_all = not any(unclear) and not judged.score.clear
     for spot, is_open in zip(change.spots, unclear, strict=True):
@@ -274,16 +263,6 @@ class PreparedChange:
     """The entry that decides each workload after the change; None if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledChanges:
-    """Workloads that can be measured, and those that cannot."""
-
-    changes: tuple[ChangedWorkload, ...]
-    refused: Mapping[Point, str]
-    runner: Path | None
-    """The program that times calls; None if nothing can be measured."""
-
-
 def compile_changes(
     prepared: PreparedChange,
     keeps: Keeps,
@@ -292,10 +271,11 @@ def compile_changes(
     *,
     slots: int | None = None,
     progress: Progress | None = None,
-) -> CompiledChanges:
-    """Compiles both sides of each workload.
+) -> tuple[list[ChangedWorkload], dict[Point, str], Path | None]:
+    """Compiles both sides of each workload; one that fails to compile only excludes its workload.
 
-    A side that fails to compile only excludes its workload.
+    Returns the workloads that can be measured, the others with reasons, and the program that times
+    calls, if there is one.
     """
     tasks = [(point, *run) for point, runs in prepared.runs.items() for run in runs]
     compiled = compile_workloads(
@@ -317,10 +297,8 @@ def compile_changes(
     for point, change in changes.items():
         if change.failed is None and not any(part.points for part in change.parts):
             refused.setdefault(point, "-a leaves none of its runtime workloads")
-    measurable = tuple(
-        measurable_change for point, measurable_change in changes.items() if point not in refused
-    )
-    return CompiledChanges(measurable, refused, runner)
+    measurable = [change for point, change in changes.items() if point not in refused]
+    return measurable, refused, runner
 
 
 def _part(run: WorkloadRun, compiled: CompiledWorkload, keeps: Keeps, folder: Path) -> WorkloadTask:
@@ -380,61 +358,48 @@ def workload_document(
     rows: MeasuringSession | None,
 ) -> WorkloadPerformance:
     """Builds the document of a workload; not judged: there was no time, or nothing to measure."""
-    name, axes = change.point
-    fields: dict[str, Any] = {
-        "benchmark": name,
-        "workload": dict(axes),
-        "arch": arch,
-        "entry": entry,
-    }
-    fields["skipped"] = tuple(
+    skipped = tuple(
         SkippedPoint(point=spot.spot.runtime_axes, reason=change.skipped[str(spot)])
         for part in change.parts
         for spot in part.points
         if str(spot) in change.skipped
     )
+    fields: dict[str, Any] = {"arch": arch, "entry": entry, "skipped": skipped}
     if change.failed is not None:
         failed = VariantFailure(kind=change.failed.kind, reason=change.failed.reason)
-        return WorkloadPerformance(**fields, verdict="undecided", failed=failed)
+        return WorkloadPerformance.of(change.point, **fields, verdict="undecided", failed=failed)
     if judged is None:
         problem = NO_TIME if change.spots else "none of its runtime workloads can be measured"
-        return WorkloadPerformance(**fields, verdict="undecided", problem=problem)
+        return WorkloadPerformance.of(change.point, **fields, verdict="undecided", problem=problem)
     score = judged.score
-    key = workload_key(name, dict(axes))
+    key = workload_key(change.point[0], dict(change.point[1]))
     if key in claims:
         claimed, threshold = claims[key]
         fields |= {"claimed": claimed, "least": threshold, "holds": score.high >= threshold}
-    return WorkloadPerformance(
+    return WorkloadPerformance.of(
+        change.point,
         **fields,
         **score.fields,
         runtime=tuple(
-            _runtime(judged_point, () if rows is None else quantiles_of(rows, spot))
-            for judged_point, spot in zip(judged.points, change.spots, strict=True)
+            _runtime(times, verdict, () if rows is None else quantiles_of(rows, spot))
+            for (times, verdict), spot in zip(judged.points, change.spots, strict=True)
         ),
     )
 
 
-def _runtime(judged_point: JudgedPoint, quantiles: tuple[float, ...]) -> RuntimePerformance:
-    times, (before, after) = judged_point.times, judged_point.seconds
+def _runtime(
+    times: PointTimes, verdict: JudgedTimes, quantiles: tuple[float, ...]
+) -> RuntimePerformance:
+    before, after = zip(*times.variants[AFTER], strict=True)
     return RuntimePerformance(
         subbench=times.subbench,
         point=dict(times.point),
         weight=times.weight,
-        before_seconds=before,
-        after_seconds=after,
-        **judged_point.judged.fields,
+        before_seconds=median(before),
+        after_seconds=median(after),
+        **verdict.fields,
         processes=len(times.base),
         quantiles=quantiles,
-    )
-
-
-def unmeasured_document(
-    point: Point, arch: str, verdict: PerformanceVerdict, problem: str | None = None
-) -> WorkloadPerformance:
-    """Builds the document of a workload that was not measured."""
-    name, axes = point
-    return WorkloadPerformance(
-        benchmark=name, workload=dict(axes), arch=arch, verdict=verdict, problem=problem
     )
 
 

@@ -118,15 +118,6 @@ def _orders(labels: Sequence[str], missing_runs: Mapping[str, int], seed: int) -
     return orders
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRun:
-    """What a program measured."""
-
-    results: NvbenchRun
-    elapsed: float
-    """Seconds for the whole program."""
-
-
 @dataclass(slots=True)
 class _Measuring:
     """State of the measurement while programs run."""
@@ -165,30 +156,32 @@ class _Measuring:
         """Run one program and store its measurements."""
         limit = LIMIT if self.slowest is None else max(FLOOR, TIMES_BASE * self.slowest)
         program, uuid = self.task.built.programs[label], self.task.gpu.uuid
+        started = time.monotonic()
         try:
-            run = run_program(program, self.task.arguments, uuid, limit)
-        except FailedRunError as error:
-            self._fail(label, error.failure, error.elapsed)
+            results = run_program(program, self.task.arguments, uuid, limit)
+        except ProcessError as error:
+            self._fail(label, _failure(error), time.monotonic() - started)
             return
-        if run.results.gpu != self.task.gpu.label:
-            raise InputError(f"NVBench measured on {run.results.gpu}, not on {self.task.gpu.label}")
-        measured = self._samples_by_point(run)
-        skipped = (state.reason for bench in run.results.benches for state in bench.skipped)
+        program_seconds = time.monotonic() - started
+        if results.gpu != self.task.gpu.label:
+            raise InputError(f"NVBench measured on {results.gpu}, not on {self.task.gpu.label}")
+        measured = self._samples_by_point(results)
+        skipped = (state.reason for bench in results.benches for state in bench.skipped)
         reason = visible(next(skipped, "it took no samples"))
         if label == BASE:
-            self.slowest = max(self.slowest or 0.0, run.elapsed)
+            self.slowest = max(self.slowest or 0.0, program_seconds)
             self.measured_by_base = frozenset(measured)
             self.skipped |= {
                 in_words(self.spots[key]): reason for key in self.spots.keys() - measured.keys()
             }
             if not measured:
-                self._fail(label, Failure("error", reason), run.elapsed)
+                self._fail(label, Failure("error", reason), program_seconds)
         elif self.measured_by_base and (missing := self.measured_by_base - measured.keys()):
             message = f"{len(missing)} runtime workloads were skipped: {reason}"
-            self._fail(label, Failure("error", message), run.elapsed)
+            self._fail(label, Failure("error", message), program_seconds)
             return
         for key, (state, samples) in measured.items():
-            elapsed = run.elapsed / len(measured)
+            elapsed = program_seconds / len(measured)
             self.session.record(self.spots[key], label, samples, elapsed, state.bandwidth)
             self.new_rows += 1
             if label == BASE:
@@ -198,11 +191,11 @@ class _Measuring:
         self.base_runs += label == BASE
 
     def _samples_by_point(
-        self, run: ProgramRun
+        self, results: NvbenchRun
     ) -> dict[PointKey, tuple[NvbenchState, list[float]]]:
         """Return the samples of the requested runtime workloads."""
         measured = {}
-        for bench in run.results.benches:
+        for bench in results.benches:
             for state in bench.states:
                 key = RowSpot(self.task.name, bench.name, state.point).key
                 if key in self.spots and state.samples is not None and len(state.samples):
@@ -266,15 +259,6 @@ TIMES_BASE = 50.0
 FLOOR = 60.0
 
 
-class FailedRunError(Exception):
-    """A program failed to measure."""
-
-    def __init__(self, failure: Failure, elapsed: float) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-        self.elapsed = elapsed
-
-
 # Running benchmark programs
 
 
@@ -310,23 +294,12 @@ def chosen_values(benchmark: str, axis: Axis, chosen: Mapping[str, Sequence[str]
 
 def run_program(
     program: Path, arguments: Sequence[str], uuid: str, limit: float = LIMIT
-) -> ProgramRun:
-    """Run a program on one GPU and read its results."""
-    started = time.monotonic()
+) -> NvbenchRun:
+    """Run a program on one GPU and read its results; raise ProcessError if it fails."""
     with TemporaryDirectory(prefix="policygen-") as temporary:
-        folder = Path(temporary)
-        try:
-            run(
-                [str(program), *arguments],
-                folder=folder,
-                limit=limit,
-                install=INSTALL,
-                more={VISIBLE: uuid},
-            )
-        except ProcessError as error:
-            raise FailedRunError(_failure(error), time.monotonic() - started) from error
-        elapsed = time.monotonic() - started
-        return ProgramRun(read_nvbench(folder / RESULT), elapsed)
+        folder, command, more = Path(temporary), [str(program), *arguments], {VISIBLE: uuid}
+        run(command, folder=folder, limit=limit, install=INSTALL, more=more)
+        return read_nvbench(folder / RESULT)
 
 
 def _failure(error: ProcessError) -> Failure:

@@ -149,7 +149,7 @@ class ClusterClient:
     def ask(self, work: Work, *arguments: Any, near: Sequence[str] = ()) -> Any:
         """Run a task on any worker, preferably in `near`; return its result or raise its error."""
         lacked_by_worker: Counter[str] = Counter()
-        while not lacked_by_worker or max(lacked_by_worker.values()) < SHIPMENTS:
+        while True:
             options = {"workers": list(near), "allow_other_workers": True} if near else {}
             try:
                 answer = self._attempt(near, options, work, *arguments)
@@ -160,7 +160,8 @@ class ClusterClient:
                 return answer.given()
             near = (answer.worker,)
             lacked_by_worker[answer.worker] += 1
-        raise _never_complete(lacked_by_worker.most_common(1)[0][0])
+            if lacked_by_worker[answer.worker] == SHIPMENTS:
+                raise _never_complete(answer.worker)
 
     def ask_gpu(self, worker: str, work: Work, *arguments: Any) -> Any:
         """Run a task on a worker that has a GPU, one task at a time."""

@@ -296,9 +296,9 @@ def without_culprits(
     """
     culprits = {0: reason(error)} if len(batch) == 1 else named_culprits(error)
     remaining = [candidate for index, candidate in enumerate(batch) if index not in culprits]
-    parts = [remaining] if culprits or len(remaining) == 1 else halves(remaining)
+    size = len(remaining) if culprits else ceil(len(remaining) / 2)
     failed = {batch[index].label: message for index, message in culprits.items()}
-    return failed, [part for part in parts if part]
+    return failed, batches(remaining, size) if remaining else []
 
 
 def compile_unit(
@@ -353,12 +353,6 @@ def batches(items: Sequence[One], size: int) -> list[Sequence[One]]:
         items[index * len(items) // count : (index + 1) * len(items) // count]
         for index in range(count)
     ]
-
-
-def halves(items: Sequence[One]) -> list[Sequence[One]]:
-    """Divide two or more items into two parts."""
-    middle = (len(items) + 1) // 2
-    return [items[:middle], items[middle:]]
 
 
 KIND = "objects"

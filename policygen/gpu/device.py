@@ -155,17 +155,6 @@ class Failure(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """Result of a check, by label."""
-
-    right: tuple[str, ...]
-    failed: Mapping[str, Failure]
-    """Failures, including wrong results."""
-    elapsed: Mapping[str, float]
-    """GPU seconds by variant."""
-
-
-@dataclass(frozen=True, slots=True)
 class Limits:
     """Time limits of steps in seconds; a step that takes longer counts as hung."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from policygen.bindings.own_kernels import KernelMaker
 from policygen.bindings.variants import value_name
@@ -10,7 +11,7 @@ from policygen.errors import InputError, PolicygenError
 from policygen.gpu.compiling import Candidate, WorkloadToCompile
 from policygen.gpu.space import (
     Policy,
-    PolicyPart,
+    PolicyGroup,
     SearchSpace,
     Tile,
     Variant,
@@ -18,11 +19,10 @@ from policygen.gpu.space import (
     check_vectors,
     element_bytes,
     is_static,
-    joined,
     labels_of,
     tiles,
 )
-from policygen.gpu.units import PublicPolicy, WorkloadRun, inputs_text, variants_text
+from policygen.gpu.units import WorkloadRun, inputs_text, variants_text
 from policygen.headers.protocol import EntryWrite, FamilySpot
 from policygen.headers.selectors.functions import (
     Field,
@@ -51,6 +51,7 @@ from policygen.planning.judge import differs
 from policygen.planning.plan import NotWritableError, Planner
 from policygen.process import threads
 from policygen.proof.ask import ask_policies
+from policygen.proof.compile import attempt
 from policygen.proof.probe import QueriedTree
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import overlay as units_overlay
@@ -124,18 +125,14 @@ class EntryWorkload:
     ) -> dict[str, ChangedHeaders | PolicygenError]:
         """Return the headers of each variant, or the error."""
         with threads() as pool:
-            futures = {pool.submit(self._attempt, space, label): label for label in labels}
+            make = partial(self.headers, space)
+            futures = {pool.submit(attempt, partial(make, label)): label for label in labels}
             follow(futures, PHASE, self.progress)
             return {label: future.result() for future, label in futures.items()}
 
-    def _attempt(self, space: SearchSpace, label: str) -> ChangedHeaders | PolicygenError:
-        try:
-            return self.headers(space.variant(label), label)
-        except PolicygenError as error:
-            return error
-
-    def headers(self, variant: Mapping[str, int], label: str) -> ChangedHeaders:
+    def headers(self, space: SearchSpace, label: str) -> ChangedHeaders:
         """Return the headers of a variant; raise InputError if they cannot express it."""
+        variant = space.variant(label)
         spot, expected = self.spot, self.expected(variant)
         if not differs(spot.selected.values, expected):
             return ChangedHeaders((), expected)
@@ -173,11 +170,8 @@ class EntryWorkload:
         """Render a unit; its variant is what the headers select."""
         return variants_text(run, policies)
 
-    def parts(self) -> Sequence[PolicyPart]:
-        """Return the parts of the policy; a parameter in none of them has no effect."""
-        return joined(self._groups())
-
-    def _groups(self) -> Iterator[tuple[Collection[str], Collection[str], MemberRule | None]]:
+    def groups(self) -> Iterator[PolicyGroup]:
+        """Yield what is decided together; a parameter in no group has no effect."""
         rules = self._rules()
         for name, rule in rules.items():
             yield labels_of(rule), (name,), rule
@@ -239,16 +233,10 @@ class KernelWorkload:
         """Return the C++ values of the parameters; raise InputError if they are invalid."""
         return self.maker.values(variant)
 
-    def parts(self) -> Sequence[PolicyPart]:
-        """Return one part per parameter; constraints join parameters."""
-        labels = self.maker.given.every_parameter
-        constrained = (Expression(text).names for text in self.maker.given.constraints)
-        return joined(
-            [
-                *(({label}, {label}, None) for label in labels),
-                *((names, (), None) for names in constrained),
-            ]
-        )
+    def groups(self) -> Iterator[PolicyGroup]:
+        """Yield one group per parameter; constraints join parameters."""
+        yield from (({label}, {label}, None) for label in self.maker.given.every_parameter)
+        yield from ((Expression(text).names, (), None) for text in self.maker.given.constraints)
 
     @property
     def is_alone(self) -> bool:
@@ -262,7 +250,11 @@ class KernelWorkload:
         values = {
             "source": given.kernel,
             "header": given.header,
-            "macros": self._macros(policies[0] or self.base) if self.is_alone else {},
+            "macros": {
+                parameter.macro: (policies[0] or self.base)[label]
+                for label, parameter in given.every_parameter.items()
+                if parameter.macro
+            },
             "sizes": list(run.binding.sizes),
             "buffers": [
                 {"name": name, **buffer.model_dump()}
@@ -277,14 +269,6 @@ class KernelWorkload:
             "variants": variants,
         }
         return fill(KERNEL, values)
-
-    def _macros(self, policy: Policy) -> dict[str, str]:
-        parameters = self.maker.given.every_parameter
-        return {
-            parameter.macro: policy[label]
-            for label, parameter in parameters.items()
-            if parameter.macro
-        }
 
     def _variant(self, number: int, policy: Policy | None) -> dict[str, object]:
         """Return the launch of a variant for the template."""
@@ -341,14 +325,10 @@ class PublicWorkload:
 
     def text(self, run: WorkloadRun, policies: Sequence[Policy | None]) -> str:
         """Render a unit of variants; a policy of None is CUB's default."""
-        public = PublicPolicy(self.selector.selector.policy, self.fields)
-        return variants_text(run, policies, public)
+        return variants_text(run, policies, self.selector.selector.policy, self.fields)
 
-    def parts(self) -> Sequence[PolicyPart]:
-        """Return the parts of the policy; a parameter in none of them has no effect."""
-        return joined(self._groups())
-
-    def _groups(self) -> Iterator[tuple[Collection[str], Collection[str], MemberRule | None]]:
+    def groups(self) -> Iterator[PolicyGroup]:
+        """Yield what is decided together; a parameter in no group has no effect."""
         for path, rule in self.rules.items():
             yield labels_of(rule), self._leaves(path), rule
             if words().members.counts_threads(path) and rule.parameter in self.benchmark.units:

@@ -38,20 +38,13 @@ Curve = tuple[tuple[int, float], ...]
 """Pairs of evaluations and the best score so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayedOrder:
-    """The variants that a strategy requested."""
-
-    evaluated: tuple[Values, ...]
-    """Recorded variants, in request order."""
-    invalid: int
-    """Number of requested variants that were not recorded."""
-
-
 def replay(
     strategy: Strategy, score_by_values: Mapping[Values, float], *, most: int, batch: int
-) -> ReplayedOrder:
-    """Run a strategy until it is exhausted or `most` variants are evaluated."""
+) -> tuple[list[Values], int]:
+    """Run a strategy until it is exhausted or `most` variants are evaluated.
+
+    Returns the recorded variants in request order, and how many others it requested.
+    """
     evaluated: list[Values] = []
     invalid = 0
     while len(evaluated) < most and (variants := strategy.ask(min(batch, most - len(evaluated)))):
@@ -59,7 +52,7 @@ def replay(
         evaluated += recorded
         invalid += len(variants) - len(recorded)
         strategy.tell([AskedVariant(values, score_by_values.get(values)) for values in variants])
-    return ReplayedOrder(tuple(evaluated), invalid)
+    return evaluated, invalid
 
 
 def curve_of(scores: Sequence[float]) -> Curve:
@@ -328,9 +321,9 @@ def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: 
     strategy = make_strategy(settings.strategy, space.domain, seed, space.starts)
     limit = len(space.place) if settings.variants is None else settings.variants
     known_scores = space.sampled_scores(settings.samples, seed)
-    result = replay(strategy, known_scores, most=limit, batch=settings.batch)
+    evaluated, invalid = replay(strategy, known_scores, most=limit, batch=settings.batch)
     score = space.score
-    best = max(result.evaluated, key=lambda values: score[values], default=None)
+    best = max(evaluated, key=lambda values: score[values], default=None)
     return ReplayRun(
         gpu=about.gpu,
         ctk=about.ctk,
@@ -339,8 +332,8 @@ def _run(space: RecordedSpace, about: ReplayedSpace, settings: Replaying, seed: 
         workload=about.workload,
         strategy=settings.strategy,
         seed=seed,
-        evaluations=len(result.evaluated),
-        invalid=result.invalid,
+        evaluations=len(evaluated),
+        invalid=invalid,
         best=None if best is None else BestVariant(variant=space.label(best), score=score[best]),
-        curve=curve_of([score[values] for values in result.evaluated]),
+        curve=curve_of([score[values] for values in evaluated]),
     )

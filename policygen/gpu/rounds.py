@@ -149,21 +149,15 @@ def _measure_point(
     seed: int,
 ) -> Findings:
     started = time.monotonic()
-    checked = controller.check(functions)
-    for label, failure in checked.failed.items():
-        session.fail(point.spot, label, failure, checked.elapsed.get(label, 0.0))
-    correct = [function for function in functions if function.variant in checked.right]
-    result = controller.rounds(correct, rounds, seed)
+    result = controller.rounds(functions, rounds, seed)
     for label, samples in result.samples.items():
-        elapsed = result.elapsed.get(label, 0.0) + checked.elapsed.get(label, 0.0)
-        session.record(point.spot, label, samples, elapsed)
+        session.record(point.spot, label, samples, result.elapsed.get(label, 0.0))
     for label, failure in result.failed.items():
         session.fail(point.spot, label, failure, result.elapsed.get(label, 0.0))
     session.note(result.repeated, result.throttled, controller.restarts)
     session.time(str(point), time.monotonic() - started)
     session.noise(point.spot, controller.restarts, result.samples[BASE])
-    failed = {**checked.failed, **result.failed}
-    return Findings(failed, {}, len(result.samples), result.repeated, result.throttled)
+    return Findings(result.failed, {}, len(result.samples), result.repeated, result.throttled)
 
 
 def _progress_text(done: int, total: int) -> str:

@@ -108,16 +108,12 @@ def report_workloads(
         records = tuple(read_own(database, warnings.add) for database in databases)
         sources = _Sources(pattern, values, declared, databases, records, cases, decoder)
         scored = {_identity(workload): workload for workload in ranked}
-        workloads = (*_with_cases(sources, scored), *_without_cases(sources))
-        return workloads, *_reported_sessions(databases, records)
-
-
-def _with_cases(
-    sources: _Sources, scored: Mapping[tuple[object, ...], ScoredWorkload]
-) -> Iterator[ReportedWorkload]:
-    for case in sources.cases:
-        scores = score_case(case, sources.declared)
-        yield _workload(sources, _spot(case), scores, scored.get((_spot(case), case.files)))
+        workloads = []
+        for case in cases:
+            spot, scores = _spot(case), score_case(case, declared)
+            workloads.append(_workload(sources, spot, scores, scored.get((spot, case.files))))
+        workloads += _without_cases(sources)
+        return tuple(workloads), *_reported_sessions(databases, records)
 
 
 def _without_cases(sources: _Sources) -> Iterator[ReportedWorkload]:
@@ -340,6 +336,8 @@ def _session(
 ) -> ReportedSession:
     steps = _steps(times)
     rest = steps[STEPS:]
+    count, seconds = sum(step.count for step in rest), sum(step.seconds for step in rest)
+    others = StepTime(step="others", count=count, seconds=seconds) if rest else None
     texts = ("started", "policygen", "ctk", "cccl", "gpu", "card", "arch", "driver")
     counts, sums = ("seed", "sm_clock", "memory_clock"), ("repeated", "throttled", "restarts")
     ended = row.cells.get("ended")
@@ -352,7 +350,7 @@ def _session(
         **{name: _count(row, name) for name in counts},
         **{name: _count(row, name) or 0 for name in sums},
         steps=tuple(steps[:STEPS]),
-        other_steps=_sum_steps("others", rest) if rest else None,
+        other_steps=others,
     )
 
 
@@ -372,11 +370,6 @@ def _steps(times: Sequence[tuple[str, float]]) -> list[StepTime]:
         for step, durations in seconds_by_step.items()
     ]
     return sorted(steps, key=lambda item: (-item.seconds, item.step))
-
-
-def _sum_steps(name: str, steps: Sequence[StepTime]) -> StepTime:
-    count, seconds = sum(step.count for step in steps), sum(step.seconds for step in steps)
-    return StepTime(step=name, count=count, seconds=seconds)
 
 
 def _count(row: SessionRow, name: str) -> int | None:

@@ -196,6 +196,10 @@ class PolicyPart:
     """Parameters of a delay constructor (id, delay, latency), if the part is nothing else."""
 
 
+PolicyGroup = tuple[Collection[str], Collection[str], MemberRule | None]
+"""Parameters, the fields that they decide, and the rule of these."""
+
+
 class Meaning(Protocol):
     """A workload on an architecture that maps variants to policies."""
 
@@ -210,8 +214,8 @@ class Meaning(Protocol):
     def policy(self, variant: Variant) -> Policy:
         """Return all fields with those of a variant; raise InputError if the policy is invalid."""
 
-    def parts(self) -> Sequence[PolicyPart]:
-        """Return the parts of the policy; a parameter in none of them has no effect."""
+    def groups(self) -> Iterable[PolicyGroup]:
+        """Return what is decided together; a parameter in no group has no effect."""
 
 
 @dataclass(slots=True)
@@ -229,7 +233,7 @@ class Classifier:
     are_base: dict[Key, bool] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.parts = tuple(self.meaning.parts())
+        self.parts = tuple(joined(self.meaning.groups()))
         self.known = [{} for _ in self.parts]
         self.numbers = [{} for _ in self.parts]
 
@@ -468,9 +472,7 @@ def labels_of(rule: MemberRule) -> frozenset[str]:
     return rule.parameters | ({rule.times} if isinstance(rule.times, str) else set())
 
 
-def joined(
-    groups_in: Iterable[tuple[Collection[str], Collection[str], MemberRule | None]],
-) -> list[PolicyPart]:
+def joined(groups_in: Iterable[PolicyGroup]) -> list[PolicyPart]:
     """Join groups of parameters, their fields, and their rule into policy parts.
 
     Groups that share a parameter form one part; parts are ordered by their first parameter.

@@ -39,16 +39,6 @@ def find_profiler(toolchain: Toolchain) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Achieved:
-    """Achieved occupancy of variants on a runtime workload."""
-
-    shares: Mapping[str, float]
-    """Occupancy by variant, for those that run."""
-    problem: str | None = None
-    """Reason why nothing is known."""
-
-
-@dataclass(frozen=True, slots=True)
 class WatchedWorkload:
     """Variants to run under a tool on one runtime workload."""
 
@@ -64,8 +54,11 @@ def achieved(
     workload: WatchedWorkload,
     *,
     held: bool = False,
-) -> Achieved:
-    """Measure the achieved occupancy of variants that each launch one of `kernels` once."""
+) -> dict[str, float] | str:
+    """Measure the achieved occupancy of variants that each launch one of `kernels` once.
+
+    Returns it by variant, for those that run, or the reason why nothing is known.
+    """
     with TemporaryDirectory(prefix="policygen-") as folder:
         log = Path(folder) / "launches.csv"
         kernel_filter = f"regex:^({'|'.join(map(re.escape, kernels))})$"
@@ -79,13 +72,13 @@ def achieved(
         )
         with watched(profiler_command, command, held=held) as controller:
             if (problem := controller.open(workload.case, workload.base)) is not None:
-                return Achieved({}, problem)
+                return problem
             functions = (workload.base, *workload.variants)
-            failed = controller.check(functions).failed
+            failed = controller.check(functions)
             restarts = controller.restarts
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     if error := _ERROR.search(text):
-        return Achieved({}, visible(error[1]))
+        return visible(error[1])
     completed = [
         function.variant
         for function in functions
@@ -94,11 +87,11 @@ def achieved(
     shares = list(_shares(text))
     # Launches of the reference come first; a process that was lost took its launches along.
     if restarts or len(shares) < len(completed):
-        return Achieved({}, f"{len(shares)} launches were reported for {len(completed)} variants")
+        return f"{len(shares)} launches were reported for {len(completed)} variants"
     shares_by_variant = dict(zip(completed, shares[len(shares) - len(completed) :], strict=True))
     if any(map(math.isnan, shares_by_variant.values())):
-        return Achieved({}, f"it does not report {METRIC}")
-    return Achieved(shares_by_variant)
+        return f"it does not report {METRIC}"
+    return shares_by_variant
 
 
 def _shares(text: str) -> Iterator[float]:
@@ -213,7 +206,7 @@ class _Sanitizing:
         for variant in workload.variants:
             self.done += 1
             self._report(variant.variant)
-            failure = self.controller.check([variant]).failed.get(variant.variant)
+            failure = self.controller.check([variant]).get(variant.variant)
             if error := self._next_error():
                 errors[variant.variant] = f"{SANITIZER_TOOL}: {error}"
             elif failure is not None and failure.kind != "wrong":

@@ -35,15 +35,6 @@ _ENVIRONMENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class PublicPolicy:
-    """The aggregate that policy selectors return."""
-
-    name: str
-    """Name in namespace cub, such as `ScanPolicy`."""
-    fields: tuple[Field, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RuntimePoint:
     """A runtime workload: its axis values and the numbers that a unit takes."""
 
@@ -114,9 +105,13 @@ def inputs_text(run: WorkloadRun) -> str:
 def variants_text(
     run: WorkloadRun,
     variants: Sequence[Mapping[str, str] | None],
-    policy: PublicPolicy | None = None,
+    policy: str | None = None,
+    fields: tuple[Field, ...] = (),
 ) -> str:
-    """Render a unit of variants; each is a whole policy, or None for CUB's default."""
+    """Render a unit of variants; each is a whole policy, or None for CUB's default.
+
+    `policy` is the aggregate in namespace cub that selectors return: `ScanPolicy`.
+    """
     binding = run.binding
     form = binding.form_in(run.cub.bindings.text)
     in_environment = form == "environment"
@@ -132,13 +127,11 @@ def variants_text(
         "environment": binding.environment if in_environment else None,
         "last": "stream" if binding.environment == "env" else binding.environment,
         "storage": form == "storage",
-        "policy": policy and policy.name,
+        "policy": policy,
         "variants": [
             {
                 "number": number,
-                "policy": None
-                if policy is None or variant is None
-                else returned(policy.fields, variant, STD, 2),
+                "policy": None if variant is None else returned(fields, variant, STD, 2),
             }
             for number, variant in enumerate(variants)
         ],

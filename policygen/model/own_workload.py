@@ -17,8 +17,8 @@ from policygen.model.trees import Versioned
 _CPP = re.compile(r"(?:::)?[A-Za-z_]\w*(?:[\w:<>,* ]*[\w>*])?", re.ASCII)
 ENTROPIES = ("1.000", "0.811", "0.544", "0.337", "0.201", "0.000")
 """The entropies of CCCL's benchmarks."""
-NAMED = {"generator": "generator", "file": "file", "entropy": "entropy"}
-"""Kind of input → the key that specifies it."""
+NAMED = ("generator", "file", "entropy")
+"""Kinds of input that the key of the same name specifies."""
 
 
 def _relative_path(path: str) -> str:
@@ -65,7 +65,7 @@ class WorkloadInput(Record):
     most: float | None = Field(default=None, allow_inf_nan=False)
 
     @model_validator(mode="after")
-    def _check_bounds(self) -> Self:
+    def _check_keys(self) -> Self:
         if (self.least is None) != (self.most is None):
             raise ValueError("least and most must be given together")
         if self.least is not None and self.most is not None:
@@ -73,14 +73,9 @@ class WorkloadInput(Record):
                 raise ValueError('least and most belong to how = "random"')
             if self.least >= self.most:
                 raise ValueError("least must be less than most")
-        return self
-
-    @model_validator(mode="after")
-    def _check_key_of_kind(self) -> Self:
-        required_key = NAMED.get(self.how)
-        for key in NAMED.values():
+        for key in NAMED:
             is_given = getattr(self, key) is not None
-            if is_given != (key == required_key):
+            if is_given != (key == self.how):
                 raise ValueError(f'{key} belongs to how = "{key}"')
         return self
 

@@ -15,7 +15,7 @@ from policygen.app.filters import Filter
 from policygen.app.performance import compare_performance
 from policygen.cli.main import main
 from policygen.errors import InputError, PolicygenError
-from policygen.gpu.compared_results import NO_NOISE, ONE_PROCESS
+from policygen.gpu.nvbench_files import NO_NOISE, ONE_PROCESS
 from policygen.model.verdicts import VerifyPerformance
 from policygen.results.cases import importance
 from tests.report.performances import told

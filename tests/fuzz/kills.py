@@ -10,10 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from policygen.errors import PolicygenError
-from policygen.store.applies import complete
+from policygen.store.applies import complete, undo
 from policygen.store.journal import history
 from policygen.store.replacement import Change
-from policygen.store.undo import undo
 from tests.fuzz import command
 from tests.store.killing import killed_at
 from tests.store.trees import WHEN, Tree, recover

@@ -6,7 +6,7 @@ from threading import Lock
 
 from policygen.bindings.recorded import benchmark_of
 from policygen.errors import InputError, ProcessError
-from policygen.gpu.space import PolicyPart, SearchSpace
+from policygen.gpu.space import SearchSpace
 from policygen.model.benchmarks import ParameterRange
 from policygen.model.trees import BoundVersion
 from policygen.proof.compile import RefusedError
@@ -41,11 +41,8 @@ class PretendedMeaning:
         fits = min(threads, 256 // items)
         return {"items": str(items), "threads": str(fits), "load": str(variant.get("ld", 1))}
 
-    def parts(self):
-        return (
-            PolicyPart(("ipt", "tpb"), frozenset({"items", "threads"})),
-            PolicyPart(("ld",), frozenset({"load"})),
-        )
+    def groups(self):
+        return [(("ipt", "tpb"), ("items", "threads"), None), (("ld",), ("load",), None)]
 
 
 @dataclass

@@ -39,8 +39,8 @@ def worth(label):
 class TwoParameters(PretendedMeaning):
     """Nothing but the items and threads of the other."""
 
-    def parts(self):
-        return super().parts()[:1]
+    def groups(self):
+        return super().groups()[:1]
 
 
 class PretendedGpu:

@@ -1,6 +1,6 @@
 import pytest
 
-from policygen.gpu.compiling import MOST, batches, halves, unit_size
+from policygen.gpu.compiling import MOST, batches, unit_size
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,3 @@ def test_units_are_as_large_as_each_other_and_not_too_large(variants, slots):
 
 def test_no_lot_is_no_batch():
     assert batches([], 4) == []
-
-
-@pytest.mark.parametrize("lot", [[1, 2], [1, 2, 3], list(range(16))])
-def test_halves_are_all_of_it(lot):
-    first, second = halves(lot)
-    assert [*first, *second] == lot
-    assert len(first) - len(second) in {0, 1}

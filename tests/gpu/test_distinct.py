@@ -1,7 +1,8 @@
 import pytest
 
 from policygen.errors import InputError
-from policygen.gpu.space import Classifier, PolicyPart, SpaceCounts
+from policygen.gpu.space import Classifier, SpaceCounts
+from policygen.model.bindings import MemberRule
 from policygen.model.workload import as_label
 from tests.gpu.pretended import PretendedMeaning, space
 
@@ -115,8 +116,9 @@ class Waiting(PretendedMeaning):
     def policy(self, variant):
         return {"delay": "_".join(map(str, variant.values()))}
 
-    def parts(self):
-        return (PolicyPart(("dcid", "ns", "l2w"), frozenset({"delay"}), ("dcid", "ns", "l2w")),)
+    def groups(self):
+        labels = ("dcid", "ns", "l2w")
+        return [(labels, ("delay",), MemberRule(delay=labels))]
 
 
 def test_ways_to_wait_are_counted_by_what_they_use():

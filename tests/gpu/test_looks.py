@@ -1,6 +1,7 @@
 """Changes on a simulated GPU: what is clear stops, what is not goes on, and time is kept."""
 
 from contextlib import contextmanager
+from statistics import median
 
 import pytest
 
@@ -13,8 +14,8 @@ from policygen.gpu.changes import (
     looks_until,
 )
 from policygen.gpu.device import VariantFunction
-from policygen.gpu.judgments import Judge
 from policygen.gpu.rounds import WorkloadTask
+from policygen.gpu.statistics import Judge
 from tests.gpu.measuring import ABOUT, ALGORITHM, DECLARED, SIZES, measuring, points
 from tests.gpu.simulated import BASE, Plan
 
@@ -40,8 +41,8 @@ def test_a_change_is_told_by_workload_and_by_runtime_workload(tmp_path, ratio, v
         (judged,) = looks.run([one])
     assert judged.score.verdict == verdict
     assert judged.score.ratio == pytest.approx(ratio, rel=0.02)
-    assert [row.judged.verdict for row in judged.points] == [verdict] * len(SIZES)
-    before, after = judged.points[0].seconds
+    assert [point.verdict for _, point in judged.points] == [verdict] * len(SIZES)
+    before, after = map(median, zip(*judged.points[0][0].variants[AFTER], strict=True))
     assert before / after == pytest.approx(ratio, rel=0.03)
     assert judged.clear
 

@@ -35,7 +35,7 @@ def headers_in(folders):
 @pytest.mark.slow
 def test_a_variant_is_a_header_that_the_compiler_heeds(topk):
     label = "ipt_6.tpb_192.ld_1"
-    made = topk.headers(space_of(topk.benchmark).variant(label), label)
+    made = topk.headers(space_of(topk.benchmark), label)
     shown = {"threads": 192, "items": 6, "load_algorithm": "BLOCK_LOAD_WARP_TRANSPOSE"}
     assert shown.items() <= made.values.items()
     (text,) = headers_in(made.folders).values()
@@ -65,7 +65,7 @@ def test_what_the_compiler_does_not_heed_is_refused(topk):
     label = "ipt_6.tpb_192.ld_1"
     differs = r"tuning_topk.cuh cannot express ipt_6.*threads 512, not 192,"
     with pytest.raises(InputError, match=differs):
-        deaf.headers(space_of(topk.benchmark).variant(label), label)
+        deaf.headers(space_of(topk.benchmark), label)
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ def test_a_tile_of_an_entry_has_to_fit():
 def test_an_entry_of_an_architecture_without_any_is_made(reduce):
     assert isinstance(reduce, EntryWorkload)
     label = "ipt_7.tpb_128.ipv_1"
-    made = reduce.headers(space_of(reduce.benchmark).variant(label), label)
+    made = reduce.headers(space_of(reduce.benchmark), label)
     shown = {"threads": 128, "items": 3, "items_per_vec_load": 2, "load_modifier": "LOAD_DEFAULT"}
     assert shown.items() <= made.values.items()
     (text,) = headers_in(made.folders).values()
@@ -109,8 +109,9 @@ def test_a_variant_must_get_its_values(monkeypatch):
         selected=SimpleNamespace(values=values),
         unsaid=lambda *_: {},
     )
+    known = SimpleNamespace(variant=lambda _: {"tpb": 192})
     monkeypatch.setattr(EntryWorkload, "expected", lambda *_: {"threads": 192})
     monkeypatch.setattr(EntryWorkload, "_changed_headers", lambda *_: {})
     deaf = EntryWorkload(spot, None, ("", ()), "sm90", None, None, lambda *_: values)
     with pytest.raises(InputError, match="cannot express tpb_192: the workload gets threads 512,"):
-        deaf.headers({"tpb": 192}, "tpb_192")
+        deaf.headers(known, "tpb_192")

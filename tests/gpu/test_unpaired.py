@@ -5,8 +5,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from policygen.gpu.compared_results import step_of
-from policygen.gpu.judgments import SURE, WIDEST, Judge, SeparateTimes, score_times
+from policygen.gpu.nvbench_files import step_of
+from policygen.gpu.statistics import SURE, WIDEST, Judge, SeparateTimes, score_times
 
 
 def drawn(seed, truth=1.0, noise=0.003, before=5, after=5, step=0.0):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from policygen.gpu.changes import AFTER, COPY, judge_workload, quantiles_of
-from policygen.gpu.judgments import SURE, ComparedTimes, Judge
-from policygen.gpu.statistics import PointTimes
+from policygen.gpu.statistics import SURE, ComparedTimes, Judge, PointTimes
 from policygen.model.workload import BASE
 
 
@@ -93,7 +92,7 @@ def test_a_step_of_the_clock_is_no_difference():
     )  # fmt: skip
     judged = judge_workload(Judge(200), [times])
     assert judged.score.verdict == "equal"
-    assert judged.points[0].judged.verdict == "equal"
+    assert judged.points[0][1].verdict == "equal"
     # Three steps are more than that; they are seen as soon as one process tells of a smaller step.
     far = {
         AFTER: [(7.04e-6, 7.136e-6)] * 4 + [(7.072e-6, 7.136e-6)],

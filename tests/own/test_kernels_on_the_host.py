@@ -10,7 +10,7 @@ from policygen.app.own_workloads import with_workload
 from policygen.app.session import open_session
 from policygen.gpu.compiling import OWN, ObjectSource
 from policygen.gpu.opened import KernelWorkload, to_compile
-from policygen.gpu.space import Classifier
+from policygen.gpu.space import Classifier, joined
 from tests.gpu import compiled
 from tests.gpu.stub import Arena, stub
 from tests.own.kernels import write_saxpy, write_small
@@ -82,7 +82,7 @@ def test_what_a_space_has_is_what_values_and_rules_leave(tmp_path):
     told = classifier.classify()
     assert [one.label for one in told.distinct if one.is_base] == ["strategy_0.threads_256.items_1"]
     assert told.dropped == {"it violates strategy == 0 || items <= 4": 12}
-    assert {part.labels for part in small.meaning.parts()} == {
+    assert {part.labels for part in joined(small.meaning.groups())} == {
         ("strategy", "items"),
         ("threads",),
     }

@@ -23,9 +23,8 @@ from policygen.proof.oracle import Compiler, compiler_for
 from policygen.proof.probe import workloads
 from policygen.proof.reading import read_tree
 from policygen.results.together import Together
-from policygen.store.applies import apply
+from policygen.store.applies import apply, undo
 from policygen.store.replacement import Change
-from policygen.store.undo import undo
 from tests.probing import TUNINGS
 
 GPUS = {"sm90": "H200 (6144, 132, eccon)", "sm100": "B200 (8192, 148, eccon)"}

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from policygen.errors import InputError, PolicygenError
 from policygen.store import journal, replacement, targets
-from policygen.store.applies import apply
+from policygen.store.applies import apply, undo
 from policygen.store.journal import history
 from policygen.store.replacement import Change
-from policygen.store.undo import undo
 from tests.store.trees import WHEN, Tree
 
 SPACE = "Free some space, then run the command again."

@@ -9,9 +9,8 @@ import pytest
 
 from policygen.errors import InputError, PolicygenError
 from policygen.store import replacement
-from policygen.store.applies import complete
+from policygen.store.applies import complete, undo
 from policygen.store.journal import history
-from policygen.store.undo import undo
 from tests.store.killing import killed_at, kills
 from tests.store.trees import WHEN, Tree, recover
 from tests.tiers import slow

@@ -9,8 +9,8 @@ import pytest
 from policygen.cli.main import main
 from policygen.errors import InputError
 from policygen.store import replacement
+from policygen.store.applies import planned, undo
 from policygen.store.journal import history
-from policygen.store.undo import planned, undo
 from tests.store.killing import killed_at
 from tests.store.trees import WHEN, Tree, recover
 

@@ -4,10 +4,9 @@ from contextlib import closing
 import pytest
 
 from policygen.errors import EditedError, InputError, Problems
-from policygen.store.applies import apply
+from policygen.store.applies import apply, net_changes, planned, settle, undo
 from policygen.store.journal import history
 from policygen.store.replacement import Change
-from policygen.store.undo import net_changes, planned, undo
 from tests.results import stored
 from tests.store.trees import WHEN, Tree
 
@@ -159,7 +158,13 @@ def test_a_store_that_is_not_there_is_not_made(tree):
 def test_a_newest_apply_that_is_another_when_the_lock_is_held_is_told(tmp_path, monkeypatch):
     one, two = Tree(tmp_path / "one"), Tree(tmp_path / "two")
     one.apply(store=tmp_path / "p.db")
-    monkeypatch.setattr("policygen.store.undo.settle", lambda *_: two.apply(store=one.store) and ())
+
+    def apply_another(*_):
+        monkeypatch.setattr("policygen.store.applies.settle", settle)
+        two.apply(store=one.store)
+        return ()
+
+    monkeypatch.setattr("policygen.store.applies.settle", apply_another)
     monkeypatch.setattr(two, "store", tmp_path / "p.db")
     one.store = tmp_path / "p.db"
     with pytest.raises(InputError, match=f"the newest apply is now to {two.root}"):
@@ -176,7 +181,7 @@ def test_an_apply_that_somebody_undid_meanwhile_is_not_undone_again(tree, monkey
             connection.execute("UPDATE writes SET state = 'failed'")
         return ()
 
-    monkeypatch.setattr("policygen.store.undo.settle", settle)
+    monkeypatch.setattr("policygen.store.applies.settle", settle)
     with pytest.raises(InputError, match="nothing to undo"):
         undo(tree.store, None, 1, WHEN)
 
