@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from policygen import model, rendering
+from policygen import rendering
 from policygen.model.bindings import Binding, LibraryTypes, Types
 from policygen.model.own_workload import OwnKernel, OwnWorkload
 from policygen.model.records import Document
 
-for module in iter_modules(model.__path__, f"{model.__name__}."):
+for module in iter_modules([str(Path(__file__).parent / "model")], "policygen.model."):
     import_module(module.name)
 DOCUMENTS: tuple[type[Document], ...] = tuple(Document.__subclasses__())
 """All documents: each is a direct subclass, in a module of `policygen.model`."""
