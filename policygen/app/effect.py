@@ -14,7 +14,6 @@ from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Effect, InputChange, Resolution
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
-from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.planning.judge import judge, judge_inputs
 from policygen.planning.memory import changed_headers
@@ -116,7 +115,7 @@ def effect_of(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> E
 def _check_provability(tree: ReadTree, names: Iterable[str]) -> None:
     """Raises an error if headers depend on inputs that no proof can cover."""
     paths = [tree.paths[name] for name in sorted(names)]
-    if findings := unprovable(tree.cub, paths, nearby):
+    if findings := unprovable(tree.cub, paths):
         raise UnprovableError([finding.where for finding in findings])
 
 
