@@ -31,8 +31,8 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (84_722, 55_000),
-    "modules": (288, 300),
+    "lines": (83_777, 55_000),
+    "modules": (283, 300),
     "modules that policygen.cli.apply reaches": (143, 150),
     "longest import chain": (25, 16),
     "modules with one importer, in the same package": (13, 30),

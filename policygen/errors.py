@@ -22,6 +22,11 @@ def _indented(text: str) -> str:
     return _LINE.sub("\n  ", text)
 
 
+def _message(rows: Sequence[str], remedy: str | None) -> str:
+    """Joins the lines of a message; a remedy comes last."""
+    return _indented("\n".join(rows if remedy is None else [*rows, f"  {remedy}"]))
+
+
 class PolicygenError(Exception):
     """The base of all expected errors; `exit_code` is the command's exit status."""
 
@@ -41,8 +46,7 @@ class InputError(PolicygenError):
     remedy: str | None = None
 
     def __str__(self) -> str:
-        rows = [self.message] if self.remedy is None else [self.message, f"  {self.remedy}"]
-        return _indented("\n".join(rows))
+        return _message([self.message], self.remedy)
 
     @property
     def in_line(self) -> str:
@@ -72,9 +76,7 @@ class SourceError(PolicygenError):
             growth = len(visible(marked, _TAB)) - len(marked)
             rows.append(f"  {visible(self.text, _TAB)}")
             rows.append(f"  {indent}{'^' * (max(1, self.width) + growth)}")
-        if self.remedy:
-            rows.append(f"  {self.remedy}")
-        return _indented("\n".join(rows))
+        return _message(rows, self.remedy)
 
 
 @dataclass(eq=False)
@@ -96,9 +98,7 @@ class EditedError(PolicygenError):
         rows = [f"{self.path}: {self.message}", *(f"  {line}" for line in edit[: self.LIMIT])]
         if (hidden := len(edit) - self.LIMIT) > 0:
             rows.append(f"  ... and {hidden:,} more lines")
-        if self.remedy:
-            rows.append(f"  {self.remedy}")
-        return _indented("\n".join(rows))
+        return _message(rows, self.remedy)
 
 
 @dataclass(eq=False)
@@ -126,9 +126,7 @@ class ProcessError(PolicygenError):
         rows = [f"command failed with status {self.status}: {' '.join(self.command)}"]
         message = self.stderr.strip()
         rows += [f"  {line}" for line in message.split("\n")] if message else []
-        if self.remedy:
-            rows.append(f"  {self.remedy}")
-        return _indented("\n".join(rows))
+        return _message(rows, self.remedy)
 
     @property
     def in_line(self) -> str:

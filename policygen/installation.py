@@ -40,9 +40,7 @@ def clone() -> Path | None:
 
 def add(extra: str) -> str:
     """Returns the command that installs an extra, such as `pip install 'policygen[cuda]'`."""
-    if (folder := clone()) is None:
-        return f"{pip()} install {shlex.quote(f'{NAME}[{extra}]')}"
-    return f"{pip()} install --editable {shlex.quote(f'{nearby(folder)}[{extra}]')}"
+    return _install(f"[{extra}]")
 
 
 def of_release(names: Iterable[str], release: str) -> str:
@@ -52,9 +50,13 @@ def of_release(names: Iterable[str], release: str) -> str:
 
 def again() -> str:
     """Returns the command that installs policygen's requirements."""
-    if (folder := clone()) is None:
-        return f"{pip()} install {NAME}"
-    return f"{pip()} install --editable {shlex.quote(nearby(folder))}"
+    return _install("")
+
+
+def _install(extra: str) -> str:
+    folder = clone()
+    options, name = ("", NAME) if folder is None else (" --editable", nearby(folder))
+    return f"{pip()} install{options} {shlex.quote(f'{name}{extra}')}"
 
 
 def pip() -> str:
@@ -74,14 +76,11 @@ def requirements() -> Mapping[str, tuple[Requirement, ...]]:
     """Returns the requirements of each extra, and of all commands under the empty name."""
     folder = clone()
     if folder is None or not (folder / "pyproject.toml").is_file():
-        return {
-            name: _parse_all(requirement_texts) for name, requirement_texts in _installed().items()
-        }
-    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-    texts_by_extra = {"": project["dependencies"], **project["optional-dependencies"]}
-    return {
-        name: _parse_all(requirement_texts) for name, requirement_texts in texts_by_extra.items()
-    }
+        texts_by_extra = _installed()
+    else:
+        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+        texts_by_extra = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {extra: tuple(map(_parse, texts)) for extra, texts in texts_by_extra.items()}
 
 
 def _installed() -> Mapping[str, list[str]]:
@@ -95,10 +94,6 @@ def _installed() -> Mapping[str, list[str]]:
         extra = _EXTRA.search(marker)
         texts_by_extra[extra[1] if extra else ""].append(requirement.strip())
     return texts_by_extra
-
-
-def _parse_all(texts: list[str]) -> tuple[Requirement, ...]:
-    return tuple(map(_parse, texts))
 
 
 def _parse(text: str) -> Requirement:

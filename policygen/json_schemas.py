@@ -4,82 +4,22 @@
 """
 
 import json
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 from pydantic import BaseModel
 
 from policygen import rendering
-from policygen.model.audits import BenchCheck, Coverage, LintReport, Reach
-from policygen.model.benchmarks import BenchmarkList
 from policygen.model.bindings import Binding, LibraryTypes, Types
-from policygen.model.databases import DbCompare, DbImport
-from policygen.model.emitted import Emitted, TunedProgram
-from policygen.model.machine import Doctor, Status, Undo
-from policygen.model.machine_code import Dump, DumpIndex, SassCompiles, VerifySass
-from policygen.model.measured import MeasureCompile, MeasuredVariants, StrategyMatrix
-from policygen.model.overlays import (
-    Overlay,
-    OverlayCheck,
-    OverlayMade,
-    OverlayProof,
-    ProgramCalls,
-)
 from policygen.model.own_workload import OwnKernel, OwnWorkload
-from policygen.model.plans import Plan
 from policygen.model.records import Document
-from policygen.model.results import DbCoverage, DbExport, DbInfo, DbPlot, DbTop, MergeReport
-from policygen.model.reviews import Review
-from policygen.model.searches import Searched, SearchEvent, SearchReplay, SearchReport
-from policygen.model.selection import Comparison, Effect, Resolution
-from policygen.model.trees import Headers
-from policygen.model.tuning import Scan
-from policygen.model.verdicts import VerifyPerformance
 
-DOCUMENTS: tuple[type[Document], ...] = (
-    BenchCheck,
-    BenchmarkList,
-    Comparison,
-    Coverage,
-    DbCompare,
-    DbCoverage,
-    DbExport,
-    DbImport,
-    DbInfo,
-    DbPlot,
-    DbTop,
-    Doctor,
-    Dump,
-    DumpIndex,
-    Effect,
-    Emitted,
-    Headers,
-    LintReport,
-    StrategyMatrix,
-    MeasureCompile,
-    MeasuredVariants,
-    Searched,
-    SearchEvent,
-    TunedProgram,
-    MergeReport,
-    Overlay,
-    OverlayCheck,
-    OverlayMade,
-    OverlayProof,
-    Plan,
-    ProgramCalls,
-    Reach,
-    Resolution,
-    Review,
-    SassCompiles,
-    Scan,
-    SearchReport,
-    SearchReplay,
-    Status,
-    Undo,
-    VerifyPerformance,
-    VerifySass,
-)
+for module in iter_modules([str(Path(__file__).parent / "model")], "policygen.model."):
+    import_module(module.name)
+DOCUMENTS: tuple[type[Document], ...] = tuple(Document.__subclasses__())
+"""All documents: each is a direct subclass, in a module of `policygen.model`."""
 FILES: dict[str, type[BaseModel]] = {
     "binding": Binding,
     "binding-library-types": LibraryTypes,
@@ -99,8 +39,8 @@ def schema_files() -> dict[str, str]:
         for document in DOCUMENTS
     }
     files = {
-        f"{name}.schema.json": _dump(model.model_json_schema(by_alias=True))
-        for name, model in FILES.items()
+        f"{name}.schema.json": _dump(kind.model_json_schema(by_alias=True))
+        for name, kind in FILES.items()
     }
     return documents | files
 

@@ -7,7 +7,7 @@ is only a label.
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from operator import is_
 from pathlib import Path, PurePath
@@ -25,34 +25,29 @@ NEAR = 2
 _PATH = re.compile(r"(?<![\w.~:/$-])/(?:[^\s/:;,'\"()\[\]<>|]+/)*[^\s/:;,'\"()\[\]<>|]*[\w+]")
 _WITH_TEXT = (str, tuple, dict, BaseModel)
 Model = TypeVar("Model", bound=BaseModel)
+Rename = Callable[[str, str], str]
+"""Returns a text, given the name of its field, with other names of files."""
 
 
 def portable(document: Model, cwd: Path | None = None) -> Model:
     """Returns a document without machine-specific paths."""
-    folder, files = Path.cwd() if cwd is None else cwd, _Files()
-    _with_names(document, files)
-    result = _with_names(
-        document, _Names(folder, tuple(dict.fromkeys(_trees(document))), files.absolute)
-    )
+    files: set[str] = set()  # several may end in the same name
+
+    def note(text: str, field: str) -> str:
+        if field in FILES and PurePath(text).is_absolute():
+            files.add(text)
+        return text
+
+    _with_names(document, note)
+    folder, trees = Path.cwd() if cwd is None else cwd, tuple(dict.fromkeys(_trees(document)))
+    result = _with_names(document, _Names(folder, trees, files).renamed)
     assert isinstance(result, type(document))
     return result
 
 
 def portable_name(path: str, cwd: Path | None = None) -> str:
     """Returns a file's portable name."""
-    return _Names(Path.cwd() if cwd is None else cwd)(path, is_file=True)
-
-
-class _Files:
-    """Collects a document's absolute file names, even if several end in the same name."""
-
-    def __init__(self) -> None:
-        self.absolute: set[str] = set()
-
-    def __call__(self, text: str, *, is_file: bool) -> str:
-        if is_file and PurePath(text).is_absolute():
-            self.absolute.add(text)
-        return text
+    return _Names(Path.cwd() if cwd is None else cwd).renamed(path, "path")
 
 
 class _Names:
@@ -65,8 +60,9 @@ class _Names:
         names = {base: _relative_name(base, folder) for base in (*trees, str(folder))}
         self.name_by_folder = dict(sorted(names.items(), key=lambda pair: -len(pair[0])))
 
-    def __call__(self, text: str, *, is_file: bool) -> str:
-        if PurePath(text).is_absolute() and (is_file or _exists(text)):
+    def renamed(self, text: str, field: str) -> str:
+        """Returns the text of a field with portable names."""
+        if PurePath(text).is_absolute() and (field in FILES or _exists(text)):
             return self._named(text)
         for base, name in self.name_by_folder.items():
             if base in text:
@@ -124,10 +120,7 @@ def _home() -> PurePath | None:
 
 @lru_cache(maxsize=1 << 12)
 def _exists(path: str) -> bool:
-    try:
-        return os.path.exists(path)  # noqa: PTH110  of thousands of texts
-    except ValueError:
-        return False
+    return os.path.exists(path)  # noqa: PTH110  of thousands of texts
 
 
 def _trees(value: BaseModel) -> Iterator[str]:
@@ -143,27 +136,27 @@ def _trees(value: BaseModel) -> Iterator[str]:
             yield from _trees(part)
 
 
-def _with_names(value: object, names: _Names | _Files, field: str = "") -> object:
+def _with_names(value: object, rename: Rename, field: str = "") -> object:
     """Renames files in a value; returns the same object if nothing changes."""
     if isinstance(value, str):
-        return names(value, is_file=field in FILES) if "/" in value or "\\" in value else value
+        return rename(value, field) if "/" in value or "\\" in value else value
     if isinstance(value, BaseModel):
         fields = {name: part for name, part in value.__dict__.items() if name not in KEPT}
-        if changed := _changed_fields(fields, names):
+        if changed := _changed_fields(fields, rename):
             return value.model_copy(update=changed)
     elif type(value) is tuple:
-        parts = tuple([_with_names(part, names, field) for part in value])
+        parts = tuple([_with_names(part, rename, field) for part in value])
         return value if all(map(is_, parts, value)) else parts
     elif isinstance(value, dict):
-        changed = _changed_fields(value, names)
+        changed = _changed_fields(value, rename)
         return {**value, **changed} if changed else value
     return value
 
 
-def _changed_fields(fields: Mapping[str, object], names: _Names | _Files) -> dict[str, object]:
+def _changed_fields(fields: Mapping[str, object], rename: Rename) -> dict[str, object]:
     """Returns the fields that change."""
     changed = {}
     for name, old in fields.items():
-        if isinstance(old, _WITH_TEXT) and (new := _with_names(old, names, name)) is not old:
+        if isinstance(old, _WITH_TEXT) and (new := _with_names(old, rename, name)) is not old:
             changed[name] = new
     return changed

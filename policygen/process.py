@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Lock
-from typing import IO, Any, TypedDict, Unpack
+from typing import IO, Any, Required, TypedDict, Unpack
 
 from policygen.errors import InputError, MissingToolError, ProcessError
 
@@ -117,28 +117,25 @@ class Child:
             self._own_folder.cleanup()
 
 
-class RunOptions(TypedDict, total=False):
+class ChildOptions(TypedDict, total=False):
     """Options for a program that runs to completion."""
 
+    install: Required[str]
     folder: Path | None
     more: Mapping[str, str] | None
     network: bool
 
 
-def run(
-    command: Sequence[str],
-    *,
-    given: str = "",
-    limit: float | None = LIMIT,
-    install: str,
-    remedy: str | None = None,
-    **options: Unpack[RunOptions],
-) -> str:
+class RunOptions(ChildOptions, total=False):
+    """These, and how long it may run."""
+
+    limit: float | None
+    remedy: str | None
+
+
+def run(command: Sequence[str], *, given: str = "", **options: Unpack[RunOptions]) -> str:
     """Returns a program's standard output; errors show command, status and standard error."""
-    out = output(
-        command, given=given.encode(), limit=limit, install=install, remedy=remedy, **options
-    )
-    return out.decode(errors="replace")
+    return output(command, given=given.encode(), **options).decode(errors="replace")
 
 
 def output(
@@ -146,16 +143,15 @@ def output(
     *,
     given: bytes = b"",
     limit: float | None = LIMIT,
-    install: str,
     remedy: str | None = None,
-    **options: Unpack[RunOptions],
+    **options: Unpack[ChildOptions],
 ) -> bytes:
     """Like `run`, but returns bytes; a program that exceeds the limit is ended.
 
     Output goes to files rather than pipes, which its descendants could hold open.
     """
     with _file(given) as source, _file() as out, _file() as err:
-        child = Child(command, install=install, stdin=source, stdout=out, stderr=err, **options)
+        child = Child(command, stdin=source, stdout=out, stderr=err, **options)
         try:
             status = child.wait(limit)
         except BaseException:
@@ -352,11 +348,7 @@ def _is_program(name: str) -> bool:
 
 
 class Stopped(KeyboardInterrupt):
-    """An interrupt with messages about the interrupted work, innermost first."""
-
-    def __init__(self, *words: str) -> None:
-        super().__init__(*words)
-        self.words = words
+    """An interrupt; its arguments are messages about the interrupted work, innermost first."""
 
 
 # Interrupts (Ctrl-C): messages about what was kept and how to continue
@@ -377,6 +369,6 @@ def interrupt_messages(error: BaseException) -> tuple[str, ...]:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Stopped):
-            return cause.words
+            return cause.args
         cause = cause.__cause__
     return ()

@@ -107,7 +107,23 @@ class OpenStore:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Opens the store, creates it if it does not exist, and migrates an old one."""
-        return cls(path, open_store(path, PATIENCE))
+        with store_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Without an isolation level, each write begins its transaction explicitly.
+            connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        try:
+            with store_errors(path):
+                connection.execute("PRAGMA foreign_keys = ON")
+                # EXTRA also syncs the folder after a transaction, so that a power failure cannot
+                # undo it.
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.row_factory = sqlite3.Row
+                if token := migrate(path, connection):
+                    remember(path, token)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, connection)
 
     def close(self) -> None:
         """Closes the file."""
@@ -128,27 +144,6 @@ class OpenStore:
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """Like `reading`, but waits for another writer here, not in the middle of the block."""
         return self.reading("BEGIN IMMEDIATE")
-
-
-def open_store(path: Path, patience: float) -> sqlite3.Connection:
-    """Opens a store, creates it if necessary, and migrates an old one."""
-    with store_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Without an isolation level, each write begins its transaction explicitly.
-        connection = sqlite3.connect(path, timeout=patience, isolation_level=None)
-    try:
-        with store_errors(path):
-            connection.execute("PRAGMA foreign_keys = ON")
-            # EXTRA also syncs the folder after a transaction, so that a power failure cannot
-            # undo it.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.row_factory = sqlite3.Row
-            if token := migrate(path, connection):
-                remember(path, token)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def stamp(when: datetime) -> str:

@@ -130,7 +130,7 @@ def test_a_deaf_program_has_no_longer_than_the_limit_and_the_grace(tmp_path):
 def test_no_program_is_waited_for_without_an_end(monkeypatch):
     """Where nobody says how long it may take."""
     assert process.LIMIT <= 600
-    monkeypatch.setitem(run.__kwdefaults__, "limit", 0.5)
+    monkeypatch.setitem(process.output.__kwdefaults__, "limit", 0.5)
     with pytest.raises(ProcessError, match=r"it did not finish within 0\.5 seconds"):
         run(["sleep", "60"], install="")
 

@@ -23,8 +23,8 @@ from policygen.model.tuning import Scan
 from policygen.paths import nearby
 from policygen.planning.measured import arch_of, gpu_name, gpu_names, say_arch
 from policygen.proof.ask import compiler_of
-from policygen.proof.coverage import cells, fillable, shares, turned, unfilled
-from policygen.proof.lint_rules import RULES, choose, family_name, lint
+from policygen.proof.coverage import cells, planned, shares, turned
+from policygen.proof.lint_rules import RULES, choose, lint
 from policygen.proof.lint_subject import HeaderSource
 from policygen.proof.outside_inputs import unprovable
 from policygen.proof.reading import ReadTree, read_tree
@@ -149,10 +149,10 @@ def audit_lint(
     if where.regex or where.archs or where.axes:
         # An entry may inherit from a family that is not selected.
         chosen, _ = scan_tunings(cub, replace(where, axes=()), selectors=True)
-        families = {family_name(family) for family in chosen.families}
+        families = {family.path for family in chosen.families}
         selected_headers = {family[0] for family in families}
         paths = tuple(path for path in paths if path.name in selected_headers)
-    outside = unprovable(tree, paths, nearby)
+    outside = unprovable(tree, paths)
     sources = sources_of(scan, where.headers)
     return lint(scan, sources, rules, families, outside), errors
 
@@ -188,11 +188,8 @@ def _filled_by(session: Session, document: Coverage, ranking: Ranked) -> Coverag
         Options(arch=arch, rules=ranking.rules) for arch in _archs_measured(ranking, document.archs)
     ]
     plans = [plan_ranked(session, ranking, options).plan for options in options_by_arch]
-    update = {
-        "fillable": fillable(document.cells, plans),
-        "unfilled": unfilled(document.cells, plans),
-    }
-    return document.model_copy(update=update)
+    fillable, unfilled = planned(document.cells, plans)
+    return document.model_copy(update={"fillable": fillable, "unfilled": unfilled})
 
 
 def _archs_measured(ranking: Ranked, archs: Sequence[str]) -> list[str]:

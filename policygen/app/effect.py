@@ -14,7 +14,6 @@ from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Effect, InputChange, Resolution
 from policygen.model.tuning import TuningHeader
 from policygen.model.workload import Point
-from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.planning.judge import judge, judge_inputs
 from policygen.planning.memory import changed_headers
@@ -98,7 +97,7 @@ def effect_of(plan: Plan, compiler: Compiler, changed: Mapping[str, bytes]) -> E
     """Judges a change in the tree's own dialect, and in families that were written as well."""
     tree = compiler.tree
     paths = [tree.paths[name] for name in sorted(changed)]
-    if findings := unprovable(tree.cub, paths, nearby):
+    if findings := unprovable(tree.cub, paths):
         raise UnprovableError([finding.where for finding in findings])
     effect = _judge_plan(legacy.part(plan, legacy=False), compiler, changed)
     if plan.options.legacy == "update" and tree.cub.has_selectors:

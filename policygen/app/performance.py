@@ -74,7 +74,7 @@ from policygen.proof.ask import ask_policies
 from policygen.proof.compile import Listings
 from policygen.proof.oracle import compiler_for
 from policygen.proof.probe import QueriedTree
-from policygen.proof.sites import headers_of
+from policygen.proof.sites import headers_of_benchmarks
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.proof.units import Workload, overlay
 from policygen.results.database import expand
@@ -313,7 +313,7 @@ def narrow_plan(
     if not worse:
         return None
     results = list(_narrowed_results(plan, document, worse))
-    names = headers_of(results, session.cub.bindings)
+    names = headers_of_benchmarks({row.algorithm for row in results}, session.cub.bindings)
     tree = read_before(before, names)
     if tree.errors:
         raise Problems(tree.errors)

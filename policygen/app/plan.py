@@ -47,7 +47,7 @@ from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner
 from policygen.planning.saved import check_decisions, check_same, remake_plan, served
 from policygen.proof.oracle import open_compiler
-from policygen.proof.sites import headers_of
+from policygen.proof.sites import headers_of_benchmarks
 from policygen.results.cases import NOT_ASKED, split
 from policygen.results.choice import IsWritable
 from policygen.results.together import Together
@@ -106,7 +106,7 @@ def plan_ranked(
     workloads = results.workloads(version)
     if not options.force:
         check_gpus(workloads, options.arch)
-    names = headers_of(workloads, session.cub.bindings)
+    names = headers_of_benchmarks({row.algorithm for row in workloads}, session.cub.bindings)
     compiler = open_compiler(session.cub, names, progress=session.progress)
     workloads = with_measured_bases(session, workloads, compiler, options.arch, measured_on)
 
@@ -168,7 +168,7 @@ def read_plan(session: Session, path: Path) -> Planned:
             "Make the plan again, or name its tree with --cub.",
         )
     check_decisions(plan)
-    names = headers_of(plan.results, cub.bindings)
+    names = headers_of_benchmarks({row.algorithm for row in plan.results}, cub.bindings)
     compiler = open_compiler(cub, names, progress=session.progress)
     sources, joint = compiler.sources, remembered(plan.joint)
     check_tree(plan, sources.data)

@@ -26,7 +26,7 @@ from policygen.proof.oracle import (
 )
 from policygen.proof.probe import LibraryCompiler
 from policygen.proof.reading import ReadTree, chosen_archs, read_tree
-from policygen.proof.sites import check_values, headers_of, ignored_axes, places, remarks
+from policygen.proof.sites import check_values, headers_of_benchmarks, ignored_axes, places, remarks
 from policygen.proof.toolchain import Toolchain
 from policygen.proof.units import SiteQuery
 from policygen.proof.unreachable import Reachability, reach_all
@@ -134,7 +134,7 @@ def with_base_checks(
     ]
     if not other_versions or not any(workload.is_used for workload in workloads):
         return tuple(workloads)
-    names = headers_of(other_versions, session.cub.bindings)
+    names = headers_of_benchmarks({row.algorithm for row in other_versions}, session.cub.bindings)
     compiler = open_compiler(session.cub, names, progress=session.progress)
     return with_measured_bases(session, workloads, compiler, arch)
 

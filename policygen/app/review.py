@@ -321,11 +321,11 @@ def _find_unprovable(cub: Cub, change: TreeChange) -> tuple[Finding, ...]:
     Findings are ignored if they are of unchanged headers only.
     """
     headers = trees.tuning_headers(cub)
-    findings = unprovable(cub, headers, nearby)
+    findings = unprovable(cub, headers)
     unchanged = {path.name for path in headers} - change.contents.keys()
     if not change.contents or not any(finding.header in unchanged for finding in findings):
         return tuple(findings)
-    own = unprovable(cub, [path for path in headers if path.name not in unchanged], nearby)
+    own = unprovable(cub, [path for path in headers if path.name not in unchanged])
     return tuple(
         finding for finding in findings if finding in own or finding.header not in unchanged
     )

@@ -40,7 +40,6 @@ from policygen.proof.kernel_comparison import (
     compile_sides,
     find_kernel_tools,
     verdicts,
-    with_dumps,
 )
 from policygen.proof.kernel_units import KernelCompiler, workers_of
 from policygen.steps import Progress
@@ -188,7 +187,8 @@ def _compare(compiles: Compiles, compiler: KernelCompiler, *, allow_moved: bool)
     base, archs, tools = compiles.base, compiles.archs, str(compiler.tools)
     assert base is not None
     if base.index is not None:
-        sides = with_dumps(base.dumps, compile_side(compiles.after, compiles.spots, compiler))
+        after = compile_side(compiles.after, compiles.spots, compiler)
+        sides = Sides({spot: base.dumps[spot] for spot in after if spot in base.dumps}, after)
     else:
         sides = compile_sides(compiles.before, compiles.after, compiles.spots, compiler)
     outcome = verdicts(sides, compiles.meant)

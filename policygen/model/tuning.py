@@ -152,6 +152,16 @@ class Family(Record):
     entries: tuple[Entry, ...]
 
     @property
+    def path(self) -> tuple[str, str, str]:
+        """Header, namespace and name: two families in one header can have the same name."""
+        return self.header, self.namespace, self.name
+
+    @property
+    def primary(self) -> Entry | None:
+        """The primary template, if it is in the header."""
+        return next((entry for entry in self.entries if entry.kind == "primary"), None)
+
+    @property
     def specializations(self) -> tuple[Entry, ...]:
         """The live explicit and partial specializations, which CUB can select."""
         return tuple(

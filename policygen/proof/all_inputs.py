@@ -19,8 +19,8 @@ import numpy as np
 
 from policygen import rendering
 from policygen.bindings.words import known_arch, words
-from policygen.cache import digest, written_by
-from policygen.errors import PolicygenError, SourceError
+from policygen.cache import written_by
+from policygen.errors import SourceError
 from policygen.headers.selectors.functions import (
     HeaderCode,
     find_aggregates,
@@ -51,7 +51,7 @@ from policygen.proof.selector_code import (
     united,
 )
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import MARKS, POLICIES
+from policygen.proof.units import identity
 from policygen.steps import Progress
 from policygen.trees.manifest import shipped
 
@@ -166,29 +166,7 @@ def compile_selectors(
 ) -> dict[tuple[str, str], CompiledSelector | str]:
     """Compiles the selectors of headers, by header and name; or why they are not known."""
     compiled: dict[tuple[str, str], CompiledSelector | str] = {}
-    selectors = _readable(names, side, compiled)
-    results = compile_divided(
-        [selectors] if selectors else [],
-        lambda batch: _unit(batch, side, toolchain),
-        lambda batch: [[selector] for selector in batch] if len(batch) > 1 else [],
-        toolchain,
-        _pack,
-        writer=written_by(selector_code, answers),
-        progress=progress,
-    )
-    for batch, result in results:
-        if isinstance(result, str):
-            compiled |= _read(batch, result)
-        else:
-            compiled |= {(row.header, row.name): _reason(result) for row in batch}
-    return compiled
-
-
-def _readable(
-    names: Iterable[str], side: Side, compiled: dict[tuple[str, str], CompiledSelector | str]
-) -> list[Selector]:
-    """Returns the selectors to compile; notes why others cannot be."""
-    selectors = []
+    selectors: list[Selector] = []
     for name in names:
         try:
             own = find_selectors(name, side.contents)
@@ -200,11 +178,22 @@ def _readable(
             compiled |= {(row.header, row.name): reason for row in own}
         else:
             selectors += own
-    return selectors
-
-
-def _reason(error: PolicygenError) -> str:
-    return error.in_line if isinstance(error, RefusedError) else str(error)
+    results = compile_divided(
+        [selectors] if selectors else [],
+        lambda batch: _unit(batch, side, toolchain),
+        lambda batch: [[selector] for selector in batch] if len(batch) > 1 else [],
+        toolchain,
+        lambda ptx: json.dumps([answers.pack(ptx), selector_code.read_entries(ptx)]),
+        writer=written_by(selector_code, answers),
+        progress=progress,
+    )
+    for batch, result in results:
+        if isinstance(result, str):
+            compiled |= _read(batch, result)
+        else:
+            reason = result.in_line if isinstance(result, RefusedError) else str(result)
+            compiled |= {(row.header, row.name): reason for row in batch}
+    return compiled
 
 
 def _unit(selectors: Sequence[Selector], side: Side, toolchain: Toolchain) -> TranslationUnit:
@@ -215,11 +204,9 @@ def _unit(selectors: Sequence[Selector], side: Side, toolchain: Toolchain) -> Tr
         "counts": words().selectors.counts,
         "all_selectors": list(_described(selectors)),
     }
-    templates = (TEMPLATE, POLICIES, MARKS)
-    texts = [(rendering.folder("templates") / name).read_bytes() for name in templates]
     return TranslationUnit(
         name=f"{', '.join(headers)} (all inputs)",
-        identity=digest(*texts, json.dumps(rendered_from)),
+        identity=identity(rendered_from, TEMPLATE),
         text=partial(rendering.fill, TEMPLATE, rendered_from, trim=False),
         includes=side.includes,
         arch=toolchain.newest,
@@ -245,10 +232,6 @@ def _described(selectors: Sequence[Selector]) -> Iterator[dict[str, object]]:
             "members": members,
         }
         row += 1 + len(members)
-
-
-def _pack(ptx: str) -> str:
-    return json.dumps([answers.pack(ptx), selector_code.read_entries(ptx)])
 
 
 def _read(

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from policygen.errors import InputError
@@ -25,15 +24,6 @@ _OWN_WORDS = re.compile(r"\bsigned (?=short\b|int\b|long\b)|\b__nv_(?=bool\b)")
 _OUTERMOST = re.compile(r"(?<![\w:])(?=(?:cub|cuda)::)")
 _OPENING, _CLOSING = "<([{", ">)]}"
 _PUNCTUATION = re.compile(r"[<([{>)\]},;]")
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """The entry of a family that the compiler takes for a workload, and the arguments."""
-
-    entry: int
-    """-1 if there is none: the primary template is only declared."""
-    args: tuple[str, ...]
 
 
 def read_answers(ptx: str) -> dict[int, tuple[str, ...]]:
@@ -143,17 +133,20 @@ def value(answer: str) -> Value:
 
 
 @lru_cache(maxsize=KNOWN)
-def key(answer: str) -> Key:
-    """Parses `family<value<7>, type<int>, value<…::_4>>`."""
-    number, *args = _split(_inside(answer), ",")
-    return Key(int(_inside(number)), tuple(plain(_inside(arg)) for arg in args))
+def key(answer: str) -> tuple[int, tuple[str, ...]]:
+    """Parses `family<value<7>, type<int>, value<…::_4>>` as the entry and the arguments.
+
+    The entry is -1 if there is none: the primary template is only declared.
+    """
+    number, *args = split(_inside(answer), ",")
+    return int(_inside(number)), tuple(plain(_inside(arg)) for arg in args)
 
 
 @lru_cache(maxsize=KNOWN)
 def types(answer: str) -> tuple[str, ...]:
     """Parses `family<type<int>, type<cub::…::CacheLoadModifier>>` as the types."""
     inside = _inside(answer)
-    return tuple(map(type_name, _split(inside, ","))) if inside else ()
+    return tuple(map(type_name, split(inside, ","))) if inside else ()
 
 
 @lru_cache(maxsize=KNOWN)
@@ -165,7 +158,7 @@ def type_name(answer: str) -> str:
 @lru_cache(maxsize=KNOWN)
 def fields(answer: str) -> tuple[str, tuple[int, ...] | None]:
     """Parses `fields<cub::…::ReducePolicy, 256L, 16L>` as type and values; None if unreadable."""
-    first, *rest = _split(_inside(answer), ",")
+    first, *rest = split(_inside(answer), ",")
     if answer.startswith("type<"):
         return plain(_inside(answer)), None
     return plain(first), tuple(int(text.rstrip("UL")) for text in rest)
@@ -192,7 +185,7 @@ def _unreadable_answer(text: str) -> InputError:
 def _facts(text: str) -> list[str]:
     """Splits `… [with Answers = A; Answers = B]` or `[with Answers = <A, B>]` into its values."""
     inside = text.partition("[with ")[2].removesuffix("]")
-    return [part.partition(" = ")[2] for part in _split(inside, ";")]
+    return [part.partition(" = ")[2] for part in split(inside, ";")]
 
 
 def _inside(text: str) -> str:
@@ -200,7 +193,7 @@ def _inside(text: str) -> str:
     return text[text.index("<") + 1 : text.rindex(">")].strip()
 
 
-def _split(text: str, separator: str) -> list[str]:
+def split(text: str, separator: str) -> list[str]:
     """Splits at separators outside of brackets."""
     parts, depth, start = [], 0, 0
     for match in _PUNCTUATION.finditer(text):

@@ -50,7 +50,7 @@ def ask(
         marked = tree.marked.get(query.site.header)
         for workload, arch in query.spots:
             value_row, mark_row = (
-                answered.of(workload, arch, marked=is_marked) for is_marked in (False, True)
+                answered.rows.get((workload, arch, is_marked)) for is_marked in (False, True)
             )
             if value_row is None and mark_row is None:
                 continue
@@ -87,9 +87,9 @@ def _selected(
         kinds = dict(zip(query.site.values, answers.types(texts[0]), strict=True))
         kinds |= dict.fromkeys(query.site.types, "using")
         for (binding, _), text in zip(query.families, texts[1:], strict=True):
-            key = answers.key(text)
-            leads_to = None if key.entry < 0 else marked.entries[key.entry]
-            keys[binding.name] = FamilyKey(key.args, leads_to, key.entry)
+            leads_to, args = answers.key(text)
+            family_entry = None if leads_to < 0 else marked.entries[leads_to]
+            keys[binding.name] = FamilyKey(args, family_entry, leads_to)
     in_bytes = {role: int(answers.value(size)) for role, size in zip(roles, sizes, strict=True)}
     return Selected(values, entry, keys, in_bytes, kinds, traits, number, since, fields)
 
@@ -136,7 +136,15 @@ def ask_policies(
     """Queries what selectors return for workloads of their benchmarks: for some points, or all."""
     ordered = tuple(sorted(archs or ladder(), key=arch_number))
     queries = [
-        SiteQuery(_site_of_selector(question), _chosen(question, tree, points), ordered)
+        SiteQuery(
+            _site_of_selector(question),
+            tuple(
+                workload
+                for workload in workloads(question.benchmark, tree.version)
+                if points is None or workload.point in points
+            ),
+            ordered,
+        )
         for question in questions
     ]
     answered = probe(queries, tree, toolchain, progress=progress, std=std)
@@ -145,17 +153,9 @@ def ask_policies(
     policies = {}
     for question, query in zip(questions, queries, strict=True):
         for workload, arch in query.spots:
-            row = answered.of(workload, arch)
-            assert row is not None
+            row = answered.rows[workload, arch, False]
             policies[workload.point, arch] = _whole_policy(question, row)
     return policies
-
-
-def _chosen(
-    question: Question, tree: QueriedTree, points: Collection[Point] | None
-) -> tuple[Workload, ...]:
-    every = workloads(question.benchmark, tree.version)
-    return tuple(workload for workload in every if points is None or workload.point in points)
 
 
 def _site_of_selector(question: Question) -> Site:

@@ -10,17 +10,8 @@ from policygen.headers.selectors.arch_blocks import capability_of
 from policygen.model.arch import arch_number
 from policygen.model.audits import Finding, Unreachable
 from policygen.model.reviews import Evidence, Leak, ReviewedEntry
-from policygen.model.selection import (
-    Differing,
-    EntryPlace,
-)
-from policygen.model.tuning import (
-    Entry,
-    Family,
-    TuningHeader,
-    entry_name,
-    upper_bounds,
-)
+from policygen.model.selection import Differing, EntryPlace
+from policygen.model.tuning import Entry, Family, TuningHeader, entry_name, upper_bounds
 from policygen.model.workload import Point
 from policygen.proof.lint_subject import bases_of
 
@@ -82,22 +73,13 @@ def touched(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> li
 
 def _moved_from(family: Family, entry: Entry, removed: list[Touched]) -> Entry | None:
     """Finds a removed entry with the same content, whose condition has changed."""
-    entry_place = (family.header, family.namespace, family.name)
+    if not (entry.members or entry.inherits):
+        return None  # without members or a base, its content does not identify it
     for candidate in removed:
-        candidate_place = (
-            candidate.family.header,
-            candidate.family.namespace,
-            candidate.family.name,
-        )
-        if (
-            candidate_place == entry_place
-            and candidate.before
-            and _content(candidate.before) == _content(entry)
-        ):
-            if not (entry.members or entry.inherits):
-                continue  # without members or a base, its content does not identify it
+        before = candidate.before
+        if candidate.family.path == family.path and before and _content(before) == _content(entry):
             removed.remove(candidate)
-            return candidate.before
+            return before
     return None
 
 
@@ -133,15 +115,15 @@ def reviewed(
     reached: dict[int, list[Differing]] = {}
     unassigned = []
     for row in different:
-        change = after.get(row.entry_after) if row.entry_after else None
-        change = change or (before.get(row.entry_before) if row.entry_before else None)
         bases = context.bases.get(row.entry_after, ()) if row.entry_after else ()
-        change = change or next((after[base] for base in bases if base in after), None)
-        # A workload may take a broader entry's values even though this entry has its key.
-        passed_over = (
-            side[place] for place in row.passed for side in (after, before) if place in side
+        candidates = (
+            (after, row.entry_after),
+            (before, row.entry_before),
+            *((after, base) for base in bases),
+            # A workload may take a broader entry's values even though this entry has its key.
+            *((side, place) for place in row.passed for side in (after, before)),
         )
-        change = change or next(passed_over, None)
+        change = next((side[place] for side, place in candidates if place in side), None)
         if change is None:
             unassigned.append(row)
         else:
@@ -305,8 +287,7 @@ def _entries(headers: Sequence[TuningHeader]) -> Iterator[tuple[Key, tuple[Famil
         for family in header.tunings:
             for entry in family.entries:
                 if not entry.disabled:
-                    place = (family.header, family.namespace, family.name)
-                    key = (*place, entry.slots, entry.guard)
+                    key = (*family.path, entry.slots, entry.guard)
                     # A function may have several returns with the same conditions.
                     yield (*key, seen[key]), (family, entry)
                     seen[key] += 1
@@ -319,7 +300,7 @@ def _is_empty_return(change: Touched, functions: Collection[Key]) -> bool:
     """
     family = change.family
     is_final = not change.place.args
-    is_new = (family.header, family.namespace, family.name) not in functions
+    is_new = family.path not in functions
     return (
         (is_final or is_new)
         and not change.in_family

@@ -8,7 +8,7 @@ import shlex
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,10 +22,10 @@ from policygen.cache import digest, keep, kept
 from policygen.errors import PolicygenError, ProcessError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.model.trees import Cub
-from policygen.paths import cache_failure, cache_folder, write_atomically
+from policygen.paths import cache_failure, cache_folder
 from policygen.process import ENDLESS, run, threads
 from policygen.proof.toolchain import Toolchain, to_install
-from policygen.proof.units import UNIT, check_unnamed, made_of, marked, new_mark
+from policygen.proof.units import UNIT, check_unnamed, include_folder, made_of, marked, new_mark
 from policygen.steps import Progress, follow
 from policygen.trees.files import read
 from policygen.trees.layout import own_sources, tuning_headers
@@ -138,13 +138,11 @@ def compile_all(
     `writer` cached is not used.
     """
     listings = Listings()
-    locks_guard = Lock()
-    locks: dict[tuple[str, str, tuple[str, ...]], Lock] = {}
+    locks = {(unit.identity, unit.arch, unit.includes): Lock() for unit in units}
 
     def compile_once(unit: TranslationUnit) -> str | PolicygenError:
-        with locks_guard:
-            lock = locks.setdefault((unit.identity, unit.arch, unit.includes), Lock())
-        with lock:  # the second of two equal units uses the first one's cache entry
+        # The second of two equal units uses the first one's cache entry.
+        with locks[unit.identity, unit.arch, unit.includes]:
             return attempt(lambda: _compile(unit, listings, toolchain, read_ptx, writer))
 
     with threads() as pool:
@@ -211,11 +209,20 @@ def _compile(
 ) -> str:
     options = [f"-std=c++{unit.std}", *FLAGS, f"-arch=sm_{arch_number(unit.arch)}"]
     key = digest(toolchain.identity, writer, *options, unit.identity, listings.of(unit.includes))
-    paths = (*unit.includes, *toolchain.roots)
-    data = remembered(
-        "probe", key, paths, lambda: _compile_unit(unit, options, toolchain, read_ptx, key)
-    )
-    return data.decode()
+
+    def make() -> Made:
+        mark, cache = new_mark(), cache_folder()
+        with unit_file(marked(unit.text(), mark), cache) as source:
+            folder, output = source.parent, source.with_suffix(".ptx")
+            command = [str(toolchain.nvcc), *options, *(f"-I{path}" for path in unit.includes)]
+            compile_file(command, source, output, cache, key, "--keep", "--keep-dir", str(folder))
+            preprocessed = b"".join(path.read_bytes() for path in folder.glob("*.ii"))
+            check_unnamed(preprocessed, source)
+            # The mark differs each time; the answer must not.
+            ptx = made_of(output, mark).decode().replace(mark, "policygen_unit")
+            return Made(read_ptx(ptx).encode(), preprocessed, source)
+
+    return remembered("probe", key, (*unit.includes, *toolchain.roots), make).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,25 +233,6 @@ class Made:
     preprocessed: bytes
     source: Path
     """The unit. It is part of the key, so its folder is left out of the list of files read."""
-
-
-def _compile_unit(
-    unit: TranslationUnit,
-    options: Sequence[str],
-    toolchain: Toolchain,
-    read_ptx: Callable[[str], str],
-    key: str,
-) -> Made:
-    mark, cache = new_mark(), cache_folder()
-    with unit_file(marked(unit.text(), mark), cache) as source:
-        folder, output = source.parent, source.with_suffix(".ptx")
-        command = [str(toolchain.nvcc), *options, *(f"-I{folder}" for folder in unit.includes)]
-        compile_file(command, source, output, cache, key, "--keep", "--keep-dir", str(folder))
-        preprocessed = b"".join(path.read_bytes() for path in folder.glob("*.ii"))
-        check_unnamed(preprocessed, source)
-        # The mark differs each time; the answer must not.
-        ptx = made_of(output, mark).decode().replace(mark, "policygen_unit")
-        return Made(read_ptx(ptx).encode(), preprocessed, source)
 
 
 def attempt(make: Callable[[], Answer]) -> Answer | PolicygenError:
@@ -382,7 +370,9 @@ def remembered(
 ) -> bytes:
     """Returns the cached result for a key if all files are unchanged, or else makes it."""
     folders = IncludeFolders(tuple(paths))
-    lists = _file_lists(key, folder)
+    lists: list[list[str]] = []  # of files that the unit read so far, the newest first
+    with suppress(ValidationError):  # the seal on a cache entry is not a secret
+        lists = _LISTS.validate_json(kept(READS, key, folder) or b"[]", strict=True)
     for names in lists:
         name = _cache_key(key, names, folders)
         if name is not None and (data := kept(kind, name, folder)) is not None:
@@ -457,33 +447,16 @@ def _cache_key(key: str, names: Iterable[str], folders: IncludeFolders) -> str |
     return digest(*parts)
 
 
-def _file_lists(key: str, folder: Path | None) -> list[list[str]]:
-    """Returns the lists of files that the unit read so far, the newest first."""
-    try:
-        return _LISTS.validate_json(kept(READS, key, folder) or b"[]", strict=True)
-    except ValidationError:  # the seal on a cache entry is not a secret
-        return []
-
-
 # Copies a library's headers with replacements.
 #
 # Headers that include each other by relative path cannot be overridden by an earlier folder.
 
 
 def copied(cub: Cub, replaced: Mapping[str, bytes]) -> str:
-    """Makes an include folder; equal contents share one."""
+    """Makes an include folder with them."""
     root = Path(cub.root)
     paths = sorted(path for path in own_sources(cub) if path.is_file())
     contents = {str(path.relative_to(root)): read(path, root) for path in paths}
     paths_by_name = {path.name: str(path.relative_to(root)) for path in tuning_headers(cub)}
     contents |= {paths_by_name[name]: data for name, data in replaced.items()}
-    name = digest(*(part for item in sorted(contents.items()) for part in item))[:32]
-    folder = cache_folder() / "copied" / name
-    try:
-        for relative_path, data in contents.items():
-            path = folder / relative_path
-            if not path.is_file() or path.read_bytes() != data:
-                write_atomically(path, data)
-    except OSError as error:
-        raise cache_failure(error) from error
-    return str(folder)
+    return include_folder("copied", contents)

@@ -1,13 +1,13 @@
 """Computes the tuning coverage from what the compiler selects."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from policygen.model.arch import arch_number
 from policygen.model.audits import STATUSES, Cell, CellStatus, Fillable, Share, Turned, Unfilled
-from policygen.model.plans import Action, Plan
-from policygen.model.selection import Resolution, ResolvedRow, Spot, delta
+from policygen.model.plans import Plan
+from policygen.model.selection import Resolution, ResolvedRow
 
 
 def cells(resolution: Resolution) -> tuple[Cell, ...]:
@@ -34,60 +34,39 @@ def shares(cells: Sequence[Cell]) -> tuple[Share, ...]:
     )
 
 
-def fillable(cells: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Fillable, ...]:
-    """Lists what plans would write for untuned cells, the best score first."""
-    candidates = (
-        Fillable.of(cell.point, **facts)
-        for cell, action, facts in _planned_for_untuned(cells, plans)
-        if action.written
-    )
-    return tuple(sorted(candidates, key=lambda candidate: -candidate.score))
-
-
-def unfilled(cells: Iterable[Cell], plans: Iterable[Plan]) -> tuple[Unfilled, ...]:
-    """Lists the variants that plans reject for untuned cells, with the reasons."""
-    rejected = (
-        Unfilled.of(cell.point, **facts, reason=action.reason)
-        for cell, action, facts in _planned_for_untuned(cells, plans)
-        if action.decision == "reject"
-    )
-    return tuple(sorted(rejected, key=lambda row: -row.score))
-
-
-def _planned_for_untuned(
+def planned(
     cells: Iterable[Cell], plans: Iterable[Plan]
-) -> Iterator[tuple[Cell, Action, dict[str, Any]]]:
-    """Yields the untuned cells for which a plan has a better variant: its action, and the facts."""
+) -> tuple[tuple[Fillable, ...], tuple[Unfilled, ...]]:
+    """Lists what plans would write for untuned cells, and what they reject, best scores first."""
     untuned = {(cell.point, cell.arch): cell for cell in cells if cell.status != "tuned"}
+    fillable: list[Fillable] = []
+    unfilled: list[Unfilled] = []
     for plan in plans:
         for action in plan.actions:
             cell = untuned.get((action.point, plan.options.arch))
-            if cell and action.variant and action.scores:
-                facts: dict[str, Any] = {"arch": cell.arch, "status": cell.status}
-                facts |= {
-                    "variant": action.variant,
-                    "score": action.scores[0],
-                    "databases": action.databases,
-                }
-                yield cell, action, facts
+            if cell is None or not action.variant or not action.scores:
+                continue
+            facts: dict[str, Any] = {"arch": cell.arch, "status": cell.status}
+            facts |= {"variant": action.variant, "score": action.scores[0]}
+            facts |= {"databases": action.databases}
+            if action.written:
+                fillable.append(Fillable.of(cell.point, **facts))
+            elif action.decision == "reject":
+                unfilled.append(Unfilled.of(cell.point, **facts, reason=action.reason))
+    fillable.sort(key=lambda row: -row.score)
+    unfilled.sort(key=lambda row: -row.score)
+    return tuple(fillable), tuple(unfilled)
 
 
 def turned(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[Turned, ...]:
     """Lists cells whose status changed; of workloads that only one tree has, the tuned ones."""
-    old, new = _statuses(before), _statuses(after)
-    order = {spot: number for number, spot in enumerate({**old, **new})}
-    changes = delta(old, new, _is_turned, None).changes
-    return tuple(
-        Turned.of(change.point, arch=change.arch, before=change.before, after=change.after)
-        for change in sorted(
-            changes,
-            key=lambda change: (
-                change.benchmark,
-                arch_number(change.arch),
-                order[change.point, change.arch],
-            ),
-        )
+    old, new = ({(cell.point, cell.arch): cell.status for cell in side} for side in (before, after))
+    spots = sorted({**old, **new}, key=lambda spot: (spot[0][0], arch_number(spot[1])))
+    rows = (
+        Turned.of(spot[0], arch=spot[1], before=old.get(spot), after=new.get(spot))
+        for spot in spots
     )
+    return tuple(row for row in rows if _is_turned(row.before, row.after))
 
 
 def _is_turned(old: CellStatus | None, new: CellStatus | None) -> bool:
@@ -110,7 +89,3 @@ def _cell(row: ResolvedRow) -> Cell:
         entry=entry,
         reason=reason,
     )
-
-
-def _statuses(cells: Iterable[Cell]) -> dict[Spot, CellStatus | None]:
-    return {(cell.point, cell.arch): cell.status for cell in cells}

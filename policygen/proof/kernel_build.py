@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +26,6 @@ from policygen.proof.compile import (
     unit_file,
 )
 from policygen.proof.kernel_code import (
-    Sealed,
     check_usage,
     content,
     ended,
@@ -178,8 +178,16 @@ class Tools(KernelTools):
             path = folder / "main.cubin"
             path.write_bytes(cubin)
             listing = run([self.cuobjdump, *options, str(path)], install=to_install())
-        sealed_by_name = read_cubin(cubin, "the cubin")
-        return _listed(listing, sealed_by_name) if listed else _digested(listing, sealed_by_name)
+        sealed_by_name, usage = read_cubin(cubin, "the cubin"), read_usage(listing)
+        code_by_name = {name: kernel.code for name, kernel in sealed_by_name.items()}
+        if listed:
+            kernels = read_listing(listing, "cuobjdump's listing", sealed_by_name)
+            code_by_name = {kernel.name: kernel.code for kernel in kernels}
+        check_usage(usage, sealed_by_name)
+        return tuple(
+            kernel.model_copy(update={"code": code_by_name[name], "resources": usage[name]})
+            for name, kernel in sorted(sealed_by_name.items())
+        )
 
     def _cubin(self, job: Job, key: str, cache: Path) -> bytes:
         if (cached := kept("cubin", key, cache)) is not None:
@@ -221,80 +229,40 @@ def preprocess(
 
     Line numbers and file names do not matter; the names `available` in the include folders do.
     """
-    return attempt(lambda: _content_digest(headers, available, tools, cache))
-
-
-def build(job: Job, tools: KernelTools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """Compiles the kernels of a unit, with only a digest of their code."""
-    return attempt(lambda: _kernels("kernels", job, tools, cache, listed=False))
-
-
-def disassemble(job: Job, tools: KernelTools, cache: Path) -> tuple[Kernel, ...] | PolicygenError:
-    """Compiles the kernels of a unit, with their instructions."""
-    return attempt(lambda: _kernels("sass", job, tools, cache, listed=True))
-
-
-def _content_digest(headers: UnitHeaders, available: str, tools: KernelTools, cache: Path) -> str:
     # The same files preprocess to the same text, even with computed includes, which also read
     # files.
     writer = written_by(lexemes, kernel_code)
-    flags, identity = tools.flags(headers), tools.identity(headers.arch)
-    key = digest(headers.text, *flags, identity, writer, available)
-    paths = (*headers.includes, *tools.roots)
-    return remembered(
-        "preprocessed", key, paths, lambda: _preprocess_unit(headers, tools, cache, key), cache
-    ).decode()
+    flags, paths = tools.flags(headers), (*headers.includes, *tools.roots)
+    key = digest(headers.text, *flags, tools.identity(headers.arch), writer, available)
+
+    def make() -> Made:
+        mark = new_mark()
+        with unit_file(ended(headers.text, mark), cache) as source:
+            output = source.with_suffix(".ii")
+            command = tools.preprocessing(headers)
+            compile_file(command, source, output, cache, key, install=tools.install)
+            text = made_of(output, mark, tools.compiler)
+            check_unnamed(text, source)
+            return Made(content(text, mark, headers.includes).encode(), text, source)
+
+    return attempt(lambda: remembered("preprocessed", key, paths, make, cache).decode())
 
 
-def _preprocess_unit(headers: UnitHeaders, tools: KernelTools, cache: Path, key: str) -> Made:
-    mark = new_mark()
-    with unit_file(ended(headers.text, mark), cache) as source:
-        output = source.with_suffix(".ii")
-        command = tools.preprocessing(headers)
-        compile_file(command, source, output, cache, key, install=tools.install)
-        text = made_of(output, mark, tools.compiler)
-        check_unnamed(text, source)
-        return Made(content(text, mark, headers.includes).encode(), text, source)
+def build(
+    job: Job, tools: KernelTools, cache: Path, *, listed: bool
+) -> tuple[Kernel, ...] | PolicygenError:
+    """Compiles a unit; listed kernels have their instructions, others only a digest of them."""
+    return attempt(lambda: _kernels(job, tools, cache, listed=listed))
 
 
-def _kernels(
-    kind: str, job: Job, tools: KernelTools, cache: Path, *, listed: bool
-) -> tuple[Kernel, ...]:
+def _kernels(job: Job, tools: KernelTools, cache: Path, *, listed: bool) -> tuple[Kernel, ...]:
     # The options name folders; their contents are covered by job.content.
     flags, identity = tools.flags(job.headers), tools.identity(job.headers.arch)
     compiled = digest(job.text, *flags, job.content, identity)
-    key = digest(compiled, written_by(*tools.readers))
-    if cached := _cached(kind, key, cache):
-        return cached
+    kind, key = "sass" if listed else "kernels", digest(compiled, written_by(*tools.readers))
+    with suppress(ValidationError):  # written by another version of policygen
+        if cached := _KERNELS.validate_json(kept(kind, key, cache) or b"[]"):
+            return cached
     kernels = tools.kernels(job, compiled, cache, listed=listed)
     keep(kind, key, _KERNELS.dump_json(kernels), cache)
     return kernels
-
-
-def _digested(listing: str, sealed_by_name: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
-    usage = read_usage(listing)
-    check_usage(usage, sealed_by_name)
-    return tuple(
-        Kernel(
-            name=name, code=(sealed.digest,), resources=usage[name], max_threads=sealed.max_threads
-        )
-        for name, sealed in sorted(sealed_by_name.items())
-    )
-
-
-def _listed(listing: str, sealed_by_name: Mapping[str, Sealed]) -> tuple[Kernel, ...]:
-    digests = {name: sealed.digest for name, sealed in sealed_by_name.items()}
-    kernels = tuple(
-        kernel.model_copy(update={"max_threads": sealed_by_name[kernel.name].max_threads})
-        for kernel in read_listing(listing, "cuobjdump's listing", digests)
-    )
-    check_usage({kernel.name: kernel.resources for kernel in kernels}, sealed_by_name)
-    return kernels
-
-
-def _cached(kind: str, key: str, cache: Path) -> tuple[Kernel, ...] | None:
-    data = kept(kind, key, cache)
-    try:
-        return None if data is None else _KERNELS.validate_json(data)
-    except ValidationError:  # written by another version of policygen
-        return None

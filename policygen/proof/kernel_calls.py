@@ -204,8 +204,11 @@ def sources(
             values = {axis: text for axis, text in workload.values.items() if axis in axes}
             point = point_of(benchmark.name, values)
             if point not in units:
-                text = _render_benchmark(
-                    benchmark, axes, values, cub.bindings, path, checkout.folder
+                text = benchmark_text(
+                    path.relative_to(checkout.folder),
+                    BASE_MACROS,
+                    {axes[axis]: type_of(text, cub.bindings) for axis, text in values.items()},
+                    axis_headers(Workload(benchmark, values), cub.bindings),
                 )
                 units[point] = BenchmarkSource(text, folders, site.namespace)
     return units, dict(sorted(reasons.items()))
@@ -216,19 +219,6 @@ def _narrowed_axes(benchmark: BenchmarkBinding, checkout: Checkout) -> dict[str,
     macros = checkout.narrowing.get(benchmark.name, frozenset())
     names = {axis: {axis, benchmark.renamed.get(axis, axis)} & macros for axis in benchmark.axes}
     return {axis: min(macro_names) for axis, macro_names in names.items() if macro_names}
-
-
-def _render_benchmark(
-    benchmark: BenchmarkBinding,
-    axes: Mapping[str, str],
-    values: Mapping[str, str],
-    version: BoundVersion,
-    path: Path,
-    folder: Path,
-) -> str:
-    headers = axis_headers(Workload(benchmark, values), version)
-    types = {axes[axis]: type_of(text, version) for axis, text in values.items()}
-    return benchmark_text(path.relative_to(folder), BASE_MACROS, types, headers)
 
 
 def benchmark_text(

@@ -5,7 +5,6 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from policygen.bindings.words import outside
 from policygen.cache import digest
@@ -16,25 +15,18 @@ from policygen.proof.units import PLACE, place_of
 
 _MAGIC = b"\x7fELF\x02\x01"
 _TEXT, _INFO = ".text.", ".nv.info."
+_RESOURCE_SECTIONS = {"SHARED": ".nv.shared.", "CONSTANT[0]": ".nv.constant0."}
 _SIZED = 4
 """The format of attributes with a size of their own; all other values have two bytes."""
 _MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A kernel that was not disassembled."""
+def read_cubin(cubin: bytes, source: str) -> dict[str, Kernel]:
+    """Returns a cubin's kernels by name; raises if it is incomplete or has none.
 
-    digest: str
-    """Digest of its code: equal for equal instructions with equal scheduling."""
-    max_threads: int | None
-    """The block size that it was compiled for, if it has a launch bound."""
-    resources: Mapping[str, int] = field(default_factory=dict)
-    """The resources in `cuobjdump -res-usage` that the cubin has, too."""
-
-
-def read_cubin(cubin: bytes, source: str) -> dict[str, Sealed]:
-    """Returns a cubin's kernels by name; raises if it is incomplete or has none."""
+    In place of its code, a kernel has a digest of it: equal for equal instructions with equal
+    scheduling. Of the resources in `cuobjdump -res-usage`, it has those that the cubin has, too.
+    """
     try:
         sections = {name: data for name, data, _ in _sections(cubin)}
         sizes = {name: size for name, _, size in _sections(cubin)}
@@ -42,9 +34,15 @@ def read_cubin(cubin: bytes, source: str) -> dict[str, Sealed]:
         for section, data in sections.items():
             if section.startswith(_TEXT):
                 name = section.removeprefix(_TEXT)
-                digest = hashlib.sha256(data).hexdigest()
-                bound = _launch_bound(sections.get(f"{_INFO}{name}", b""))
-                sealed_by_name[name] = Sealed(digest, bound, _resources(name, sizes))
+                sealed_by_name[name] = Kernel(
+                    name=name,
+                    code=(hashlib.sha256(data).hexdigest(),),
+                    resources={
+                        resource: sizes.get(f"{prefix}{name}", 0)
+                        for resource, prefix in _RESOURCE_SECTIONS.items()
+                    },
+                    max_threads=_launch_bound(sections.get(f"{_INFO}{name}", b"")),
+                )
     except (struct.error, IndexError, ValueError) as error:
         raise InputError(f"{source} is not a complete cubin: {error}") from error
     if not sealed_by_name:
@@ -53,7 +51,7 @@ def read_cubin(cubin: bytes, source: str) -> dict[str, Sealed]:
 
 
 def check_usage(
-    usage: Mapping[str, Mapping[str, int]], sealed_by_name: Mapping[str, Sealed]
+    usage: Mapping[str, Mapping[str, int]], sealed_by_name: Mapping[str, Kernel]
 ) -> None:
     """Raises if cuobjdump's kernels or their resources are not those in the cubin."""
     mismatched = sorted(usage.keys() ^ sealed_by_name.keys()) or [
@@ -71,13 +69,6 @@ def _launch_bound(info: bytes) -> int | None:
             x, y, z = struct.unpack("<3I", value)
             return int(x * y * z)
     return None
-
-
-def _resources(name: str, sizes: Mapping[str, int]) -> dict[str, int]:
-    return {
-        resource: sizes.get(f"{section}{name}", 0)
-        for resource, section in (("SHARED", ".nv.shared."), ("CONSTANT[0]", ".nv.constant0."))
-    }
 
 
 def _sections(cubin: bytes) -> Iterator[tuple[str, bytes, int]]:
@@ -140,11 +131,11 @@ _STEP = 16
 
 
 def read_listing(
-    text: str, source: str, digests: Mapping[str, str] | None = None
+    text: str, source: str, sealed_by_name: Mapping[str, Kernel] | None = None
 ) -> tuple[Kernel, ...]:
     """Returns a listing's kernels by name; raises if it is incomplete or has none.
 
-    Also raises if its code is not the cubin's, according to the digest of each kernel.
+    Also raises if its code is not that of the kernels in the cubin.
     """
     usage = read_usage(text)
     _, *parts = _FUNCTION.split(text)
@@ -155,8 +146,8 @@ def read_listing(
         name = min(bodies.keys() ^ usage.keys())
         part = "code" if name in usage else "resource usage"
         raise _unreadable(source, f"{name} has no {part}: the listing is truncated")
-    if digests is not None:
-        _check_encodings(bodies, digests, source)
+    if sealed_by_name is not None:
+        _check_encodings(bodies, sealed_by_name, source)
     return tuple(
         Kernel(name=name, code=_code(bodies[name], source, name), resources=usage[name])
         for name in sorted(bodies)
@@ -171,14 +162,16 @@ def read_usage(text: str) -> dict[str, dict[str, int]]:
     }
 
 
-def _check_encodings(bodies: Mapping[str, str], digests: Mapping[str, str], source: str) -> None:
+def _check_encodings(
+    bodies: Mapping[str, str], sealed_by_name: Mapping[str, Kernel], source: str
+) -> None:
     """Checks that the listed encodings are those in the cubin."""
-    if mismatched := sorted(bodies.keys() ^ digests.keys()):
+    if mismatched := sorted(bodies.keys() ^ sealed_by_name.keys()):
         raise _unreadable(source, f"it disagrees with the cubin about {mismatched[0]}")
     for name, body in sorted(bodies.items()):
         words = (int(word, 16) for word in _WORD.findall(body.partition(_END)[0]))
         code = b"".join(word.to_bytes(8, "little") for word in words)
-        if hashlib.sha256(code).hexdigest() != digests[name]:
+        if (hashlib.sha256(code).hexdigest(),) != sealed_by_name[name].code:
             raise _unreadable(source, f"its code of {name} differs from the cubin's")
 
 
@@ -208,7 +201,7 @@ def _relative_branch(instruction: str, address: int) -> str:
 
 
 def _unreadable(source: str, why: str) -> InputError:
-    return InputError(f"{source}: {why}", "It is not used for comparisons.")
+    return InputError(f"{source}: {why}", NOTHING)
 
 
 NOTHING = "It is not used for comparisons."

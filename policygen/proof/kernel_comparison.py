@@ -27,7 +27,7 @@ from policygen.model.workload import Point, in_words
 from policygen.process import run
 from policygen.proof.kernel_build import KernelTools, LibraryKernels, Tools
 from policygen.proof.kernel_calls import WorkloadUnit
-from policygen.proof.kernel_units import Contents, Dumps, KernelCompiler, Kernels
+from policygen.proof.kernel_units import Contents, KernelCompiler, Kernels
 from policygen.proof.reading import read_tree
 from policygen.proof.toolchain import find_toolchain
 
@@ -87,7 +87,7 @@ class Sides:
             return False
         if before == after:
             return True
-        matched = pairs(before, after, demangled(kernel.name for kernel in (*before, *after)))
+        matched = pairs(before, after, _cpp_names([before, after]))
         return all(pair.before and pair.after and same(pair.before, pair.after) for pair in matched)
 
 
@@ -97,13 +97,7 @@ def verdicts(sides: Sides, meant: Collection[Spot] = ()) -> Verdicts:
     For spots in `meant`, whose values change on purpose, a difference counts as written.
     """
     result = Verdicts()
-    compiled = [kernels for side in (sides.before, sides.after) for kernels in side.values()]
-    cpp = demangled(
-        kernel.name
-        for kernels in compiled
-        if not isinstance(kernels, PolicygenError)
-        for kernel in kernels
-    )
+    cpp = _cpp_names([*sides.before.values(), *sides.after.values()])
     helpers = frozenset(types().helper_kernels)
     for spot in dict.fromkeys([*sides.after, *sides.before, *sorted(sides.identical)]):
         counts = result.counts[spot[0][0], spot[1]]
@@ -158,12 +152,10 @@ def _record(
     point, arch = spot
     place: dict[str, Any] = {"arch": arch, "kernel": short(cpp[pair.name])}
     place |= {"as_written": as_written}
-    if pair.before is None:
-        result.only_after.append(KernelPlace.of(point, **place))
-        return "as_written" if as_written else "only_after"
-    if pair.after is None:
-        result.only_before.append(KernelPlace.of(point, **place))
-        return "as_written" if as_written else "only_before"
+    if pair.before is None or pair.after is None:
+        is_new = pair.before is None
+        (result.only_after if is_new else result.only_before).append(KernelPlace.of(point, **place))
+        return "as_written" if as_written else "only_after" if is_new else "only_before"
     kind = verdict(pair.before, pair.after)
     if kind == "equal":
         return kind
@@ -207,7 +199,7 @@ def verdict(before: Kernel, after: Kernel) -> Verdict:
 
 def same(before: Kernel, after: Kernel) -> bool:
     """Whether two kernels differ in their names at most."""
-    return before.code == after.code and _usage(before) == _usage(after)
+    return _content(before) == _content(after)
 
 
 def pairs(
@@ -249,12 +241,12 @@ def _take_matching(
     return matched
 
 
-def _usage(kernel: Kernel) -> tuple[dict[str, int], int | None]:
-    return kernel.resources, kernel.max_threads
+def _usage(kernel: Kernel) -> tuple[object, ...]:
+    return tuple(sorted(kernel.resources.items())), kernel.max_threads
 
 
-def _content(kernel: Kernel) -> object:
-    return kernel.code, tuple(sorted(kernel.resources.items())), kernel.max_threads
+def _content(kernel: Kernel) -> tuple[object, ...]:
+    return kernel.code, *_usage(kernel)
 
 
 def _kinds(kernel: Kernel) -> Counter[str]:
@@ -330,16 +322,9 @@ def _opcode(instruction: str) -> str:
 
 
 def _first_difference(before: Kernel, after: Kernel) -> int:
-    instruction_pairs = zip(before.code, after.code, strict=False)
-    position = next(
-        (
-            index
-            for index, (before_instruction, after_instruction) in enumerate(instruction_pairs)
-            if before_instruction != after_instruction
-        ),
-        None,
-    )
-    return min(len(before.code), len(after.code)) if position is None else position
+    instructions = enumerate(zip(before.code, after.code, strict=False))
+    shorter = min(len(before.code), len(after.code))
+    return next((position for position, (old, new) in instructions if old != new), shorter)
 
 
 # Compiles both sides of a comparison, unless their sources are equal.
@@ -363,22 +348,14 @@ def compile_sides(
     old, new = _units(before, spots), _units(after, spots)
     contents = compiler.contents([*old, *new])
     same_source = _same_source(dict(old), dict(new), contents)
-    old, new = (
-        [item for item in old if item[0] not in same_source],
-        [item for item in new if item[0] not in same_source],
-    )
+    others = [spot for spot in spots if spot not in same_source]
+    old, new = _units(before, others), _units(after, others)
     # One batch for both sides, so that no core has to wait.
     digested = _compile_both(old, new, contents, compiler, listed=False)
-    differing = {
-        spot for spot in dict(old).keys() & dict(new).keys() if not digested.same_code(spot)
-    }
-    disassembled = _compile_both(
-        [item for item in old if item[0] in differing],
-        [item for item in new if item[0] in differing],
-        contents,
-        compiler,
-        listed=True,
-    )
+    both = [spot for spot in others if spot[0] in before and spot[0] in after]
+    differing = [spot for spot in both if not digested.same_code(spot)]
+    old, new = _units(before, differing), _units(after, differing)
+    disassembled = _compile_both(old, new, contents, compiler, listed=True)
     return Sides(
         {**digested.before, **disassembled.before},
         {**digested.after, **disassembled.after},
@@ -405,32 +382,21 @@ def _keep_scope_kernels(
     units: Sequence[tuple[Spot, WorkloadUnit]], compiled: Sequence[Kernels]
 ) -> list[Kernels]:
     """Keeps the kernels that mention their unit's namespace, if it has one."""
-    rows = [
-        (spot, unit.scope, kernels) for (spot, unit), kernels in zip(units, compiled, strict=True)
-    ]
-    cpp = demangled(
-        kernel.name
-        for _, scope, kernels in rows
-        if scope is not None and not isinstance(kernels, PolicygenError)
-        for kernel in kernels
-    )
+    rows = list(zip(units, compiled, strict=True))
+    cpp = _cpp_names(kernels for (_, unit), kernels in rows if unit.scope is not None)
     result: list[Kernels] = []
-    for ((benchmark, workload), arch), scope, kernels in rows:
-        if scope is None or isinstance(kernels, PolicygenError):
+    for (((benchmark, workload), arch), unit), kernels in rows:
+        if unit.scope is None or isinstance(kernels, PolicygenError):
             result.append(kernels)
             continue
-        mention = f"::{scope}::"
+        mention = f"::{unit.scope}::"
         mentioning = tuple(kernel for kernel in kernels if mention in lasting(cpp[kernel.name]))
         location = f"{in_words(benchmark, dict(workload))} on {arch}"
         result.append(
-            mentioning or InputError(f"{location}: none of {len(kernels)} kernels mentions {scope}")
+            mentioning
+            or InputError(f"{location}: none of {len(kernels)} kernels mentions {unit.scope}")
         )
     return result
-
-
-def with_dumps(dumps: Dumps, after: KernelsBySpot) -> Sides:
-    """Takes dumps as the side before, for the workloads and archs of the side after."""
-    return Sides({spot: dumps[spot] for spot in after if spot in dumps}, after)
 
 
 def _units(
@@ -479,6 +445,11 @@ def demangled(names: Iterable[str]) -> dict[str, str]:
     if len(cpp_names) != len(mangled):
         raise MissingToolError("a working c++filt", REMEDY)
     return dict(zip(mangled, cpp_names, strict=True))
+
+
+def _cpp_names(compiled: Iterable[Kernels]) -> dict[str, str]:
+    built = (kernels for kernels in compiled if not isinstance(kernels, PolicygenError))
+    return demangled(kernel.name for kernels in built for kernel in kernels)
 
 
 def lasting(name: str) -> str:

@@ -14,7 +14,7 @@ from policygen.model.arch import arch_number, is_amd
 from policygen.model.machine_code import Dump, DumpIndex, Kernel, Units
 from policygen.model.plans import Plan
 from policygen.model.selection import Spot
-from policygen.model.tuning import Entry, Family, TuningHeader, ends
+from policygen.model.tuning import ALWAYS, Family, TuningHeader, ends
 from policygen.model.workload import Point, in_words, point_of
 from policygen.opening import read_document
 from policygen.outputs import write_output
@@ -25,7 +25,6 @@ from policygen.proof.kernel_build import (
     KernelTools,
     UnitHeaders,
     build,
-    disassemble,
     preprocess,
 )
 from policygen.proof.kernel_calls import WorkloadUnit
@@ -90,8 +89,10 @@ class KernelCompiler:
             job = Job(unit.text, headers, content)
             jobs.append(job)
             names.setdefault(job, f"{in_words(benchmark, dict(workload))} on {arch}")
-        make = disassemble if listed else build
-        futures = {job: self.executor.submit(make, job, self.tools, self.cache) for job in names}
+        futures = {
+            job: self.executor.submit(build, job, self.tools, self.cache, listed=listed)
+            for job in names
+        }
         phase = "disassembling" if listed else KERNELS
         kernels_by_job = self._wait_for_all(futures, phase, lambda job: names[job])
         return [
@@ -172,10 +173,6 @@ def load(folder: Path) -> tuple[DumpIndex, Dumps]:
     return index, dumps
 
 
-NEVER = 1 << 16
-"""Larger than any architecture's number."""
-
-
 # Finds the architectures that a change to headers should not affect.
 
 
@@ -186,13 +183,16 @@ def tuned(before: Sequence[TuningHeader], after: Sequence[TuningHeader]) -> tupl
     changes nothing.
     """
     old_families = (family for header in before for family in header.tunings)
-    content_by_key = {_key(family): _family_content(family) for family in old_families}
+    content_by_key = {(family.path, family.arch): _content(family) for family in old_families}
     return tuple(
         family
         for header in after
         for family in header.tunings
-        if content_by_key.get(_key(family)) != _family_content(family)
-        and (_key(family) in content_by_key or any(entry.specific for entry in family.entries))
+        if content_by_key.get((family.path, family.arch)) != _content(family)
+        and (
+            (family.path, family.arch) in content_by_key
+            or any(entry.specific for entry in family.entries)
+        )
     )
 
 
@@ -229,15 +229,11 @@ def left_alone(
         if (header.name, chain.namespace) in written
     ]
     next_own = [
-        min((number for number in chain_numbers if number > target), default=NEVER)
+        min((number for number in chain_numbers if number > target), default=ALWAYS)
         for chain_numbers in chains
     ]
-    later = max(next_own, default=NEVER) if plan.options.reach == "only" else NEVER
+    later = max(next_own, default=ALWAYS) if plan.options.reach == "only" else ALWAYS
     return tuple(arch for arch in archs if arch_number(arch) < target or arch_number(arch) >= later)
-
-
-def _key(family: Family) -> tuple[str, ...]:
-    return family.header, family.namespace, family.name, family.arch
 
 
 def _is_affected(arch: str, families: Sequence[Family], headers: Sequence[TuningHeader]) -> bool:
@@ -260,11 +256,7 @@ def _is_affected(arch: str, families: Sequence[Family], headers: Sequence[Tuning
     )
 
 
-def _family_content(family: Family) -> Collection[object]:
+def _content(family: Family) -> Collection[object]:
     """Returns the content of its entries, ignoring their positions."""
-    return [_entry_content(entry) for entry in family.entries]
-
-
-def _entry_content(entry: Entry) -> object:
     fields = {"kind", "args", "values", "inherits", "guard", "disabled"}
-    return entry.model_dump(include=fields)
+    return [entry.model_dump(include=fields) for entry in family.entries]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import takewhile
+from math import prod
 
 from policygen.bindings.load import scaling, types
 from policygen.bindings.variants import fitting_threads
@@ -21,7 +22,6 @@ from policygen.proof.lint_subject import (
     key,
     mentions,
     normal,
-    parameter_names,
     role_sizes,
     scale_items,
     split_template,
@@ -236,13 +236,13 @@ def fits(subject: Subject) -> Iterator[Remark]:
     if facts is None or exchange is None or threads is None or not subject.bindings:
         return
     tiles = [_tile(binding, subject) for binding in subject.bindings]
-    if any(tile is None or _tile_bytes(tile) <= facts.static for tile in tiles):
+    if any(tile is None or prod(tile) <= facts.static for tile in tiles):
         return
-    tile = min((tile for tile in tiles if tile), key=_tile_bytes)
+    tile = min((tile for tile in tiles if tile), key=prod)
     opt_in_text = f", or {facts.opt_in:,} when its launch asks for them" if facts.opt_in else ""
     yield Remark(
         threads.value_span,
-        f"{tile[0]} threads x {tile[1]} items x {tile[2]} bytes = {_tile_bytes(tile):,} bytes,"
+        f"{tile[0]} threads x {tile[1]} items x {tile[2]} bytes = {prod(tile):,} bytes,"
         f" which {exchange.value} keeps in shared memory: a block of {facts.name} has"
         f" {facts.static:,}{opt_in_text}",
     )
@@ -268,10 +268,6 @@ def _tile(binding: FamilyBinding, subject: Subject) -> tuple[int, int, int] | No
         return None
     element = sizes[unit.of] if unit else max(elements)
     return fitting_threads(unit, threads.value, count, sizes), count, element
-
-
-def _tile_bytes(tile: tuple[int, int, int]) -> int:
-    return tile[0] * tile[1] * tile[2]
 
 
 WARP = 32
@@ -511,7 +507,7 @@ def repeats(subject: Subject) -> Iterator[Remark]:
 
 def _is_fixed(member: Member, entry: Entry) -> bool:
     """Whether a value means the same in another template."""
-    return not mentions(member.spelling, parameter_names(entry))
+    return not mentions(member.spelling, entry.own_parameters)
 
 
 def _plain(values: Mapping[str, Value]) -> dict[str, str]:

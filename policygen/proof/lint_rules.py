@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from policygen.errors import InputError
 from policygen.model.audits import Finding, LintReport, RuleName, Severity
 from policygen.model.trees import Cub
-from policygen.model.tuning import Entry, Family, Scan
+from policygen.model.tuning import Scan
 from policygen.proof import lint_checks
 from policygen.proof.lint_subject import HeaderSource, Remark, Subject, place, subjects
-
-FamilyName = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def lint(
     scan: Scan,
     sources: Mapping[str, HeaderSource],
     rules: tuple[Rule, ...] = RULES,
-    families: Collection[FamilyName] | None = None,
+    families: Collection[tuple[str, str, str]] | None = None,
     unprovable: Collection[Finding] = (),
 ) -> LintReport:
     """Applies rules to the entries of a scan, or of some of its families.
@@ -121,9 +120,7 @@ def lint(
     """
     rules = for_tree(rules, scan.cub)
     judged = [
-        subject
-        for subject in subjects(scan)
-        if families is None or family_name(subject.family) in families
+        subject for subject in subjects(scan) if families is None or subject.family.path in families
     ]
     findings = [
         _finding(rule, subject, remark, sources[subject.family.header])
@@ -134,17 +131,9 @@ def lint(
     ]
     active = {rule.name for rule in rules}
     findings += [finding for finding in unprovable if finding.rule in active]
-    findings.sort(
-        key=lambda finding: (
-            finding.path,
-            finding.line,
-            finding.column,
-            finding.rule,
-            finding.message,
-        )
-    )
-    families_by_name = {family_name(subject.family): subject.family for subject in judged}
-    bound_names = {family_name(subject.family) for subject in judged if subject.bindings}
+    findings.sort(key=attrgetter("path", "line", "column", "rule", "message"))
+    families_by_name = {subject.family.path: subject.family for subject in judged}
+    bound_names = {subject.family.path for subject in judged if subject.bindings}
     return LintReport(
         cub=scan.cub,
         off=tuple(rule.name for rule in RULES if rule.name not in active),
@@ -154,7 +143,8 @@ def lint(
             "::".join(name[1:])
             for name, family in families_by_name.items()
             # A family without specializations, or a function without values, only helps others.
-            if name not in bound_names and any(map(_has_content, family.specializations))
+            if name not in bound_names
+            and any(entry.kind != "branch" or entry.members for entry in family.specializations)
         ),
         findings=tuple(findings),
         counts={
@@ -162,15 +152,6 @@ def lint(
         },
         problems=scan.problems,
     )
-
-
-def _has_content(entry: Entry) -> bool:
-    return entry.kind != "branch" or bool(entry.members)
-
-
-def family_name(family: Family) -> FamilyName:
-    """Identifies a family: two families in one header can have the same name."""
-    return family.header, family.namespace, family.name
 
 
 def _finding(rule: Rule, subject: Subject, remark: Remark, source: HeaderSource) -> Finding:

@@ -1,7 +1,7 @@
 """What lint rules examine, and what they report."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +16,7 @@ from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site, Unit
 from policygen.model.records import Span
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, Member, Scan, TuningHeader, Value
+from policygen.proof.answers import split
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,6 @@ _STANDARD = re.compile(r"(?<![\w:])(?:::)?(?:cuda::)?std::")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # "sm90_tuning<double, accum_size::_8>"
 _TEMPLATE = re.compile(r"(?:[\w:]*::)?(\w+)\s*(?:<(.*)>)?\s*$", re.DOTALL)
-_OPEN, _CLOSE = "<([{", ">)]}"
 
 
 # Normalized template arguments, independent of the names of parameters.
@@ -143,14 +143,9 @@ def normal(text: str) -> str:
     return "".join(plain.split())
 
 
-def parameter_names(entry: Entry) -> tuple[str, ...]:
-    """Returns the names of an entry's own template parameters."""
-    return tuple(entry.own_parameters)
-
-
 def key(entry: Entry) -> tuple[str, ...]:
     """Returns the arguments, with template parameters numbered in order of appearance."""
-    names = set(parameter_names(entry))
+    names = entry.own_parameters
     numbers: dict[str, str] = {}
 
     def number(word: re.Match[str]) -> str:
@@ -161,7 +156,7 @@ def key(entry: Entry) -> tuple[str, ...]:
     return tuple(normal(_WORD.sub(number, arg)) for arg in entry.args)
 
 
-def mentions(text: str, names: tuple[str, ...]) -> bool:
+def mentions(text: str, names: Collection[str]) -> bool:
     """Whether one of the names occurs in a spelling."""
     return not set(names).isdisjoint(_WORD.findall(text))
 
@@ -170,7 +165,7 @@ def overlap(first: Entry, second: Entry) -> bool:
     """Whether some arguments may match both entries; in doubt, true."""
     if len(first.args) != len(second.args):
         return True
-    first_names, second_names = parameter_names(first), parameter_names(second)
+    first_names, second_names = first.own_parameters, second.own_parameters
     return all(
         mentions(first_arg, first_names)
         or mentions(second_arg, second_names)
@@ -184,19 +179,7 @@ def split_template(text: str) -> tuple[str, tuple[str, ...]]:
     match = _TEMPLATE.match(text)
     if match is None:
         return text, ()
-    return match[1], split_args(match[2] or "")
-
-
-def split_args(text: str) -> tuple[str, ...]:
-    """Splits at commas outside of brackets."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char in _OPEN) - (char in _CLOSE)
-        if char == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return tuple(part.strip() for part in parts if part.strip())
+    return match[1], tuple(filter(None, split(match[2] or "", ",")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +302,7 @@ def without(subject: Subject) -> Values | None:
     """Returns what the primary template gives for the key; None if another entry may match."""
     family, entry = subject.family, subject.entry
     other_entries = (candidate for candidate in family.specializations if candidate is not entry)
-    primary = next((candidate for candidate in family.entries if candidate.kind == "primary"), None)
+    primary = family.primary
     if primary is None or any(overlap(entry, other_entry) for other_entry in other_entries):
         return None
     return _values(primary, _bind(family, entry.args), subject, (entry,))
@@ -360,7 +343,7 @@ def _base(
     family = _family(name, subject)
     if family is None:
         return None
-    open_names = () if args else parameter_names(entry)
+    open_names = () if args else tuple(entry.own_parameters)
     matching: list[Entry] = []
     for candidate in family.specializations:
         fits = _fits(candidate, given_args, open_names)
@@ -368,20 +351,13 @@ def _base(
             return None
         matching += [candidate] if fits else []
     if not matching:
-        primary = next(
-            (candidate for candidate in family.entries if candidate.kind == "primary"), None
-        )
-        return None if primary is None else (primary, _bind(family, given_args))
+        return None if family.primary is None else (family.primary, _bind(family, given_args))
     return (matching[0], {}) if len(matching) == 1 else None
 
 
 def _family(name: str, subject: Subject) -> Family | None:
     place = (subject.family.header, subject.family.namespace, name)
-    families = [
-        family
-        for family in subject.families
-        if (family.header, family.namespace, family.name) == place
-    ]
+    families = [family for family in subject.families if family.path == place]
     return families[0] if len(families) == 1 else None
 
 
@@ -391,7 +367,7 @@ def _fits(
     """Whether a specialization matches the arguments; None if that is not certain."""
     if len(candidate.args) != len(given_args):
         return None
-    names = parameter_names(candidate)
+    names = candidate.own_parameters
     certain = True
     for own_arg, arg in zip(candidate.args, given_args, strict=True):
         if own_arg in names or normal(own_arg) == normal(arg):
@@ -462,7 +438,7 @@ def _open_arguments(entry: Entry, args: tuple[str, ...]) -> int | None:
     """Counts the arguments that a matching entry leaves open; the primary leaves all open."""
     if entry.kind == "primary":
         return len(args) + 1
-    own = parameter_names(entry)
+    own = entry.own_parameters
     pairs = list(zip(entry.args, args, strict=False))
     if any(own_arg not in own and normal(own_arg) != normal(arg) for own_arg, arg in pairs):
         return None

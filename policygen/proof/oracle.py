@@ -105,17 +105,16 @@ class Compiler:
 
     def mark(self, contents: Mapping[str, bytes]) -> dict[str, Marked]:
         """Returns marked copies of headers with some contents, by name."""
+        cub = self.sources.cub
         for name, content in contents.items():
             if (name, content) not in self.copies:
-                self.copies[name, content] = self._marked(name, content)
+                is_changed, path = content != self.sources.data[name], self.tree.paths[name]
+                header = read_changed(path, content) if is_changed else self.sources.headers[name]
+                members = marked_members(bound(cub.bindings), older(cub).dialect)
+                members = with_new_families(members, header)
+                marked = dialect_class(cub.dialect).mark(header, content, members)
+                self.copies[name, content] = marked
         return {name: self.copies[name, content] for name, content in contents.items()}
-
-    def _marked(self, name: str, content: bytes) -> Marked:
-        cub, is_changed = self.sources.cub, content != self.sources.data[name]
-        path = self.tree.paths[name]
-        header = read_changed(path, content) if is_changed else self.sources.headers[name]
-        members = marked_members(bound(cub.bindings), older(cub).dialect)
-        return dialect_class(cub.dialect).mark(header, content, with_new_families(members, header))
 
     def tell(self, points: Sequence[Point], arch: str) -> dict[Point, Selected]:
         """Returns what workloads select on an architecture, and where their keys lead."""
@@ -341,26 +340,20 @@ class Compiler:
         All other architectures get what the next older one gets. A policy selector, however, can
         distinguish any two architectures.
         """
-        name = query.site.header
-        if query.site.is_selector:
-            return replace(query, archs=self._archs({name: changed[name]}).ordered, families=())
-        if not query.site.inherits:
+        site, name = query.site, query.site.header
+        sides = (self.sources.headers[name], marked[name].header)
+        if site.is_selector:
+            archs = {*self._archs({name: changed[name]}).ordered}
+        elif site.inherits:
+            chains = (chain for side in sides for chain in side.chains)
+            own_chains = (chain for chain in chains if chain.namespace == site.scope)
+            archs = {policy.arch for chain in own_chains for policy in chain.policies}
+        else:
             names = {binding.name for binding, _ in query.families}
-            sides = (self.sources.headers[name], marked[name].header)
-            all_families = (family for side in sides for family in side.families)
+            families = (family for side in sides for family in side.families)
             # A table may mention the name of a new config.
-            families = (
-                family for family in all_families if family.name in names or query.site.table
-            )
-            archs = {family.arch for family in families} | devices(sides)
-            return replace(query, archs=tuple(sorted(archs, key=arch_number)), families=())
-        archs = {
-            policy.arch
-            for header in (self.sources.headers[name], marked[name].header)
-            for chain in header.chains
-            if chain.namespace == query.site.scope
-            for policy in chain.policies
-        }
+            archs = {family.arch for family in families if family.name in names or site.table}
+            archs |= devices(sides)
         return replace(query, archs=tuple(sorted(archs, key=arch_number)), families=())
 
     def _site_queries(self, header_names: Iterable[str] = ()) -> tuple[SiteQuery, ...]:

@@ -1,7 +1,7 @@
 """Compares calls that no benchmark makes: what hubs give them, and what selectors know of them."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from policygen.bindings.load import Bound, axis_type, axis_values, bound, is_constant
 from policygen.bindings.words import words
@@ -113,11 +113,12 @@ def compare_all_inputs(
         before, after = (future.result() for future in pending)
     contents = [data for side in sides for name, data in side.contents.items() if name in names]
     archs = asked_archs(contents, toolchain.archs).ordered
-
-    def examples_of(selectors: Sequence[Selector]) -> dict[tuple[str, str], Examples]:
-        return find_examples(selectors, sides[1], version, toolchain, progress)
-
-    result = compare_inputs(before, after, archs, examples_of)
+    result = compare_inputs(
+        before,
+        after,
+        archs,
+        lambda selectors: find_examples(selectors, sides[1], version, toolchain, progress),
+    )
     if not any(
         changes_elsewhere(name, *(side.contents.get(name, b"") for side in sides)) for name in names
     ):
@@ -284,15 +285,13 @@ def _differing(
     query: SiteQuery, results: Sequence[Selection]
 ) -> tuple[int, list[DifferentCall], list[str]]:
     """Returns how many calls were compared, those that differ, and why others were not."""
-    is_different: Callable[[Selected, Selected], bool] = (
-        _knows_other if query.site.is_selector else differs
-    )
     count, rows, lost = 0, [], []
     for workload, arch in query.spots:
         before, after = (result.rows.get((workload, arch)) for result in results)
         if before is not None and after is not None:
             count += 1
-            if is_different(before, after):
+            knows_other = before.traits != after.traits
+            if knows_other if query.site.is_selector else differs(before, after):
                 rows.append((workload, arch, before, after))
         elif before is not None:
             error = results[1].refused.get(workload)
@@ -319,10 +318,6 @@ def _on_archs(
                 row = workload, arch, Selected(before[arch]), Selected(after[arch])
                 different.append(row)
     return different
-
-
-def _knows_other(before: Selected, after: Selected) -> bool:
-    return before.traits != after.traits
 
 
 def _described(

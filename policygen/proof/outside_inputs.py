@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -17,6 +17,7 @@ from policygen.cache import digest, keep, kept, written_by
 from policygen.model.audits import Finding
 from policygen.model.records import Span
 from policygen.model.trees import Cub
+from policygen.paths import nearby
 from policygen.proof import lexemes
 from policygen.proof.lexemes import Spliced
 from policygen.proof.lint_subject import place
@@ -55,7 +56,7 @@ class Directive:
         return word[0] if word else b""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Header:
     """A file, by its name below the include folders."""
 
@@ -102,11 +103,6 @@ class Dependence:
     message: str
 
 
-# Walks included files in the order in which a compiler reads them.
-
-Matters = Callable[[Header, Directive], bool]
-
-
 @dataclass(frozen=True)
 class Folders:
     """Include folders."""
@@ -115,44 +111,6 @@ class Folders:
     within: str = ""
     """Only files whose names begin with this are read."""
     known: dict[str, Header | None] = field(default_factory=dict)
-    targets: dict[str, tuple[tuple[Directive, Header | None], ...]] = field(default_factory=dict)
-    """The directives of a file, with the file that each includes if it is in the tree."""
-
-    def steps(self, root: Header, matters: Matters) -> Iterator[tuple[Header, Directive]]:
-        """Yields the directives below a header in the compiler's order; each file is visited once.
-
-        Directives that do not matter are left out.
-        """
-        seen = {root.name}
-        # One iterator per open file.
-        stack = [(root, iter(self._targets(root, matters)))]
-        while stack:
-            header, directives = stack[-1]
-            for directive, target in directives:
-                yield header, directive
-                if target is not None and target.name not in seen:
-                    seen.add(target.name)
-                    stack.append((target, iter(self._targets(target, matters))))
-                    break
-            else:
-                stack.pop()
-
-    def read(self) -> Iterator[Header]:
-        """Yields all files that were reached."""
-        for name in self.targets:
-            if header := self.find(name):
-                yield header
-
-    def _targets(
-        self, header: Header, matters: Matters
-    ) -> tuple[tuple[Directive, Header | None], ...]:
-        if header.name not in self.targets:
-            self.targets[header.name] = tuple(
-                (directive, self.target(header, directive) if directive.name == "include" else None)
-                for directive in header.directives
-                if directive.name == "include" or matters(header, directive)
-            )
-        return self.targets[header.name]
 
     def target(self, header: Header, directive: Directive) -> Header | None:
         """The file in the tree that an `#include` leads to."""
@@ -183,12 +141,9 @@ class Folders:
 def find_dependences(names: Sequence[str], tree: Folders) -> tuple[Dependence, ...]:
     """Finds the outside dependences that tuning headers reach, sorted by file and position."""
     finder = _OutsideFinder(tree, whole=tree.find(CONFIG) is not None)
-    for name in names:
-        finder.at(name)
-    dependence_by_place = {
-        (dependence.header.name, dependence.span): dependence for dependence in finder.dependences()
-    }
-    return tuple(dependence for _, dependence in sorted(dependence_by_place.items()))
+    dependences = [*map(finder.at, names), finder.in_files()]
+    by_place = {(row.header.name, row.span): row for rows in dependences for row in rows}
+    return tuple(dependence for _, dependence in sorted(by_place.items()))
 
 
 @dataclass(frozen=True)
@@ -200,20 +155,52 @@ class _OutsideFinder:
     """Whether the tree defines its own macros; a lone header does not."""
     tested: dict[Directive, tuple[tuple[bytes, Dependence], ...]] = field(default_factory=dict)
     """Macros that a condition tests and the data does not know, with the place."""
-    unknown: list[Dependence] = field(default_factory=list)
+    steps: dict[Header, tuple[tuple[Directive, Header | None], ...]] = field(default_factory=dict)
+    """The directives of a file that matter, with the file in the tree that each includes."""
 
-    def at(self, name: str) -> None:
+    def at(self, name: str) -> list[Dependence]:
         """Follows a header's includes; a macro that is tested must have been defined earlier."""
         root = self.folders.find(name)
         defined: set[bytes] = set()
-        for header, directive in () if root is None else self.folders.steps(root, self._matters):
+        unknown: list[Dependence] = []
+        for header, directive in () if root is None else self._walk(root):
             if directive.name == "define":
                 defined.add(directive.macro)
             elif directive.name in CONDITIONS:
                 tests = self._tests(header, directive)
-                self.unknown.extend(
-                    dependence for macro, dependence in tests if macro not in defined
+                unknown += [dependence for macro, dependence in tests if macro not in defined]
+        return unknown
+
+    def _walk(self, root: Header) -> Iterator[tuple[Header, Directive]]:
+        """Yields the directives below a header in the compiler's order; each file is visited once.
+
+        Directives that do not matter are left out.
+        """
+        seen = {root}
+        # One iterator per open file.
+        stack = [(root, iter(self._steps(root)))]
+        while stack:
+            header, directives = stack[-1]
+            for directive, target in directives:
+                yield header, directive
+                if target is not None and target not in seen:
+                    seen.add(target)
+                    stack.append((target, iter(self._steps(target))))
+                    break
+            else:
+                stack.pop()
+
+    def _steps(self, header: Header) -> tuple[tuple[Directive, Header | None], ...]:
+        if header not in self.steps:
+            self.steps[header] = tuple(
+                (
+                    directive,
+                    self.folders.target(header, directive) if directive.name == "include" else None,
                 )
+                for directive in header.directives
+                if directive.name == "include" or self._matters(header, directive)
+            )
+        return self.steps[header]
 
     def _matters(self, header: Header, directive: Directive) -> bool:
         """Whether a condition tests an unknown macro, or a definition may make one known."""
@@ -226,10 +213,9 @@ class _OutsideFinder:
             self.tested[directive] = tuple(_unknown_tests(header, directive, whole=self.whole))
         return self.tested[directive]
 
-    def dependences(self) -> Iterator[Dependence]:
-        """Yields all dependences that were collected."""
-        yield from self.unknown
-        headers = list(self.folders.read())
+    def in_files(self) -> Iterator[Dependence]:
+        """Yields the dependences in all files that were reached."""
+        headers = list(self.steps)
         directives = (directive for header in headers for directive in header.directives)
         defines = (directive for directive in directives if directive.name == "define")
         macros = tainted(defines, outside().words)
@@ -430,7 +416,9 @@ _CONTENTS = TypeAdapter(dict[str, str | None])
 def cached_dependences(names: Sequence[str], folders: Sequence[Path]) -> tuple[Dependence, ...]:
     """Finds the outside dependences of headers; if there are none, that result is cached."""
     tree = _folders(names, folders)
-    key = _key(names, tree)
+    # The rules, and the headers.
+    rules = written_by(sys.modules[__name__], lexemes), outside().model_dump_json()
+    key = digest(*rules, *(f"{name} {_content(tree, name)}" for name in names))
     if (data := kept(KIND, key)) is not None and _is_unchanged(data, _folders(names, folders)):
         return ()
     dependences = find_dependences(names, tree)
@@ -457,12 +445,6 @@ def _folders(names: Sequence[str], folders: Sequence[Path]) -> Folders:
     return Folders(tuple(folders), within=next(prefixes, ""))
 
 
-def _key(names: Sequence[str], tree: Folders) -> str:
-    """Makes the cache key: the rules, and the headers."""
-    rules = written_by(sys.modules[__name__], lexemes), outside().model_dump_json()
-    return digest(*rules, *(f"{name} {_content(tree, name)}" for name in names))
-
-
 def _is_unchanged(data: bytes, tree: Folders) -> bool:
     """Whether every file that was looked up still has the same content, or is still missing."""
     try:
@@ -480,8 +462,8 @@ def _content(tree: Folders, name: str) -> str | None:
 # Reports outside dependences as findings.
 
 
-def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) -> list[Finding]:
-    """Finds outside dependences of tuning headers and their includes; `named` displays a path."""
+def unprovable(cub: Cub, headers: Sequence[Path]) -> list[Finding]:
+    """Finds outside dependences of tuning headers and their includes."""
     folders = [folder.absolute() for folder in own_folders(cub)]
     names = []
     for path in map(Path.absolute, headers):
@@ -490,10 +472,10 @@ def unprovable(cub: Cub, headers: Sequence[Path], named: Callable[[Path], str]) 
             inside = path.parent
             folders.append(inside)
         names.append(path.relative_to(inside).as_posix())
-    return [_finding(dependence, named) for dependence in cached_dependences(names, folders)]
+    return [_finding(dependence) for dependence in cached_dependences(names, folders)]
 
 
-def _finding(dependence: Dependence, named: Callable[[Path], str]) -> Finding:
+def _finding(dependence: Dependence) -> Finding:
     return Finding(
         rule="not-provable",
         severity="error",
@@ -501,6 +483,6 @@ def _finding(dependence: Dependence, named: Callable[[Path], str]) -> Finding:
         family="",
         args=(),
         message=f"not provable: it {dependence.message}",
-        path=named(Path(dependence.header.path)),
+        path=nearby(Path(dependence.header.path)),
         **place(dependence.header.data, dependence.span)._asdict(),
     )

@@ -59,10 +59,6 @@ class Answered:
     refused: Mapping[Workload, PolicygenError] = field(default_factory=dict)
     """Why there is no complete answer."""
 
-    def of(self, workload: Workload, arch: str, *, marked: bool = False) -> tuple[str, ...] | None:
-        """Returns the answers for one workload on one architecture."""
-        return self.rows.get((workload, arch, marked))
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -117,8 +113,9 @@ def probe(
             rows.update(_read(batch, result))
         else:
             refused |= {point: result for query in batch.queries for point in query.points}
-            header = batch.queries[0].site.header
-            errors.setdefault((header, batch.marked, _first_message(result)), result)
+            # Benchmarks of a header usually fail for the same reason.
+            message = result.first if isinstance(result, RefusedError) else str(result)
+            errors.setdefault((batch.queries[0].site.header, batch.marked, message), result)
     return Answered(rows, tuple(errors.values()), refused)
 
 
@@ -134,11 +131,6 @@ def _divide(batch: Batch) -> list[Batch]:
         calls.setdefault(id(point.call), []).append(point)
     parts = [replace(query, points=tuple(points)) for points in calls.values()]
     return [replace(batch, queries=(part,)) for part in parts] if len(parts) > 1 else []
-
-
-def _first_message(error: PolicygenError) -> str:
-    """Returns the first error: benchmarks of a header usually fail for the same reason."""
-    return error.first if isinstance(error, RefusedError) else str(error)
 
 
 def _batches(queries: Sequence[SiteQuery], toolchain: Toolchain) -> list[Batch]:

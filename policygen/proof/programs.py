@@ -164,8 +164,8 @@ def open_object(
         run([cuobjdump, "-xelf", part, str(path.resolve())], folder=folder, install=to_install())
         for file in sorted(folder.glob(f"*{part}*.cubin")):
             if b".text." in (data := file.read_bytes()):
-                sealed_by_name = read_cubin(data, file.name)
-                bounds |= {name: sealed.max_threads for name, sealed in sealed_by_name.items()}
+                kernels = read_cubin(data, file.name).values()
+                bounds |= {kernel.name: kernel.max_threads for kernel in kernels}
     return chosen, bounds
 
 

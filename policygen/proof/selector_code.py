@@ -173,16 +173,14 @@ def _is_number(text: str) -> bool:
 def _wrap(value: Any, kind: str) -> Number:
     """Reduces a number to a type's range; numbers of 64 bits are kept as they are."""
     if kind == "pred":
-        return int(bool(value)) if _is_int(value) else value.astype(bool)
+        return int(bool(value)) if isinstance(value, int) else value.astype(bool)
     bits, is_signed = int(kind[1:]), kind[0] == "s"
     if bits == 64:
-        return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63) if _is_int(value) else value
+        if not isinstance(value, int):
+            return value
+        return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
     mask, half = (1 << bits) - 1, 1 << (bits - 1)
     return ((value + half) & mask) - half if is_signed else value & mask
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int)
 
 
 def _divide(number: Number, operand: Number) -> Number:

@@ -9,7 +9,6 @@ from policygen.bindings.words import archs_file, ladder
 from policygen.errors import InputError, anchored, listed, no_such_value
 from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
-from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Differing
 from policygen.model.trees import BoundVersion, Cub, Dialect, side_by_side
 from policygen.model.tuning import Family, TuningHeader
@@ -55,13 +54,12 @@ def query_at(
 
     If families do not fit their bindings, the query records the problem.
     """
-    aggregates = {header.name: header.aggregates for header in headers}
     query = SiteQuery(
         site,
         tuple(points),
         algorithm=algorithm.algorithm,
         tuned=any(binding.site == site.name for binding in algorithm.families),
-        aggregates=aggregates.get(site.header, {}),
+        aggregates=next((h.aggregates for h in headers if h.name == site.header), {}),
     )
     try:
         return replace(query, families=bound_families(algorithm, site, headers))
@@ -320,11 +318,6 @@ def bound_headers(version: BoundVersion) -> frozenset[str]:
     )
 
 
-def headers_of(results: Sequence[ScoredWorkload], version: BoundVersion) -> tuple[str, ...]:
-    """Returns the headers that decide the benchmarks; all headers if a benchmark is not bound."""
-    return headers_of_benchmarks({workload.algorithm for workload in results}, version)
-
-
 def headers_of_benchmarks(
     names_of_benchmarks: Collection[str], version: BoundVersion
 ) -> tuple[str, ...]:
@@ -371,7 +364,8 @@ def asked_archs(contents: Iterable[bytes], listed: Iterable[str]) -> AskedArchs:
     numbers = {arch_number(arch) for arch in (*ladder(), *listed)}
     numbers |= {number for number in mentioned if number >= min(numbers)}
     successors = {number + 1 for number in numbers} - numbers
-    return AskedArchs(frozenset(map(_arch_name, numbers)), frozenset(map(_arch_name, successors)))
+    groups = (numbers, successors)
+    return AskedArchs(*(frozenset(f"sm{number}" for number in group) for group in groups))
 
 
 def without_repeats(rows: Sequence[Differing], archs: AskedArchs) -> list[Differing]:
@@ -385,10 +379,6 @@ def without_repeats(rows: Sequence[Differing], archs: AskedArchs) -> list[Differ
         if row.arch not in archs.between
         or values_by_place.get((row.point, before[row.arch], row.legacy)) != (row.before, row.after)
     ]
-
-
-def _arch_name(number: int) -> str:
-    return f"sm{number}"
 
 
 def _mentioned_numbers(data: bytes) -> Iterator[int]:

@@ -1,6 +1,5 @@
 """Renders the translation units that ask what CUB selects."""
 
-import hashlib
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 from policygen import rendering
 from policygen.bindings.load import axis_type, is_constant, units_of
 from policygen.bindings.words import ladder, words
+from policygen.cache import digest
 from policygen.errors import InputError, PolicygenError, UnprovableError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, Call, FamilyBinding, Site
@@ -126,14 +126,11 @@ def sized_roles(call: Call, families: Iterable[BoundFamily]) -> tuple[str, ...]:
     return tuple(sorted({unit.of for unit in units if unit is not None} & role_names))
 
 
-def identity(rendered_from: Mapping[str, object]) -> str:
+def identity(rendered_from: Mapping[str, object], template: str = TEMPLATE) -> str:
     """Identifies a unit without rendering it."""
-    templates = (TEMPLATE, POLICIES, MARKS, *((OPENED,) if "opened" in rendered_from else ()))
-    digest = hashlib.sha256()
-    for name in templates:
-        digest.update((rendering.folder("templates") / name).read_bytes())
-    digest.update(json.dumps(rendered_from).encode())
-    return digest.hexdigest()
+    names = (template, POLICIES, MARKS, *((OPENED,) if "opened" in rendered_from else ()))
+    texts = ((rendering.folder("templates") / name).read_bytes() for name in names)
+    return digest(*texts, json.dumps(rendered_from))
 
 
 def render(rendered_from: Mapping[str, object]) -> str:
@@ -306,13 +303,19 @@ def _location(text: bytes, position: int) -> str:
 
 
 def overlay(name: str, data: bytes) -> str:
-    """Makes an include folder with one tuning header; equal contents share one."""
-    digest = hashlib.sha256(data).hexdigest()[:32]
-    folder = cache_folder() / "overlay" / digest
-    path = folder / shipped().tree.tunings / name
+    """Makes an include folder with one tuning header."""
+    return include_folder("overlay", {f"{shipped().tree.tunings}/{name}": data})
+
+
+def include_folder(kind: str, contents: Mapping[str, bytes]) -> str:
+    """Makes a folder with files; equal contents share one."""
+    parts = (part for item in sorted(contents.items()) for part in item)
+    folder = cache_folder() / kind / digest(*parts)[:32]
     try:
-        if not path.is_file() or path.read_bytes() != data:
-            write_atomically(path, data)
+        for name, data in contents.items():
+            path = folder / name
+            if not path.is_file() or path.read_bytes() != data:
+                write_atomically(path, data)
     except OSError as error:
         raise cache_failure(error) from error
     return str(folder)

@@ -4,28 +4,28 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product, starmap
-from operator import add
+from operator import add, attrgetter
 
-from policygen.bindings.load import Bound, bound, types
+from policygen.bindings.load import bound, types
 from policygen.bindings.words import words
 from policygen.errors import PolicygenError
 from policygen.headers.selectors.functions import template_arguments
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.audits import CallOnly, Cause, Unreachable
-from policygen.model.bindings import BenchmarkBinding, Call, Site
+from policygen.model.bindings import BenchmarkBinding, Call
 from policygen.model.edits import Marked
 from policygen.model.selection import EntryPlace, FamilyKey, Selected
-from policygen.model.trees import OF_FUNCTIONS, BoundVersion, Cub, Dialect
-from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader, steps
+from policygen.model.trees import OF_FUNCTIONS, Cub, Dialect
+from policygen.model.tuning import Entry, Family, TuningHeader, steps
 from policygen.proof.all_inputs import Side, inputs_reaching
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask
-from policygen.proof.lint_subject import all_members, parameter_names
+from policygen.proof.lint_subject import all_members
 from policygen.proof.probe import LibraryCompiler, QueriedTree, workloads
 from policygen.proof.sites import query_at
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import BoundFamily, SiteQuery, Workload, overlay
+from policygen.proof.units import SiteQuery, Workload, overlay
 from policygen.proof.values import used_families
 from policygen.steps import Progress
 
@@ -53,20 +53,6 @@ class Reachability:
     def wants(self, family: Family, entry: Entry) -> bool:
         """Whether an entry is of interest."""
         return self.wanted is None or EntryPlace.of(family, entry) in self.wanted
-
-
-@dataclass(slots=True)
-class Sightings:
-    """Which workload selected each entry of a header; entries by number."""
-
-    by_benchmark: dict[int, str] = field(default_factory=dict)
-    by_call: dict[int, str] = field(default_factory=dict)
-
-    def note(self, number: int, point: Workload, arch: str) -> None:
-        """Records the first workload that selects an entry, as its example."""
-        is_benchmark = isinstance(point.call, BenchmarkBinding)
-        examples = self.by_benchmark if is_benchmark else self.by_call
-        examples.setdefault(number, f"{point.name} on {arch}")
 
 
 def reach_all(
@@ -103,22 +89,25 @@ def tried_sites(
         for site in algorithm.sites:
             if site.dialect != dialect:
                 continue
-            points = _tried_points(algorithm, site, cub.bindings)
+            calls = [*algorithm.benchmarks, *algorithm.calls]
+            own_calls = (call for call in calls if call.site == site.name)
+            points = [point for call in own_calls for point in workloads(call, cub.bindings)]
             query = query_at(site, points, algorithm, headers)
             if query.families or query.problem:
-                chain = chains.get(site.scope)
+                families = {binding.name for binding, _ in query.families}
+                policies = chain.policies if (chain := chains.get(site.scope)) else ()
+                own_headers = (header for header in headers if header.name == site.header)
                 archs = (
-                    _reading_archs(chain, query.families)
+                    {p.arch for p in policies if any(use.family in families for use in p.uses)}
                     if site.inherits
-                    else _own_archs(headers, site)
+                    else {family.arch for header in own_headers for family in header.families}
                 )
             elif site.is_selector and site.header in selectors:
                 archs = steps(selectors[site.header])
             else:
                 continue
             ordered = tuple(sorted(archs, key=arch_number))
-            branches = site.is_selector
-            queries.append(replace(query, archs=ordered, values=False, branches=branches))
+            queries.append(replace(query, archs=ordered, values=False, branches=site.is_selector))
     return tuple(queries)
 
 
@@ -172,8 +161,9 @@ def add_reachability(
     result.unknown = dict(sorted(result.unknown.items()))
     if isinstance(toolchain, Toolchain):
         result.unreachable = tuple(_with_inputs(result, marked, tree, toolchain, progress))
-    result.unreachable = tuple(sorted(result.unreachable, key=_order))
-    result.call_only = tuple(sorted(result.call_only, key=_order))
+    order = attrgetter("header", "line")
+    result.unreachable = tuple(sorted(result.unreachable, key=order))
+    result.call_only = tuple(sorted(result.call_only, key=order))
 
 
 def _with_inputs(
@@ -249,12 +239,21 @@ def _count_entries(
     rows: Mapping[tuple[Workload, str], Selected],
 ) -> None:
     """Counts the entries of some sites: selected by benchmarks, only by other calls, or never."""
-    sightings, seen = _sightings(queries, copy, rows)
+    lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
+    seen = KeysSeen({}, {}, lines, UNMET.get(queries[0].site.dialect, OF_RETURNS))
+    # The first workload that selects an entry is its example.
+    by_benchmark, by_call = dict[int, str](), dict[int, str]()
+    for query in queries:
+        chains, scope = copy.header.chains, query.site.scope
+        read = {arch: used_families(chains, scope, arch) for arch in query.archs}
+        for point, arch in query.spots:
+            row, example = rows.get((point, arch), UNANSWERED), f"{point.name} on {arch}"
+            if row.number is not None:
+                is_benchmark = isinstance(point.call, BenchmarkBinding)
+                (by_benchmark if is_benchmark else by_call).setdefault(row.number, example)
+            seen.look(row, read[arch], example)
     complete = all(spot in rows for query in queries for spot in query.spots)
-    functions = {
-        copy.entries[entry_number][0].name
-        for entry_number in (*sightings.by_benchmark, *sightings.by_call)
-    }
+    functions = {copy.entries[number][0].name for number in (*by_benchmark, *by_call)}
     for number in _candidate_numbers(queries, copy):
         family, entry = copy.entries[number]
         if not result.wants(family, entry):
@@ -264,10 +263,10 @@ def _count_entries(
             result.unasked = tuple(dict.fromkeys((*result.unasked, function)))
             continue
         result.entries += 1
-        if number in sightings.by_benchmark:
+        if number in by_benchmark:
             continue
-        if number in sightings.by_call:
-            result.call_only += (CallOnly.of(family, entry, example=sightings.by_call[number]),)
+        if number in by_call:
+            result.call_only += (CallOnly.of(family, entry, example=by_call[number]),)
         elif complete:
             result.unreachable += (explain(copy.header, family, entry, number, seen),)
         else:
@@ -311,26 +310,6 @@ class KeysSeen:
             self.shown.setdefault(family, set()).add(key.args)
 
 
-def _sightings(
-    queries: Sequence[SiteQuery], copy: Marked, rows: Mapping[tuple[Workload, str], Selected]
-) -> tuple[Sightings, KeysSeen]:
-    """Records the selected entry of each workload, and where its keys lead."""
-    lines = {number: entry.line for number, (_, entry) in enumerate(copy.entries)}
-    sightings, seen = (
-        Sightings(),
-        KeysSeen({}, {}, lines, UNMET.get(queries[0].site.dialect, OF_RETURNS)),
-    )
-    for query in queries:
-        chains, scope = copy.header.chains, query.site.scope
-        read = {arch: used_families(chains, scope, arch) for arch in query.archs}
-        for point, arch in query.spots:
-            row = rows.get((point, arch), UNANSWERED)
-            if row.number is not None:
-                sightings.note(row.number, point, arch)
-            seen.look(row, read[arch], f"{point.name} on {arch}")
-    return sightings, seen
-
-
 def _candidate_numbers(queries: Sequence[SiteQuery], copy: Marked) -> list[int]:
     """Returns the entries that some sites may select: specializations, or returns for keys."""
     names = {(query.site.scope, binding.name) for query in queries for binding, _ in query.families}
@@ -343,33 +322,6 @@ def _candidate_numbers(queries: Sequence[SiteQuery], copy: Marked) -> list[int]:
             else entry.kind != "primary" and (family.namespace, family.name) in names
         )
     ]
-
-
-def _tried_points(algorithm: Bound, site: Site, version: BoundVersion) -> tuple[Workload, ...]:
-    """Lists the workloads to try at a site: those of benchmarks, and of other calls."""
-    calls = [*algorithm.benchmarks, *algorithm.calls]
-    site_calls = (call for call in calls if call.site == site.name)
-    return tuple(point for call in site_calls for point in workloads(call, version))
-
-
-def _reading_archs(chain: PolicyChain | None, families: Sequence[BoundFamily]) -> set[str]:
-    """Returns the archs whose policies read one of the families."""
-    names = {binding.name for binding, _ in families}
-    return {
-        policy.arch
-        for policy in (chain.policies if chain else ())
-        if any(use.family in names for use in policy.uses)
-    }
-
-
-def _own_archs(headers: Sequence[TuningHeader], site: Site) -> set[str]:
-    """Returns the archs for which a header has a family of its own."""
-    own_headers = (header for header in headers if header.name == site.header)
-    return {family.arch for header in own_headers for family in header.families}
-
-
-def _order(row: Unreachable | CallOnly) -> tuple[str, int]:
-    return row.header, row.line
 
 
 UNMET: Mapping[Dialect, str] = {
@@ -513,7 +465,7 @@ def _never_together(
 
 def _literals(entry: Entry, tried: Sequence[tuple[str, ...]]) -> dict[int, str]:
     """Returns the fixed arguments by position, as the compiler prints them."""
-    own = parameter_names(entry)
+    own = entry.own_parameters
     literals = {}
     for position, arg in enumerate(entry.args):
         if arg not in own:

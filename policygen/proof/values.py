@@ -19,10 +19,7 @@ from policygen.model.selection import (
     Resolution,
     ResolvedRow,
     Selected,
-    Spot,
-    Status,
     Unresolved,
-    delta,
     with_unnamed,
 )
 from policygen.model.trees import Cub
@@ -205,9 +202,11 @@ def _resolved_row(
         values=dict(selected.values),
         fields=selected.fields,
         entry=EntryPlace.of(family, entry) if family and entry else None,
-        status=_status(arch, since),
+        status="default" if since is None else "tuned" if since == arch else "inherited",
         since=since,
-        note=_note(passed) if passed else None,
+        note=f"{passed.where} ({passed.family}) has this key but is not selected"
+        if passed
+        else None,
         passed=passed,
         disabled=disabled,
     )
@@ -236,11 +235,6 @@ def _passed_over(selected: Selected, used: Collection[str]) -> EntryPlace | None
             if entry.kind != "primary":
                 return EntryPlace.of(family, entry)
     return None
-
-
-def _note(passed: EntryPlace) -> str:
-    location = f"{passed.header}:{passed.line}"
-    return f"{location} ({passed.family}) has this key but is not selected"
 
 
 def used_families(chains: Sequence[PolicyChain], scope: str, arch: str) -> frozenset[str]:
@@ -277,12 +271,6 @@ def unseen_since(header: TuningHeader, sites: Iterable[Site]) -> int | None:
     return min(unseen, default=None)
 
 
-def _status(arch: str, since: str | None) -> Status:
-    if since is None:
-        return "default"
-    return "tuned" if since == arch else "inherited"
-
-
 # Compares what two trees select.
 
 
@@ -293,54 +281,42 @@ def compare_resolutions(before: Resolution, after: Resolution) -> Comparison:
     """
     unresolved = tuple(dict.fromkeys((*before.unresolved, *after.unresolved)))
     silent = {row.benchmark for row in unresolved}
-    old, new = _rows(before), _rows(after)
-    one_sided = old.keys() ^ new.keys()
-    skipped = {spot for spot in one_sided if spot[0][0] in silent}
-    old, new = ({spot: side[spot] for spot in side if spot not in skipped} for side in (old, new))
-    result = delta(old, new, _is_different, None)
+    old, new = (
+        {((row.benchmark, tuple(sorted(row.workload.items()))), row.arch): row for row in side.rows}
+        for side in (before, after)
+    )
+    skipped = {spot for spot in old.keys() ^ new.keys() if spot[0][0] in silent}
+    spots = [spot for spot in {**new, **old} if spot not in skipped]
+    different = (_differing(old.get(spot), new.get(spot)) for spot in spots)
     return Comparison(
         before=before.cub,
         after=after.cub,
         toolchain=after.toolchain,
         archs=after.archs,
-        compared=result.compared,
-        different=tuple(_differing(row.before, row.after) for row in result.changes),
+        compared=len(spots),
+        different=tuple(filter(None, different)),
         remarks=tuple(dict.fromkeys((*before.remarks, *after.remarks))),
         unresolved=unresolved,
     )
 
 
-def _rows(resolution: Resolution) -> dict[Spot, ResolvedRow | None]:
-    return {
-        ((row.benchmark, tuple(sorted(row.workload.items()))), row.arch): row
-        for row in resolution.rows
-    }
-
-
-def _is_different(old: ResolvedRow | None, new: ResolvedRow | None) -> bool:
-    return old is None or new is None or bool(_changed(old, new))
-
-
-def _changed(old: ResolvedRow, new: ResolvedRow) -> tuple[str, ...]:
-    # A field that only one tree has, such as the lookahead's, is not compared.
-    before, after = with_unnamed(old.values, old.fields, new.values, new.fields)
-    return tuple(name for name in after if name in before and before[name] != after[name])
-
-
-def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing:
+def _differing(old: ResolvedRow | None, new: ResolvedRow | None) -> Differing | None:
     row = new or old
     assert row is not None
-    before, after = old and old.values, new and new.values
+    before, after, changed = old and old.values, new and new.values, tuple[str, ...]()
     if old and new:
-        sides = with_unnamed(old.values, old.fields, new.values, new.fields)
-        before, after = map(dict, sides)
+        before, after = map(dict, with_unnamed(old.values, old.fields, new.values, new.fields))
+        # A field that only one tree has, such as the lookahead's, is not compared.
+        changed = tuple(name for name in after if name in before and before[name] != after[name])
+        if not changed:
+            return None
     return Differing(
         benchmark=row.benchmark,
         workload=row.workload,
         arch=row.arch,
         before=before,
         after=after,
-        changed=_changed(old, new) if old and new else (),
+        changed=changed,
         entry_before=old.entry if old else None,
         entry_after=new.entry if new else None,
         passed=tuple(side.passed for side in (new, old) if side and side.passed),

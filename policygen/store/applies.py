@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from policygen.errors import EditedError, InputError, reported_together
+from policygen.errors import EditedError, InputError, reported_together, together
 from policygen.outputs import opened
 from policygen.store.journal import AppliedRecord, Journal, Write, WriteKind, WrittenFile
 from policygen.store.replacement import Change, described, finish, put_back, replace

@@ -6,7 +6,7 @@ import pytest
 
 from policygen.app.journal import record_proof
 from policygen.store.journal import proofs_of
-from policygen.store_schema import open_store
+from policygen.store_schema import OpenStore
 from policygen.trees import open_tree
 from policygen.trees.layout import tree_content
 from tests.trees.toys import TUNINGS, make_root
@@ -30,7 +30,7 @@ def test_no_store_is_made_for_a_proof(cub, tmp_path):
 
 def test_a_proof_is_of_what_the_headers_hold(cub, tmp_path):
     store = tmp_path / "policygen.db"
-    open_store(store, 1.0).close()
+    OpenStore.open(store).close()
     assert recorded(cub, store) == []
     (proof,) = proofs_of(store, Path(cub.root), "")
     assert proof.content == tree_content(cub)

@@ -105,7 +105,7 @@ def kernels(folder, called, arch, *options):
     assert done.returncode == 0, done.stderr.decode()[:4000]
     found = read_cubin(source.with_suffix(".cubin").read_bytes(), source.name)
     return Counter(
-        (one.digest, one.max_threads, *sorted(one.resources.items())) for one in found.values()
+        (one.code, one.max_threads, *sorted(one.resources.items())) for one in found.values()
     )
 
 

@@ -18,9 +18,9 @@ from policygen.errors import PolicygenError
 from policygen.process import run
 from policygen.proof import compile as compiling
 from policygen.proof import kernel_build as module
-from policygen.proof.kernel_build import Job, Tools, UnitHeaders, build, disassemble
+from policygen.proof.kernel_build import Job, Tools, UnitHeaders
 from policygen.proof.toolchain import find_toolchain
-from tests.proof.sass.dumps import FOLDER
+from tests.proof.sass.dumps import FOLDER, build, disassemble
 from tests.proof.sass.test_build import preprocess
 from tests.tiers import sampled
 

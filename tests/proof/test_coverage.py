@@ -4,7 +4,7 @@ from policygen.model.audits import Cell
 from policygen.model.plans import Action, Options, Plan
 from policygen.model.selection import DisabledEntry, EntryPlace, Resolution, ResolvedRow
 from policygen.model.trees import Cub
-from policygen.proof.coverage import cells, fillable, shares, turned, unfilled
+from policygen.proof.coverage import cells, planned, shares, turned
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")
 BENCH = "cub.bench.scan.exclusive.sum"
@@ -101,13 +101,12 @@ def test_what_pays_most_comes_first_and_what_is_tuned_is_not_missing():
         plan("sm100", action("I32", "reject", 2.0), action("I64", "update", 3.0)),
         plan("sm90", action("I32", "add", 2.0)),
     ]
-    could = fillable(found, plans)
+    could, (lost,) = planned(found, plans)
     assert [(one.workload["T"], one.score, one.databases) for one in could] == [
         ("I16", 1.4, ("run.db",)),
         ("I8", 1.1, ("run.db",)),
     ]
     assert could[0].name == f"{BENCH} T=I16"
-    (lost,) = unfilled(found, plans)
     assert (lost.workload["T"], lost.score, lost.reason) == ("I32", 2.0, "")
 
 

@@ -20,7 +20,7 @@ from policygen.model.bindings import (
     Unit,
 )
 from policygen.model.trees import BoundVersion
-from policygen.proof.answers import Key, key, read_answers, types, value
+from policygen.proof.answers import key, read_answers, types, value
 from policygen.proof.sites import bound_families
 from policygen.proof.units import SiteQuery, Workload, context, identity, render, sized_roles
 from tests.toolchain import compile_to_ptx
@@ -461,8 +461,8 @@ def test_the_compiler_answers_what_is_asked(tmp_path: Path) -> None:
     answers = told_by(marked=True)
     assert types(answers[0][1]) == ("int", "Load", "bool")
     assert [key(answers[row][2]) for row in (0, 1)] == [
-        Key(7, ("signed char", "_1")),
-        Key(-1, ("__int128", "other")),
+        (7, ("signed char", "_1")),
+        (-1, ("__int128", "other")),
     ]
     assert [value(answers[row][3]) for row in (0, 1)] == [1, 16]
     assert axis_type("I128", BoundVersion("3.0.1")).cpp == "__int128_t"

@@ -46,7 +46,7 @@ def test_an_older_store_gets_the_table(tmp_path, monkeypatch):
     store = tmp_path / "policygen.db"
     with monkeypatch.context() as patch:
         patch.setattr(store_schema, "MIGRATIONS", store_schema.MIGRATIONS[:-1])
-        store_schema.open_store(store, 1.0).close()
+        store_schema.OpenStore.open(store).close()
     assert proofs_of(store, tmp_path, "a") == ()
     keep_proof(store, tmp_path, proof())
     assert proofs_of(store, tmp_path, "a") == (proof(),)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from policygen.proof import kernel_build
 from policygen.proof.kernel_code import read_listing
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "sass"
@@ -30,3 +31,13 @@ def kernels(arch="sm90"):
 def renamed(kernel, **changes):
     """A kernel with other fields."""
     return kernel.model_copy(update=changes)
+
+
+def build(job, tools, cache):
+    """Kernels with a digest of their code."""
+    return kernel_build.build(job, tools, cache, listed=False)
+
+
+def disassemble(job, tools, cache):
+    """Kernels with their instructions."""
+    return kernel_build.build(job, tools, cache, listed=True)

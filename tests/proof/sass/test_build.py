@@ -15,9 +15,9 @@ from policygen.errors import (
 )
 from policygen.proof import kernel_build as module
 from policygen.proof.compile import Listings, RefusedError
-from policygen.proof.kernel_build import Job, Tools, UnitHeaders, build, disassemble
+from policygen.proof.kernel_build import Job, Tools, UnitHeaders
 from policygen.proof.toolchain import find_toolchain
-from tests.proof.sass.dumps import FOLDER, SUM_INT
+from tests.proof.sass.dumps import FOLDER, SUM_INT, build, disassemble
 
 pytestmark = pytest.mark.nvcc
 

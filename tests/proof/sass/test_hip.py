@@ -9,10 +9,10 @@ from policygen.cache import keep
 from policygen.errors import InputError, UnprovableError
 from policygen.model.trees import Cub
 from policygen.paths import cache_folder
-from policygen.proof import compile as copying
 from policygen.proof.compile import Listings, RefusedError, copied
-from policygen.proof.kernel_build import Job, UnitHeaders, build, disassemble, preprocess
+from policygen.proof.kernel_build import Job, UnitHeaders, preprocess
 from policygen.rocprim.hipcc import find_hipcc, find_kernel_tools
+from tests.proof.sass.dumps import build, disassemble
 from tests.rocprim.toy import REDUCE, make_toy
 
 TEXT = """\
@@ -162,6 +162,6 @@ def test_a_copy_that_cannot_be_made_is_told(tmp_path, monkeypatch):
     root = make_toy(tmp_path / "toy")
     cub = Cub(root=str(root), version="4.2.0", dialect="configs", found="--cub")
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(copying, "cache_folder", lambda: tmp_path / "file")
+    monkeypatch.setenv("POLICYGEN_CACHE", str(tmp_path / "file"))
     with pytest.raises(InputError):
         copied(cub, {"device_reduce.hpp": b"other"})
