@@ -201,7 +201,7 @@ def _fetched(folder: Path) -> Check:
 
 def _version(folder: Path, version: str, used: Container[str | None]) -> str:
     notes = ["current"] if version in used else []
-    notes += ["changed"] if differs(folder, version) else []
+    notes += ["changed"] if differs(folder, version) is not None else []
     return f"{version} ({', '.join(notes)})" if notes else version
 
 

@@ -227,5 +227,5 @@ def test_who_interrupts_is_told_what_is_kept(compiler):
 
     with pytest.raises(Stopped) as stopped:
         compiled(compiler, progress=interrupt)
-    (words,) = stopped.value.words
+    (words,) = stopped.value.args
     assert words.endswith("of 32 variants are compiled and kept; the same command resumes there.")

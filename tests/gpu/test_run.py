@@ -167,7 +167,7 @@ def test_an_interrupt_says_what_is_kept(db, tmp_path):
 
     with pytest.raises(Stopped) as caught:
         measure(db, tmp_path, progress=interrupt)
-    assert caught.value.words == (
+    assert caught.value.args == (
         "1 of 3 runtime workloads are measured, and all written rows are kept; the same command"
         " resumes there.",
     )

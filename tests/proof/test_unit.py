@@ -368,7 +368,8 @@ def test_another_template_is_another_identity(
     before = identity({})
     (tmp_path / "probe").mkdir()
     (tmp_path / "probe/unit.cu.j2").write_text("another")
-    (tmp_path / "probe/policies.cuh.j2").write_text("")
+    for name in ("policies", "marks"):
+        (tmp_path / f"probe/{name}.cuh.j2").write_text("")
     monkeypatch.setattr("policygen.rendering.folder", lambda name: tmp_path)
     assert identity({}) != before
     assert render({}) == "another"

@@ -361,7 +361,7 @@ def test_markdown_ends_with_what_a_pull_request_needs():
     assert folded.startswith("<summary>2 more workloads</summary>\n\n| workload |")
     assert folded.partition("</details>\n\n")[2] == (
         "- Other architectures with changed workloads: none\n"
-        "- Machine code: not compared: policygen verify-sass does\n"
+        "- Machine code: not compared; policygen verify-sass does\n"
         f"- run.db: sha256 {'ab' * 32}\n"
     )
 
