@@ -1,11 +1,12 @@
 """Results that come with policygen, as a series of patches for a checkout of CCCL.
 
-    python -m benchmarks.upstream CHECKOUT OUT [--from h100] [--only REGEX]
+    python -m benchmarks.upstream CHECKOUT OUT [--from h100] [--only REGEX] [--archs sm80,sm100]
 
-One commit an algorithm, on a copy of the checkout's HEAD: OUT gets `git format-patch`'s file and
-the review page of each, with the machine code of all earlier architectures, and `index.md`, which
-says how each ended. Exit status 1 means that a review forbids a merge. `verify-performance` needs
-the GPU: run it on the branch `tuned` of OUT/cccl.
+One commit for each algorithm, on a copy of the checkout's HEAD: OUT gets `git format-patch`'s file
+and the review page of each, with the machine code of the architectures that it should not reach
+(all, which takes hours, or those of `--archs`), and `index.md`, which says how each ended. Exit
+status 1 means that a review forbids a merge. `verify-performance` needs the GPU: run it on the
+branch `tuned` of OUT/cccl.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
+from policygen.app.comparison import EARLIER
 from policygen.cli.main import main as policygen
 from policygen.git import INSTALL
 from policygen.model.plans import Action, Plan
@@ -32,6 +34,7 @@ class Series:
 
     out: Path
     shipped: str
+    archs: str
 
     @property
     def tree(self) -> Path:
@@ -82,7 +85,7 @@ class Row:
 
 
 HEAD = (
-    "| commit | scores | lines | other workloads that change | machine code of earlier"
+    "| commit | scores | lines | other workloads that change | machine code of other"
     " architectures | may be merged |\n| --- | --- | --- | --- | --- | --- |"
 )
 
@@ -113,15 +116,14 @@ def commit(series: Series, number: int, title: str, stem: str, actions: Sequence
         "-m",
         f"{title}\n\nSpeedup over the current values:\n" + "\n".join(rows),
     )
-    saved = series.out / f"{stem}.json"
-    status = series.policygen(
-        "review", "--base", "HEAD~1", "--run-sass", "--json", "-o", str(saved), "--force"
-    )
-    series.policygen(
-        "review", "--from", str(saved), "-o", str(series.out / f"{stem}.md"), "--force"
-    )
+    base, written = ("--base", "HEAD~1"), ("--force", "-o")
+    saved, sass = series.out / f"{stem}.json", series.out / f"{stem}-sass.json"
+    series.policygen("verify-sass", *base, "--arch", series.archs, "--json", *written, str(sass))
+    status = series.policygen("review", *base, "--sass", str(sass), "--json", *written, str(saved))
+    series.policygen("review", "--from", str(saved), *written, str(series.out / f"{stem}.md"))
     review = Review.model_validate_json(saved.read_bytes())
     saved.unlink()
+    sass.unlink()
     series.git(
         "format-patch", "-q", "-1", "--start-number", str(number), "-o", str(series.out.resolve())
     )
@@ -136,9 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--from", dest="shipped", default="h100")
     parser.add_argument("--only", default="", help="benchmarks whose names match, as -R")
+    parser.add_argument("--archs", default=EARLIER, help="whose machine code is compared")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True)
-    series = Series(given.out, given.shipped)
+    series = Series(given.out, given.shipped, given.archs)
     source = str(given.checkout.resolve())
     output(
         ["git", "clone", "-q", "--shared", source, str(series.tree)],
