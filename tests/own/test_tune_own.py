@@ -42,7 +42,11 @@ def test_a_header_and_a_program_are_for_ones_own_types(tune, capsys, tmp_path):
     assert workload.benchmark == NAME
     assert workload.workload == {"T": "sim::Particle", "OffsetT": "I64", "Op": "sim::heavier"}
     (action,) = document.emitted.actions
-    assert (action.decision, action.variant) == ("write", workload.best)
+    # On a slow machine the best of the search and what its last runs choose can be two variants.
+    faster = {row.variant for row in workload.finalists if row.verdict == "faster"}
+    assert workload.best in faster
+    assert action.decision == "write"
+    assert action.variant in faster
     assert document.emitted.proof.changed
     text = (tmp_path / "my_tunings.cuh").read_text()
     assert '#include "particle.cuh"' in text

@@ -46,7 +46,7 @@ def asked(path, pattern, axes=None, archs=ARCHS, *headers):
 def rows(told, questions):
     """Without namespaces: CUB's tells which architectures a unit is compiled for."""
     return {
-        (index, number, arch, marked): [*map(plain, told.of(point, arch, marked=marked))]
+        (index, number, arch, marked): [*map(plain, told.rows[point, arch, marked])]
         for index, question in enumerate(questions)
         for number, point in enumerate(question.points)
         for arch in question.archs
