@@ -308,16 +308,18 @@ def reasons(replays: Iterable[Replay]) -> Iterator[str]:
             continue
         yield f"{one.commit.short} {one.arch}: {one.commit.subject}"
         yield from (f"  not checked: {text.partition(' [with')[0]}" for text in one.left)
-        same: dict[tuple[str, str], list[Replayed]] = {}
-        for found in one.found:
-            if found.reason:
-                same.setdefault((found.ending, brief(found.reason)), []).append(found)
-        for (kind, reason), lot in sorted(same.items(), key=lambda pair: -len(pair[1])):
-            name, workload = lot[0].point
-            first = f"{in_words(name, dict(workload))} {lot[0].label}".strip()
-            yield f"  {len(lot)} {kind}: {reason} ({first})"
+        for count, kind, reason, first in by_reason(one.found):
+            yield f"  {count} {kind}: {reason} ({first})"
 
 
-def brief(reason: str) -> str:
-    """A reason without the workloads that it names."""
-    return _WHO.sub("", reason)
+def by_reason(endings: Iterable[Replayed]) -> Iterator[tuple[int, str, str, str]]:
+    """How many workloads ended alike, how, why, and one of them; the most frequent first."""
+    alike: dict[tuple[str, str], list[Replayed]] = {}
+    for replay in endings:
+        if replay.reason:
+            # Without the workloads that a reason names.
+            alike.setdefault((replay.ending, _WHO.sub("", replay.reason)), []).append(replay)
+    for (kind, reason), replays in sorted(alike.items(), key=lambda pair: -len(pair[1])):
+        name, workload = replays[0].point
+        first = f"{in_words(name, dict(workload))} {replays[0].label}".strip()
+        yield len(replays), kind, reason, first

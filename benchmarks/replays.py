@@ -29,7 +29,7 @@ from benchmarks.commits import (
     Commit,
     History,
     Replay,
-    brief,
+    by_reason,
     changed,
     heading,
     line,
@@ -62,7 +62,6 @@ from policygen.headers.spelling import edit_at, splice
 from policygen.model.records import Span
 from policygen.model.reviews import Review
 from policygen.model.tuning import Entry
-from policygen.model.workload import in_words
 from policygen.proof.reading import read_tree
 
 
@@ -180,8 +179,8 @@ def _show_deleted(options: argparse.Namespace) -> int:
         of_name = [replay for replay in endings if replay.point[0] == name]
         counts = Counter(replay.ending for replay in of_name)
         print(f"{name}: {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
-        by_reason = Counter((row.ending, row.reason) for row in of_name if row.reason)
-        for (kind, reason), n in by_reason.items():
+        alike = Counter((row.ending, row.reason) for row in of_name if row.reason)
+        for (kind, reason), n in alike.items():
             print(f"  {n} {kind}: {reason}")
     counts = Counter(replay.ending for replay in endings)
     print(f"{len(endings)} workloads: {', '.join(f'{n} {kind}' for kind, n in counts.items())}")
@@ -265,9 +264,13 @@ def _reviews_part(history: History) -> tuple[int, str]:
     rows = ["| review of | exit status | not to be merged |\n| --- | --- | --- |"]
     for revision in REVIEWS:
         failures = reviewed(history, revision).failures
-        words = "<br>".join(failure.replace("|", "\\|") for failure in failures)
+        words = "<br>".join(map(_cell, failures))
         rows.append(f"| {revision} | {1 if failures else 0} | {words} |")
     return 0, "\n".join(rows)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _counted(endings: Sequence[Replayed]) -> tuple[int, str]:
@@ -275,17 +278,12 @@ def _counted(endings: Sequence[Replayed]) -> tuple[int, str]:
     counts = Counter(replay.ending for replay in endings)
     numbers = ", ".join(f"{counts[kind]} {kind}" for kind in COUNTED)
     rows = [f"{len(endings)} workloads: {numbers}."]
-    by_reason: dict[tuple[str, str], list[Replayed]] = {}
-    for replay in endings:
-        if replay.reason:
-            by_reason.setdefault((replay.ending, brief(replay.reason)), []).append(replay)
-    if by_reason:
-        rows.append("\n| workloads | reason | for example |\n| --- | --- | --- |")
-    for (kind, reason), replays in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        name, workload = replays[0].point
-        example = f"{in_words(name, dict(workload))} {replays[0].label}".strip()
-        cells = (f"{len(replays)} {kind}", reason.replace("|", "\\|"), f"`{example}`")
-        rows.append(f"| {' | '.join(cells)} |")
+    table = [
+        f"| {count} {kind} | {_cell(reason)} | `{first}` |"
+        for count, kind, reason, first in by_reason(endings)
+    ]
+    if table:
+        rows += ["\n| workloads | reason | for example |\n| --- | --- | --- |", *table]
     return counts[WRONG], "\n".join(rows)
 
 

@@ -102,6 +102,7 @@ class _BenchmarkReader:
         self.benchmarks: dict[tuple[str, str], Benchmark] = {}
         self.metas: list[Meta] = []
         self.errors: list[SourceError] = []
+        self._helper = cache(self._find_helper)
 
     def add(self, path: Path) -> None:
         """Reads a path that the user named."""
@@ -155,8 +156,7 @@ class _BenchmarkReader:
             name=file.name, source=text.path, parameters=parameters, subbenches=subbenches
         )
 
-    @cache  # noqa: B019  a reader lives as long as its command
-    def _helper(self, folder: Path) -> Scope:
+    def _find_helper(self, folder: Path) -> Scope:
         """Returns the predefined lists of the surrounding checkout, or the built-in ones."""
         absolute = folder.absolute()
         files = self.facts.files

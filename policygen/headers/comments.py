@@ -46,12 +46,19 @@ class Notes:
     @property
     def variant(self) -> str | None:
         """The variant whose values the entry has."""
-        return next((label.variant for label in self.labels if not label.rejected), None)
+        label = live_label(self.labels)
+        return label.variant if label else None
 
     @property
     def scores(self) -> tuple[float, ...] | None:
         """The scores of that variant, if there are any."""
-        return next((label.scores for label in self.labels if not label.rejected), ()) or None
+        label = live_label(self.labels)
+        return (label.scores or None) if label else None
+
+
+def live_label(labels: Iterable[Label]) -> Label | None:
+    """Returns the label of an entry's current values."""
+    return next((label for label in labels if not label.rejected), None)
 
 
 def comment_lines(data: bytes, comment: Span) -> Iterator[Line]:
@@ -222,9 +229,9 @@ def labelled(variant: str, scores: Sequence[float]) -> str:
 
 
 def known_label(labels: Iterable[Label]) -> str | None:
-    """Returns the label of an entry's current values."""
-    live_label = next((label for label in labels if not label.rejected), None)
-    return None if live_label is None else labelled(live_label.variant, live_label.scores)
+    """Returns the text of the label of an entry's current values."""
+    label = live_label(labels)
+    return None if label is None else labelled(label.variant, label.scores)
 
 
 # "same as previous tuning", "todo: … regresses for large input sizes. find better tuning."

@@ -200,7 +200,7 @@ def _unit(selectors: Sequence[Selector], side: Side, toolchain: Toolchain) -> Tr
     headers = sorted({selector.header for selector in selectors})
     rendered_from = {
         "headers": headers,
-        "marked": side.marked,
+        "returns": side.marked,
         "counts": words().selectors.counts,
         "all_selectors": list(_described(selectors)),
     }

@@ -136,6 +136,7 @@ def add_reachability(
 ) -> None:
     """Asks which entry each workload selects, and explains the entries that none selects."""
     tree = QueriedTree(cub.bindings, cub.include_folders, marked)
+    of_others = len(result.unreachable)  # in other dialects of the tree
     queries = [
         query for query in queries if any(starmap(result.wants, marked[query.site.header].entries))
     ]
@@ -159,38 +160,38 @@ def add_reachability(
     result.archs = tuple(sorted({*result.archs, *archs}, key=arch_number))
     result.errors += errors
     result.unknown = dict(sorted(result.unknown.items()))
-    if isinstance(toolchain, Toolchain):
-        result.unreachable = tuple(_with_inputs(result, marked, tree, toolchain, progress))
+    added = result.unreachable[of_others:]
+    if isinstance(toolchain, Toolchain) and any(row.cause == "condition" for row in added):
+        added = tuple(_with_inputs(added, result.archs, tree, toolchain, progress))
     order = attrgetter("header", "line")
-    result.unreachable = tuple(sorted(result.unreachable, key=order))
+    result.unreachable = tuple(sorted((*result.unreachable[:of_others], *added), key=order))
     result.call_only = tuple(sorted(result.call_only, key=order))
 
 
 def _with_inputs(
-    result: Reachability,
-    marked: Mapping[str, Marked],
+    rows: Sequence[Unreachable],
+    archs: Sequence[str],
     tree: QueriedTree,
     toolchain: Toolchain,
     progress: Progress | None,
 ) -> Iterator[Unreachable]:
     """Yields what is unreachable; for a return, says whether any input of its selector gets it."""
-    by_condition = {row.header for row in result.unreachable if row.reason == OF_RETURNS}
-    marks = {name: marked[name] for name in sorted(by_condition)}
+    names = sorted({row.header for row in rows if row.cause == "condition"})
+    marks = {name: tree.marked[name] for name in names}
     folders = (overlay(name, copy.data) for name, copy in marks.items())
     side = Side.of((*folders, *tree.includes), marked=True)
-    reached = inputs_reaching(marks, side, result.archs, toolchain, progress)
-    for row in result.unreachable:
-        if row.reason == OF_RETURNS and (own := reached.get(row.header)) is not None:
-            lines = {
-                entry.line: number for number, (_, entry) in enumerate(marks[row.header].entries)
-            }
-            inputs = own.get(lines[row.line])
-            update = {"reason": OF_NO_INPUT}
-            if inputs is not None:
-                update = {"reason": ONLY_INPUTS, "example": f"inputs where {inputs}"}
-            yield row.model_copy(update=update)
-        else:
+    reached = inputs_reaching(marks, side, archs, toolchain, progress)
+    for row in rows:
+        own = reached.get(row.header)
+        if row.cause != "condition" or own is None:
             yield row
+            continue
+        lines = [entry.line for _, entry in marks[row.header].entries]
+        inputs = own.get(lines.index(row.line))
+        update = {"reason": OF_NO_INPUT}
+        if inputs is not None:
+            update = {"reason": ONLY_INPUTS, "example": f"inputs where {inputs}"}
+        yield row.model_copy(update=update)
 
 
 _POINTER = re.compile(r"(?:const )?([\w:]+)\*")
