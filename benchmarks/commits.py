@@ -44,7 +44,11 @@ from policygen.trees.manifest import shipped
 LABEL = r"[a-z]_-?[0-9]+\.[a-z]+[0-9a-z]*_-?[0-9]+"
 _LABELS = re.compile(rb"//\s*((?:[a-z]+[0-9a-z]*_-?[0-9]+\.)+[a-z]+[0-9a-z]*_-?[0-9]+)\b")
 # "…: T=I8 OffsetT=I32 ipt_20.tpb_256, T=I16 …": who wants what
-_WHO = re.compile(r": (?:cub\.bench\.\S+ )?\w+=\S+ .*$", re.DOTALL)
+_WHO = re.compile(
+    r" \(no variant suits all of them: [^)]*\)|: (?:(?:cub\.bench\.\S+ )?\w+=\S+|\S+ scores) .*$",
+    re.DOTALL,
+)
+_DECIDED = re.compile(r"(?<=decides )\d+(?= workloads)")
 NOTHING_NEW = "no entry of its headers says what the parent's does not say"
 UNREAD = "no entry or return that is read has"
 NOTHING_TUNED = "no workload changes under a label"
@@ -317,8 +321,9 @@ def by_reason(endings: Iterable[Replayed]) -> Iterator[tuple[int, str, str, str]
     alike: dict[tuple[str, str], list[Replayed]] = {}
     for replay in endings:
         if replay.reason:
-            # Without the workloads that a reason names.
-            alike.setdefault((replay.ending, _WHO.sub("", replay.reason)), []).append(replay)
+            # Without the workloads that a reason names, and their number.
+            reason = _DECIDED.sub("several", _WHO.sub("", replay.reason))
+            alike.setdefault((replay.ending, reason), []).append(replay)
     for (kind, reason), replays in sorted(alike.items(), key=lambda pair: -len(pair[1])):
         name, workload = replays[0].point
         first = f"{in_words(name, dict(workload))} {replays[0].label}".strip()

@@ -7,15 +7,19 @@ fields, rules and the library from their functions, messages from the places tha
 import ast
 import inspect
 import json
+import lzma
+import math
 import re
 import sys
 import textwrap
+import tomllib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
@@ -23,20 +27,24 @@ from pydantic import BaseModel
 
 import policygen
 from policygen.app.databases import report_search
-from policygen.app.inputs import ResultFiles, catalogue, shipped_results
+from policygen.app.inputs import ResultFiles, ShippedResults, catalogue, shipped_results
 from policygen.cli.groups import COMMANDS
+from policygen.gpu.statistics import interval_of
 from policygen.json_schemas import DOCUMENTS, FILES
-from policygen.model.results import Rules
+from policygen.model.results import Interval, Rules
 from policygen.model.searches import ReportedFinalist, ReportedWorkload, SearchReport
 from policygen.model.workload import in_words, plain
 from policygen.proof.lint_rules import RULES
+from policygen.rendering import folder
 from policygen.report.console import short, span_words
 from policygen.report.plots import svg_file
 from policygen.report.search_page import decisive, overview
 from policygen.report.search_views import ratios_of
+from policygen.results.database import open_database
 
 FOLDER = Path(__file__).parent / "reference"
 PACKAGE = Path(policygen.__file__).parent
+CATALOGUE = folder("catalogue")
 REMEDY = "make docs"
 WIDTH = 120
 
@@ -426,6 +434,7 @@ def catalogue_page() -> Iterator[str]:
         " interval; *worst* is the runtime workload on which it gains least. Losses are rows, too."
         " `policygen campaign benchmarks/campaign.toml` measures them again."
     )
+    measured_again = tomllib.loads((CATALOGUE / "again.toml").read_text("utf-8"))["again"]
     for name, results in catalogue().items():
         rows = decisive(report(name).workloads)
         gains = [gain(*row) for row in rows]
@@ -451,6 +460,120 @@ def catalogue_page() -> Iterator[str]:
                 for row, final in rows
             ],
         )
+        for again in measured_again:
+            if again["results"] == name:
+                yield from _again(name, results, again)
+
+
+Confirmed = tuple[ReportedWorkload, ReportedFinalist]
+
+
+def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iterator[str]:
+    """A table of what the variants that are written gain when they are measured once more."""
+    gpu, date = again["gpu"], again["date"]
+    written = [row for row in decisive(report(name).workloads) if gain(*row) > 1]
+    scores = _scores_again(CATALOGUE / again["file"], written)
+    measured = [(*row, *scores[_key(row[0])]) for row in written if _key(row[0]) in scores]
+    if gpu == results.gpu:
+        title, columns = f"Measured again on {date}", ["first", "again", "agrees"]
+        agreeing = [_overlap(final.interval, interval) for _, final, _, interval, _ in measured]
+        text = (
+            "The same variants on another GPU of this model, on another day:"
+            f" {sum(agreeing)} of {len(measured)} agree within the intervals."
+        )
+        last = [["yes" if agrees else "no"] for agrees in agreeing]
+    else:
+        title, columns = f"The {name.upper()}'s winners on an {gpu}", [name.upper(), gpu]
+        faster = sum(interval.low > 1 for *_, interval, _ in measured)
+        harmless = sum(worst >= Rules().worst_allowed for *_, worst in measured)
+        text = (
+            f"Measured on {date}: {faster} of {len(measured)} are faster there than what CUB"
+            f" selects, and {harmless} have no runtime workload below {Rules().worst_allowed}."
+            " *Own best* is what a search on that GPU confirmed."
+        )
+        columns += ["worst", "own best"]
+        own = next(n for n, r in catalogue().items() if r.gpu == gpu)
+        searched = {_key(row[0]): row for row in decisive(report(own).workloads)}
+        last = [
+            [f"{worst:.3f}", _own_best(searched.get(_key(row)), final.variant)]
+            for row, final, _, _, worst in measured
+        ]
+    yield f"\n### {title}\n"
+    yield _text(text) + "\n"
+    yield _table(
+        ("workload", *columns),
+        [
+            (
+                short(in_words(row.algorithm, plain(row.workload))),
+                _score(final.score, final.interval),
+                _score(score, interval),
+                *cells,
+            )
+            for (row, final, score, interval, _), cells in zip(measured, last, strict=True)
+        ],
+    )
+
+
+def _scores_again(
+    packed: Path, rows: Sequence[Confirmed]
+) -> dict[tuple[object, ...], tuple[float, Interval, float]]:
+    """Scores, intervals and least ratios of variants that a database measured without a search."""
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary) / packed.stem
+        path.write_bytes(lzma.decompress(packed.read_bytes()))
+        with open_database(path) as database:
+            pairs_by_key = database.pairs
+    sides = {
+        (algorithm, subbench, frozenset(plain(json.loads(workload)).items())): pairs
+        for (_, _, _, algorithm, subbench, workload), pairs in pairs_by_key.items()
+    }
+    scores = {}
+    for row, final in rows:
+        points = [
+            (point.weight, (row.algorithm, point.subbench, _axes(row.workload, point.point)))
+            for point in final.runtime
+        ]
+        logs = [
+            [
+                log
+                for (_, variant), logs in sides.get(key, {}).items()
+                if variant == final.variant
+                for log in logs
+            ]
+            for _, key in points
+        ]
+        processes = [
+            sum(weight * math.exp(log) for (weight, _), log in zip(points, process, strict=True))
+            for process in zip(*logs, strict=False)
+        ]
+        if interval := interval_of(processes):
+            worst = min(fmean(map(math.exp, process)) for process in logs)
+            scores[_key(row)] = fmean(processes), interval, worst
+    return scores
+
+
+def _axes(*axes: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(item for some in axes for item in plain(some).items())
+
+
+def _key(row: ReportedWorkload) -> tuple[object, ...]:
+    return row.algorithm, _axes(row.workload)
+
+
+def _overlap(first: Interval | None, second: Interval) -> bool:
+    return first is not None and first.low <= second.high and second.low <= first.high
+
+
+def _score(score: float, interval: Interval | None) -> str:
+    return f"{score:.3f} ({span_words(interval)})"
+
+
+def _own_best(own: Confirmed | None, variant: str) -> str:
+    if own is None:
+        return "not searched"
+    _, final = own
+    same = "the same, " if final.variant == variant else ""
+    return f"{same}{_score(final.score, final.interval)}"
 
 
 def catalogue_figure(name: str) -> bytes:

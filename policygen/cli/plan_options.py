@@ -83,7 +83,7 @@ _WRITING: tuple[Callable[..., Any], ...] = (
 _SHIPPED: Callable[..., Any] = option(
     "--from",
     "NAME",
-    "Confirmed results that policygen has: h100, for CUB 3.6.0. Instead of --db and --arch.",
+    "Confirmed results of policygen's: h100 or h200, for CUB 3.6.0. Instead of --db and --arch.",
     to="shipped",
 )
 _INPUTS: tuple[Callable[..., Any], ...] = (

@@ -37,7 +37,7 @@ def test_commands_name_shipped_results():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--from", "h1000"), "policygen has no results h1000\n  It has: h100."),
+        (("--from", "h1000"), "policygen has no results h1000\n  It has: h100, h200."),
         (("--from", "h100", "--arch", "sm100"), "the results h100 are for sm90"),
         (("--from", "h100", "--db", "run.db"), "--from has results of its own; omit --db."),
     ],

@@ -1,0 +1,78 @@
+"""Whole programs with and without tuned headers: runs both in turn, and compares their times.
+
+    python -m benchmarks.programs PROGRAMS.toml [--pairs 10] [--out TIMES.json]
+
+A `[[program]]` has a `name`, the folders `without` and `with` that hold its two binaries, the
+`command` that is run in each, and `times`: what the program prints for a time, as a regular
+expression with a group for the number, by the words that name it. Each pair of processes runs in
+the other order than the one before.
+"""
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from policygen.gpu.statistics import interval_of
+
+SIDES = ("without", "with")
+Times = Mapping[str, Mapping[str, Sequence[float]]]
+"""By what is timed and side, one number for each process."""
+
+
+def run_pairs(program: Mapping[str, Any], pairs: int) -> Times:
+    """Runs both binaries in turn."""
+    times: dict[str, dict[str, list[float]]] = {}
+    for pair in range(pairs):
+        for side in SIDES if pair % 2 == 0 else reversed(SIDES):
+            command = shlex.split(program["command"])
+            folder = Path(program[side])
+            command[0] = str(folder.resolve() / command[0])
+            done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
+            for words, pattern in program["times"].items():
+                match = re.search(pattern, done.stdout)
+                if match is None:
+                    raise SystemExit(f"{program['name']}: {pattern!r} is not in what it prints")
+                of_words = times.setdefault(words, {side: [] for side in SIDES})
+                of_words[side].append(float(match[1]))
+    return times
+
+
+def rows(name: str, times: Times) -> Iterator[str]:
+    """A row for each time of a program."""
+    for words, by_side in times.items():
+        without, tuned = (by_side[side] for side in SIDES)
+        ratios = [before / after for before, after in zip(without, tuned, strict=True)]
+        interval = interval_of(ratios)
+        span = f" ({interval.low:.3f} to {interval.high:.3f})" if interval else ""
+        medians = f"{median(without):,.5g} | {median(tuned):,.5g}"
+        yield f"| {name} | {words} | {medians} | {fmean(ratios):.3f}{span} |"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs all programs, and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("programs", type=Path)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args(argv)
+    print("| program | time | without | with | ratio |\n| --- | --- | ---: | ---: | --- |")
+    all_times = {}
+    for program in tomllib.loads(options.programs.read_text("utf-8"))["program"]:
+        name = program["name"]
+        all_times[name] = run_pairs(program, options.pairs)
+        print("\n".join(rows(name, all_times[name])), flush=True)
+    if options.out:
+        options.out.write_text(json.dumps(all_times))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
