@@ -1,5 +1,6 @@
 """Decides what to write for the workloads of one entry: one variant for all, or one per type."""
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,8 @@ class SameValues:
     reasons: tuple[str, ...] = ()
     instead: Mapping[Point, NextBest] = field(default_factory=dict)
     """The replacements for best variants that an entry cannot express."""
+    named: tuple[TypeName, ...] = ()
+    """The types that tell them from the others of the entry."""
 
 
 ChooseNext = Callable[[Sequence[PlacedResult], IsWritable], Together]
@@ -98,8 +101,13 @@ def _try_deciding(
         if len(cases) == 1 or cases[0].spot.alone:
             return combined
         separate = _split_by_type(cases, together, choose_next)
-        if not isinstance(separate, str):
-            return _decide_by_type(*separate, options)
+        parts = separate
+        if isinstance(parts, str):
+            # A type alone does not help; two of them may, where both can be named.
+            with contextlib.suppress(InputError):
+                parts = _split_by_type(cases, together, choose_next, depth=2)
+        if not isinstance(parts, str):
+            return _decide_by_type(parts, options)
         final = _variant_for_all(cases, together, choose_next) if split else combined
         if isinstance(final, SameValues):
             return _decide_part(final, options)
@@ -194,37 +202,52 @@ def _keep_base(part: SameValues, *, pinned: bool) -> Decided:
 
 
 def _split_by_type(
-    cases: Sequence[PlacedResult], together: ChooseTogether, choose_next: ChooseNext
-) -> tuple[list[SameValues], TypeName] | str:
-    """Splits the cases by one of their types so that each part has one variant.
+    cases: Sequence[PlacedResult],
+    together: ChooseTogether,
+    choose_next: ChooseNext,
+    *,
+    depth: int = 1,
+    named: tuple[TypeName, ...] = (),
+) -> list[SameValues] | str:
+    """Splits the cases by at most `depth` of their types so that each part has one variant.
 
     The first part can stay general. Returns the reason if no type allows it.
     """
     reason = "nothing that an entry can name distinguishes them"
-    for type_position in cases[0].spot.types:
+    types = [case.naming(*named).spot.types for case in cases]
+    for type_position in types[0]:
         by_type: dict[str, list[PlacedResult]] = {}
-        for case in cases:
-            by_type.setdefault(case.spot.types[type_position], []).append(case)
+        for case, types_of_case in zip(cases, types, strict=True):
+            by_type.setdefault(types_of_case[type_position], []).append(case)
         names = sorted(by_type, key=_rank)
-        if len(names) < 2 or not all(can_name(name) for name in names[1:]):
+        may_stay_general = 1 if depth == 1 and not named else 0
+        if len(names) < 2 or not all(can_name(name) for name in names[may_stay_general:]):
             continue
         parts: list[SameValues] = []
+        names_of_part = (*named, type_position)
         for name in names:
-            part = _variant_for_all(by_type[name], together, choose_next)
-            if isinstance(part, str):
+            group = by_type[name]
+            part = _variant_for_all(group, together, choose_next)
+            if not isinstance(part, str):
+                parts.append(replace(part, named=names_of_part))
+                continue
+            deeper: list[SameValues] | str = part
+            if depth > 1:
+                deeper = _split_by_type(
+                    group, together, choose_next, depth=depth - 1, named=names_of_part
+                )
+            if isinstance(deeper, str):
                 member = f"{type_position} " if isinstance(type_position, str) else ""
                 reason = f"an entry only for {member}{type_name(name)} does not help ({part})"
                 break
-            parts.append(part)
+            parts += deeper
         else:
-            return parts, type_position
+            return parts
     return reason
 
 
-def _decide_by_type(
-    parts: Sequence[SameValues], type_position: TypeName, options: Options
-) -> Decided:
-    """Writes an entry per type; the first stays general and serves all parts with equal values."""
+def _decide_by_type(parts: Sequence[SameValues], options: Options) -> Decided:
+    """Writes an entry per part; the first stays general and serves all parts with equal values."""
     general = parts[0]
     general_parts = [part for part in parts if part.members == general.members]
     if general.cases[0].spot.ahead and any(part.members is None for part in parts):
@@ -236,7 +259,7 @@ def _decide_by_type(
     for part in parts:
         if part in general_parts:
             continue
-        named_cases = tuple(case.naming(type_position) for case in part.cases)
+        named_cases = tuple(case.naming(*part.named) for case in part.cases)
         outcome.add(_decide_part(replace(part, cases=named_cases), options, pinned=general_written))
     return outcome
 

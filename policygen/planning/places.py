@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NamedTuple
 
 from policygen.errors import InputError
@@ -48,9 +49,9 @@ class PlacedResult:
         """Whether a variant is to be written for it."""
         return self.choice.decision == "use"
 
-    def naming(self, name: TypeName) -> "PlacedResult":
-        """Returns the same result with an entry for one of its types alone."""
-        return replace(self, spot=self.spot.naming(name))
+    def naming(self, *names: TypeName) -> "PlacedResult":
+        """Returns the same result with an entry for some of its types alone."""
+        return replace(self, spot=reduce(lambda spot, name: spot.naming(name), names, self.spot))
 
     def rejected(self, reason: str) -> Action:
         """Returns the action that leaves the workload as it is."""

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 VERSION = "3.6.0"
 PRELUDE = """
 #include <cub/cub.cuh>
+#include <cub/device/device_segmented_scan.cuh>
 #include <cuda/iterator>
 #include <cuda_fp16.h>
 #ifdef TUNED

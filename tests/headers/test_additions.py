@@ -437,7 +437,7 @@ def test_a_type_gets_a_return_before_the_one_for_all():
     looked = Looked("sm100", traits())
     (one,) = (o for o in looked.own if o.entry.args[-1] == "key_size == 2")
     after = looked.after(
-        add_inside(looked.text, BeforeReturn(one, "key_type == type_t::int16"), NEW)
+        add_inside(looked.text, BeforeReturn(one, ("key_type == type_t::int16",)), NEW)
     )
     assert (
         """\
@@ -458,7 +458,7 @@ def test_a_type_gets_a_line_before_that_of_all_in_a_table():
     looked = Looked("sm90", traits())
     (one,) = (o for o in looked.own if o.entry.args[-1] == "key_size == 4")
     after = looked.after(
-        add_inside(looked.text, BeforeReturn(one, "key_type == type_t::float32"), NEW)
+        add_inside(looked.text, BeforeReturn(one, ("key_type == type_t::float32",)), NEW)
     )
     assert (
         """\

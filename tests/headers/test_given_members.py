@@ -73,7 +73,7 @@ def test_members_are_tested_where_they_are_parameters_and_given_where_all_caller
 
 def test_the_function_and_its_calls_are_given_the_member_once(returns, monkeypatch):
     model = of(returns, "get_sm107_tuning")
-    at = BeforeReturn(model, "kind == type_t::int32", ("kind", "type_t"))
+    at = BeforeReturn(model, ("kind == type_t::int32",), (("kind", "type_t"),))
     write = SimpleNamespace(new=SimpleNamespace(at=at))
     monkeypatch.setattr(return_edits, "return_of", lambda spot: spot)
     edits = sorted(argument_edits(returns.text, [write, write]), key=lambda edit: edit.span)

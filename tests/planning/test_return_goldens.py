@@ -6,6 +6,7 @@ UPDATE_GOLDENS=1 writes them anew.
 
 import os
 from collections import defaultdict
+from itertools import product
 
 import pytest
 
@@ -130,6 +131,17 @@ BY_TYPE = {
             "reduce.sum I64 I64": "ipt_19.tpb_512.ipv_1",
         },
     ),
+    "crossed": (
+        "sm90",
+        {"collisions": "split"},
+        {
+            # Two members tell them apart, and neither does alone.
+            f"partition.if I8 {offset} {distinct}": f"{FIRST.replace('18', str(items))}"
+            for items, (offset, distinct) in enumerate(
+                product(("I32", "I64"), ("false", "true")), 15
+            )
+        },
+    ),
     "bounded": (
         "sm90",
         {"collisions": "split"},
@@ -163,7 +175,7 @@ def test_returns_are_written_as_reviewed_once_and_taken_back(tmp_path, version, 
 @pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc
-@pytest.mark.parametrize("name", sampled(BY_TYPE, "raw", "nested", "bounded"))
+@pytest.mark.parametrize("name", sampled(BY_TYPE, "raw", "nested", "crossed", "bounded"))
 def test_returns_for_types_are_written_as_reviewed(name):
     arch, options, wanted = BY_TYPE[name]
     found = list(results(wanted, "3.6.0"))

@@ -53,13 +53,13 @@ def add_inside(text: Text, place: BeforeReturn, content: Content) -> Change:
     entry = model.entry
     innermost = model.clauses[-1] if model.clauses else None
     if innermost and _is_line(text, innermost, entry):
-        conditions = (*innermost.facts, place.condition)
+        conditions = (*innermost.facts, *place.conditions)
         rows = _block(text, model, conditions, content, indent_of(text.data, innermost.start))
         gap = [""] if spaced(text, innermost) else []
         return insert(text, above(text, innermost.start), [*rows, *gap])
     indent = indent_of(text.data, model.start)
     rows = statement(text, entry, content, indent + UNIT)
-    return insert(text, above(text, model.start), guarded((place.condition,), rows, indent))
+    return insert(text, above(text, model.start), guarded(place.conditions, rows, indent))
 
 
 def take_over(text: Text, empty: EmptyCase, content: Content) -> Change:

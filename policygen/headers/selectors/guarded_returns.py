@@ -91,12 +91,13 @@ class NewReturn:
     truth: Truth
     """The facts of the workload that it is for."""
 
-    def naming(self, condition: str) -> "NewReturn":
-        """Restricts the return to one type."""
+    def naming(self, condition: str, passed: tuple[tuple[str, str], ...] = ()) -> "NewReturn":
+        """Restricts the return to one type; members that it tests are passed to its function."""
         if isinstance(self.at, EmptyCase):
             raise InputError("a case without returns cannot get one for a single type")
-        assert not isinstance(self.at, BeforeReturn), "it is not for a single type yet"
         position = replace(self.at, conditions=tuple(simplest((*self.at.conditions, condition))))
+        if isinstance(position, BeforeReturn):
+            position = replace(position, passed=(*position.passed, *passed))
         return replace(self, at=position, facts=(*self.facts, condition))
 
     @property
@@ -153,15 +154,15 @@ class GuardedReturn(FamilySpot):
         """Adds a return for one type, or another member's value, before the general one."""
         assert self.truth is not None, "its header was read"
         member = str(name)
-        passed = (member, self.passable[member]) if member in self.passable else None
+        passed = ((member, self.passable[member]),) if member in self.passable else ()
         kind = {**self.tests, **self.passable}[member]
         condition = _condition(member, kind, self.truth.traits[member])
         if self.new:
-            return replace(self, new=self.new.naming(condition))
+            return replace(self, new=self.new.naming(condition, passed))
         assert self.now is not None, "a return that changes is there"
         facts = (*self.now.entry.args, condition)
         return replace(
-            self, new=NewReturn(BeforeReturn(self.now, condition, passed), facts, self.truth)
+            self, new=NewReturn(BeforeReturn(self.now, (condition,), passed), facts, self.truth)
         )
 
     @property

@@ -59,9 +59,9 @@ class BeforeReturn:
     """A return for one type, placed before the return for all other types of that size."""
 
     beside: HeaderReturn
-    condition: str
-    passed: tuple[str, str] | None = None
-    """Name and type of a member of the selector that the function must be given to test it."""
+    conditions: tuple[str, ...]
+    passed: tuple[tuple[str, str], ...] = ()
+    """Names and types of members of the selector that the function must be given to test them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Writes guarded returns as edits of a header; new returns of one block form one edit."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -205,14 +206,14 @@ def _first_additions(
 
 
 def _sort_key(write: EntryWrite) -> tuple[object, ...]:
-    """Sorts by size; among equal sizes, returns with more conditions come first.
+    """Sorts by size; returns with the same sizes and more conditions come first.
 
     Returns modeled on a later architecture come before those modeled on an earlier one.
     """
     spot = return_of(write)
     facts = tuple(fact for fact in spot.slots if fact)
     by_arch = -arch_number(spot.family.arch)
-    return by_arch, sizes_of(facts), -len(facts), facts
+    return by_arch, (*sizes_of(facts), math.inf), -len(facts), facts
 
 
 _CAPABILITY = "::cuda::compute_capability"
@@ -476,8 +477,8 @@ def argument_edits(text: Text, writes: Sequence[EntryWrite]) -> Iterator[Edit]:
     for write in writes:
         new_return = return_of(write).new
         if new_return and isinstance(new_return.at, BeforeReturn) and new_return.at.passed:
-            function, (name, kind) = new_return.at.beside.function, new_return.at.passed
-            passed.setdefault(function.span, (function, {}))[1][name] = kind
+            function = new_return.at.beside.function
+            passed.setdefault(function.span, (function, {}))[1].update(new_return.at.passed)
     for function, members in passed.values():
         declared = "".join(f", {kind} {name}" for name, kind in members.items())
         changes = [(function.parameter_list.end, declared)]

@@ -85,8 +85,9 @@ class Specialization(FamilySpot):
 
     @property
     def types(self) -> Mapping[TypeName, str]:
-        """The arguments that are types."""
-        return {position: self.args[position] for position in type_positions(self.family)}
+        """The arguments that are types, unless one is named already."""
+        positions = () if self.named_key else type_positions(self.family)
+        return {position: self.args[position] for position in positions}
 
     def naming(self, name: TypeName) -> Spot:
         """Restricts the entry to one type, beside a more general one."""
