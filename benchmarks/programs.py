@@ -4,8 +4,8 @@
 
 A `[[program]]` has a `name`, the folders `without` and `with` that hold its two binaries, the
 `command` that is run in each, and `times`: what the program prints for a time, as a regular
-expression with a group for the number, by the words that name it. Each pair of processes runs in
-the other order than the one before.
+expression with a group for the number, by the words that name it; `rates` are what is better the
+higher it is. Each pair of processes runs in the other order than the one before.
 """
 
 import argparse
@@ -36,12 +36,14 @@ def run_pairs(program: Mapping[str, Any], pairs: int) -> Times:
             folder = Path(program[side])
             command[0] = str(folder.resolve() / command[0])
             done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
-            for words, pattern in program["times"].items():
+            rates = program.get("rates", {})
+            for words, pattern in (*program.get("times", {}).items(), *rates.items()):
                 match = re.search(pattern, done.stdout)
                 if match is None:
                     raise SystemExit(f"{program['name']}: {pattern!r} is not in what it prints")
+                number = float(match[1])
                 of_words = times.setdefault(words, {side: [] for side in SIDES})
-                of_words[side].append(float(match[1]))
+                of_words[side].append(1 / number if words in rates else number)
     return times
 
 

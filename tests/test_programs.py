@@ -25,7 +25,7 @@ def write(tmp_path, pattern="in ([0-9.]+) ms"):
     sides = "".join(f"{side} = {str(tmp_path / side)!r}\n" for side in ("without", "with"))
     toml.write_text(
         f"[[program]]\nname = 'sort'\ncommand = 'sort 100'\n{sides}"
-        f"times = {{ whole = '{pattern}' }}\n"
+        f"times = {{ whole = '{pattern}' }}\nrates = {{ rate = '{pattern}' }}\n"
     )
     return toml
 
@@ -33,10 +33,10 @@ def write(tmp_path, pattern="in ([0-9.]+) ms"):
 def test_both_sides_run_in_turn_and_the_ratio_is_printed(tmp_path, capsys):
     out = tmp_path / "times.json"
     assert main([str(write(tmp_path)), "--pairs", "3", "--out", str(out)]) == 0
-    assert "| sort | whole | 3 | 2 | 1.500 (1.500 to 1.500) |" in capsys.readouterr().out
-    assert json.loads(out.read_text()) == {
-        "sort": {"whole": {"without": [3.0] * 3, "with": [2.0] * 3}}
-    }
+    printed = capsys.readouterr().out
+    assert "| sort | whole | 3 | 2 | 1.500 (1.500 to 1.500) |" in printed
+    assert "| sort | rate | 0.33333 | 0.5 | 0.667 (0.667 to 0.667) |" in printed
+    assert json.loads(out.read_text())["sort"]["whole"] == {"without": [3.0] * 3, "with": [2.0] * 3}
     assert (tmp_path / "log").read_text() == "thhtth", "each pair in the other order"
 
 
