@@ -48,6 +48,12 @@ def axes(workload: Mapping[str, str]) -> list[str]:
     return [f"{axis}={value}" for axis, value in workload.items()]
 
 
+def runtime_name(subbench: str, point: Mapping[str, str]) -> str:
+    """Formats a runtime workload: `Elements=16, Entropy=0.201`, after its benchmark if not base."""
+    words = ", ".join(axes(point))
+    return words if subbench == BASE and words else f"{subbench}: {words}" if words else subbench
+
+
 def in_words(benchmark: str, workload: Mapping[str, str]) -> str:
     """Formats a workload: `cub.bench.reduce.sum T=I8 OffsetT=I32`."""
     return " ".join([benchmark, *axes(workload)])

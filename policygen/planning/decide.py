@@ -101,13 +101,12 @@ def _try_deciding(
         if len(cases) == 1 or cases[0].spot.alone:
             return combined
         separate = _split_by_type(cases, together, choose_next)
-        parts = separate
-        if isinstance(parts, str):
+        if isinstance(separate, str):
             # A type alone does not help; two of them may, where both can be named.
             with contextlib.suppress(InputError):
-                parts = _split_by_type(cases, together, choose_next, depth=2)
-        if not isinstance(parts, str):
-            return _decide_by_type(parts, options)
+                separate = _split_by_type(cases, together, choose_next, depth=2)
+        if not isinstance(separate, str):
+            return _decide_by_type(separate, options)
         final = _variant_for_all(cases, together, choose_next) if split else combined
         if isinstance(final, SameValues):
             return _decide_part(final, options)

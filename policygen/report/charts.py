@@ -1,6 +1,6 @@
 """Building blocks of charts: panels with axes, dots, lines, and the coordinates of values."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import ceil, floor, log10
@@ -13,7 +13,7 @@ from policygen.model.databases import PointRatios
 from policygen.model.measured import KernelMatrix, MatrixCell, RuntimeRatio
 from policygen.model.searches import PointQuantiles, ReportedWorkload
 from policygen.model.verdicts import RuntimePerformance, WorkloadPerformance
-from policygen.model.workload import axes, plain
+from policygen.model.workload import plain, runtime_name
 from policygen.report.blocks import Drawing, Mark
 from policygen.report.console import interval_words, ratio_words
 from policygen.untrusted import visible
@@ -424,9 +424,8 @@ def ratios(name: str, workload: WorkloadPerformance) -> Drawing:
     """Draw the ratio of a workload, followed by those of its runtime workloads."""
     slowest = {id(row) for row in sorted(workload.runtime, key=lambda row: row.ratio)[:MOST]}
     shown = [row for row in workload.runtime if id(row) in slowest]
-    several = len({row.subbench for row in workload.runtime}) > 1
     rows = [_ratio_row("all of them, by their weights", workload, "label mean")]
-    rows += [_ratio_row(point_name(row.subbench, row.point, several=several), row) for row in shown]
+    rows += [_ratio_row(runtime_name(row.subbench, plain(row.point)), row) for row in shown]
     values = [
         min(FAR_RATIO, max(1 / FAR_RATIO, value))
         for value in chain(_ratio_and_interval(workload), *map(_ratio_and_interval, shown))
@@ -524,8 +523,7 @@ def quantile_panels(
     looks = {name: series(index) for index, name in enumerate(names)}
     drawn = chain.from_iterable(values for point in points for values in point.ratios.values())
     ends = ratio_ends(min(FAR_RATIO, value) for value in drawn)
-    several = len({point.subbench for point in points}) > 1
-    titles = [point_name(point.subbench, point.point, several=several) for point in points]
+    titles = [runtime_name(point.subbench, plain(point.point)) for point in points]
     top = 19 + title_height(titles)
     for point, title in zip(points, titles, strict=True):
         panel = Panel(46, top, SMALL - 56, 130, (0, 100), ends)
@@ -592,9 +590,3 @@ def line_key(names: Sequence[str], width: float = KEY) -> Drawing:
 def series(index: int) -> str:
     """Style class of a line: other colors first, then other strokes."""
     return f"series s{index % SERIES} t{index // SERIES % STROKES}"
-
-
-def point_name(subbench: str, point: Mapping[str, str], *, several: bool) -> str:
-    """Name a runtime workload; `several` adds its sub-benchmark."""
-    words = ", ".join(axes(plain(point)))
-    return f"{subbench}: {words}" if several or not words else words

@@ -18,7 +18,7 @@ from policygen.model.databases import (
     Winner,
 )
 from policygen.model.results import DbExport, DbPlot, MergeReport
-from policygen.model.workload import BASE, axes, axis_name, plain
+from policygen.model.workload import BASE, axes, axis_name, plain, runtime_name
 from policygen.report.blocks import (
     BLANK,
     Block,
@@ -40,7 +40,6 @@ from policygen.report.ranking_views import (
     DOT,
     heading,
     key_parts,
-    long_point,
     note,
     prose,
     versions_of,
@@ -438,7 +437,7 @@ def _reasons(workloads: Sequence[ComparedWorkload]) -> Iterator[str]:
 def _points(workload: ComparedWorkload) -> Table:
     """Show each runtime workload: base's times, and how far apart the ratios are."""
     return TableRows(workload.points).table(
-        ("runtime workload", "", lambda row: long_point(row.subbench, plain(row.point))),
+        ("runtime workload", "", lambda row: runtime_name(row.subbench, plain(row.point))),
         ("weight", "whole", lambda row: f"{row.weight:.3f}"),
         ("base A", "whole", lambda row: _time(row.base_a)),
         ("base B", "whole", lambda row: _time(row.base_b)),

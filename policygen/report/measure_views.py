@@ -19,7 +19,7 @@ from policygen.model.measured import (
 from policygen.model.results import Interval
 from policygen.model.searches import Finalist, SearchedWorkload
 from policygen.model.trees import tree_line
-from policygen.model.workload import axes, in_words
+from policygen.model.workload import axes, in_words, runtime_name
 from policygen.report.blocks import (
     BLANK,
     Block,
@@ -114,7 +114,7 @@ def runtime_blocks(variant: MeasuredVariant | Finalist, *, with_times: bool) -> 
     yield BLANK
     yield Note(variant.variant)
     yield TableRows(variant.runtime).table(
-        ("runtime workload", "", lambda row: ", ".join(axes(row.point)) or row.subbench),
+        ("runtime workload", "", lambda row: runtime_name(row.subbench, row.point)),
         ("weight", "", lambda row: row.weight),
         ("base us", "", lambda row: f"{row.base_seconds * MICRO:.2f}") if with_times else None,
         ("us", "", lambda row: f"{row.seconds * MICRO:.2f}") if with_times else None,

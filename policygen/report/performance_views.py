@@ -11,7 +11,7 @@ from policygen.model.reviews import Merged, Review, ReviewedEntry
 from policygen.model.selection import Differing
 from policygen.model.trees import tree_line
 from policygen.model.verdicts import RuntimePerformance, VerifyPerformance, WorkloadPerformance
-from policygen.model.workload import axes, in_words, plain
+from policygen.model.workload import in_words, plain, runtime_name
 from policygen.report import charts
 from policygen.report.blocks import (
     BLANK,
@@ -30,7 +30,6 @@ from policygen.report.blocks import (
     remarks,
     shortened,
 )
-from policygen.report.charts import point_name
 from policygen.report.console import interval_words, percent_words, ratio_words, short
 from policygen.report.measure_views import failure_mark
 
@@ -143,7 +142,7 @@ def _runtime(
         ("between", "whole", _between),
         ("noise", "whole", lambda row: "" if row.noise is None else f"{100 * row.noise:.2f} %"),
         ("verdict", "whole", lambda row: row.verdict),
-        ("runtime workload", "", lambda row: " ".join(axes(plain(row.point))) or row.subbench),
+        ("runtime workload", "", lambda row: runtime_name(row.subbench, plain(row.point))),
         look=lambda row: STYLES[row.verdict],
         label=f"runtime workloads of {workload.name}",
     )
@@ -286,12 +285,6 @@ def workload_name(workload: WorkloadPerformance) -> str:
     return in_words(short(workload.benchmark), workload.workload)
 
 
-def runtime_name(workload: WorkloadPerformance, row: RuntimePerformance) -> str:
-    """Name a runtime workload, with its sub-benchmark if the workload has several."""
-    several = len({row_of_workload.subbench for row_of_workload in workload.runtime}) > 1
-    return point_name(row.subbench, row.point, several=several)
-
-
 def performance_anchor(workload: WorkloadPerformance) -> str:
     """Return the anchor of a workload's row on a page."""
     return f"performance/{workload.arch}/{workload_name(workload)}"
@@ -304,7 +297,7 @@ def slower_words(workload: WorkloadPerformance) -> str:
     worst = worst_runtime(workload)
     if worst is None:
         return text
-    location = runtime_name(workload, worst)
+    location = runtime_name(worst.subbench, plain(worst.point))
     return f"{text}, worst {ratio_words(worst.ratio)} for {location}" if location else text
 
 
@@ -392,7 +385,7 @@ def _slow_runtime(measured: Sequence[WorkloadPerformance], limit: int) -> Iterat
     rows_of_workloads.sort(key=lambda pair: (VERDICT_ORDER.index(pair[0].verdict), pair[0].ratio))
     yield Note("Runtime workloads that are slower or undecided:")
     yield TableRows(rows_of_workloads[:limit]).table(
-        ("runtime workload", "", lambda pair: runtime_name(pair[1], pair[0])),
+        ("runtime workload", "", lambda pair: runtime_name(pair[0].subbench, plain(pair[0].point))),
         ("workload", "", lambda pair: workload_name(pair[1])),
         ("verdict", "", lambda pair: Styled(pair[0].verdict, "warn")),
         ("µs before", "n", lambda pair: _microseconds(pair[0].before_seconds)),

@@ -25,7 +25,7 @@ from policygen.model.results import (
     TableInfo,
     Verdict,
 )
-from policygen.model.workload import axes
+from policygen.model.workload import BASE, axes, runtime_name
 from policygen.report.blocks import BLANK, Beside, Block, Note, Words, cut
 from policygen.report.console import duration
 from policygen.report.terminal import wrap
@@ -99,19 +99,8 @@ def _within(interval: Interval | None, before: str = " (", after: str = ")") -> 
 
 def short_point(worst: PointRatio) -> str:
     """Write `16/0.201`, preceded by the sub-benchmark unless it is `base`."""
-    return _point(worst.subbench, "/".join(worst.point.values()), ":")
-
-
-def long_point(subbench: str, point: Mapping[str, str]) -> str:
-    """Write `Elements{io}[pow2]=16, Entropy=0.201`."""
-    return _point(subbench, ", ".join(axes(point)), ": ")
-
-
-def _point(subbench: str, values: str, joint: str) -> str:
-    """Name a runtime workload by its values, or by its sub-benchmark if it has none."""
-    if subbench == "base" and values:
-        return values
-    return f"{subbench}{joint}{values}" if values else subbench
+    values = "/".join(worst.point.values())
+    return values if values and worst.subbench == BASE else f"{worst.subbench}:{values}".rstrip(":")
 
 
 def percent(share: float) -> str:
@@ -428,7 +417,7 @@ def _worst(variant: ScoredVariant) -> Iterator[Block]:
     worst = variant.worst
     if worst is None:
         return
-    place = long_point(worst.subbench, worst.point)
+    place = runtime_name(worst.subbench, worst.point)
     parts = [f"worst at {worst.ratio:.6f}{_within(worst.interval)}: {place}"]
     parts += [f"weight {worst.weight:.4f}"]
     parts += [] if variant.loss is None else [f"up to {variant.loss * 100:.1f} % slower"]
@@ -489,7 +478,7 @@ def _parts(
 ) -> Iterator[tuple[str, str]]:
     yield "rows", _rows(workload, choice)
     for runtime in reasoning.runtime:
-        title = long_point(runtime.subbench, runtime.point)
+        title = runtime_name(runtime.subbench, runtime.point)
         base = f"base {runtime.base * 1e6:,.2f} us"
         yield "", f"{title}: weight {runtime.weight:.4f}, {base}, noise {runtime.noise:.2%}"
     yield "noise", f"{choice.noise or 0:.4f} for a score in one run, from {choice.noise_origin}"

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from policygen.errors import noun
 from policygen.model.machine_code import Different
 from policygen.model.plans import Action
-from policygen.model.results import PointRatio
 from policygen.model.reviews import Evidence, Review, ReviewedEntry
 from policygen.model.selection import Differing
 from policygen.model.tuning import spell
-from policygen.model.workload import OnArch, axes, in_words
+from policygen.model.workload import OnArch, in_words, plain, runtime_name
 from policygen.portable import portable
 from policygen.report.blocks import Fact, fact
 from policygen.report.console import ratio_words, short
@@ -21,7 +20,6 @@ from policygen.report.performance_views import (
     is_slower,
     measured_as_merged,
     performance_anchor,
-    runtime_name,
     slower_words,
     workload_name,
     worst_runtime,
@@ -73,11 +71,6 @@ def named(workload: Differing | Action) -> str:
     return f"{in_words(short(workload.benchmark), workload.workload)}{suffix}"
 
 
-def runtime_point(ratio: PointRatio) -> str:
-    """Name a runtime workload by its axis values."""
-    return " ".join(axes(ratio.point))
-
-
 def measured(document: Review) -> list[Evidence]:
     """Collect measurements; one that both a return and a family have is counted once."""
     evidence_by_key = {
@@ -112,7 +105,8 @@ def _slower(document: Review) -> Iterator[Fact]:
     for evidence in measured(document):
         worst = min(evidence.runtime, key=lambda ratio: ratio.ratio, default=None)
         if worst is not None and worst.ratio < 1 - NOISE:
-            words = f"of base's speed for {runtime_point(worst)} of {short(evidence.name)}"
+            point = runtime_name(worst.subbench, worst.point)
+            words = f"of base's speed for {point} of {short(evidence.name)}"
             yield fact(1 - worst.ratio, words, evidence_anchor(evidence), f"{worst.ratio:.3f}")
 
 
@@ -124,7 +118,8 @@ def _slower_merged(document: Review) -> Iterator[Fact]:
             continue
         ratio, location = workload.ratio, workload_name(workload)
         if worst is not None and worst.ratio < ratio:
-            ratio, location = worst.ratio, f"{runtime_name(workload, worst)} of {location}"
+            point = runtime_name(worst.subbench, plain(worst.point))
+            ratio, location = worst.ratio, f"{point} of {location}"
         words = f"of its previous speed for {location} on {workload.arch}, as merged"
         yield fact(1 - ratio, words, performance_anchor(workload), ratio_words(ratio))
 

@@ -12,7 +12,7 @@ from policygen.model.selection import Differing, Effect
 from policygen.model.trees import tree_line
 from policygen.model.tuning import asks_more, spell
 from policygen.model.verdicts import VerifyPerformance
-from policygen.model.workload import Point, axes, in_words, point_of
+from policygen.model.workload import Point, axes, in_words, plain, point_of, runtime_name
 from policygen.report import performance_views, review_facts
 from policygen.report.blocks import (
     Block,
@@ -321,7 +321,7 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
     within = f" ({span_words(scored.interval)})" if scored.interval else ""
     counts = f"{kinds.count('win')} faster and {kinds.count('loss')} slower of {len(kinds)}"
     score = f": score {scored.score:.3f}{within}, {counts}"
-    least = f"{worst.ratio:.3f} for {review_facts.runtime_point(worst)}" if worst else ""
+    least = f"{worst.ratio:.3f} for {runtime_name(worst.subbench, worst.point)}" if worst else ""
     setup = f"{evidence.gpu}, {measured_with(evidence.ctk, evidence.cccl)}"
     databases = ", ".join(evidence.databases)
     rejected = [f"{row.variant} {row.score:.3f}: {row.reason}" for row in evidence.rejected]
@@ -330,14 +330,14 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
         worst_point = ((", worst ", ""), (least, "")) if least else ()
         yield Note(((workload, "bold"), (score, ""), *worst_point, (f"; {setup}, {databases}", "")))
         yield points.table(
-            ("runtime workload", "", review_facts.runtime_point),
+            ("runtime workload", "", lambda row: runtime_name(row.subbench, row.point)),
             ("base over variant", "n", lambda row: ((row.ratio, ""), (_slower_mark(row), ""))),
             shown=rows,
         )
         yield from (Listing([f"rejected: {text}"]) for text in rejected[:rows])
         return
     table = points.table(
-        ("runtime workload", "", review_facts.runtime_point),
+        ("runtime workload", "", lambda row: runtime_name(row.subbench, row.point)),
         ("base over variant", "n", lambda ratio: ratio.ratio),
         ("slower, faster", "", lambda ratio: Styled(Figure("track", [_bar(ratio)]))),
         style="bars",
@@ -360,7 +360,7 @@ def _slower_mark(ratio: PointRatio) -> str:
 def _bar(ratio: PointRatio) -> tuple[str, float, str]:
     """Draw a ratio of 1.33 or 0.67 as 50 %."""
     percent = round(min(50, abs(ratio.ratio - 1) * 150), 1)
-    return _kind(ratio), percent, f"{review_facts.runtime_point(ratio)}: {ratio.ratio:.3f}"
+    return _kind(ratio), percent, f"{runtime_name(ratio.subbench, ratio.point)}: {ratio.ratio:.3f}"
 
 
 def _kind(ratio: PointRatio) -> str:
@@ -559,7 +559,7 @@ def _worst_as_merged(document: Review) -> Answer:
     rows = []
     if runtimes:
         row, workload = min(runtimes, key=lambda pair: pair[0].ratio)
-        name = performance_views.runtime_name(workload, row)
+        name = runtime_name(row.subbench, plain(row.point))
         location = f"{name} of {performance_views.workload_name(workload)}"
         rows.append(f"worst: {ratio_words(row.ratio)} for {location}")
     if undecided := [row.verdict for row, _ in runtimes].count("undecided"):

@@ -11,7 +11,7 @@ from policygen.model.searches import (
     ReportedWorkload,
     SearchReport,
 )
-from policygen.model.workload import plain
+from policygen.model.workload import plain, runtime_name
 from policygen.report import charts, search_charts, search_views
 from policygen.report.blocks import (
     Block,
@@ -32,7 +32,7 @@ from policygen.report.blocks import (
     more,
 )
 from policygen.report.console import duration, percent_words, short, span_words
-from policygen.report.ranking_views import key_parts, long_point
+from policygen.report.ranking_views import key_parts
 
 DETAILED = 40
 """Workloads with figures; the table lists all of them."""
@@ -233,7 +233,7 @@ def _runtime(workload: ReportedWorkload) -> Table:
     numbers = ("weight", "base", *(f"{place}" for place, _ in enumerate(shown, 1)))
     rows: list[list[Cell]] = []
     for place, row in enumerate(shown[0].runtime):
-        point = long_point(row.subbench, plain(row.point))
+        point = runtime_name(row.subbench, plain(row.point))
         cells: list[Cell] = [point, row.weight, _time(row.base_seconds)]
         for finalist in shown:
             ratio = finalist.runtime[place]
@@ -422,7 +422,7 @@ def _noise(workload: ReportedWorkload) -> Iterator[Block]:
         yield Note(f"db choose assumes {deviation} for a score in one run{origin}.")
     if workload.noise:
         yield TableRows(workload.noise).table(
-            ("runtime workload", "", lambda row: long_point(row.subbench, plain(row.point))),
+            ("runtime workload", "", lambda row: runtime_name(row.subbench, plain(row.point))),
             ("base", "n", lambda row: _time(row.seconds)),
             ("between processes", "n", lambda row: percent_words(row.between)),
             ("within a process", "n", lambda row: percent_words(row.beside)),

@@ -12,11 +12,11 @@ from policygen.model.results import (
     ScoredWorkload,
     Verdict,
 )
+from policygen.model.workload import runtime_name
 from policygen.report import ranking_views
 from policygen.report.blocks import Note, Words, pieces
 from policygen.report.console import duration, fitted, show
 from policygen.report.ranking_views import (
-    long_point,
     percent,
     ranking,
     short_point,
@@ -257,7 +257,7 @@ def test_colours_are_those_that_rich_knows(
 def test_runtime_workloads_have_short_and_long_names(
     given: PointRatio, short: str, long: str
 ) -> None:
-    assert (short_point(given), long_point(given.subbench, given.point)) == (short, long)
+    assert (short_point(given), runtime_name(given.subbench, given.point)) == (short, long)
 
 
 def test_a_benchmark_without_compile_time_axes_has_no_brackets() -> None:

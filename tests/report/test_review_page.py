@@ -212,7 +212,7 @@ def test_what_could_keep_it_from_being_merged_stands_out_first():
         "1 entry is never selected",
         "1 workload does not get the planned values: scan.exclusive.sum on sm90",
         "1 kernel differs where none should: reduce.sum on sm90",
-        f"0.930 of base's speed for Elements=2 x={HOSTILE} of scan.exclusive.sum T={HOSTILE}",
+        f"0.930 of base's speed for Elements=2, x={HOSTILE} of scan.exclusive.sum T={HOSTILE}",
     ]
 
 

@@ -301,7 +301,7 @@ def test_figures_show_each_interval_and_each_quantile():
 def test_sub_benchmarks_are_named_where_there_are_several():
     rows = runtime(0.9, "slower"), runtime(0.9, "slower", subbench="pairs")
     text = section(render(measured(workload("I8", 0.9, "slower", *rows)), "md"))
-    assert "| base: Elements=16 |" in text
+    assert "| Elements=16 |" in text
     assert "| pairs: Elements=16 |" in text
 
 
