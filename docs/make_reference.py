@@ -478,7 +478,7 @@ def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iter
         title, columns = f"Measured again on {date}", ["first", "again", "agrees"]
         agreeing = [_overlap(final.interval, interval) for _, final, _, interval, _ in measured]
         text = (
-            "The same variants on another GPU of this model, on another day:"
+            "The same variants on another day, in other processes:"
             f" {sum(agreeing)} of {len(measured)} agree within the intervals."
         )
         last = [["yes" if agrees else "no"] for agrees in agreeing]

@@ -1,9 +1,11 @@
 """docs/reference/ is what the program says of itself."""
 
+import hashlib
 import os
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -26,6 +28,15 @@ def test_the_catalogue_is_as_its_databases_say_and_there_are_no_other_pages():
     files = make_reference.files()
     there = {path.name: path.read_bytes() for path in make_reference.FOLDER.iterdir()}
     assert there == files, f"write it again: {make_reference.REMEDY}"
+
+
+def test_what_was_measured_again_is_undamaged_and_on_the_page():
+    page = (make_reference.FOLDER / "catalogue.md").read_text("utf-8")
+    again = tomllib.loads((make_reference.CATALOGUE / "again.toml").read_text("utf-8"))["again"]
+    for measured in again:
+        data = (make_reference.CATALOGUE / measured["file"]).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == measured["sha256"]
+        assert f"on {measured['date']}" in page
 
 
 def test_every_option_and_key_and_rule_has_its_row():
