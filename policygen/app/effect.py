@@ -1,5 +1,6 @@
 """Proves the effect of a change on what is selected: exactly what was intended."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -134,20 +135,22 @@ def completed(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkloa
     return _with_remarks(plan, [*_unmeasured(judged, planned.changed)])
 
 
-MOST = 12
-"""Remarks on inputs that no benchmark measures; the others are counted."""
+MOST = 2
+"""Remarks on inputs of a selector that no benchmark measures; the others are counted."""
 
 
 def _unmeasured(changes: Iterable[InputChange], headers: Collection[str]) -> Iterator[str]:
     """Reports inputs that change and that the results do not measure."""
+    counts: Counter[str] = Counter()
     unmeasured = [change for change in changes if not change.is_measured(headers)]
-    unmeasured.sort(key=lambda change: not change.leaks)
-    for change in unmeasured[:MOST]:
-        remedy = f" (--reaches {','.join(change.leaks)} allows it)" if change.leaks else ""
-        yield f"it changes what the results do not measure{remedy}: {change.text}"
-    if len(unmeasured) > MOST:
-        count = plural(len(unmeasured) - MOST, "more change")
-        yield f"{count} that the results do not measure"
+    for change in sorted(unmeasured, key=lambda change: not change.leaks):
+        counts[change.selector] += not change.leaks
+        if counts[change.selector] <= MOST:
+            remedy = f" (--reaches {','.join(change.leaks)} allows it)" if change.leaks else ""
+            yield f"it changes what the results do not measure{remedy}: {change.text}"
+    for selector, count in counts.items():
+        if count > MOST:
+            yield f"and {plural(count - MOST, 'more kind')} of inputs of {selector}, as unmeasured"
 
 
 def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:

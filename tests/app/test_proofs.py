@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from policygen.app.effect import _unmeasured
 from policygen.app.journal import record_proof
+from policygen.model.selection import InputChange
 from policygen.store.journal import proofs_of
 from policygen.store_schema import OpenStore
 from policygen.trees import open_tree
@@ -60,3 +62,23 @@ def test_a_failure_to_record_is_a_note(cub, tmp_path):
     assert note.startswith(
         f"the run of verify-sass was not recorded: {store}: the store is damaged"
     )
+
+
+def test_what_is_not_measured_is_told_for_each_selector_and_leaks_in_full():
+    def change(selector: str, number: int, *leaks: str) -> InputChange:
+        return InputChange(
+            header="h.cuh",
+            selector=selector,
+            archs=("sm90",),
+            conditions=(f"size is {number}",),
+            values={"items": "1 → 2"},
+            leaks=leaks,
+        )
+
+    changes = [change("scan", number) for number in range(5)]
+    changes += [change("reduce", 1), *(change("scan", number, "sm100") for number in range(3))]
+    remarks = list(_unmeasured(changes, ()))
+    assert [remark for remark in remarks if "--reaches sm100 allows it" in remark] == remarks[:3]
+    assert sum("scan on sm90" in remark for remark in remarks[3:]) == 2
+    assert any("reduce on sm90" in remark for remark in remarks)
+    assert remarks[-1] == "and 3 more kinds of inputs of scan, as unmeasured"
