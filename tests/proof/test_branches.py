@@ -70,7 +70,10 @@ def test_the_return_that_decides_has_the_values_that_are_resolved(version):
     tuned = [row for row in found.rows if row.status != "default"]
     lost = [row for row in tuned if row.entry is None]
     assert len(lost) < len(tuned) / 8
-    assert {row.benchmark.split(".")[2] for row in lost} <= {
+    # nvcc 13.4 and newer let sm120 scan by lookahead, whose policy there is computed.
+    lookahead = [row for row in lost if row.values.get("algorithm") == "lookahead"]
+    scans = [row for row in lookahead if row.arch == "sm120" and ".scan." in row.benchmark]
+    assert {row.benchmark.split(".")[2] for row in lost if row not in scans} <= {
         "reduce",
         "radix_sort",
         "run_length_encode",
