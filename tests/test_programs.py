@@ -37,7 +37,7 @@ def test_both_sides_run_in_turn_and_the_ratio_is_printed(tmp_path, capsys):
     assert "| sort | whole | 3 | 2 | 1.500 (1.500 to 1.500) |" in printed
     assert "| sort | rate | 0.33333 | 0.5 | 0.667 (0.667 to 0.667) |" in printed
     assert json.loads(out.read_text())["sort"]["whole"] == {"without": [3.0] * 3, "with": [2.0] * 3}
-    assert (tmp_path / "log").read_text() == "thhtth", "each pair in the other order"
+    assert (tmp_path / "log").read_text() == "htthhtth", "each pair in the other order"
 
 
 def test_a_time_that_is_not_printed_is_an_error(tmp_path):
