@@ -468,6 +468,7 @@ def test_a_campaign_resumes_without_another_look(db):
     with campaigning(db, SomeGain(I16=0), spent, 3.0) as driver:
         driver.run()
     assert rungs(db) == before
-    assert {label for label, _ in [search.leading for search in spent]} == {
-        label for label, _ in [search.leading for search in again]
-    }
+    gaining, gaining_again = spent[0].leading, again[0].leading
+    assert gaining[0] == gaining_again[0]
+    # Of variants that gain nothing, noise and what was dropped early decide which one leads.
+    assert max(spent[1].leading[1], again[1].leading[1]) < 1
