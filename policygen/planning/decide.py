@@ -204,7 +204,6 @@ def _split_by_type(
     cases: Sequence[PlacedResult],
     together: ChooseTogether,
     choose_next: ChooseNext,
-    *,
     depth: int = 1,
     named: tuple[TypeName, ...] = (),
 ) -> list[SameValues] | str:
@@ -227,14 +226,9 @@ def _split_by_type(
         for name in names:
             group = by_type[name]
             part = _variant_for_all(group, together, choose_next)
-            if not isinstance(part, str):
-                parts.append(replace(part, named=names_of_part))
-                continue
-            deeper: list[SameValues] | str = part
-            if depth > 1:
-                deeper = _split_by_type(
-                    group, together, choose_next, depth=depth - 1, named=names_of_part
-                )
+            deeper = part if isinstance(part, str) else [replace(part, named=names_of_part)]
+            if isinstance(part, str) and depth > 1:
+                deeper = _split_by_type(group, together, choose_next, depth - 1, names_of_part)
             if isinstance(deeper, str):
                 member = f"{type_position} " if isinstance(type_position, str) else ""
                 reason = f"an entry only for {member}{type_name(name)} does not help ({part})"

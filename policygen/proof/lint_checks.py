@@ -229,8 +229,9 @@ def _argument_contradiction(
 def fits(subject: Subject) -> Iterator[Remark]:
     """Finds transposed tiles that exceed static shared memory, which is 48 KiB per block."""
     facts = archs().get(subject.family.arch)
-    named = ((member, str(member.value).rpartition("::")[2]) for member in subject.entry.members)
-    exchange = next((member for member, name in named if name in words().tiles.exchanges), None)
+    exchange = next(
+        (member for member in subject.entry.members if _is_exchange(member.value)), None
+    )
     threads = subject.first(words().members.threads)
     if facts is None or exchange is None or threads is None or not subject.bindings:
         return
@@ -245,6 +246,10 @@ def fits(subject: Subject) -> Iterator[Remark]:
         f" which {exchange.value} keeps in shared memory: a block of {facts.name} has"
         f" {facts.static:,}{opt_in_text}",
     )
+
+
+def _is_exchange(value: object) -> bool:
+    return isinstance(value, str) and value.rpartition("::")[2] in words().tiles.exchanges
 
 
 def _tile(binding: FamilyBinding, subject: Subject) -> tuple[int, int, int] | None:
