@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean, geometric_mean
+from statistics import geometric_mean
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -29,7 +29,7 @@ import policygen
 from policygen.app.databases import report_search
 from policygen.app.inputs import ResultFiles, ShippedResults, catalogue, shipped_results
 from policygen.cli.groups import COMMANDS
-from policygen.gpu.statistics import interval_of
+from policygen.gpu.statistics import PointTimes, judged
 from policygen.json_schemas import DOCUMENTS, FILES
 from policygen.model.results import Interval, Rules
 from policygen.model.searches import ReportedFinalist, ReportedWorkload, SearchReport
@@ -39,7 +39,7 @@ from policygen.rendering import folder
 from policygen.report.console import short, span_words
 from policygen.report.plots import svg_file
 from policygen.report.search_page import decisive, overview
-from policygen.report.search_views import ratios_of
+from policygen.report.search_views import ratios_of, score_with_interval
 from policygen.results.database import open_database
 
 FOLDER = Path(__file__).parent / "reference"
@@ -472,11 +472,10 @@ def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iter
     """A table of what the variants that are written gain when they are measured once more."""
     gpu, date = again["gpu"], again["date"]
     written = [row for row in decisive(report(name).workloads) if gain(*row) > 1]
-    scores = _scores_again(CATALOGUE / again["file"], written)
-    measured = [(*row, *scores[_key(row[0])]) for row in written if _key(row[0]) in scores]
+    measured = list(_measured_again(CATALOGUE / again["file"], written))
     if gpu == results.gpu:
         title, columns = f"Measured again on {date}", ["first", "again", "agrees"]
-        agreeing = [_overlap(final.interval, interval) for _, final, _, interval, _ in measured]
+        agreeing = [_overlap(first.interval, second.interval) for _, first, second in measured]
         text = (
             "The same variants on another day, in other processes:"
             f" {sum(agreeing)} of {len(measured)} agree within the intervals."
@@ -484,8 +483,9 @@ def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iter
         last = [["yes" if agrees else "no"] for agrees in agreeing]
     else:
         title, columns = f"The {name.upper()}'s winners on an {gpu}", [name.upper(), gpu]
-        faster = sum(interval.low > 1 for *_, interval, _ in measured)
-        harmless = sum(worst >= Rules().worst_allowed for *_, worst in measured)
+        faster = sum(second.verdict == "faster" for *_, second in measured)
+        worst = [min(ratios_of(second)) for *_, second in measured]
+        harmless = sum(ratio >= Rules().worst_allowed for ratio in worst)
         text = (
             f"Measured on {date}: {faster} of {len(measured)} are faster there than what CUB"
             f" selects, and {harmless} have no runtime workload below {Rules().worst_allowed}."
@@ -495,8 +495,8 @@ def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iter
         own = next(n for n, r in catalogue().items() if r.gpu == gpu)
         searched = {_key(row[0]): row for row in decisive(report(own).workloads)}
         last = [
-            [f"{worst:.3f}", _own_best(searched.get(_key(row)), final.variant)]
-            for row, final, _, _, worst in measured
+            [f"{ratio:.3f}", _own_best(searched.get(_key(row)), first.variant)]
+            for (row, first, _), ratio in zip(measured, worst, strict=True)
         ]
     yield f"\n### {title}\n"
     yield _text(text) + "\n"
@@ -505,19 +505,19 @@ def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iter
         [
             (
                 short(in_words(row.algorithm, plain(row.workload))),
-                _score(final.score, final.interval),
-                _score(score, interval),
+                score_with_interval(first),
+                score_with_interval(second),
                 *cells,
             )
-            for (row, final, score, interval, _), cells in zip(measured, last, strict=True)
+            for (row, first, second), cells in zip(measured, last, strict=True)
         ],
     )
 
 
-def _scores_again(
+def _measured_again(
     packed: Path, rows: Sequence[Confirmed]
-) -> dict[tuple[object, ...], tuple[float, Interval, float]]:
-    """Scores, intervals and least ratios of variants that a database measured without a search."""
+) -> Iterator[tuple[ReportedWorkload, ReportedFinalist, ReportedFinalist]]:
+    """Variants that a database measured without a search: as they were first, and there."""
     with TemporaryDirectory() as temporary:
         path = Path(temporary) / packed.stem
         path.write_bytes(lzma.decompress(packed.read_bytes()))
@@ -527,29 +527,22 @@ def _scores_again(
         (algorithm, subbench, frozenset(plain(json.loads(workload)).items())): pairs
         for (_, _, _, algorithm, subbench, workload), pairs in pairs_by_key.items()
     }
-    scores = {}
     for row, final in rows:
-        points = [
-            (point.weight, (row.algorithm, point.subbench, _axes(row.workload, point.point)))
-            for point in final.runtime
-        ]
-        logs = [
-            [
-                log
+        points = []
+        for point in final.runtime:
+            key = row.algorithm, point.subbench, _axes(row.workload, point.point)
+            ratios = [
+                (math.exp(log), 1.0)
                 for (_, variant), logs in sides.get(key, {}).items()
                 if variant == final.variant
                 for log in logs
             ]
-            for _, key in points
-        ]
-        processes = [
-            sum(weight * math.exp(log) for (weight, _), log in zip(points, process, strict=True))
-            for process in zip(*logs, strict=False)
-        ]
-        if interval := interval_of(processes):
-            worst = min(fmean(map(math.exp, process)) for process in logs)
-            scores[_key(row)] = fmean(processes), interval, worst
-    return scores
+            variants = {final.variant: ratios} if ratios else {}
+            points.append(PointTimes(point.subbench, point.point, point.weight, variants=variants))
+        for measured in judged(points, [final.variant]):
+            fields = ("score", "interval", "verdict", "runtime")
+            again = final.model_copy(update={name: getattr(measured, name) for name in fields})
+            yield row, final, again
 
 
 def _axes(*axes: Mapping[str, str]) -> frozenset[tuple[str, str]]:
@@ -560,12 +553,8 @@ def _key(row: ReportedWorkload) -> tuple[object, ...]:
     return row.algorithm, _axes(row.workload)
 
 
-def _overlap(first: Interval | None, second: Interval) -> bool:
-    return first is not None and first.low <= second.high and second.low <= first.high
-
-
-def _score(score: float, interval: Interval | None) -> str:
-    return f"{score:.3f} ({span_words(interval)})"
+def _overlap(first: Interval | None, second: Interval | None) -> bool:
+    return bool(first and second and first.low <= second.high and second.low <= first.high)
 
 
 def _own_best(own: Confirmed | None, variant: str) -> str:
@@ -573,7 +562,7 @@ def _own_best(own: Confirmed | None, variant: str) -> str:
         return "not searched"
     _, final = own
     same = "the same, " if final.variant == variant else ""
-    return f"{same}{_score(final.score, final.interval)}"
+    return f"{same}{score_with_interval(final)}"
 
 
 def catalogue_figure(name: str) -> bytes:
