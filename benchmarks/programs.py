@@ -22,6 +22,7 @@ from statistics import fmean, median
 from typing import Any
 
 from policygen.gpu.statistics import interval_of
+from policygen.report.console import span_words
 
 SIDES = ("without", "with")
 Times = Mapping[str, Mapping[str, Sequence[float]]]
@@ -30,22 +31,23 @@ Times = Mapping[str, Mapping[str, Sequence[float]]]
 
 def run_pairs(program: Mapping[str, Any], pairs: int) -> Times:
     """Runs both binaries in turn."""
-    times: dict[str, dict[str, list[float]]] = {}
+    binary, *arguments = shlex.split(program["command"])
+    rates = program.get("rates", {})
+    patterns = {**program.get("times", {}), **rates}
+    times: dict[str, dict[str, list[float]]] = {
+        words: {side: [] for side in SIDES} for words in patterns
+    }
     for pair in range(-1, pairs):
         for side in SIDES if pair % 2 == 0 else reversed(SIDES):
-            command = shlex.split(program["command"])
-            folder = Path(program[side])
-            command[0] = str(folder.resolve() / command[0])
+            folder = Path(program[side]).resolve()
+            command = [str(folder / binary), *arguments]
             done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder)
-            rates = program.get("rates", {})
-            patterns = {**program.get("times", {}), **rates}
             for words, pattern in patterns.items() if pair >= 0 else ():
                 match = re.search(pattern, done.stdout)
                 if match is None:
                     raise SystemExit(f"{program['name']}: {pattern!r} is not in what it prints")
                 number = float(match[1])
-                of_words = times.setdefault(words, {side: [] for side in SIDES})
-                of_words[side].append(1 / number if words in rates else number)
+                times[words][side].append(1 / number if words in rates else number)
     return times
 
 
@@ -54,10 +56,8 @@ def rows(name: str, times: Times) -> Iterator[str]:
     for words, by_side in times.items():
         without, tuned = (by_side[side] for side in SIDES)
         ratios = [before / after for before, after in zip(without, tuned, strict=True)]
-        interval = interval_of(ratios)
-        span = f" ({interval.low:.3f} to {interval.high:.3f})" if interval else ""
-        medians = f"{median(without):,.5g} | {median(tuned):,.5g}"
-        yield f"| {name} | {words} | {medians} | {fmean(ratios):.3f}{span} |"
+        ratio = f"{fmean(ratios):.3f} ({span_words(interval_of(ratios))})"
+        yield f"| {name} | {words} | {median(without):,.5g} | {median(tuned):,.5g} | {ratio} |"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
