@@ -28,6 +28,8 @@ GRACE = 3.0
 """Seconds that a program has to end after SIGTERM before it is killed."""
 LIMIT = 600.0
 """Default time limit in seconds; even long programs take seconds."""
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""A container's processor time and the period that it is for, in microseconds; or `max`."""
 _BOOT = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1));"
     " runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
@@ -186,13 +188,22 @@ def module(name: str) -> tuple[str, ...]:
     return python("-c", _BOOT, json.dumps(folders_to_keep), name)
 
 
+def cores() -> int:
+    """Returns how many cores this process may use: a job or a container may have but some."""
+    count = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):
+        quota, period = map(int, QUOTA.read_text().split())
+        count = min(count, -(-quota // period))
+    return max(1, count)
+
+
 @contextmanager
 def threads(count: int | None = None) -> Iterator[Executor]:
     """Provides threads that start programs, by default one per core.
 
     If the block fails, the running programs are ended.
     """
-    executor = ThreadPoolExecutor(count or os.cpu_count())
+    executor = ThreadPoolExecutor(count or cores())
     try:
         yield executor
     except BaseException:

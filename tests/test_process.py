@@ -209,6 +209,20 @@ def test_threads_that_fail_leave_nothing(tmp_path):
     assert soon(lambda: gone(wait_for(pid)))
 
 
+@pytest.mark.parametrize(
+    ("allowed", "quota", "expected"),
+    [(16, None, 16), (16, "max 100000", 16), (16, "250000 100000", 3), (2, "800000 100000", 2)],
+)
+def test_only_cores_that_this_process_may_use_count(
+    monkeypatch, tmp_path, allowed, quota, expected
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(allowed))
+    monkeypatch.setattr(process, "QUOTA", tmp_path / "cpu.max")
+    if quota:
+        process.QUOTA.write_text(f"{quota}\n")
+    assert process.cores() == expected
+
+
 def test_a_program_has_as_long_as_it_is_given():
     with pytest.raises(ProcessError) as caught:
         output(SLEEP, limit=0.2, install="", remedy="Do not.")

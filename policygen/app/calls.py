@@ -22,6 +22,7 @@ from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_comparison import demangled, function, lasting, short
 from policygen.proof.programs import (
     PolicyUse,
+    arch_of,
     benchmark_of,
     compile_unit,
     hides_release,
@@ -112,7 +113,7 @@ def _read(
         if path.suffix not in SOURCES:
             arch, opened = open_object(path, arch, tools.cuobjdump, cache)
             bounds |= opened
-        elif arch is None:
+        elif (arch := arch or arch_of(flags)) is None:
             raise InputError("no architecture is given", "Name one to compile for: --arch sm90")
         else:
             for unit in units_of(path, flags):

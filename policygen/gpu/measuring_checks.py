@@ -18,6 +18,7 @@ from policygen.gpu.machine import (
 )
 from policygen.installation import add
 from policygen.model.machine import Check, CheckState, failed_check
+from policygen.process import cores
 from policygen.proof.compile import attempt
 from policygen.proof.kernel_units import MEMORY, workers_of
 from policygen.proof.toolchain import Toolchain, find_toolchain
@@ -57,7 +58,7 @@ def measuring_checks() -> Iterator[Check]:
     yield _check(
         "compiles",
         "fine",
-        f"{count} at once: limited by {os.cpu_count()} cores and by {MEMORY // _GIB} GiB of free"
+        f"{count} at once: limited by {cores()} cores and by {MEMORY // _GIB} GiB of free"
         " memory per compile",
     )
     for name, user in PACKAGES.items():

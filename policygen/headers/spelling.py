@@ -140,15 +140,12 @@ def widths(rows: Sequence[tuple[str, str]]) -> list[int]:
     result: list[int] = []
     run: list[tuple[str, str]] = []
     for row in rows:
-        if run and not _run_fits([*run, row]):
+        wider = [*run, row]
+        if run and any(_run_width(wider) + len(f" = {value};") > WIDTH for _, value in wider):
             result += [_run_width(run)] * len(run)
             run = []
         run.append(row)
     return result + [_run_width(run)] * len(run)
-
-
-def _run_fits(run: Sequence[tuple[str, str]]) -> bool:
-    return all(_run_width(run) + len(f" = {value};") <= WIDTH for _, value in run)
 
 
 def _run_width(run: Sequence[tuple[str, str]]) -> int:

@@ -19,6 +19,7 @@ from policygen.model.workload import Point, in_words, point_of
 from policygen.opening import read_document
 from policygen.outputs import write_output
 from policygen.paths import file_name
+from policygen.process import cores
 from policygen.proof.compile import Listings
 from policygen.proof.kernel_build import (
     Job,
@@ -110,7 +111,7 @@ class KernelCompiler:
 
 def workers_of(count: int | None, memory: int = MEMORY) -> int:
     """Returns the number of workers, if each may need this many bytes."""
-    return count or max(1, min(os.cpu_count() or 1, _available_memory() // memory))
+    return count or max(1, min(cores(), _available_memory() // memory))
 
 
 def _available_memory() -> int:

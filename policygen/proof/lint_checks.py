@@ -490,7 +490,7 @@ def repeats(subject: Subject) -> Iterator[Remark]:
     own = {
         member.name: member.value
         for member in entry.members
-        if member.value is not None and _is_fixed(member, entry)
+        if member.value is not None and not mentions(member.spelling, entry.own_parameters)
     }
     if entry.inherits is None:
         base = without(subject)
@@ -503,11 +503,6 @@ def repeats(subject: Subject) -> Iterator[Remark]:
     for member in entry.members:
         if member.name in own and values.get(member.name) == _comparable(own[member.name]):
             yield Remark(member.span, f"{entry.inherits} gives the same {member.name}")
-
-
-def _is_fixed(member: Member, entry: Entry) -> bool:
-    """Whether a value means the same in another template."""
-    return not mentions(member.spelling, entry.own_parameters)
 
 
 def _plain(values: Mapping[str, Value]) -> dict[str, str]:

@@ -95,6 +95,12 @@ def units_of(path: Path, flags: Sequence[str]) -> tuple[ProgramUnit, ...]:
     return tuple(units)
 
 
+def arch_of(flags: Iterable[str]) -> str | None:
+    """Returns the architecture that flags name, if it is one: -arch=sm_90."""
+    numbers = {number for flag in flags for number in re.findall(r"\bsm_(\d+)", flag)}
+    return f"sm{numbers.pop()}" if len(numbers) == 1 else None
+
+
 def _compiling(flags: Iterable[str], folder: Path | None) -> Iterator[str]:
     """Yields flags without those that are policygen's, each as one word.
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from policygen.errors import noun, plural
@@ -40,8 +41,8 @@ def planned(plan: Plan, *, head: bool, verbose: bool) -> Iterator[Block]:
     if head:
         yield _plan_line(plan)
         yield BLANK
-    for heading, actions in groupby(plan.actions, key=_heading):
-        yield Note(heading, "bold", folded=True)
+    for (name, legacy), actions in groupby(plan.actions, key=attrgetter("benchmark", "legacy")):
+        yield Note(f"{name}, struct families" if legacy else name, "bold", folded=True)
         for action in actions:
             yield from acted(action, verbose=verbose)
         yield BLANK
@@ -123,10 +124,6 @@ def effected(effect: Effect, *, head: bool, verbose: bool) -> Iterator[Block]:
 
 def _plan_line(plan: Plan) -> Block:
     return Words(f"{tree_line(plan.cub)}; {plan.toolchain}; {plan.options.arch}", "dim")
-
-
-def _heading(action: Action) -> str:
-    return f"{action.benchmark}, struct families" if action.legacy else action.benchmark
 
 
 def acted(action: Action, *, verbose: bool) -> Iterator[Block]:

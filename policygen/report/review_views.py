@@ -331,7 +331,7 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
         yield Note(((workload, "bold"), (score, ""), *worst_point, (f"; {setup}, {databases}", "")))
         yield points.table(
             ("runtime workload", "", lambda row: runtime_name(row.subbench, row.point)),
-            ("base over variant", "n", lambda row: ((row.ratio, ""), (_slower_mark(row), ""))),
+            ("base over variant", "n", _ratio_cell),
             shown=rows,
         )
         yield from (Listing([f"rejected: {text}"]) for text in rejected[:rows])
@@ -353,8 +353,8 @@ def _evidence(evidence: Evidence, rows: int | None) -> Iterator[Block]:
     yield Fold(summary, blocks, figure=figure, anchor=review_facts.evidence_anchor(evidence))
 
 
-def _slower_mark(ratio: PointRatio) -> str:
-    return " slower" * (_kind(ratio) == "loss")
+def _ratio_cell(row: PointRatio) -> Cell:
+    return ((row.ratio, ""), (" slower" * (_kind(row) == "loss"), ""))
 
 
 def _bar(ratio: PointRatio) -> tuple[str, float, str]:
@@ -397,7 +397,7 @@ def _sass(verification: VerifySass, rows: int | None) -> Iterator[Block]:
         ("equal", "n", lambda group: str(group[0].equal)),
         ("renamed", "n", lambda group: str(group[0].renamed)),
         ("moved", "n", lambda group: str(group[0].moved)),
-        ("different", "n", lambda group: _count_of_different(group[0].different)),
+        ("different", "n", lambda group: Styled(str(n := group[0].different), "warn" if n else "")),
         label="Machine code",
         shown=rows,
         anchor=lambda group: f"sass/{short(group[0].benchmark)}/{group[1]}",
@@ -405,10 +405,6 @@ def _sass(verification: VerifySass, rows: int | None) -> Iterator[Block]:
     if verification.unmeant:
         kernels = [f"{kernel.where}: {kernel.summary}" for kernel in verification.unmeant]
         yield Listing(kernels, "warn", rows, loose=True)
-
-
-def _count_of_different(count: int) -> Cell:
-    return Styled(str(count), "warn" if count else "")
 
 
 Answer = tuple[tuple[str, str], list[str]]

@@ -496,7 +496,9 @@ def test_an_object_without_code_for_the_architecture_is_refused(capsys, built, t
     [
         (("missing.o",), "cannot read missing.o: No such file"),
         (("program.cu",), "no architecture is given"),
+        (("program.cu", "--", "-arch=sm_80", "-gencode=arch=compute_90,code=sm_90"), "no architec"),
         (("missing.cu", "--arch", "sm90"), "cannot read missing.cu: No such file"),
+        (("missing.cu", "--", "-arch", "sm_90"), "cannot read missing.cu: No such file"),
     ],
 )
 def test_calls_say_what_is_missing(capsys, words, text):

@@ -1,4 +1,3 @@
-import os
 import re
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -135,14 +134,13 @@ def test_nothing_compared_is_nothing_found():
         (None, 8, 100 << 30, 8),
         (None, 8, 3 << 30, 3),
         (None, 8, 100 << 20, 1),
-        (None, None, 100 << 30, 1),
         (5, 2, 1, 5),
     ],
 )
 def test_as_many_compile_at_once_as_cores_and_memory_allow(
     monkeypatch, given, cores, memory, expected
 ):
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(module, "cores", lambda: cores)
     monkeypatch.setattr(module, "_available_memory", lambda: memory)
     with threads(workers_of(given)) as pool:
         assert pool._max_workers == expected
