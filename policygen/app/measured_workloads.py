@@ -42,7 +42,7 @@ from policygen.model.measured import (
 from policygen.model.plans import Options
 from policygen.model.workload import Point, as_label
 from policygen.planning.measured import Spaces
-from policygen.planning.places import PlacedResult, check_runs, check_written
+from policygen.planning.places import check_runs, check_written
 from policygen.planning.plan import Planner
 from policygen.proof.compile import Listings
 from policygen.proof.oracle import open_compiler
@@ -334,11 +334,10 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
         return {}
     names = headers_of_benchmarks({name for name, _ in prepared}, session.cub.bindings)
     compiler = open_compiler(session.cub, names, progress=session.progress)
-    planner = Planner(compiler.sources, Options(arch=arch), compiler, _choose_nothing)
+    alone = Together((), "each workload is measured alone")
+    planner = Planner(compiler.sources, Options(arch=arch), compiler, lambda _: alone)
     resolved = compiler.tell(list(prepared), arch)
-    quiet_compiler = replace(
-        compiler, progress=None
-    )  # queries run concurrently; one reports progress
+    quiet_compiler = replace(compiler, progress=None)  # of queries at once one reports progress
     opened: dict[Point, OpenedWorkload | PolicygenError] = {}
     for point, (benchmark, space, runs) in prepared.items():
         try:
@@ -358,11 +357,6 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
         )
         opened[point] = OpenedWorkload(meaning, space, runs)
     return opened
-
-
-def _choose_nothing(cases: Sequence[PlacedResult]) -> Together:
-    """Chooses nothing for several workloads together: each is measured alone."""
-    return Together((), f"{len(cases)} workloads are measured one at a time")
 
 
 # Compiling variants without measuring them: counts, differences, and failures.

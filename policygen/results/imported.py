@@ -4,7 +4,6 @@ Databases that contradict each other are neither compared nor merged: a label wo
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,10 @@ from policygen.errors import InputError
 from policygen.model.measured import KernelUse
 from policygen.model.workload import axis_name, is_label, parse_label
 from policygen.results.database import Database
-from policygen.results.own_tables import IMPORT_TABLES, IMPORTS, OWN, SESSIONS, VALUES, workload_of
+from policygen.results.own_tables import IMPORTS, OWN, SESSIONS, VALUES, workload_of
 from policygen.results.tables import quote
 
-MOST = 100_000
+MOST = 1_000_000
 """Limit of rows read from a table."""
 _IMPORT_TOGETHER = (
     "Import files that belong together with one command, so that values are numbered once."
@@ -96,41 +95,6 @@ def check_alike(databases: Iterable[Database]) -> None:
                         f" but for {earlier_text} in {earlier.path}",
                         _IMPORT_TOGETHER,
                     )
-
-
-_KEPT_COLUMNS = {
-    **dict.fromkeys(("algorithm", "workload", "base", "file", "sha256", "program", "size"), (str,)),
-    **dict.fromkeys(("kernel", "device"), (str, type(None))),
-    **dict.fromkeys(("warmup", "entries"), (int,)),
-}
-"""The columns of an import that merging keeps, with their types; the session is not among them."""
-
-
-def keep_imports(database: Database, connection: sqlite3.Connection) -> None:
-    """Copies a database's import records into the database that it is merged into."""
-    facts = imported_facts(database)
-    rows = [
-        row
-        for row in rows_of(database, IMPORTS, *_KEPT_COLUMNS)
-        if all(map(isinstance, row, _KEPT_COLUMNS.values())) and is_label(str(row[2]))
-    ]
-    if not rows and not facts.values:
-        return
-    for statement in IMPORT_TABLES:
-        connection.execute(statement)
-    connection.executemany(
-        f"INSERT OR IGNORE INTO {VALUES} VALUES (?, ?, ?, ?)",  # noqa: S608
-        [
-            (*key, number, text)
-            for key, texts in sorted(facts.values.items())
-            for number, text in sorted(texts.items())
-        ],
-    )
-    connection.executemany(
-        f"INSERT INTO {IMPORTS} ({', '.join(_KEPT_COLUMNS)})"  # noqa: S608
-        f" VALUES ({', '.join('?' * len(_KEPT_COLUMNS))})",
-        rows,
-    )
 
 
 LAUNCHES = f"{OWN}launches"

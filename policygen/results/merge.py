@@ -22,8 +22,17 @@ from policygen.results.database import (
     open_all,
     open_database,
 )
-from policygen.results.imported import check_alike, keep_imports
-from policygen.results.own_tables import results_table
+from policygen.results.imported import check_alike, rows_of
+from policygen.results.own_tables import (
+    DEVIATION_TABLE,
+    IMPORT_TABLES,
+    SEARCH_TABLES,
+    SESSIONS,
+    TABLES,
+    VERSION,
+    own_version,
+    results_table,
+)
 from policygen.results.tables import DeclaredAxes, ResultTable, quote, write_gpus
 
 BATCH = 2_000
@@ -45,7 +54,7 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
                 for run in (database, *database.merged):
                     merging.add(run)
                 with translating_write_errors(out):
-                    keep_imports(database, connection)
+                    _keep_own(database, connection)
         with translating_write_errors(out):
             declare(connection, merging.declared)
             write_gpus(connection, merging.gpus)
@@ -60,6 +69,33 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
         conflicts=tuple(merging.conflicts),
         unlisted=merging.unlisted,
     )
+
+
+def _keep_own(database: Database, connection: sqlite3.Connection) -> None:
+    """Copies policygen's records; sessions get new numbers, and those that are there are left."""
+    names = {name for (name,) in database.connection.execute("SELECT name FROM sqlite_master")}
+    if own_version(database.connection, names) not in {None, VERSION}:
+        return
+    numbers: dict[Any, int | None] = {None: None}
+    for statement in (*TABLES, *SEARCH_TABLES, *IMPORT_TABLES, DEVIATION_TABLE):
+        table = statement.split()[5]
+        if table in names:
+            connection.execute(statement)
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        if not columns:
+            continue
+        rows = rows_of(database, table, *columns)
+        if "session" in columns:
+            rows = [(numbers[row[0]], *row[1:]) for row in rows if row[0] in numbers]
+        else:
+            start = 1 if table == SESSIONS else 0
+            present = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
+            there = {row[start:] for row in present}
+            rows = [row for row in rows if row[start:] not in there and not _has_bytes(row)]
+        if table == SESSIONS:
+            numbers |= {row[0]: number for number, row in enumerate(rows, 1 + len(present))}
+            rows = [(numbers[row[0]], *row[1:]) for row in rows]
+        insert(connection, table, len(columns), rows, verb="INSERT OR IGNORE")
 
 
 class _Merge:
@@ -191,13 +227,16 @@ class _Merge:
 
 
 def _is_text(cells: Cells) -> bool:
-    return not any(cell is None or isinstance(cell, bytes) for cell in cells)
+    return None not in cells and not _has_bytes(cells)
+
+
+def _has_bytes(cells: Cells) -> bool:
+    return any(isinstance(cell, bytes) for cell in cells)
 
 
 def _is_usable(cells: Cells) -> bool:
     """Returns whether a row is valid: a label, and no bytes where text should be."""
-    axes = cells[8:]
-    named = _is_text(cells[:4]) and not any(isinstance(cell, bytes) for cell in axes)
+    named = _is_text(cells[:4]) and not _has_bytes(cells[8:])
     return named and isinstance(cells[3], str) and is_label(cells[3])
 
 

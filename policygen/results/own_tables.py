@@ -48,28 +48,28 @@ FAILURE_CODES: Mapping[str, str] = {
 # `workload` is a JSON object with all axes of the sub-benchmark and their values. `card`
 # distinguishes GPUs of the same name without identifying them. Times are UTC, as ISO 8601.
 TABLES = (
-    f"CREATE TABLE {FORMAT} (version INTEGER NOT NULL)",
-    f"CREATE TABLE {SESSIONS} (id INTEGER PRIMARY KEY, started TEXT NOT NULL, ended TEXT,"
-    " policygen TEXT NOT NULL, ctk TEXT NOT NULL, cccl TEXT NOT NULL, gpu TEXT NOT NULL,"
-    " card TEXT NOT NULL, arch TEXT NOT NULL, driver TEXT NOT NULL, nvcc TEXT NOT NULL,"
-    " method TEXT NOT NULL, seed INTEGER NOT NULL, sm_clock INTEGER NOT NULL,"
+    f"CREATE TABLE IF NOT EXISTS {FORMAT} (version INTEGER NOT NULL)",
+    f"CREATE TABLE IF NOT EXISTS {SESSIONS} (id INTEGER PRIMARY KEY, started TEXT NOT NULL,"
+    " ended TEXT, policygen TEXT NOT NULL, ctk TEXT NOT NULL, cccl TEXT NOT NULL,"
+    " gpu TEXT NOT NULL, card TEXT NOT NULL, arch TEXT NOT NULL, driver TEXT NOT NULL,"
+    " nvcc TEXT NOT NULL, method TEXT NOT NULL, seed INTEGER NOT NULL, sm_clock INTEGER NOT NULL,"
     " memory_clock INTEGER NOT NULL, power_limit REAL,"
     " repeated INTEGER NOT NULL DEFAULT 0, throttled INTEGER NOT NULL DEFAULT 0,"
     " restarts INTEGER NOT NULL DEFAULT 0)",
     # What a session added to a results row.
-    f"CREATE TABLE {ROWS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    f"CREATE TABLE IF NOT EXISTS {ROWS} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " samples INTEGER NOT NULL, center REAL NOT NULL, elapsed REAL NOT NULL, at TEXT NOT NULL)",
     # Base in a fresh process; `beside` is every second sample of it divided by the others.
-    f"CREATE TABLE {NOISE} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    f"CREATE TABLE IF NOT EXISTS {NOISE} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
     " process INTEGER NOT NULL, samples INTEGER NOT NULL, center REAL NOT NULL,"
     " beside REAL NOT NULL, UNIQUE(session, algorithm, bench, workload, process))",
     # Variants that are wrong or fail, and so have no results row.
-    f"CREATE TABLE {FAILURES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    f"CREATE TABLE IF NOT EXISTS {FAILURES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL,"
     " kind TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL)",
-    f"CREATE TABLE {TIMES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
+    f"CREATE TABLE IF NOT EXISTS {TIMES} (session INTEGER NOT NULL REFERENCES {SESSIONS}(id),"
     " step TEXT NOT NULL, seconds REAL NOT NULL)",
 )
 # A search also writes these tables. `variants` and similar counts are text: they exceed SQLite's
@@ -121,7 +121,8 @@ def create_own(connection: sqlite3.Connection) -> None:
     """Creates the tables in a database without them."""
     for statement in TABLES:
         connection.execute(statement)
-    connection.execute(f"INSERT INTO {FORMAT} VALUES (?)", (VERSION,))  # noqa: S608
+    new = f"INSERT INTO {FORMAT} SELECT ? WHERE NOT EXISTS (SELECT 1 FROM {FORMAT})"  # noqa: S608
+    connection.execute(new, (VERSION,))
 
 
 def own_version(connection: sqlite3.Connection, names: Collection[str]) -> int | None:

@@ -3,8 +3,10 @@
 import json
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 
 from policygen.app.databases import report_search
@@ -14,10 +16,20 @@ from policygen.errors import InputError
 from policygen.gpu import finalists, search_report
 from policygen.gpu.statistics import student
 from policygen.model.searches import QUANTILES, SearchReport
+from policygen.results.merge import merge
 from policygen.results.own_tables import RUNGS, SEARCHES
 from tests.results.build import Builder, simple
 from tests.results.measured import MEASURED
-from tests.results.searched import CT, IO, SIZES, Searched, gain, label_of, searched
+from tests.results.searched import (
+    BEGUN,
+    CT,
+    IO,
+    SIZES,
+    Searched,
+    gain,
+    label_of,
+    searched,
+)
 
 TWO = {"16": 2.0, "20": 2.0}
 
@@ -313,3 +325,27 @@ def test_steps_that_are_too_many_are_one(tmp_path, monkeypatch):
 def test_nothing_at_all_is_refused(tmp_path):
     with pytest.raises(InputError, match="no file matches"):
         told(tmp_path / "*.db")
+
+
+def test_what_searches_recorded_is_merged(tmp_path):
+    """Two searches of one GPU, one workload each, are one report; merged again, too."""
+    whole = tmp_path / "whole.db"
+    halves = [tmp_path / "a.db", tmp_path / "b.db"]
+    for path, workloads in ((whole, "ab"), (halves[0], "a"), (halves[1], "b")):
+        with Searched(path) as made:
+            for number, name in enumerate("ab"):
+                made.rng, made.process = np.random.default_rng(number), 0
+                made.now = BEGUN + timedelta(hours=number)
+                if name in workloads:
+                    made.begin()
+                    made.search("I8" if name == "a" else "I32")
+                    made.whole("I8" if name == "a" else "I32", 24, finalists=3)
+    merge(halves, tmp_path / "m.db")
+    merge([tmp_path / "m.db", halves[1], halves[0]], tmp_path / "again.db")
+
+    def workloads(path):
+        return [row.model_copy(update={"databases": ()}) for row in told(path).workloads]
+
+    assert len(workloads(whole)) == 2
+    for name in ("m.db", "again.db"):
+        assert workloads(tmp_path / name) == workloads(whole)

@@ -163,8 +163,8 @@ def test_merging_keeps_what_numbers_stand_for(capsys):
     assert '    type: 0 is "float" · 1 is "half"' in out.splitlines()
     query = "SELECT session, file, base FROM policygen_imports ORDER BY 2"
     assert rows("all.db", query) == [
-        (None, "a.json", "block_size_x_64.type_0"),
-        (None, "b.json", "block_size_x_64.type_0"),
+        (1, "a.json", "block_size_x_64.type_0"),
+        (2, "b.json", "block_size_x_64.type_0"),
     ]
     assert run(capsys, "db", "top", "all.db")[0] == 0
 

@@ -25,7 +25,8 @@ from tests.fuzz.public_calls import CALLS, unit
 from tests.real_trees import tree
 
 VERSIONS = ("3.0.1", "3.6.0")
-INTERNAL = r"_INTERNAL_\w+?_cu_[0-9a-f]{8}"
+INTERNAL = r"\d*_(?:INTERNAL|GLOBAL__N)_\w+?_cu_[0-9a-f]{8}(?:_\d+)?"
+"""Names with a digest of the file, and with the number of the process."""
 AS_BEFORE = "as before"
 ARCHS = ("sm_80", "sm_90", "sm_100")
 SWAPPED = {
@@ -62,6 +63,8 @@ class Judge:
     folder: Path
     nvcc: Path = field(default_factory=lambda: find_toolchain().nvcc)
     codes: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    reads: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """The files that an algorithm's calls read: others do not change their code."""
 
     def __post_init__(self):
         self.before = tree(self.version)
@@ -76,12 +79,12 @@ class Judge:
             done = subprocess.run(command, cwd=self.folder, capture_output=True, check=False)
             return None if done.returncode else re.sub(INTERNAL, "", output.read())
 
-    def differs(self, arch):
-        """Which calls have other code; None if some do not compile. All include all of CUB."""
+    def differs(self, arch, header):
+        """Which calls have other code if a header changed; None if some do not compile."""
         with ThreadPoolExecutor(2) as pool:
-            before = pool.map(lambda name: self._before(name, arch), CALLS)
-            after = pool.map(lambda name: self.compiled(name, arch, self.after), CALLS)
-            pairs = list(zip(CALLS, before, after, strict=True))
+            before = list(pool.map(lambda name: self._before(name, arch), CALLS))
+            after = list(pool.map(lambda name: self._after(name, arch, str(header)), CALLS))
+        pairs = list(zip(CALLS, before, after, strict=True))
         if any(new is None for _, _, new in pairs):
             return None
         return [name for name, old, new in pairs if old != new]
@@ -89,8 +92,16 @@ class Judge:
     def _before(self, name, arch):
         key = name, arch
         if key not in self.codes:
+            command = [self.nvcc, f"-arch={arch}", "-M", "-I", self.before, f"{name}.cu"]
+            rules = subprocess.run(command, cwd=self.folder, capture_output=True, check=True).stdout
+            self.reads[key] = rules.decode().split()
             self.codes[key] = self.compiled(name, arch, self.before)
         return self.codes[key]
+
+    def _after(self, name, arch, header):
+        if any(path.endswith(header) for path in self.reads[name, arch]):
+            return self.compiled(name, arch, self.after)
+        return self.codes[name, arch]
 
     def reviewed(self):
         """What a review says: `refused`, `not judged`, `changes` or `as before`."""
@@ -145,7 +156,7 @@ def attempt(judge, rng):
         said = judge.reviewed()
         if said != AS_BEFORE:
             return said
-        differing = judge.differs(rng.choice(ARCHS))
+        differing = judge.differs(rng.choice(ARCHS), path)
     finally:
         shutil.copyfile(judge.before / path, judge.after / path)
     if differing is None:

@@ -2,9 +2,9 @@
 
 # ruff: noqa: E501
 
-HEAD = """
-#include <cub/cub.cuh>
+import re
 
+HEAD = """
 struct three { int x, y, z; };
 struct odd { unsigned char bytes[5]; };
 struct plus { template <class T> __host__ __device__ T operator()(T a, T b) const { return a + b; } };
@@ -24,8 +24,9 @@ using u64 = unsigned long long;
 template <class T> T* p();
 """
 BODY = "void call_{number}(void* temp, size_t& bytes, int n, u64 m) {{ cub::{call}; }}\n"
-# Of each algorithm some calls, which are compiled together.
+# Of each algorithm some calls, which are compiled together with the headers of these alone.
 CALLS = {
+    "all": [],
     "reduce": [
         "DeviceReduce::Sum(temp, bytes, p<u16>(), p<u16>(), n)",
         "DeviceReduce::Min(temp, bytes, p<u32>(), p<u32>(), m)",
@@ -134,5 +135,8 @@ VALUES = "int* hist[3] = {}; int levels[3] = {}; int low[3] = {};"
 def unit(name: str) -> str:
     """The source of an algorithm's calls."""
     body = BODY.replace("{{ ", "{{ " + VALUES.replace("{", "{{").replace("}", "}}") + " ", 1)
-    calls = (body.format(number=n, call=call) for n, call in enumerate(CALLS[name]))
-    return HEAD + "".join(calls)
+    calls = [body.format(number=n, call=call) for n, call in enumerate(CALLS[name])]
+    classes = {re.match(r"\w+", call)[0] for call in CALLS[name]}
+    headers = [f"device/{re.sub('(?<!^)(?=[A-Z])', '_', each).lower()}" for each in sorted(classes)]
+    includes = (f"#include <cub/{header}.cuh>\n" for header in headers or ["cub"])
+    return "".join([*includes, HEAD, *calls])

@@ -22,11 +22,12 @@ def test_the_judge_sees_what_changes_and_what_does_not_compile(tmp_path, monkeyp
     place = judge.after / HEADER
 
     place.write_text(f"// a comment\n{text}")
-    assert judge.differs("sm_90") == []
+    assert judge.differs("sm_90", HEADER) == []
 
     place.write_text(text.replace("num_remaining > ITEMS", "num_remaining >= ITEMS"))
     assert place.read_text() != text
-    assert judge.differs("sm_90") == ["adjacent_difference"]
+    assert judge.differs("sm_90", HEADER) == ["adjacent_difference"]
+    assert judge.differs("sm_90", "cub/agent/agent_merge.cuh") == []
 
     place.write_text(f"{text}#error\n")
-    assert judge.differs("sm_90") is None
+    assert judge.differs("sm_90", HEADER) is None
