@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.trees, pytest.mark.nvcc]
 # Why a workload gets nothing; all of them tell what decides it.
 REASONS = (
     "has its conditions except for a size or a type",
-    " that knows ",  # an earlier selector has no member that tells the workload
+    " that can test ",  # an earlier selector has no such member
     "CUB selects a different algorithm for it than the measured one",
     "returns a policy for it before the returns of",
     "the variant means different values for each of them",
