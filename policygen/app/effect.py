@@ -142,7 +142,7 @@ MOST = 2
 def _unmeasured(changes: Iterable[InputChange], headers: Collection[str]) -> Iterator[str]:
     """Reports inputs that change and that the results do not measure."""
     counts: Counter[str] = Counter()
-    unmeasured = [change for change in changes if not change.is_measured(headers)]
+    unmeasured = (change for change in changes if not change.is_measured(headers))
     for change in sorted(unmeasured, key=lambda change: not change.leaks):
         counts[change.selector] += not change.leaks
         if counts[change.selector] <= MOST:
@@ -150,7 +150,7 @@ def _unmeasured(changes: Iterable[InputChange], headers: Collection[str]) -> Ite
             yield f"it changes what the results do not measure{remedy}: {change.text}"
     for selector, count in counts.items():
         if count > MOST:
-            yield f"and {plural(count - MOST, 'more kind')} of inputs of {selector}, as unmeasured"
+            yield f"it changes {plural(count - MOST, 'more kind')} of unmeasured {selector} inputs"
 
 
 def with_families(planned: Planned, planner: Planner, scored: Sequence[ScoredWorkload]) -> Plan:

@@ -81,4 +81,4 @@ def test_what_is_not_measured_is_told_for_each_selector_and_leaks_in_full():
     assert [remark for remark in remarks if "--reaches sm100 allows it" in remark] == remarks[:3]
     assert sum("scan on sm90" in remark for remark in remarks[3:]) == 2
     assert any("reduce on sm90" in remark for remark in remarks)
-    assert remarks[-1] == "and 3 more kinds of inputs of scan, as unmeasured"
+    assert remarks[-1] == "it changes 3 more kinds of unmeasured scan inputs"
