@@ -527,22 +527,26 @@ def _measured_again(
         (algorithm, subbench, frozenset(plain(json.loads(workload)).items())): pairs
         for (_, _, _, algorithm, subbench, workload), pairs in pairs_by_key.items()
     }
-    for row, final in rows:
-        points = []
-        for point in final.runtime:
-            key = row.algorithm, point.subbench, _axes(row.workload, point.point)
-            ratios = [
-                (math.exp(log), 1.0)
-                for (_, variant), logs in sides.get(key, {}).items()
-                if variant == final.variant
-                for log in logs
-            ]
-            variants = {final.variant: ratios} if ratios else {}
-            points.append(PointTimes(point.subbench, point.point, point.weight, variants=variants))
-        for measured in judged(points, [final.variant]):
-            fields = ("score", "interval", "verdict", "runtime")
-            again = final.model_copy(update={name: getattr(measured, name) for name in fields})
-            yield row, final, again
+    for row, _ in rows:
+        # A longer search may have found another winner since.
+        for final in row.finalists:
+            points = []
+            for point in final.runtime:
+                key = row.algorithm, point.subbench, _axes(row.workload, point.point)
+                ratios = [
+                    (math.exp(log), 1.0)
+                    for (_, variant), logs in sides.get(key, {}).items()
+                    if variant == final.variant
+                    for log in logs
+                ]
+                variants = {final.variant: ratios} if ratios else {}
+                points.append(
+                    PointTimes(point.subbench, point.point, point.weight, variants=variants)
+                )
+            for measured in judged(points, [final.variant]):
+                fields = ("score", "interval", "verdict", "runtime")
+                again = final.model_copy(update={name: getattr(measured, name) for name in fields})
+                yield row, final, again
 
 
 def _axes(*axes: Mapping[str, str]) -> frozenset[tuple[str, str]]:
