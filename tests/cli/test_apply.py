@@ -409,7 +409,7 @@ def deciding(label):
         (deciding(LABEL.replace("ipt_10", "ipt_11")), EDITS),
         (
             deciding("ipt_19\n}; int evil();//_1"),
-            "plan.json is not a plan of this version of policygen: actions.1.variant",
+            "plan.json is not a plan of this version of policygen: actions[1].variant",
         ),
         (deciding(f"{LABEL}.evil_1"), VARIANT.format(f"{LABEL}.evil_1")),
     ],
