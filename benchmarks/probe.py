@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
 from policygen.bindings.load import bound
 from policygen.model.trees import BoundVersion
+from policygen.process import threads
 from policygen.proof.probe import workloads
 from policygen.proof.toolchain import find_toolchain
 from policygen.proof.units import SiteQuery, context, render
@@ -100,7 +100,7 @@ def compile_bare(units: list[Path], root: Path) -> None:
         command += [f"-I{root}", "-o", str(path.with_suffix(".ptx")), str(path)]
         subprocess.run(command, check=True)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with threads() as pool:
         list(pool.map(one, units))
 
 

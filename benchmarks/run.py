@@ -1,7 +1,6 @@
 """`make bench`: prints what was measured and keeps it, with what it was measured on."""
 
 import json
-import os
 import platform
 import tempfile
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from benchmarks import apply, databases, probe, review, sass, scan
 from benchmarks.measure import ROUNDS, measure, show
 from policygen import __version__
 from policygen.paths import cache_folder, write_atomically
+from policygen.process import cores
 from policygen.trees import fetch
 
 HERE = Path(__file__).resolve().parent
@@ -48,7 +48,7 @@ def main() -> None:
         "policygen": __version__,
         "python": platform.python_version(),
         "machine": platform.platform(),
-        "cores": os.cpu_count(),
+        "cores": cores(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "rounds": ROUNDS,
         "scan": [asdict(figure) for figure in scans],

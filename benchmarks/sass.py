@@ -1,17 +1,16 @@
 """Machine code before and after: against nvcc alone on the same units, and a second time."""
 
-import os
 import re
 import statistics
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.apply import own_tree
 from benchmarks.measure import Commands, Figure, run
 from benchmarks.scan import fresh
+from policygen.process import threads
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_calls import WorkloadFilters, calls
 from policygen.proof.kernel_code import read_listing
@@ -118,7 +117,7 @@ def bare(jobs: list[tuple[str, list[str]]], folder: Path) -> None:
         made = source.with_suffix(".cubin")
         subprocess.run([nvcc, "-cubin", *options, "-o", str(made), str(source)], check=True)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with threads() as pool:
         list(pool.map(one, enumerate(jobs)))
 
 

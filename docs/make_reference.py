@@ -471,7 +471,7 @@ Confirmed = tuple[ReportedWorkload, ReportedFinalist]
 def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iterator[str]:
     """A table of what the variants that are written gain when they are measured once more."""
     gpu, date = again["gpu"], again["date"]
-    written = [row for row in decisive(report(name).workloads) if gain(*row) > 1]
+    written = [row[0] for row in decisive(report(name).workloads) if gain(*row) > 1]
     measured = list(_measured_again(CATALOGUE / again["file"], written))
     if gpu == results.gpu:
         title, columns = f"Measured again on {date}", ["first", "again", "agrees"]
@@ -515,7 +515,7 @@ def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iter
 
 
 def _measured_again(
-    packed: Path, rows: Sequence[Confirmed]
+    packed: Path, rows: Sequence[ReportedWorkload]
 ) -> Iterator[tuple[ReportedWorkload, ReportedFinalist, ReportedFinalist]]:
     """Variants that a database measured without a search: as they were first, and there."""
     with TemporaryDirectory() as temporary:
@@ -527,26 +527,23 @@ def _measured_again(
         (algorithm, subbench, frozenset(plain(json.loads(workload)).items())): pairs
         for (_, _, _, algorithm, subbench, workload), pairs in pairs_by_key.items()
     }
-    for row, _ in rows:
-        # A longer search may have found another winner since.
-        for final in row.finalists:
-            points = []
-            for point in final.runtime:
-                key = row.algorithm, point.subbench, _axes(row.workload, point.point)
-                ratios = [
-                    (math.exp(log), 1.0)
-                    for (_, variant), logs in sides.get(key, {}).items()
-                    if variant == final.variant
-                    for log in logs
-                ]
-                variants = {final.variant: ratios} if ratios else {}
-                points.append(
-                    PointTimes(point.subbench, point.point, point.weight, variants=variants)
-                )
-            for measured in judged(points, [final.variant]):
-                fields = ("score", "interval", "verdict", "runtime")
-                again = final.model_copy(update={name: getattr(measured, name) for name in fields})
-                yield row, final, again
+    # A longer search may have found another winner since: all finalists may be those measured here.
+    for row, final in [(each, final) for each in rows for final in each.finalists]:
+        points = []
+        for point in final.runtime:
+            key = row.algorithm, point.subbench, _axes(row.workload, point.point)
+            ratios = [
+                (math.exp(log), 1.0)
+                for (_, variant), logs in sides.get(key, {}).items()
+                if variant == final.variant
+                for log in logs
+            ]
+            variants = {final.variant: ratios} if ratios else {}
+            points.append(PointTimes(point.subbench, point.point, point.weight, variants=variants))
+        for measured in judged(points, [final.variant]):
+            fields = ("score", "interval", "verdict", "runtime")
+            again = final.model_copy(update={name: getattr(measured, name) for name in fields})
+            yield row, final, again
 
 
 def _axes(*axes: Mapping[str, str]) -> frozenset[tuple[str, str]]:

@@ -189,7 +189,7 @@ def module(name: str) -> tuple[str, ...]:
 
 
 def cores() -> int:
-    """Returns how many cores this process may use: a job or a container may have but some."""
+    """Returns how many cores this process may use: a job or a container may not have all."""
     count = len(os.sched_getaffinity(0))
     with suppress(OSError, ValueError):
         quota, period = map(int, QUOTA.read_text().split())

@@ -337,7 +337,7 @@ def _as_headers(session: Session, prepared: Mapping[Point, _PreparedWorkload], a
     alone = Together((), "each workload is measured alone")
     planner = Planner(compiler.sources, Options(arch=arch), compiler, lambda _: alone)
     resolved = compiler.tell(list(prepared), arch)
-    quiet_compiler = replace(compiler, progress=None)  # of queries at once one reports progress
+    quiet_compiler = replace(compiler, progress=None)  # queries run at once; one reports
     opened: dict[Point, OpenedWorkload | PolicygenError] = {}
     for point, (benchmark, space, runs) in prepared.items():
         try:

@@ -212,9 +212,7 @@ def _finalists_table(workload: ReportedWorkload) -> Table:
         ("95 %", "n", lambda final: span_words(final.interval)),
         ("screening", "n", lambda final: final.screened) if has_rungs else None,
         ("its rank", "n", lambda final: final.rank and f"{final.rank:,}") if has_rungs else None,
-        ("luck", "n", lambda f: f.screened and f"{f.screened - f.score:+.3f}")
-        if has_rungs
-        else None,
+        ("luck", "n", _luck_number) if has_rungs else None,
         ("sharper", "n", lambda final: final.sharper) if is_sharper else None,
         ("least", "n", lambda final: min(search_views.ratios_of(final), default=None)),
         ("most", "n", lambda final: max(search_views.ratios_of(final), default=None)),
@@ -223,6 +221,10 @@ def _finalists_table(workload: ReportedWorkload) -> Table:
         style="finalists",
         label=f"Finalists of {search_views.name(workload)}",
     )
+
+
+def _luck_number(final: ReportedFinalist) -> str:
+    return "" if final.screened is None else f"{final.screened - final.score:+.3f}"
 
 
 def _runtime(workload: ReportedWorkload) -> Table:
@@ -311,7 +313,7 @@ def _failures(workload: ReportedWorkload) -> Iterator[Block]:
     yield Note(words, "warn" if workload.counts.wrong else "")
     if workload.failures:
         yield TableRows(workload.failures).table(
-            ("kind", "name", lambda group: Styled(k := group.kind, "name warn" * (k == "wrong"))),
+            ("kind", "name", lambda row: Styled(row.kind, "name warn" * (row.kind == "wrong"))),
             ("variants", "n", lambda group: f"{group.count:,}"),
             ("reason", "", lambda group: group.reason),
             ("such as", "", _examples),

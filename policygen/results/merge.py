@@ -72,7 +72,7 @@ def merge(paths: Sequence[Path], out: Path, *, force: bool = False) -> MergeRepo
 
 
 def _keep_own(database: Database, connection: sqlite3.Connection) -> None:
-    """Copies policygen's records; sessions get new numbers, and those that are there are left."""
+    """Copies policygen's records. A session gets a new number; one that is there is skipped."""
     names = {name for (name,) in database.connection.execute("SELECT name FROM sqlite_master")}
     if own_version(database.connection, names) not in {None, VERSION}:
         return

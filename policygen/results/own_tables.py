@@ -121,8 +121,7 @@ def create_own(connection: sqlite3.Connection) -> None:
     """Creates the tables in a database without them."""
     for statement in TABLES:
         connection.execute(statement)
-    new = f"INSERT INTO {FORMAT} SELECT ? WHERE NOT EXISTS (SELECT 1 FROM {FORMAT})"  # noqa: S608
-    connection.execute(new, (VERSION,))
+    connection.execute(f"INSERT INTO {FORMAT} VALUES (?)", (VERSION,))  # noqa: S608
 
 
 def own_version(connection: sqlite3.Connection, names: Collection[str]) -> int | None:

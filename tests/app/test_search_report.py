@@ -331,15 +331,15 @@ def test_what_searches_recorded_is_merged(tmp_path):
     """Two searches of one GPU, one workload each, are one report; merged again, too."""
     whole = tmp_path / "whole.db"
     halves = [tmp_path / "a.db", tmp_path / "b.db"]
-    for path, workloads in ((whole, "ab"), (halves[0], "a"), (halves[1], "b")):
+    for path, searches in ((whole, ("I8", "I32")), (halves[0], ("I8",)), (halves[1], ("I32",))):
         with Searched(path) as made:
-            for number, name in enumerate("ab"):
+            for workload in searches:
+                number = ("I8", "I32").index(workload)
                 made.rng, made.process = np.random.default_rng(number), 0
                 made.now = BEGUN + timedelta(hours=number)
-                if name in workloads:
-                    made.begin()
-                    made.search("I8" if name == "a" else "I32")
-                    made.whole("I8" if name == "a" else "I32", 24, finalists=3)
+                made.begin()
+                made.search(workload)
+                made.whole(workload, 24, finalists=3)
     merge(halves, tmp_path / "m.db")
     merge([tmp_path / "m.db", halves[1], halves[0]], tmp_path / "again.db")
 
