@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-CASES = 2
+CASES = 1
 """So many cases of one test are in the slow tier; further ones are thorough."""
 COUNT = 3
 MORE = 20

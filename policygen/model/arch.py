@@ -14,6 +14,8 @@ _SPELLING = re.compile(r"(?i)(?:sm_?|compute_?)?(?:(\d+)\.(\d)|(\d{2,3}))([af]?)
 # gfx942, gfx90a, gfx1100, gfx942:mi300x
 _AMD = re.compile(r"(?i)gfx([0-9a-f]{3,4})(:[a-z]\w{0,15})?")
 _GPU_BYTES = 16
+BEYOND = 998
+"""Greater numbers of NVIDIA's architectures in headers count as this one."""
 UNKNOWN = "unknown"
 """rocPRIM's name for an architecture without a config."""
 
@@ -46,6 +48,11 @@ def arch_number(arch: str) -> int:
         return int(arch[2:])
     plain, gpu = arch_and_gpu(arch)
     return int.from_bytes(int(plain[3:], 16).to_bytes(2) + gpu.encode().ljust(_GPU_BYTES, b"\0"))
+
+
+def capability_number(major: str, minor: str) -> int:
+    """Returns 103 for `compute_capability{10, 3}`, and at most BEYOND, as CUB compares it."""
+    return min(10 * int(major) + int(minor), BEYOND)
 
 
 def arch_and_gpu(arch: str) -> tuple[str, str]:

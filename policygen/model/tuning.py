@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from policygen.model.arch import Arch, arch_number
+from policygen.model.arch import Arch, arch_number, capability_number
 from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.records import Document, Problem, Record, Span
 from policygen.model.trees import Cub
@@ -264,7 +264,7 @@ def ends(families: Iterable[Family]) -> dict[int, int]:
 def upper_bounds(facts: Iterable[str]) -> list[int]:
     """Returns the architectures from which on the facts of a return do not hold."""
     matches = (_BELOW.fullmatch(fact) for fact in facts)
-    return [int(f"{match[1]}{match[2]}") for match in matches if match]
+    return [capability_number(match[1], match[2]) for match in matches if match]
 
 
 def steps(families: Iterable[Family]) -> set[str]:

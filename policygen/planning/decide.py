@@ -74,13 +74,18 @@ def decide(
 ) -> Decided:
     """Decides the actions for all cases of one entry, and what to write for them.
 
-    The next best variant is used only if nothing can be written without it.
+    The next best variant is used only if nothing can be written without it. If nothing suits all,
+    some get an entry and the others keep what they have, where a type tells them apart.
     """
     best = _try_deciding(cases, options, together, none_other)
     if isinstance(best, Decided):
         return best
     fallback = _try_deciding(cases, options, together, choose_next)
     if isinstance(fallback, str):
+        with contextlib.suppress(InputError):
+            some = _split_by_type(cases, together, none_other, some_keep_base=True)
+            if not isinstance(some, str):
+                return _decide_by_type(some, options)
         return _conflict(cases, best)
     return fallback if options.next_best else _conflict(cases, best, fallback.actions)
 
@@ -191,13 +196,19 @@ def _entry_write(part: SameValues, content: Content, reason: str) -> EntryWrite:
 
 def _keep_base(part: SameValues, *, pinned: bool) -> Decided:
     """Keeps base: writes an entry only if a broader one would take the workloads."""
-    if not pinned:
-        return Decided(_actions(part, "fallback", part.reasons))
-    first = part.cases[0]
-    reason_kept = f"an entry for {first.spot.named} has its current values"
-    write = _entry_write(part, first.spot.kept(first.measurement.name), reason_kept)
-    reasons = [f"{reason}; {reason_kept}" for reason in part.reasons]
-    return Decided(_actions(part, "fallback", reasons, own=True), [write])
+    reasons, writes = list(part.reasons), []
+    if pinned:
+        first = part.cases[0]
+        reason_kept = f"an entry for {first.spot.named} has its current values"
+        writes = [_entry_write(part, first.spot.kept(first.measurement.name), reason_kept)]
+        reasons = [f"{reason}; {reason_kept}" for reason in reasons]
+    return Decided(
+        [
+            case.rejected(reason) if case.used else _action(case, "fallback", reason, own=pinned)
+            for case, reason in zip(part.cases, reasons, strict=True)
+        ],
+        writes,
+    )
 
 
 def _split_by_type(
@@ -206,10 +217,13 @@ def _split_by_type(
     choose_next: ChooseNext,
     depth: int = 1,
     named: tuple[TypeName, ...] = (),
+    *,
+    some_keep_base: bool = False,
 ) -> list[SameValues] | str:
     """Splits the cases by at most `depth` of their types so that each part has one variant.
 
-    The first part can stay general. Returns the reason if no type allows it.
+    The first part can stay general. With `some_keep_base`, parts that no variant suits keep what
+    they have if another part gets an entry. Returns the reason if no type allows it.
     """
     reason = "nothing that an entry can name distinguishes them"
     types = [case.naming(*named).spot.types for case in cases]
@@ -232,10 +246,14 @@ def _split_by_type(
             if isinstance(deeper, str):
                 member = f"{type_position} " if isinstance(type_position, str) else ""
                 reason = f"an entry only for {member}{type_name(name)} does not help ({part})"
-                break
+                if not some_keep_base:
+                    break
+                kept = tuple(reason if case.used else case.choice.reason for case in group)
+                deeper = [SameValues(tuple(group), reasons=kept, named=names_of_part)]
             parts += deeper
         else:
-            return parts
+            if not some_keep_base or any(part.members for part in parts):
+                return parts
     return reason
 
 

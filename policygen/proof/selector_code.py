@@ -179,6 +179,8 @@ def _wrap(value: Any, kind: str) -> Number:
         if not isinstance(value, int):
             return value
         return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+    if is_signed and not isinstance(value, int):
+        return value.astype(f"i{bits // 8}").astype(np.int64)
     mask, half = (1 << bits) - 1, 1 << (bits - 1)
     return ((value + half) & mask) - half if is_signed else value & mask
 
@@ -285,23 +287,20 @@ class _BoxState:
     def read(self, name: str) -> Number:
         """Returns a register's value on this box."""
         value, seen = self.registers[name]
-        if not isinstance(value, int):
+        if not isinstance(value, int) and seen < len(self.splits):
             for axis, kept in self.splits[seen:]:
                 if value.shape[axis] > 1:
                     value = value.take(kept, axis)
-            first = value.flat[0]
-            if (value == first).all():
-                value = int(first)
-            self.registers[name] = value, len(self.splits)
+            self.registers[name] = value, _ = _one_number(value), len(self.splits)
         return value
 
     def write(self, name: str, value: Number) -> None:
         """Sets a register."""
-        self.registers[name] = value, len(self.splits)
+        self.registers[name] = _one_number(value), len(self.splits)
 
     def where(self, guard: str, condition: Number, value: int) -> "_BoxState":
         """Returns the same where a predicate has a value."""
-        mask = np.logical_and(self.read(MASK), condition == value)
+        mask = _one_number(np.logical_and(self.read(MASK), condition == value))
         registers = {**self.registers, guard: (value, 0), MASK: (mask, len(self.splits))}
         return _BoxState(self.box, self.splits, registers, self.program, self.at)
 
@@ -310,6 +309,14 @@ class _BoxState:
         box = (*self.box[:axis], self.box[axis][kept], *self.box[axis + 1 :])
         splits = (*self.splits, (axis, kept))
         return _BoxState(box, splits, dict(self.registers), self.program, self.at)
+
+
+def _one_number(value: Number) -> Number:
+    """Returns a number for an array of equal values."""
+    if isinstance(value, int):
+        return value
+    first = value.flat[0]
+    return int(first) if (value == first).all() else value
 
 
 class _DivideError(Exception):

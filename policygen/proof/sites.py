@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from policygen.bindings.load import Bound, axis_values, bound, library_types, read
 from policygen.bindings.words import archs_file, ladder
 from policygen.errors import InputError, anchored, listed, no_such_value
-from policygen.model.arch import arch_number, family_arch
+from policygen.model.arch import BEYOND, arch_number, capability_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
 from policygen.model.selection import Differing
 from policygen.model.trees import BoundVersion, Cub, Dialect, side_by_side
@@ -362,7 +362,7 @@ def asked_archs(contents: Iterable[bytes], listed: Iterable[str]) -> AskedArchs:
     """
     mentioned = {number for data in contents for number in _mentioned_numbers(data)}
     numbers = {arch_number(arch) for arch in (*ladder(), *listed)}
-    numbers |= {number for number in mentioned if number >= min(numbers)}
+    numbers |= {min(number, BEYOND) for number in mentioned if number >= min(numbers)}
     successors = {number + 1 for number in numbers} - numbers
     groups = (numbers, successors)
     return AskedArchs(*(frozenset(f"sm{number}" for number in group) for group in groups))
@@ -383,7 +383,7 @@ def without_repeats(rows: Sequence[Differing], archs: AskedArchs) -> list[Differ
 
 def _mentioned_numbers(data: bytes) -> Iterator[int]:
     for major, minor in _CAPABILITY.findall(data):
-        yield int(major) * 10 + int(minor) if minor else _scaled_number(int(major))
+        yield capability_number(major, minor) if minor else _scaled_number(int(major))
     yield from (_scaled_number(int(text)) for text in _NAMED.findall(data))
     yield from (_scaled_number(int(text)) for text in _COMPARED.findall(data))
 

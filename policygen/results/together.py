@@ -11,6 +11,7 @@ from policygen.model.results import Measured, PointRatio, Rules, ScoredVariant
 from policygen.model.workload import BASE, axes, axis_name, parse_label
 from policygen.results.cases import Case, in_words, missing_of_base
 from policygen.results.choice import (
+    Confirmed,
     IsWritable,
     confirm,
     confirming,
@@ -20,7 +21,7 @@ from policygen.results.choice import (
     shrunken,
 )
 from policygen.results.noise import FINALISTS
-from policygen.results.ranking import Warnings, open_cases, rank, scored_variant
+from policygen.results.ranking import Warnings, last_rung, open_cases, rank, scored_variant
 from policygen.results.samples import Decoder
 from policygen.results.score import SampleReader, Scores, deviation, half_width, score_case
 from policygen.results.tables import DeclaredAxes
@@ -47,6 +48,8 @@ class _Subject:
     reader: SampleReader
     final: Case | None
     """Its confirming run, if there is one."""
+    remeasured: Mapping[str, Confirmed]
+    """Without such a run, what the last rung of its search says of the finalists."""
     positions: Mapping[Parameters, int]
 
     def label(self, parameters: Parameters) -> str:
@@ -93,7 +96,8 @@ def choose_together(
             scores = score_case(case, declared)
             reader = SampleReader(case, decoder, warnings.add)
             final = confirming(case, final_cases)
-            subjects.append(_Subject(measured, scores, reader, final, places(scores)))
+            remeasured = {} if final else last_rung(scores, rules) or {}
+            subjects.append(_Subject(measured, scores, reader, final, remeasured, places(scores)))
         common = set.intersection(*(set(subject.positions) for subject in subjects))
         if not common:
             return Together((), "no variant was measured for all of them")
@@ -159,6 +163,8 @@ def _judged(
     scores, position = subject.scores, subject.positions[key]
     variant = scored_variant(scores, position, rules, subject.reader)
     disagree = bool(disagreements(scores, [variant]))
+    if (in_last_rung := subject.remeasured.get(variant.variant)) is not None:
+        return variant, in_last_rung.refusal is None and not disagree, False
     if subject.final is None:
         sure = rules.accept_unconfirmed or variant.score >= rules.holds
         allowed = sure and not disagree and refusal(variant, scores, rules) is None

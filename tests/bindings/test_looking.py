@@ -79,6 +79,14 @@ def test_a_tree_that_is_called_as_a_later_release_is_read_as_what_it_holds(tmp_p
     assert cub.model_dump() == trees.open_tree(made).model_dump()
 
 
+@pytest.mark.trees
+def test_a_site_is_read_with_the_names_of_its_tree(named_otherwise):
+    cub = with_detected_bindings(trees.open_tree(named_otherwise))
+    renamed_members = "lookback.threads_per_block>lookback.block_threads"
+    group = "three_way_partition/site/three_way_partition/selectors"
+    assert cub.read_as == f"3.6.0+{group}=0|{renamed_members}"
+
+
 @pytest.mark.slow
 @pytest.mark.trees
 @pytest.mark.nvcc

@@ -1,6 +1,12 @@
 import pytest
 
-from policygen.model.arch import arch_and_gpu, arch_number, parse_arch, ptx_version_to_arch
+from policygen.model.arch import (
+    arch_and_gpu,
+    arch_number,
+    capability_number,
+    parse_arch,
+    ptx_version_to_arch,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +36,14 @@ def test_an_arch_has_one_spelling(text, arch):
 def test_what_is_no_arch_is_refused(text):
     with pytest.raises(ValueError, match="is not a GPU architecture"):
         parse_arch(text)
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "number"),
+    [("9", "0", 90), ("10", "3", 103), ("10", "39", 139), ("123", "4", 998)],
+)
+def test_a_compute_capability_is_a_number(major, minor, number):
+    assert capability_number(major, minor) == number
 
 
 def test_archs_sort_by_number():

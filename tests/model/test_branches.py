@@ -30,3 +30,12 @@ def test_a_bound_ends_what_is_for_an_architecture():
     assert ends(FAMILIES) == {107: 110, 100: ALWAYS, 50: ALWAYS}
     assert steps(FAMILIES) == {"sm50", "sm100", "sm107", "sm110"}
     assert ends(()) == {}
+
+
+def test_a_number_that_no_gpu_has_is_read_as_cub_computes_it():
+    text = HEADER.replace("{11, 0}", "{10, 39}").replace("{10, 0}", "{10, 40}")
+    assert ends(read_header("tuning_x.cuh", text.encode()).selectors) == {
+        107: 139,
+        140: ALWAYS,
+        50: ALWAYS,
+    }

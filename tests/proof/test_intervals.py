@@ -31,6 +31,20 @@ def test_what_stands_in_a_header_is_asked_and_what_comes_behind(text):
     assert list(asked.ordered) == sorted(asked.known | asked.between, key=arch_number)
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("cc >= ::cuda::compute_capability{10, 39}", 139),  # CUB adds the minor version
+        ("cc >= ::cuda::compute_capability{99, 99}", 998),
+        ("cc.get() > 12345", 998),
+    ],
+)
+def test_a_number_that_is_no_gpus_is_asked_too(text, number):
+    asked = asked_archs([text.encode()], [])
+    assert asked.known - {*ladder()} == {f"sm{number}"}
+    assert asked.ordered[-1] == f"sm{number + 1}"
+
+
 def test_each_interval_and_what_comes_after_all_is_asked_once():
     asked = asked_archs([], [])
     assert asked.known == {*ladder()}

@@ -7,6 +7,7 @@ from policygen.model.results import Rules
 from policygen.results import ranking
 from policygen.results.ranking import rank
 from policygen.results.together import choose_together
+from tests.results import searched
 from tests.results.build import ALGORITHM, Builder
 
 RULES = Rules()
@@ -223,3 +224,19 @@ def test_half_a_confirming_run_confirms_nothing(tmp_path):
     later = {"I32": {"ipt_1": (1.25,), "ipt_3": (1.17, 1.17)}}
     (tmp_path / "other").mkdir()
     assert confirmed(tmp_path / "other", {"I32": BOTH}, later)[0] == {}
+
+
+@pytest.mark.parametrize(("speedup", "labels"), [(1.04, 2 * ["ipt_16.tpb_384"]), (1.005, [])])
+def test_the_last_rung_of_one_search_decides_for_a_workload_that_was_only_measured(
+    tmp_path, monkeypatch, speedup, labels
+):
+    monkeypatch.setattr(
+        searched, "gain", lambda _, workload: {"I8": speedup, "I32": 1.002}[workload]
+    )
+    variant, path = {"ipt": 16, "tpb": 384}, tmp_path / "a.db"
+    with searched.Searched(path) as made:
+        made.begin()
+        made.search("I8")
+        for workload, rung in [("I8", 1), *(5 * [("I8", 3)]), ("I32", 1)]:
+            made.rung(workload, [variant], rung, count=40, noise=0.005)
+    assert chosen([path])[0] == labels

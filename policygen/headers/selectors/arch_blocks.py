@@ -40,7 +40,7 @@ from policygen.headers.selectors.nearest import (
 from policygen.headers.selectors.statements import Body, Clause, Clauses, facts_of
 from policygen.headers.spelling import UNIT, Change, indent_of
 from policygen.headers.text import Text
-from policygen.model.arch import arch_number
+from policygen.model.arch import arch_number, capability_number
 from policygen.model.edits import Content
 from policygen.model.records import Span
 
@@ -229,7 +229,7 @@ def number_of(block: Clause) -> int:
     """Returns the architecture of a block as a number: 107."""
     since = since_of(block)
     assert since is not None, "it is a block for an architecture"
-    return int(f"{since[2]}{since[3]}")
+    return capability_number(since[2], since[3])
 
 
 def _is_visible(code: bytes, call_path: _CallPath, word: str, block: Clause, truth: Truth) -> bool:

@@ -31,7 +31,7 @@ from policygen.headers.syntax import (
     parse_with_tree_sitter,
 )
 from policygen.headers.text import Text, squeeze
-from policygen.model.arch import arch_number
+from policygen.model.arch import arch_number, capability_number
 from policygen.model.edits import ENTRY, Marked, mark
 from policygen.model.records import Span
 from policygen.model.tuning import Entry, Family, Member, TuningHeader, Value, conjunction
@@ -134,7 +134,7 @@ def arch_of(function: Function, facts: Sequence[str]) -> str:
     certain = (fact for fact in facts if "||" not in fact)
     matches = [match for fact in certain if (match := SINCE.match(fact))]
     if matches:
-        return f"sm{matches[-1][2]}{matches[-1][3]}"
+        return f"sm{capability_number(matches[-1][2], matches[-1][3])}"
     name_match = NAMED.search(function.name)
     return f"sm{name_match[1]}" if name_match else ladder()[0]
 
@@ -337,7 +337,7 @@ class Truth:
         if depth > _DEEPEST:
             return None
         text = _WORD.sub(lambda match: _WORDS[match[0]], text)
-        text = _CAPABILITY.sub(lambda match: f"{match[1]}{match[2]}", text)
+        text = _CAPABILITY.sub(lambda match: str(capability_number(match[1], match[2])), text)
         if match := _CHOICE.fullmatch(text):
             chosen = self._value(match[1], depth)
             return None if chosen is None else self._value(match[2 if chosen else 3], depth)
