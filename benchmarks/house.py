@@ -31,7 +31,7 @@ PUZZLES = re.compile(
 """Phrases of sentences that one reads twice."""
 # The figure now, which may not rise, and the goal.
 MOST: Mapping[str, tuple[int, int]] = {
-    "lines": (83_780, 55_000),
+    "lines": (83_775, 55_000),
     "modules": (283, 300),
     "modules that policygen.cli.apply reaches": (143, 150),
     "longest import chain": (25, 16),

@@ -460,9 +460,45 @@ def catalogue_page() -> Iterator[str]:
                 for row, final in rows
             ],
         )
+        yield from _neighbors(name)
         for again in measured_again:
             if again["results"] == name:
                 yield from _again(name, results, again)
+
+
+def _neighbors(name: str) -> Iterator[str]:
+    """A table of the workloads that were measured with the winner of another, and not searched."""
+    rows = [
+        (workload, variant)
+        for workload in report(name).workloads
+        for variant in workload.finalists
+        if workload.origin == "measure"
+    ]
+    if not rows:
+        return
+    worse = sum(variant.verdict == "worse" for _, variant in rows)
+    yield "\n### Their neighbors\n"
+    yield _text(
+        "An entry of CUB's also decides workloads that no search tried. These were measured with"
+        f" the winner of the workload that was searched; beyond noise, {worse} of {len(rows)} lose."
+        " Where one loses, or has a runtime workload below"
+        f" {Rules().worst_allowed}, the rules narrow the entry or drop it."
+    )
+    yield ""
+    yield _table(
+        ("workload", "speedup", "95 %", "worst", "verdict", "variant"),
+        [
+            (
+                short(in_words(workload.algorithm, plain(workload.workload))),
+                f"{variant.score:.3f}",
+                span_words(variant.interval),
+                f"{min(ratios_of(variant)):.3f}",
+                variant.verdict or "not sure",
+                f"`{variant.variant}`",
+            )
+            for workload, variant in sorted(rows, key=lambda row: -row[1].score)
+        ],
+    )
 
 
 Confirmed = tuple[ReportedWorkload, ReportedFinalist]

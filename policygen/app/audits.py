@@ -1,9 +1,11 @@
 """Audits which workloads are tuned for which architectures, and what results could fill gaps."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from policygen import trees
 from policygen.app.filters import EVERYTHING, Filter, parse_archs
@@ -15,15 +17,27 @@ from policygen.app.session import Session, other_tree
 from policygen.errors import InputError, SourceError
 from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
-from policygen.model.audits import CellStatus, Compared, Coverage, LintReport, Reach
+from policygen.model.audits import (
+    STATUSES,
+    Cell,
+    CellStatus,
+    Compared,
+    Coverage,
+    Fillable,
+    LintReport,
+    Reach,
+    Share,
+    Turned,
+    Unfilled,
+)
+from policygen.model.plans import Plan
 from policygen.model.records import Problem
-from policygen.model.selection import EntryPlace
+from policygen.model.selection import EntryPlace, ResolvedRow
 from policygen.model.trees import Cub
 from policygen.model.tuning import Scan
 from policygen.paths import nearby
 from policygen.planning.measured import arch_of, gpu_name, gpu_names, say_arch
 from policygen.proof.ask import compiler_of
-from policygen.proof.coverage import cells, planned, shares, turned
 from policygen.proof.lint_rules import RULES, choose, lint
 from policygen.proof.lint_subject import HeaderSource
 from policygen.proof.outside_inputs import unprovable
@@ -52,7 +66,7 @@ def audit_coverage(
         if ranking is not None and where.archs:
             _archs_measured(ranking, sorted(parse_archs(where.archs), key=arch_number))
         resolution, errors = resolve_workloads(session, where)
-        statuses = cells(resolution)
+        statuses = tuple(map(cell_of, resolution.rows))
         document = Coverage(
             cub=resolution.cub,
             toolchain=resolution.toolchain,
@@ -69,7 +83,8 @@ def audit_coverage(
                 read_tree(other_cub, where.headers), same_archs, progress=session.progress
             )
             errors += other_errors
-            compared = Compared(cub=other_cub, turned=turned(cells(earlier), document.cells))
+            changes = turned(map(cell_of, earlier.rows), document.cells)
+            compared = Compared(cub=other_cub, turned=changes)
             document = document.model_copy(update={"compared": compared})
         if ranking is not None:
             document = _filled_by(session, document, ranking)
@@ -79,13 +94,87 @@ def audit_coverage(
 def under(document: Coverage, threshold: float | None, *, inherited: bool) -> tuple[str, ...]:
     """Returns a message for each architecture whose tuned share is below a threshold."""
     counted: tuple[CellStatus, ...] = ("tuned", "inherited") if inherited else ("tuned",)
-    shares = {arch: share.percent(counted) for arch, share in document.totals.items()}
+    percents = {arch: share.percent(counted) for arch, share in document.totals.items()}
     kinds = " or ".join(counted)
     return tuple(
-        f"{arch}: {share:.1f} % {kinds}, less than the {threshold:g} % of --fail-under"
-        for arch, share in shares.items()
-        if threshold is not None and share < threshold
+        f"{arch}: {percent:.1f} % {kinds}, less than the {threshold:g} % of --fail-under"
+        for arch, percent in percents.items()
+        if threshold is not None and percent < threshold
     )
+
+
+# Coverage, from what the compiler selects and from what results would change.
+
+
+def shares(cells: Sequence[Cell]) -> tuple[Share, ...]:
+    """Counts the statuses by architecture: of all benchmarks, then of each."""
+    counts: dict[tuple[str | None, str], Counter[CellStatus]] = {}
+    for cell in cells:
+        for benchmark in (None, cell.benchmark):
+            counts.setdefault((benchmark, cell.arch), Counter())[cell.status] += 1
+    return tuple(
+        Share(
+            benchmark=benchmark,
+            arch=arch,
+            workloads=counter.total(),
+            counts={status: counter[status] for status in STATUSES},
+        )
+        for (benchmark, arch), counter in sorted(
+            counts.items(), key=lambda item: (item[0][0] or "", arch_number(item[0][1]))
+        )
+    )
+
+
+def planned(
+    cells: Iterable[Cell], plans: Iterable[Plan]
+) -> tuple[tuple[Fillable, ...], tuple[Unfilled, ...]]:
+    """Lists what plans would write for untuned cells, and what they reject, best scores first."""
+    untuned = {(cell.point, cell.arch): cell for cell in cells if cell.status != "tuned"}
+    fillable: list[Fillable] = []
+    unfilled: list[Unfilled] = []
+    for plan in plans:
+        for action in plan.actions:
+            cell = untuned.get((action.point, plan.options.arch))
+            if cell is None or not action.variant or not action.scores:
+                continue
+            facts: dict[str, Any] = {"arch": cell.arch, "status": cell.status}
+            facts |= {"variant": action.variant, "score": action.scores[0]}
+            facts |= {"databases": action.databases}
+            if action.written:
+                fillable.append(Fillable.of(cell.point, **facts))
+            elif action.decision == "reject":
+                unfilled.append(Unfilled.of(cell.point, **facts, reason=action.reason))
+    fillable.sort(key=lambda row: -row.score)
+    unfilled.sort(key=lambda row: -row.score)
+    return tuple(fillable), tuple(unfilled)
+
+
+def turned(before: Iterable[Cell], after: Iterable[Cell]) -> tuple[Turned, ...]:
+    """Lists cells whose status changed; of workloads that only one tree has, the tuned ones."""
+    old, new = ({(cell.point, cell.arch): cell.status for cell in side} for side in (before, after))
+    spots = sorted({**old, **new}, key=lambda spot: (spot[0][0], arch_number(spot[1])))
+    rows = (
+        Turned.of(spot[0], arch=spot[1], before=old.get(spot), after=new.get(spot))
+        for spot in spots
+    )
+    return tuple(
+        row
+        for row in rows
+        if row.before != row.after
+        and (None not in (row.before, row.after) or "tuned" in (row.before, row.after))
+    )
+
+
+def cell_of(row: ResolvedRow) -> Cell:
+    """Returns a workload's status on an architecture."""
+    status: CellStatus = row.status
+    entry, reason = row.entry, None
+    if row.status != "tuned" and row.passed is not None:
+        status, entry = "unreachable", row.passed
+    elif row.status != "tuned" and row.disabled is not None:
+        status, entry, reason = "disabled", row.disabled.place, row.disabled.reason
+    facts = {"status": status, "since": row.since, "entry": entry, "reason": reason}
+    return Cell.of(row.point, arch=row.arch, **facts)
 
 
 # Entries that no workload can select.

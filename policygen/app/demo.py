@@ -50,14 +50,12 @@ def demo_steps(cub: str | None, folder: Path) -> Iterator[tuple[str, list[str]]]
     yield "Undo it, byte for byte", ["undo", *store]
 
 
-def _is_demo(data: bytes) -> bool:
-    """Returns whether a file is a demo's database, which names a GPU that does not exist."""
-    return not data or (data.startswith(SQLITE) and GPU.encode() in data)
-
-
 def write_database(path: Path) -> None:
     """Creates a new demo database."""
-    if path.exists() and not (path.is_file() and _is_demo(path.read_bytes())):
+    data = path.read_bytes() if path.is_file() else b""
+    # A database of the demo names a GPU that does not exist.
+    is_demo = path.is_file() and (not data or (data.startswith(SQLITE) and GPU.encode() in data))
+    if path.exists() and not is_demo:
         raise InputError(
             f"{path}: exists already, and is not a database of the demo",
             "Name another folder: --folder FOLDER",

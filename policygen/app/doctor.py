@@ -81,7 +81,12 @@ def _checks(cub: str | None) -> Iterator[Check]:
         if extra != "dev" or clone() is not None:
             yield _extra(extra, required[extra])
     yield from check_tools()
-    yield _settings()
+    path = settings.named()  # the tree check reports a broken one
+    yield (
+        passed_check("settings", nearby(path))
+        if path
+        else _check("settings", "optional", f"no {settings.NAME} in use")
+    )
     yield from check_places(cub)
 
 
@@ -134,13 +139,6 @@ def _describe_unmet(unmet: Sequence[Requirement]) -> str:
         else f"{requirement.name} {requirement.version}, but {requirement.asked} is needed"
         for requirement in unmet
     )
-
-
-def _settings() -> Check:
-    """Reports the settings file. The tree check reports a broken one."""
-    if path := settings.named():
-        return passed_check("settings", nearby(path))
-    return _check("settings", "optional", f"no {settings.NAME} in use")
 
 
 COMPILING = (

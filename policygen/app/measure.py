@@ -478,9 +478,11 @@ def measure_checkout(
                 point = point_of(benchmark.benchmark.name, plain(workload))
                 workloads.append(MeasuredWorkload.of(point, variants=(), problem=built.in_line))
                 continue
-            task = CheckoutTask(
-                benchmark, workload, built, facts, _runtime_values(benchmark, where)
-            )
+            ct_axes = {axis_name(axis) for axis in benchmark.benchmark.ct_axes}
+            rt_values = {
+                a: sorted(v) for a, v in where.values.items() if axis_name(a) not in ct_axes
+            }
+            task = CheckoutTask(benchmark, workload, built, facts, rt_values)
             findings = measure_programs(
                 task,
                 rows,
@@ -548,12 +550,6 @@ def _workloads(benchmark: CheckoutBenchmark, where: Filter) -> Iterator[dict[str
             raise InputError(f"-a leaves no value of {axis_name(axis)} of {name}")
     for values in product(*remaining.values()):
         yield dict(zip(remaining, values, strict=True))
-
-
-def _runtime_values(benchmark: CheckoutBenchmark, where: Filter) -> dict[str, list[str]]:
-    """Returns the runtime axis values that `-a` selects."""
-    ct_axes = {axis_name(axis) for axis in benchmark.benchmark.ct_axes}
-    return {a: sorted(v) for a, v in where.values.items() if axis_name(a) not in ct_axes}
 
 
 def _summarize(

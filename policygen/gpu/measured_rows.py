@@ -127,7 +127,7 @@ class MeasuringSession:
     def failed(self, spot: RowSpot) -> dict[str, Failure]:
         """Return the failures of all sessions, for variants without a row."""
         failures = {
-            str(variant): Failure(_kind(kind), str(reason))
+            str(variant): Failure(kind if kind in get_args(Kind) else "error", str(reason))
             for variant, kind, reason in self._own(FAILURES, "variant, kind, reason", spot)
         }
         measured = self.measured(spot) if failures else frozenset()
@@ -338,10 +338,6 @@ class MeasuringSession:
 def center_of(samples: "np.ndarray[Any, Any]") -> float:
     """Return CCCL's estimate of a time: the median of the stored samples."""
     return float(np.median(samples.astype(np.float32)))
-
-
-def _kind(text: object) -> Kind:
-    return next((kind for kind in get_args(Kind) if kind == text), "error")
 
 
 def _declared_values(connection: Any, spot: RowSpot) -> dict[str, tuple[str, ...]]:

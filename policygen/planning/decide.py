@@ -98,9 +98,11 @@ def _try_deciding(
 ) -> Decided | str:
     """Returns the decision, or the reason why nothing can be written."""
     split = options.collisions == "split"
+    different = Together((), f"{len(cases)} workloads want different variants")
     try:
-        first = _different_variants if split else together
-        combined = _variant_for_all(cases, first, choose_next)
+        combined = _variant_for_all(
+            cases, (lambda _: different) if split else together, choose_next
+        )
         if isinstance(combined, SameValues):
             return _decide_part(combined, options)
         if len(cases) == 1 or cases[0].spot.alone:
@@ -118,10 +120,6 @@ def _try_deciding(
     except InputError as error:
         return error.in_line
     return f"{separate}, and {final}"
-
-
-def _different_variants(cases: Sequence[PlacedResult]) -> Together:
-    return Together((), f"{len(cases)} workloads want different variants")
 
 
 def _variant_for_all(

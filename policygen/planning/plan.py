@@ -17,7 +17,6 @@ from policygen.model.plans import (
     Options,
     Plan,
     PlannedEdit,
-    PlannedFile,
     Reached,
     Said,
     Unsaid,
@@ -133,8 +132,15 @@ class Planner:
             toolchain=self.oracle.toolchain,
             options=options,
             actions=tuple(_in_order(scored, measured, [*outcome.actions, *actions], refused)),
-            files=_files(self.sources, draft),
-            edits=_edits(draft),
+            files=tuple(
+                planned_file(name, len(draft.edits[name].edits), self.sources.data[name], data)
+                for name, data in sorted(draft.after.items())
+            ),
+            edits=tuple(
+                PlannedEdit(path=name, **edit.model_dump())
+                for name, header_edits in sorted(draft.edits.items())
+                for edit in header_edits.edits
+            ),
             policies=tuple(policy for edits in draft.edits.values() for policy in edits.policies),
             reached=tuple(settled.reached),
             results=tuple(map(chosen_alone, scored)),
@@ -536,21 +542,6 @@ def _in_order(
     placed = [(position_by_point[action.point], action) for action in actions]
     placed += [(order[id(workload)], action) for workload, action in refused]
     return [action for _, action in sorted(placed, key=lambda pair: pair[0])]
-
-
-def _files(sources: TuningTree, draft: Draft) -> tuple[PlannedFile, ...]:
-    return tuple(
-        planned_file(name, len(draft.edits[name].edits), sources.data[name], data)
-        for name, data in sorted(draft.after.items())
-    )
-
-
-def _edits(draft: Draft) -> tuple[PlannedEdit, ...]:
-    return tuple(
-        PlannedEdit(path=name, **edit.model_dump())
-        for name, header_edits in sorted(draft.edits.items())
-        for edit in header_edits.edits
-    )
 
 
 # Benchmarks that must be tuned together: one algorithm launches the kernels of both.

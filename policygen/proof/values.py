@@ -85,7 +85,8 @@ def resolve(
             if row.status == "default" and first is not None and first <= arch_number(arch):
                 row = row.model_copy(update={"status": "unknown"})
             disabled_entry = disabled.get((point, arch))
-            if disabled_entry and _is_newer(disabled_entry, row.since):
+            # Its condition would precede the return that decides now.
+            if disabled_entry and arch_number(disabled_entry[0]) > arch_number(row.since or "sm00"):
                 row = row.model_copy(update={"disabled": disabled_entry[1]})
             rows.append(row)
     rows.sort(key=lambda row: (row.benchmark, arch_number(row.arch)))
@@ -150,11 +151,6 @@ def _find_commented_out(
 
 def _disabled_entry(family: Family, entry: Entry) -> DisabledEntry:
     return DisabledEntry.of(family, entry, reason=" ".join(entry.remarks) or None)
-
-
-def _is_newer(disabled: DisabledFor, since: str | None) -> bool:
-    """Whether a condition would precede the return that decides now."""
-    return since is None or arch_number(disabled[0]) > arch_number(since)
 
 
 def _with_marks(

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from policygen.errors import plural
 from policygen.model.searches import (
-    FailureGroup,
     ReportedFinalist,
     ReportedSession,
     ReportedWorkload,
@@ -316,18 +315,13 @@ def _failures(workload: ReportedWorkload) -> Iterator[Block]:
             ("kind", "name", lambda row: Styled(row.kind, "name warn" * (row.kind == "wrong"))),
             ("variants", "n", lambda group: f"{group.count:,}"),
             ("reason", "", lambda group: group.reason),
-            ("such as", "", _examples),
+            ("such as", "", lambda group: Styled(", ".join(group.variants[:2]), "mono")),
             style="failures",
             label="Why variants failed",
             shown=20,
         )
     if workload.other_failures:
         yield Note(f"and {workload.other_failures:,} other reasons", "soft")
-
-
-def _examples(group: FailureGroup) -> Cell:
-    examples = ", ".join(group.variants[:2])
-    return Styled(examples, "mono") if examples else ""
 
 
 # Cards of a searched workload: winner, close finalists, and convergence

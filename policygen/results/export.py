@@ -86,16 +86,11 @@ def _table_frames(
         frame.insert(1, "algorithm", table.algorithm)
         frame.insert(2, "subbench", table.subbench)
         for name in (*PLACE[3:], *(axes[axis] for axis in table.axes)):
-            frame[name] = frame[name].map(_text)
+            frame[name] = frame[name].map(str, na_action="ignore")  # some databases hold bytes
         for name in NUMBERS:
             frame[name] = pd.to_numeric(frame[name], errors="coerce").astype("float64")
         frame["samples"] = pd.array([_count(blob) for blob in frame["samples"]], dtype="Int64")
         yield frame.reindex(columns=[*COLUMNS, *axes.values()])
-
-
-def _text(cell: object) -> object:
-    """Converts a cell to text; some databases hold bytes."""
-    return cell if cell is None or isinstance(cell, str) else str(cell)
 
 
 def _count(blob: object) -> int | None:

@@ -108,13 +108,10 @@ def changed_headers(before: Cub, after: Cub) -> Iterator[tuple[Path, Path]]:
     for path in changed_files(before, after):
         old_root, root = next(pair for pair in roots if path.is_relative_to(pair[1]))
         place = path.relative_to(root)
-        if place.parts[:1] and place.parts[0] not in _BESIDE_HEADERS and _is_header(path):
+        # Headers of the standard library have no suffix.
+        may_be_header = path.suffix in _HEADER_SUFFIXES and not path.name.startswith(".")
+        if may_be_header and place.parts[:1] and place.parts[0] not in _BESIDE_HEADERS:
             yield old_root / place, path
-
-
-def _is_header(path: Path) -> bool:
-    """Returns whether it may be a header; those of the standard library have no suffix."""
-    return path.suffix in _HEADER_SUFFIXES and not path.name.startswith(".")
 
 
 def _changed(old: Path, new: Path) -> Iterator[Path]:

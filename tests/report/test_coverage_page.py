@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
+from policygen.app.audits import shares
 from policygen.model.audits import Cell, Compared, Coverage, Fillable, Turned
 from policygen.model.selection import EntryPlace
 from policygen.model.trees import Cub
-from policygen.proof.coverage import shares
 from policygen.report.coverage_views import ROWS
 from policygen.report.pages import render_page as render
 from tests.browser import faults, opened, overflow

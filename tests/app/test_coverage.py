@@ -1,10 +1,10 @@
 """Coverage out of made-up resolutions."""
 
+from policygen.app.audits import cell_of, planned, shares, turned
 from policygen.model.audits import Cell
 from policygen.model.plans import Action, Options, Plan
-from policygen.model.selection import DisabledEntry, EntryPlace, Resolution, ResolvedRow
+from policygen.model.selection import DisabledEntry, EntryPlace, ResolvedRow
 from policygen.model.trees import Cub
-from policygen.proof.coverage import cells, planned, shares, turned
 
 CUB = Cub(root="/tree", version="3.0.1", dialect="specializations", found="--cub")
 BENCH = "cub.bench.scan.exclusive.sum"
@@ -28,11 +28,6 @@ def row(value, status, arch="sm100", **fields):
     )
 
 
-def resolution(*rows):
-    archs = tuple(dict.fromkeys(one.arch for one in rows))
-    return Resolution(cub=CUB, toolchain="nvcc 13.2", archs=archs, rows=rows)
-
-
 def cell(value, status, arch="sm100", since=None):
     workload = {"T": value}
     return Cell(
@@ -41,14 +36,13 @@ def cell(value, status, arch="sm100", since=None):
 
 
 def test_an_entry_that_stands_in_the_way_gives_the_status():
-    found = cells(
-        resolution(
-            row("I8", "tuned", entry=ENTRY, disabled=OFF),
-            row("I16", "inherited", disabled=OFF),
-            row("I32", "inherited", passed=PASSED, disabled=OFF),
-            row("I64", "default"),
-        )
+    rows = (
+        row("I8", "tuned", entry=ENTRY, disabled=OFF),
+        row("I16", "inherited", disabled=OFF),
+        row("I32", "inherited", passed=PASSED, disabled=OFF),
+        row("I64", "default"),
     )
+    found = tuple(map(cell_of, rows))
     assert [(one.status, one.since, one.entry and one.entry.line, one.reason) for one in found] == [
         ("tuned", "sm100", 10, None),
         ("disabled", "sm90", 30, "regresses"),
