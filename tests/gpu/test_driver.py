@@ -403,13 +403,13 @@ def test_a_campaign_looks_at_all_workloads_and_gives_its_time_to_those_that_gain
     kinds = ("F32", "F64", "I16", "I32", "I64", "I8")
     searches = [workload(kind=kind, **LARGE) for kind in kinds]
     gpu = SomeGain(F32=0, F64=0, I16=0.2, I32=0, I64=0)
-    with campaigning(db, gpu, searches, 8.0) as driver:
+    with campaigning(db, gpu, searches, 12.0) as driver:  # a slow machine needs half for the look
         assert driver.run() == "budget"
-        assert driver.budget.spent < 8.8
-    after_look = {kind: len(s.tried) - LOOK for kind, s in zip(kinds, searches, strict=True)}
-    assert min(after_look.values()) >= 0
-    assert max(after_look, key=after_look.get) == "I8"
-    assert after_look["I8"] > 2 * after_look["F32"]
+        assert driver.budget.spent < 13.2
+    tried = {kind: len(search.tried) for kind, search in zip(kinds, searches, strict=True)}
+    assert min(tried.values()) >= LOOK
+    assert max(tried, key=tried.get) == "I8"
+    assert tried["I8"] > 2 * tried["F32"]
     assert all(search.last for search in searches)  # losses are confirmed, too
     # Few are searched side by side, and the best is decided first.
     looked = list(dict.fromkeys(gpu.turns))
