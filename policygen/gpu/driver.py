@@ -384,7 +384,7 @@ class SearchDriver:
         labels, search.ready = search.ready, []
         if target is None:
             return
-        started = time.monotonic()
+        started = self.budget.elapsed
         self.bench.refuse(target, search.refused)
         search.refused.clear()
         heaviest = target.heaviest
@@ -402,7 +402,7 @@ class SearchDriver:
         labels, search.passed = search.passed, []
         target = search.target
         assert target is not None
-        started = time.monotonic()
+        started = self.budget.elapsed
         rounds = target.rounds(AIM, FEWEST, MOST)
         search.tell(result := self._measure(search, target, labels, rounds), result.failed)
         self._record(search, started, 0)
@@ -459,7 +459,7 @@ class SearchDriver:
                 search.problem = compiled.problem
                 return
             search.made = compiled
-        started = time.monotonic()
+        started = self.budget.elapsed
         target = self._target(search)
         if target is not None:
             idle = self._feed if self.is_campaign else lambda: None
@@ -470,7 +470,7 @@ class SearchDriver:
     def _record(
         self, search: WorkloadSearch, started: float, count: int, step: str = "screening"
     ) -> None:
-        seconds = time.monotonic() - started
+        seconds = self.budget.elapsed - started
         search.seconds += seconds
         if step == "screening":
             self.measured += count
