@@ -15,6 +15,7 @@ import textwrap
 import tomllib
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -412,6 +413,17 @@ def _literal(node: ast.expr) -> str:
 
 # The catalogue
 
+Confirmed = tuple[ReportedWorkload, ReportedFinalist]
+
+
+@contextmanager
+def unpacked(packed: Path) -> Iterator[Path]:
+    """A database of the catalogue, for as long as it is read."""
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary) / packed.stem
+        path.write_bytes(lzma.decompress(packed.read_bytes()))
+        yield path
+
 
 @cache
 def report(name: str) -> SearchReport:
@@ -434,7 +446,7 @@ def catalogue_page() -> Iterator[str]:
         " interval; *worst* is the runtime workload on which it gains least. Losses are rows, too."
         " `policygen campaign benchmarks/campaign.toml` measures them again."
     )
-    measured_again = tomllib.loads((CATALOGUE / "again.toml").read_text("utf-8"))["again"]
+    shown = tomllib.loads((CATALOGUE / "again.toml").read_text("utf-8"))
     for name, results in catalogue().items():
         rows = decisive(report(name).workloads)
         gains = [gain(*row) for row in rows]
@@ -445,25 +457,36 @@ def catalogue_page() -> Iterator[str]:
             f" header; geometric mean of all {geometric_mean(gains):.3f}."
         )
         yield f"\n![Speedup of the best variant of each workload](catalogue-{name}.svg)\n"
-        yield _table(
-            ("workload", "speedup", "95 %", "worst", "verdict", "written", "variant"),
-            [
-                (
-                    short(in_words(row.algorithm, plain(row.workload))),
-                    f"{final.score:.3f}",
-                    span_words(final.interval),
-                    f"{min(ratios_of(final)):.3f}",
-                    final.verdict or "not sure",
-                    "yes" if gain(row, final) > 1 else "",
-                    f"`{final.variant}`",
-                )
-                for row, final in rows
-            ],
-        )
+        yield _winners(rows)
+        for withheld in shown["withheld"]:
+            if withheld["results"] == name:
+                with unpacked(CATALOGUE / withheld["file"]) as path:
+                    found = report_search(ResultFiles([str(path)]), Rules()).workloads
+                yield f"\n### Not part of the results\n\n{_text(withheld['reason'])}\n"
+                yield _winners(decisive(found), written="no")
         yield from _neighbors(name)
-        for again in measured_again:
+        for again in shown["again"]:
             if again["results"] == name:
                 yield from _again(name, results, again)
+
+
+def _winners(rows: Sequence[Confirmed], written: str = "yes") -> str:
+    """A table of the best variants of workloads; `written` marks those that get a header."""
+    return _table(
+        ("workload", "speedup", "95 %", "worst", "verdict", "written", "variant"),
+        [
+            (
+                short(in_words(row.algorithm, plain(row.workload))),
+                f"{final.score:.3f}",
+                span_words(final.interval),
+                f"{min(ratios_of(final)):.3f}",
+                final.verdict or "not sure",
+                written if gain(row, final) > 1 else "",
+                f"`{final.variant}`",
+            )
+            for row, final in rows
+        ],
+    )
 
 
 def _neighbors(name: str) -> Iterator[str]:
@@ -499,9 +522,6 @@ def _neighbors(name: str) -> Iterator[str]:
             for workload, variant in sorted(rows, key=lambda row: -row[1].score)
         ],
     )
-
-
-Confirmed = tuple[ReportedWorkload, ReportedFinalist]
 
 
 def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iterator[str]:
@@ -554,11 +574,8 @@ def _measured_again(
     packed: Path, rows: Sequence[ReportedWorkload]
 ) -> Iterator[tuple[ReportedWorkload, ReportedFinalist, ReportedFinalist]]:
     """Variants that a database measured without a search: as they were first, and there."""
-    with TemporaryDirectory() as temporary:
-        path = Path(temporary) / packed.stem
-        path.write_bytes(lzma.decompress(packed.read_bytes()))
-        with open_database(path) as database:
-            pairs_by_key = database.pairs
+    with unpacked(packed) as path, open_database(path) as database:
+        pairs_by_key = database.pairs
     sides = {
         (algorithm, subbench, frozenset(plain(json.loads(workload)).items())): pairs
         for (_, _, _, algorithm, subbench, workload), pairs in pairs_by_key.items()

@@ -296,8 +296,7 @@ def _agreement(
     # The sides may name it differently: the position among the common variants identifies it.
     if len(chosen) == 2 and place is not None and place == b.place(b.winner):
         return "same variant"
-    verdicts = {winner.says for winner in chosen}
-    return next(verdict for verdict in WORST if verdict in verdicts)
+    return next(verdict for verdict in WORST if verdict in {winner.says for winner in chosen})
 
 
 Where = tuple[str, frozenset[tuple[str, str]]]

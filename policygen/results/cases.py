@@ -60,8 +60,7 @@ class Part:
         ratios, counts = self.ratios_by_run, self.repeats
         if len(ratios) == 1:
             return np.asarray(ratios[0])
-        total = np.nansum(ratios, axis=0)
-        return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+        return np.where(counts > 0, np.nansum(ratios, axis=0) / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +100,7 @@ class Case:
     @property
     def complete(self) -> npt.NDArray[np.bool_]:
         """Whether a run compares each variant with base on every runtime workload."""
-        complete = [(part.repeats > 0).all(axis=1) for part in self.parts]
-        return np.asarray(np.all(complete, axis=0))
+        return np.asarray(np.all([(part.repeats > 0).all(axis=1) for part in self.parts], axis=0))
 
     @property
     def measured(self) -> dict[str, Any]:

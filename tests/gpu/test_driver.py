@@ -8,6 +8,7 @@ from time import sleep
 
 import pytest
 
+from policygen.gpu import driver as driver_module
 from policygen.gpu import rungs as rungs_module
 from policygen.gpu.driver import BESIDE, LOOK
 from policygen.gpu.pool import StopAskedError
@@ -161,13 +162,14 @@ class TimedGpu(PretendedGpu):
     """Takes as long as samples do; only the largest runtime workload takes time."""
 
     sleep = staticmethod(sleep)
+    opening = 0.02
 
     def look(self, points, seed):
         return [replace(one, opening=0.02, cost=0.002) for one in super().look(points, seed)]
 
     def rung(self, points, seed, asked, *, together=False, fresh=True):
         for result in super().rung(points, seed, asked, together=together, fresh=fresh):
-            self.sleep(0.002 * sum(map(len, result.samples.values())) + 0.02 * fresh)
+            self.sleep(0.002 * sum(map(len, result.samples.values())) + self.opening * fresh)
             yield result
 
 
@@ -180,6 +182,7 @@ def timed_compiling(name, labels):
 @pytest.fixture
 def quick_processes(monkeypatch):
     monkeypatch.setattr(rungs_module, "RESTART", 0.05)
+    monkeypatch.setattr(driver_module, "STORED", 0.0)
 
 
 def timed(db, budget, one):
@@ -361,6 +364,14 @@ def test_units_are_sized_by_what_the_first_ones_took(headers, each):
     assert one.unit_seconds(size) <= 25.0 < one.unit_seconds(size + 1)
 
 
+def test_units_that_were_in_the_store_do_not_size_others(db):
+    one = workload()
+    with driving(db, one=one) as driver:
+        driver.run()
+    assert one.tried
+    assert one.units == []  # each came at once
+
+
 # Campaigns: a short look at each workload, then the time goes where a gain shows.
 
 
@@ -369,6 +380,8 @@ class SomeGain(TimedGpu):
 
     Time passes only when it measures: how fast the machine is makes no difference.
     """
+
+    opening = 0.05  # what a plan of the last rungs assumes
 
     def __init__(self, **gains):
         super().__init__(noise=0.001)

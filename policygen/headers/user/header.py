@@ -309,8 +309,7 @@ OPENING, CLOSING = "(<{", ")>}"
 
 def returned(fields: Sequence[Field], values: Mapping[str, str], std: int, indent: int) -> str:
     """Writes `return {.threads_per_block = 512, …};` on as many lines as needed."""
-    lines = _aggregate("return ", fields, values, std, indent, "", ";")
-    return "\n".join(lines)
+    return "\n".join(_aggregate("return ", fields, values, std, indent, "", ";"))
 
 
 def _aggregate(
