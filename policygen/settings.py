@@ -70,8 +70,7 @@ def load_toml(path: Path, model: type[Model]) -> Model:
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8: byte {error.start}") from error
     # TOML allows both line endings, but tomllib counts columns for \n only.
-    values = _parse(path, text.replace("\r\n", "\n"))
-    return as_model(path, model, values)
+    return as_model(path, model, _parse(path, text.replace("\r\n", "\n")))
 
 
 def as_model(path: Path, model: type[Model], values: Mapping[str, Any]) -> Model:

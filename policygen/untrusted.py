@@ -59,8 +59,7 @@ def comment(text: str) -> str:
 
     A backslash, or its trigraph, at the end would continue the comment on the next line.
     """
-    line = re.sub(r"[^ -~]+", " ", text)
-    return _TRIGRAPH.sub("? ", line).rstrip(" \\")
+    return _TRIGRAPH.sub("? ", re.sub(r"[^ -~]+", " ", text)).rstrip(" \\")
 
 
 @lru_cache(maxsize=1 << 14)

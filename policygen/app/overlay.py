@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +15,7 @@ from policygen.app.session import Session, check_serves, open_session
 from policygen.bindings.load import bound
 from policygen.bindings.words import words
 from policygen.cache import file_sha256
-from policygen.errors import InputError, ProcessError
+from policygen.errors import InputError, ProcessError, plural
 from policygen.headers.comments import labelled
 from policygen.model.machine_code import Kernel
 from policygen.model.overlays import (
@@ -112,6 +113,9 @@ def prove_overlay(
             if not any(overlay.tag in kernel.name for kernel in after):
                 unaffected.append(nearby(unit.source))
     left_out = sorted({flag for unit in units for flag in unit.left_out})
+    remarks = [f"not passed to the compiler: {' '.join(left_out)}"] if left_out else []
+    if fewer := sum((kernel.resident[1] or inf) < (kernel.resident[0] or 0) for kernel in kernels):
+        remarks.append(f"a multiprocessor holds fewer threads of {plural(fewer, 'kernel')} now")
     return OverlayProof(
         folder=str(folder),
         overlay=overlay,
@@ -120,7 +124,7 @@ def prove_overlay(
         units=tuple(nearby(unit.source) for unit in units),
         kernels=tuple(kernels),
         unaffected=tuple(unaffected),
-        remarks=(f"not passed to the compiler: {' '.join(left_out)}",) if left_out else (),
+        remarks=tuple(remarks),
     )
 
 
@@ -151,6 +155,7 @@ def _compare(
             kernel=short(name),
             outcome=outcome,
             threads=(old and old.max_threads, new and new.max_threads),
+            resident=(old and old.resident, new and new.resident),
             summary=summary(old, new) if old and new else "",
             variants=tuple(f"{result.name}: {result.variant}" for result in results),
         )

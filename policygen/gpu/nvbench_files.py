@@ -158,7 +158,8 @@ def _axes(spots: Sequence[RowSpot]) -> list[Json]:
     for column in spots[0].workload:
         values = list(dict.fromkeys(spot.workload[column] for spot in spots))
         name, _, flags = column.partition("[")
-        kind = "type" if "{ct}" in name else "int64" if all(map(_is_whole, values)) else "string"
+        is_whole = all(v.isascii() and v.removeprefix("-").isdigit() for v in values)
+        kind = "type" if "{ct}" in name else "int64" if is_whole else "string"
         flags = flags.removesuffix("]") if kind == "int64" else ""
         axes.append(
             {
@@ -179,10 +180,6 @@ def _axis_value(kind: str, flags: str, value: str) -> Json:
     number = _number(flags, value)
     description = f"2^{value} = {number}" if flags == "pow2" else ""
     return {"input_string": value, "description": description, "value": number}
-
-
-def _is_whole(value: str) -> bool:
-    return value.isascii() and value.removeprefix("-").isdigit()
 
 
 def _number(flags: str, value: str) -> int:

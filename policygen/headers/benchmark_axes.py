@@ -374,8 +374,7 @@ def literal(text: str) -> str | None:
     if not _STRINGS.fullmatch(text):
         return None
     joined = "".join(_STRING.findall(text))
-    unescaped = _ESCAPE.sub(r"\1", joined)
-    return unescaped.encode("latin-1").decode("utf-8", "replace")
+    return _ESCAPE.sub(r"\1", joined).encode("latin-1").decode("utf-8", "replace")
 
 
 def _integer(text: str, scope: Scope) -> int | None:

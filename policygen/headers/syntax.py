@@ -25,6 +25,7 @@ _LISTS = re.compile(rb"[(){}]")
 # Tokens inside `template <…>`: shifts, arrows and comparisons with `=` close nothing
 _TEMPLATE_TOKENS = re.compile(rb"<<=?|->|<=>?|>>?=|[<>(){}\[\],;]")
 _LIST_TOKENS = re.compile(rb"[(){}\[\],]")
+_PLAIN = re.compile(r"!?[\w:]*(\([^()]*\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Guard:
         if len(self.conditions) < 2:
             return self.conditions[0] if self.conditions else None
         return " && ".join(
-            condition if _is_plain(condition) else f"({condition})" for condition in self.conditions
+            condition if _PLAIN.fullmatch(condition) else f"({condition})"
+            for condition in self.conditions
         )
 
     @property
@@ -277,10 +279,6 @@ def _is_false(condition: str) -> bool:
         return True
     parts = [] if re.search(r"[|?]|!\s*\(", condition) else condition.split("&&")
     return any(part.strip(" ()") in {"0", "false"} for part in parts)
-
-
-def _is_plain(condition: str) -> bool:
-    return re.fullmatch(r"!?[\w:]*(\([^()]*\))?", condition) is not None
 
 
 # "static constexpr BlockLoadAlgorithm load_algorithm = BLOCK_LOAD_DIRECT"

@@ -1,6 +1,7 @@
 """Machine code of kernels, and how a change of the headers affects it."""
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Literal
 
 from pydantic import Field
@@ -36,6 +37,14 @@ class Kernel(Record):
     def registers(self) -> int:
         """Registers per thread."""
         return self.resources.get("REG", 0)
+
+    @property
+    def resident(self) -> int | None:
+        """Threads of its blocks for which a multiprocessor has registers; None if not known."""
+        if not self.max_threads or not self.registers:
+            return None
+        of_block = 8 * ceil(self.registers / 8) * 32 * ceil(self.max_threads / 32)
+        return min(2048, 65536 // of_block * self.max_threads)
 
 
 class Dump(Document):

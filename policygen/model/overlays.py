@@ -91,6 +91,8 @@ class ProgramKernel(Record):
     outcome: KernelOutcome
     threads: tuple[int | None, int | None]
     """The launch bounds before and after."""
+    resident: tuple[int | None, int | None] = (None, None)
+    """Threads for which a multiprocessor has registers, before and after."""
     summary: str = ""
     variants: tuple[str, ...] = ()
     """Of a changed kernel: the variants that the overlay has for its algorithm."""

@@ -137,8 +137,7 @@ def _checked(text: str) -> str:
 
 def shortened(text: str) -> str:
     """Quotes a text, shortened to fit a message."""
-    prefix = visible(text[:60])
-    return f"'{prefix}{'…' if len(text) > 60 else ''}'"
+    return f"'{visible(text[:60])}{'…' if len(text) > 60 else ''}'"
 
 
 Variant = Annotated[str, AfterValidator(_checked)]

@@ -293,6 +293,8 @@ def _kernel_diff_usage(before: Kernel, after: Kernel) -> Iterator[str]:
             yield f"{_WORDS.get(name, name)} {was:,} → {now:,}"
     if before.max_threads != after.max_threads:
         yield f"launch bound {before.max_threads or 'none'} → {after.max_threads or 'none'}"
+    if before.resident and after.resident and before.resident != after.resident:
+        yield f"resident threads {before.resident:,} → {after.resident:,}"
 
 
 def _opcodes(before: Kernel, after: Kernel) -> list[str]:

@@ -351,7 +351,7 @@ def _overview(workloads: Sequence[ComparedWorkload], styles: Mapping[str, str]) 
     return TableRows(workloads).table(
         (_axes(workloads), "", _name),
         ("variants", "whole", lambda workload: f"{len(workload.scores):,}"),
-        ("order", "whole", _order),
+        ("order", "whole", lambda w: "-" if (rho := w.order.spearman) is None else f"{rho:.2f}"),
         ("best", "whole", lambda workload: f"{workload.order.in_both}/{workload.order.best}"),
         ("shift", "whole", lambda workload: f"{workload.difference.shift * 100:+.2f} %"),
         ("spread", "whole", lambda workload: _or_dash(workload.difference.spread)),
@@ -360,10 +360,6 @@ def _overview(workloads: Sequence[ComparedWorkload], styles: Mapping[str, str]) 
         style="plain",
         label="Differences between the two sides",
     )
-
-
-def _order(workload: ComparedWorkload) -> str:
-    return "-" if workload.order.spearman is None else f"{workload.order.spearman:.2f}"
 
 
 def _assessed(assessment: str, styles: Mapping[str, str]) -> Styled:

@@ -260,8 +260,7 @@ def performance_blocks(document: Review, level: int, rows: int | None) -> Iterat
 
 def measured_as_merged(entry: ReviewedEntry, document: Review) -> int:
     """Count the workloads of an entry that were measured before and after the change."""
-    merged = document.merged
-    return sum(is_merged(row, merged) for row in entry.reached)
+    return sum(is_merged(row, document.merged) for row in entry.reached)
 
 
 def is_merged(row: Differing, merged: Merged) -> bool:

@@ -150,8 +150,7 @@ def _sides(scores_a: Scores, scores_b: Scores, terms: Terms) -> tuple[_Side, _Si
         return _Side(scores, reader, choice, declared, index, columns, ratios, ratios[1:] @ weights)
 
     a = side(scores_a, terms.declared_a, index_a, columns_a, ratios_a)
-    b = side(scores_b, terms.declared_b, index_b, columns_b, ratios_b)
-    return a, b, weights
+    return a, side(scores_b, terms.declared_b, index_b, columns_b, ratios_b), weights
 
 
 def _compared(scores_a: Scores, scores_b: Scores, terms: Terms) -> ComparedWorkload | None:
@@ -422,8 +421,7 @@ MOST = 10
 def ranks(values: Floats) -> Floats:
     """Ranks values, 1 for the largest; equal values share the mean of their ranks."""
     _, inverse, counts = np.unique(-values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray(((2 * last - counts + 1) / 2)[inverse])
+    return np.asarray(((2 * np.cumsum(counts) - counts + 1) / 2)[inverse])
 
 
 def spearman(values_a: Floats, values_b: Floats) -> float | None:

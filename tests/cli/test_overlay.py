@@ -15,6 +15,7 @@ from policygen import rendering
 from policygen.app import overlay as overlay_module
 from policygen.app.overlay import MANIFEST, _try_out, _write, previous_overlay
 from policygen.errors import InputError, ProcessError
+from policygen.model.machine_code import Kernel
 from policygen.model.overlays import Overlay
 from tests.cli.test_apply import apply, planned, snapshot, written
 from tests.cli.tuned import HEADER, LABEL, THREE, database, others, run
@@ -352,6 +353,20 @@ def test_a_program_that_an_overlay_does_not_touch_is_reported(capsys, made):
     assert status == 1
     assert re.search(r"the overlay touches none of \d+ kernels of this program on sm90", out)
     assert "no kernel of CUB" not in out
+
+
+@pytest.mark.parametrize(("registers", "said"), [(64, False), (86, True)])
+def test_it_is_said_if_fewer_threads_fit(capsys, made, monkeypatch, registers, said):
+    def compiled(unit, flags, *_, **__):
+        count, threads = (registers, 512) if "tuned-cub" in " ".join(flags) else (80, 384)
+        resources = {"REG": count}
+        return [Kernel(name="_Z1kv", code=(str(count),), resources=resources, max_threads=threads)]
+
+    monkeypatch.setattr(overlay_module, "compile_unit", compiled)
+    Path("program.cu").write_text(PROGRAM)
+    _, out, _ = prove(capsys, made, "program.cu", "--", "-std=c++17")
+    assert f"registers 80 → {registers}; launch bound 384 → 512; resident threads 768 →" in out
+    assert ("a multiprocessor holds fewer threads of 1 kernel now" in out) == said
 
 
 @slow

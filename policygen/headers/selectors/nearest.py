@@ -157,8 +157,7 @@ def _with_workload_value(fact: str, truth: Truth, flags: set[str]) -> str | None
         return f"{name} == {scope if isinstance(value, str) else ''}{spell(value)}"
     if flag := FLAG.fullmatch(fact):
         negated = flag[2] if flag[1] else f"not {flag[2]}"
-        spellings = {negated, negated.replace("not ", "!")} & flags
-        return min(spellings, default=None)
+        return min({negated, negated.replace("not ", "!")} & flags, default=None)
     return None
 
 

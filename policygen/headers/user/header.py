@@ -413,8 +413,7 @@ def condition(alternatives: Sequence[Sequence[str]], indent: int) -> str:
     opening = f"{indentation}if constexpr ("
     hang = " " * len(opening)
     if len(alternatives) == 1:
-        parts = _join_terms(alternatives[0], len(opening), hang)
-        return f"{opening}{parts})"
+        return f"{opening}{_join_terms(alternatives[0], len(opening), hang)})"
     groups = [
         f"({_join_terms(terms, len(opening) + len(mark) + 1, hang + ' ' * (len(mark) + 1))})"
         for terms, mark in zip(alternatives, ["", *["|| "] * len(alternatives)], strict=False)

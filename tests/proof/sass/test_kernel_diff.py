@@ -1,3 +1,6 @@
+import pytest
+
+from policygen.model.machine_code import Kernel
 from policygen.proof.kernel_comparison import diff, summary
 from tests.proof.sass.dumps import SUM_INT, kernels, renamed
 
@@ -14,8 +17,8 @@ def test_a_summary_names_usage_and_opcodes():
     )
     assert summary(renamed(SUM, max_threads=128), after) == (
         "BARRIER 0 → 1; registers 10 → 40; bytes of shared memory 1,536 → 2,048; launch bound 128"
-        " → 256; instructions 40 → 41; +2 NEW, -1 LDC, +1 ODD, -1 S2R; first difference at"
-        " instruction 0"
+        " → 256; resident threads 2,048 → 1,536; instructions 40 → 41; +2 NEW, -1 LDC, +1 ODD, -1"
+        " S2R; first difference at instruction 0"
     )
     assert summary(SUM, renamed(SUM, max_threads=64)) == "launch bound none → 64"
 
@@ -43,3 +46,12 @@ def test_a_diff_is_one_of_instructions():
         "+NEW",
         *(f" {line}" for line in SUM.code[4:7]),
     )
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "resident"),
+    [(80, 384, 768), (86, 512, 512), (64, 512, 1024), (10, 128, 2048), (64, None, None)],
+)
+def test_registers_limit_the_threads_of_a_multiprocessor(registers, threads, resident):
+    kernel = Kernel(name="k", code=(), resources={"REG": registers}, max_threads=threads)
+    assert kernel.resident == resident
