@@ -158,8 +158,7 @@ class SearchDriver:
         if self.budget.seconds is not None:
             self.look_seconds = LOOK_SHARE * self.budget.seconds / len(self.searches)
         self._stream()
-        waiting = [*self.searches.values()]
-        slow: list[WorkloadSearch] = []
+        waiting, slow = [*self.searches.values()], list[WorkloadSearch]()
         while waiting:
             waiting.sort(key=lambda search: -search.promise)
             self._divide(waiting)

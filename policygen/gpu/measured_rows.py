@@ -10,7 +10,7 @@ only the samples of the last rung, and those of the others are kept separately.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,18 +29,21 @@ from policygen.gpu.database_writer import (
 )
 from policygen.gpu.device import Failure, Kind, Launch
 from policygen.model.workload import BASE
-from policygen.results.imported import ACHIEVED, KERNELS, LAUNCHES, PEAKS
 from policygen.results.merge import DECLARED, create_results, declare, declared_cell
 from policygen.results.own_tables import (
+    ACHIEVED,
+    CREATES,
     FAILURE_CODES,
     FAILURES,
+    KERNELS,
     LAST,
+    LAUNCHES,
     NOISE,
+    PEAKS,
     ROWS,
     RUNGS,
     SESSIONS,
     TIMES,
-    VALUE_TABLE,
     VALUES,
     keep_weights,
 )
@@ -51,7 +54,6 @@ from policygen.results.tables import DeclaredAxes, quote
 
 _OTHER = "The rows belong to another version of the benchmark; name another file."
 _OWN_SPOT = f"(algorithm, bench, workload) = (?, ?, ?) AND {OF_KEY}"
-_LAUNCH_COLUMNS = ", ".join(f"{column.name} INTEGER NOT NULL" for column in fields(Launch))
 
 
 @contextmanager
@@ -196,11 +198,11 @@ class MeasuringSession:
         """Write the launch configurations of user kernels on a runtime workload."""
         rows = [(label, *astuple(launch)) for label, launch in sorted(launches.items())]
         if rows:
-            self._keep_about(LAUNCHES, _LAUNCH_COLUMNS, spot, rows)
+            self._keep_about(LAUNCHES, spot, rows)
 
     def achieved(self, spot: RowSpot, shares: Mapping[str, float]) -> None:
         """Write the achieved occupancy of variants."""
-        self._keep_about(ACHIEVED, "share REAL NOT NULL", spot, sorted(shares.items()))
+        self._keep_about(ACHIEVED, spot, sorted(shares.items()))
 
     def write_rung(
         self,
@@ -319,20 +321,9 @@ class MeasuringSession:
             (*self._key[:2], f"{algorithm}.{variant}", code, elapsed),
         )
 
-    def _keep_about(
-        self, table: str, columns: str, spot: RowSpot, rows: Iterable[tuple[object, ...]]
-    ) -> None:
+    def _keep_about(self, table: str, spot: RowSpot, rows: Iterable[tuple[object, ...]]) -> None:
         """Keep rows of this session about variants on a runtime workload."""
-        columns = (
-            "session INTEGER NOT NULL, algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
-            f" workload TEXT NOT NULL, variant TEXT NOT NULL, {columns},"
-            " UNIQUE(session, algorithm, bench, workload, variant)"
-        )
-        _keep(
-            self.writer,
-            f"CREATE TABLE IF NOT EXISTS {table} ({columns})",
-            *(table, [(self.number, *spot.key, *cells) for cells in rows]),
-        )
+        _keep(self.writer, table, [(self.number, *spot.key, *cells) for cells in rows])
 
 
 def center_of(samples: "np.ndarray[Any, Any]") -> float:
@@ -367,29 +358,22 @@ def keep_words(
         for parameter, value_words in words.items()
         for value, word in enumerate(value_words)
     ]
-    _keep(writer, VALUE_TABLE, VALUES, rows)
+    _keep(writer, VALUES, rows)
 
 
 def keep_start(writer: DatabaseWriter, algorithm: str, kernel: str, variant: str) -> None:
     """Write the kernel of a size class and the variant that is its baseline."""
-    create = (
-        f"CREATE TABLE IF NOT EXISTS {KERNELS} (algorithm TEXT NOT NULL UNIQUE,"
-        " kernel TEXT NOT NULL, variant TEXT NOT NULL)"
-    )
-    _keep(writer, create, KERNELS, [(algorithm, kernel, variant)])
+    _keep(writer, KERNELS, [(algorithm, kernel, variant)])
 
 
 def keep_peak(writer: DatabaseWriter, session: int, bandwidth: float) -> None:
     """Write the measured copy bandwidth in bytes per second."""
-    create = f"CREATE TABLE IF NOT EXISTS {PEAKS} (session INTEGER NOT NULL, bytes REAL NOT NULL)"
-    _keep(writer, create, PEAKS, [(session, bandwidth)])
+    _keep(writer, PEAKS, [(session, bandwidth)])
 
 
-def _keep(
-    writer: DatabaseWriter, create: str, table: str, rows: Iterable[tuple[object, ...]]
-) -> None:
+def _keep(writer: DatabaseWriter, table: str, rows: Iterable[tuple[object, ...]]) -> None:
     """Create a table if it is missing, and write rows, replacing those with the same key."""
     with writer.writing() as connection:
-        connection.execute(create)
+        connection.execute(CREATES[table])
         for cells in rows:
             insert(connection, table, *cells, verb="INSERT OR REPLACE")

@@ -12,7 +12,17 @@ from policygen.errors import InputError
 from policygen.model.measured import KernelUse
 from policygen.model.workload import axis_name, is_label, parse_label
 from policygen.results.database import Database
-from policygen.results.own_tables import IMPORTS, OWN, SESSIONS, VALUES, workload_of
+from policygen.results.own_tables import (
+    ACHIEVED,
+    IMPORTS,
+    KERNELS,
+    LAUNCH_COLUMNS,
+    LAUNCHES,
+    PEAKS,
+    SESSIONS,
+    VALUES,
+    workload_of,
+)
 from policygen.results.tables import quote
 
 MOST = 1_000_000
@@ -97,16 +107,8 @@ def check_alike(databases: Iterable[Database]) -> None:
                     )
 
 
-LAUNCHES = f"{OWN}launches"
-KERNELS = f"{OWN}kernels"
-PEAKS = f"{OWN}peaks"
-ACHIEVED = f"{OWN}achieved"
 MOST_LAUNCHED = 1e18
 """Above any realistic number of bytes."""
-_LAUNCH_COLUMNS = (
-    *("registers", "local", "static_shared", "dynamic_shared"),
-    *("block", "grid", "resident", "room", "traffic"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def kernel_facts(database: Database) -> KernelFacts:
         if isinstance(share, float) and 0 <= share <= 1:
             achieved[(str(gpus.get(session)), *map(str, texts))] = share
     for session, algorithm, workload, variant, *launch_cells in rows_of(
-        database, LAUNCHES, *key_columns, *_LAUNCH_COLUMNS
+        database, LAUNCHES, *key_columns, *LAUNCH_COLUMNS
     ):
         key = (str(gpus.get(session)), str(algorithm), str(workload), str(variant))
         if (launch := _launch(launch_cells, achieved.get(key))) is not None:

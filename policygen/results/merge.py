@@ -24,12 +24,10 @@ from policygen.results.database import (
 )
 from policygen.results.imported import check_alike, rows_of
 from policygen.results.own_tables import (
-    DEVIATION_TABLE,
-    IMPORT_TABLES,
-    SEARCH_TABLES,
+    CREATES,
     SESSIONS,
-    TABLES,
     VERSION,
+    are_same,
     own_version,
     results_table,
 )
@@ -77,8 +75,7 @@ def _keep_own(database: Database, connection: sqlite3.Connection) -> None:
     if own_version(database.connection, names) not in {None, VERSION}:
         return
     numbers: dict[Any, int | None] = {None: None}
-    for statement in (*TABLES, *SEARCH_TABLES, *IMPORT_TABLES, DEVIATION_TABLE):
-        table = statement.split()[5]
+    for table, statement in CREATES.items():
         if table in names:
             connection.execute(statement)
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
@@ -211,10 +208,11 @@ class _Merge:
     def _add_declared(self, database: Database, axis: Axis, values: tuple[str, ...]) -> None:
         """Keeps the first file's values, and appends those that only later files have."""
         kept = self.declared.setdefault(axis, values)
-        if kept != values:
+        if not are_same(kept, values):
             table, what = f"{axis[0]}.{axis[1]}", f"declared values of {axis[2]}"
             self.counts[table]["conflicts"] += 1
-            self._list(database, table, what, ", ".join(kept), ", ".join(values))
+            texts = (str(getattr(side, "weights", ", ".join(side))) for side in (kept, values))
+            self._list(database, table, what, *texts)
             self.declared[axis] = tuple(dict.fromkeys((*kept, *values)))
 
     def _list(self, database: Database, table: str, what: str, kept: str, refused: str) -> None:

@@ -29,6 +29,11 @@ MEMCHECKS = f"{OWN}memchecks"
 IMPORTS = f"{OWN}imports"
 VALUES = f"{OWN}values"
 DEVIATIONS = f"{OWN}deviations"
+LAUNCHES = f"{OWN}launches"
+KERNELS = f"{OWN}kernels"
+PEAKS = f"{OWN}peaks"
+ACHIEVED = f"{OWN}achieved"
+WEIGHTS = f"{OWN}weights"
 STARTS = f"{OWN}starts"
 """Where a search would start: the algorithm, the workload, and the variant."""
 IMPORTED = "import"
@@ -96,10 +101,6 @@ SEARCH_TABLES = (
     " outcome TEXT NOT NULL, words TEXT NOT NULL, in_cub INTEGER NOT NULL)",
     f"CREATE INDEX IF NOT EXISTS {RUNGS}_of ON {RUNGS} (algorithm, bench, workload, variant)",
 )
-VALUE_TABLE = (
-    f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
-    " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))"
-)
 # An import also writes these tables, and merging keeps them. `base` is the label of the variant
 # stored as `base` in the results; the first `warmup` launches of each configuration are left out;
 # `text` is the JSON value that a number in a label stands for.
@@ -108,13 +109,41 @@ IMPORT_TABLES = (
     " workload TEXT NOT NULL, base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
     " program TEXT NOT NULL, kernel TEXT, device TEXT, size TEXT NOT NULL,"
     " warmup INTEGER NOT NULL, entries INTEGER NOT NULL)",
-    VALUE_TABLE,
+    f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
+    " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))",
 )
 DEVIATION_TABLE = (
     f"CREATE TABLE IF NOT EXISTS {DEVIATIONS} (algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
     " workload TEXT NOT NULL, variant TEXT NOT NULL, deviation REAL NOT NULL)"
 )
 """Standard deviations, in seconds, of samples that a file did not keep: they give no interval."""
+LAUNCH_COLUMNS = (
+    *("registers", "local", "static_shared", "dynamic_shared"),
+    *("block", "grid", "resident", "room", "traffic"),
+)
+_ABOUT = (
+    "session INTEGER NOT NULL, algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
+    " workload TEXT NOT NULL, variant TEXT NOT NULL, {},"
+    " UNIQUE(session, algorithm, bench, workload, variant)"
+)
+# What sessions of a user's kernel say, size classes with kernel and baseline, starts, and weights.
+_OTHERS = {
+    LAUNCHES: _ABOUT.format(", ".join(f"{column} INTEGER NOT NULL" for column in LAUNCH_COLUMNS)),
+    ACHIEVED: _ABOUT.format("share REAL NOT NULL"),
+    PEAKS: "session INTEGER NOT NULL, bytes REAL NOT NULL",
+    KERNELS: "algorithm TEXT NOT NULL UNIQUE, kernel TEXT NOT NULL, variant TEXT NOT NULL",
+    STARTS: "algorithm TEXT NOT NULL, workload TEXT NOT NULL, variant TEXT NOT NULL",
+    WEIGHTS: "algorithm TEXT NOT NULL, bench TEXT NOT NULL, axis TEXT NOT NULL,"
+    " value TEXT NOT NULL, weight REAL NOT NULL, UNIQUE(algorithm, bench, axis, value)",
+}
+CREATES: Mapping[str, str] = {
+    statement.split()[5]: statement
+    for statement in (
+        *(*TABLES, *SEARCH_TABLES, *IMPORT_TABLES, DEVIATION_TABLE),
+        *(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _OTHERS.items()),
+    )
+}
+"""The statement that creates each table or index; merging keeps all of them."""
 
 
 def create_own(connection: sqlite3.Connection) -> None:
@@ -332,7 +361,6 @@ def results_table(algorithm: str, subbench: str, run: int = 1) -> str:
     return f"{algorithm}.{subbench}" if run == 1 else f"{OWN}run_{run}.{algorithm}.{subbench}"
 
 
-WEIGHTS = f"{OWN}weights"
 MOST_WEIGHTS = 1e9
 """A larger weight is treated as damage."""
 
@@ -372,11 +400,7 @@ def keep_weights(
     """Writes the weights of an axis; the key is algorithm, sub-benchmark and axis."""
     if not isinstance(values, WeighedValues):
         return
-    connection.execute(
-        f"CREATE TABLE IF NOT EXISTS {WEIGHTS} (algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
-        " axis TEXT NOT NULL, value TEXT NOT NULL, weight REAL NOT NULL,"
-        " UNIQUE(algorithm, bench, axis, value))"
-    )
+    connection.execute(CREATES[WEIGHTS])
     connection.executemany(
         f"INSERT OR REPLACE INTO {WEIGHTS} VALUES (?, ?, ?, ?, ?)",  # noqa: S608
         [(*key, *weighed) for weighed in values.weights.items()],

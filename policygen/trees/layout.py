@@ -172,6 +172,7 @@ _TERMS = rb"((?:\d{1,9}[ \t]*[*+][ \t]*){0,8}\d{1,9})\b"
 _MACRO = rb"^[ \t]*#[ \t]*define[ \t]+%s[ \t]+" + _TERMS + rb"[ \t]*(?![ \t*+])"
 # set(VERSION_STRING "3.3.0")
 _SET_VARIABLE = rb'^[ \t]*set[ \t]*\([ \t]*%s[ \t]+"(\d{1,4}\.\d{1,3}\.\d{1,2})"[ \t]*\)'
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 
 
 # Version and dialect of a tree
@@ -316,14 +317,9 @@ def _release_named(text: str, prefixes: dict[Library, str]) -> Name | None:
     names = (
         Name(library, version)
         for library, prefix in prefixes.items()
-        if text.startswith(prefix) and _is_version(version := text.removeprefix(prefix))
+        if text.startswith(prefix) and _VERSION.fullmatch(version := text.removeprefix(prefix))
     )
     return next(names, None)
-
-
-def _is_version(text: str) -> bool:
-    parts = text.split(".")
-    return len(parts) == 3 and all(part.isascii() and part.isdecimal() for part in parts)
 
 
 def current_file(library: Library) -> str:

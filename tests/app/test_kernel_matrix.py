@@ -7,6 +7,7 @@ from policygen.app.filters import Filter
 from policygen.errors import InputError
 from policygen.results.database import open_database
 from policygen.results.imported import KernelFacts, kernel_facts
+from policygen.results.merge import merge
 from tests.app.kernels_measured import CLASSES, KERNEL, LAUNCH, PEAK, START, kernel_database, spoil
 from tests.gpu.simulated import FACTS
 
@@ -52,6 +53,23 @@ def test_the_best_variant_of_each_strategy_is_compared_at_each_size(path):
     slow = found.cell("each", "1,000,000")
     assert slow.ratio == pytest.approx(1 / 1.3, rel=2e-3)
     assert slow.ratio_interval.high < 1
+
+
+def test_a_merged_database_says_the_same_of_each_gpu(path, tmp_path):
+    other = kernel_database(tmp_path / "other.db", gpu="Other GPU", peak=1e12)
+    out = tmp_path / "merged.db"
+    merge([path, other], out)
+    merged, parts = facts(out), (facts(path), facts(other))
+    assert merged.launches == {**parts[0].launches, **parts[1].launches}
+    assert merged.peaks == {**parts[0].peaks, **parts[1].peaks}
+    assert len(merged.launches) == 2 * len(parts[0].launches) > 0
+    assert len(merged.peaks) == 2
+    assert (merged.words, merged.starts) == (parts[0].words, parts[0].starts)
+    found = strategy_matrix([str(out)], EVERYTHING, None).kernels
+    alone = [matrix(one) for one in (path, other)]
+    assert [(one.gpu, one.peak, one.cells) for one in found] == [
+        (one.gpu, one.peak, one.cells) for one in alone
+    ]
 
 
 def test_launches_say_what_it_takes_and_a_copy_what_could_be(path):

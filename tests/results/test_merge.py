@@ -13,6 +13,7 @@ from policygen.results.cases import importance
 from policygen.results.database import expand, open_database
 from policygen.results.export import export
 from policygen.results.merge import merge
+from policygen.results.own_tables import WeighedValues, keep_weights
 from policygen.results.ranking import rank
 from policygen.results.samples import count_samples
 from tests.results.build import ALGORITHM, IO, Builder, simple
@@ -283,6 +284,27 @@ def test_declared_axes_are_carried_over(tmp_path):
     assert (conflict.kept, conflict.refused) == ("I8", "I8, I16")
     with open_database(paths[1]) as expected, open_database(tmp_path / "m.db") as merged:
         assert merged.declared == expected.declared
+
+
+def test_the_weights_of_a_users_sizes_are_carried_over_and_compared(tmp_path):
+    key = (NAME.removesuffix(".base"), "base", "Elements{io}[pow2]")
+    paths = [tmp_path / name for name in ("a.db", "b.db", "c.db")]
+    for path, heavy in zip(paths, (5.0, 5.0, 7.0), strict=True):
+        generate(path, workloads=1, variants=2)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            values = WeighedValues.of(("16", "20"), (1.0, heavy))
+            merging.declare(connection, {key: values})
+            keep_weights(connection, key, values)
+    report = merge(paths[:2], tmp_path / "same.db")
+    assert not report.conflicts
+    with open_database(tmp_path / "same.db") as database:
+        assert database.declared[key].weights == {"16": 1.0, "20": 5.0}
+    report = merge(paths, tmp_path / "other.db")
+    (conflict,) = report.conflicts
+    assert conflict.kept == "{'16': 1.0, '20': 5.0}"
+    assert conflict.refused == "{'16': 1.0, '20': 7.0}"
+    with open_database(tmp_path / "other.db") as database:
+        assert database.declared[key].weights == {"16": 1.0, "20": 5.0}
 
 
 def test_declared_values_that_look_like_lists_come_back_as_they_were(tmp_path):

@@ -12,6 +12,7 @@ from policygen.errors import InputError, listed, reported_together
 from policygen.model.workload import BASE, parse_label
 from policygen.results.merge import Cells, create_log, create_results, insert, new_database
 from policygen.results.own_tables import (
+    CREATES,
     DEVIATION_TABLE,
     DEVIATIONS,
     FAILURE_CODES,
@@ -274,10 +275,7 @@ def write_kernels(
         create_own(connection)
         for statement in IMPORT_TABLES:
             connection.execute(statement)
-        connection.execute(
-            f"CREATE TABLE {STARTS} (algorithm TEXT NOT NULL, workload TEXT NOT NULL,"
-            " variant TEXT NOT NULL)"
-        )
+        connection.execute(CREATES[STARTS])
         processor, memory = kernels[0].files[0].clocks
         session = {
             "started": now,
