@@ -213,7 +213,8 @@ class _Merge:
             self.counts[table]["conflicts"] += 1
             texts = (str(getattr(side, "weights", ", ".join(side))) for side in (kept, values))
             self._list(database, table, what, *texts)
-            self.declared[axis] = tuple(dict.fromkeys((*kept, *values)))
+            if kept != values:  # otherwise only the weights differ
+                self.declared[axis] = tuple(dict.fromkeys((*kept, *values)))
 
     def _list(self, database: Database, table: str, what: str, kept: str, refused: str) -> None:
         path = str(database.path)

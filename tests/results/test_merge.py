@@ -299,8 +299,8 @@ def test_the_weights_of_a_users_sizes_are_carried_over_and_compared(tmp_path):
     assert not report.conflicts
     with open_database(tmp_path / "same.db") as database:
         assert database.declared[key].weights == {"16": 1.0, "20": 5.0}
-    report = merge(paths, tmp_path / "other.db")
-    (conflict,) = report.conflicts
+    report = merge([paths[0], paths[2], paths[1]], tmp_path / "other.db")
+    (conflict,) = report.conflicts  # the third has the weights of the first
     assert conflict.kept == "{'16': 1.0, '20': 5.0}"
     assert conflict.refused == "{'16': 1.0, '20': 7.0}"
     with open_database(tmp_path / "other.db") as database:
