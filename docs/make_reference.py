@@ -470,22 +470,25 @@ def catalogue_page() -> Iterator[str]:
                 yield from _again(name, results, again)
 
 
-def _winners(rows: Sequence[Confirmed], written: str = "yes") -> str:
-    """A table of the best variants of workloads; `written` marks those that get a header."""
+HEAD = ("workload", "speedup", "95 %", "worst", "verdict")
+
+
+def _cells(row: ReportedWorkload, final: ReportedFinalist) -> tuple[str, ...]:
+    """What a variant gains on a workload."""
+    return (
+        short(in_words(row.algorithm, plain(row.workload))),
+        f"{final.score:.3f}",
+        span_words(final.interval),
+        f"{min(ratios_of(final)):.3f}",
+        final.verdict or "not sure",
+    )
+
+
+def _winners(rows: Iterable[Confirmed], written: str = "yes") -> str:
+    """A table of the best variants of workloads; `written` marks those that are chosen."""
     return _table(
-        ("workload", "speedup", "95 %", "worst", "verdict", "written", "variant"),
-        [
-            (
-                short(in_words(row.algorithm, plain(row.workload))),
-                f"{final.score:.3f}",
-                span_words(final.interval),
-                f"{min(ratios_of(final)):.3f}",
-                final.verdict or "not sure",
-                written if gain(row, final) > 1 else "",
-                f"`{final.variant}`",
-            )
-            for row, final in rows
-        ],
+        (*HEAD, "written", "variant"),
+        [(*_cells(*row), written if gain(*row) > 1 else "", f"`{row[1].variant}`") for row in rows],
     )
 
 
@@ -508,20 +511,8 @@ def _neighbors(name: str) -> Iterator[str]:
         f" {Rules().worst_allowed}, the rules narrow the entry or drop it."
     )
     yield ""
-    yield _table(
-        ("workload", "speedup", "95 %", "worst", "verdict", "variant"),
-        [
-            (
-                short(in_words(workload.algorithm, plain(workload.workload))),
-                f"{variant.score:.3f}",
-                span_words(variant.interval),
-                f"{min(ratios_of(variant)):.3f}",
-                variant.verdict or "not sure",
-                f"`{variant.variant}`",
-            )
-            for workload, variant in sorted(rows, key=lambda row: -row[1].score)
-        ],
-    )
+    rows.sort(key=lambda row: -row[1].score)
+    yield _table((*HEAD, "variant"), [(*_cells(*row), f"`{row[1].variant}`") for row in rows])
 
 
 def _again(name: str, results: ShippedResults, again: Mapping[str, str]) -> Iterator[str]:

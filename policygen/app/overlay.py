@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -114,7 +113,8 @@ def prove_overlay(
                 unaffected.append(nearby(unit.source))
     left_out = sorted({flag for unit in units for flag in unit.left_out})
     remarks = [f"not passed to the compiler: {' '.join(left_out)}"] if left_out else []
-    if fewer := sum((kernel.resident[1] or inf) < (kernel.resident[0] or 0) for kernel in kernels):
+    resident = (kernel.resident for kernel in kernels)
+    if fewer := sum(bool(before and after and after < before) for before, after in resident):
         remarks.append(f"a multiprocessor holds fewer threads of {plural(fewer, 'kernel')} now")
     return OverlayProof(
         folder=str(folder),

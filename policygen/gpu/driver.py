@@ -33,10 +33,10 @@ from policygen.results.own_tables import LAST, SCREENING, SHARPER
 from policygen.results.rungs import Rungs
 from policygen.steps import spelled
 
-LOOKS, STORED = 0.3, 1.0
-"""Seconds between checks for a stop request while nothing is measured, and seconds in which no unit
-compiles: a quicker one was in the store, and says nothing about others.
-"""
+LOOKS = 0.3
+"""Seconds between checks for a stop request while nothing is measured."""
+STORED = 1.0
+"""Seconds in which no unit compiles: a quicker one was in the store, and says nothing of others."""
 QUEUED = 2
 """Units that wait for a core, so that none is idle while the GPU measures."""
 FIRST = (2, 6, 6, 6)
@@ -158,7 +158,8 @@ class SearchDriver:
         if self.budget.seconds is not None:
             self.look_seconds = LOOK_SHARE * self.budget.seconds / len(self.searches)
         self._stream()
-        waiting, slow = [*self.searches.values()], list[WorkloadSearch]()
+        waiting = [*self.searches.values()]
+        slow: list[WorkloadSearch] = []
         while waiting:
             waiting.sort(key=lambda search: -search.promise)
             self._divide(waiting)
@@ -326,7 +327,8 @@ class SearchDriver:
         if not labels:
             search.made = compiled
         else:
-            search.units += [(len(labels), seconds)] * (seconds > STORED)
+            if seconds > STORED:
+                search.units.append((len(labels), seconds))
             search.compiled.append(compiled)
         if search.has_base:
             for batch in search.compiled:

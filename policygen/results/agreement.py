@@ -150,7 +150,8 @@ def _sides(scores_a: Scores, scores_b: Scores, terms: Terms) -> tuple[_Side, _Si
         return _Side(scores, reader, choice, declared, index, columns, ratios, ratios[1:] @ weights)
 
     a = side(scores_a, terms.declared_a, index_a, columns_a, ratios_a)
-    return a, side(scores_b, terms.declared_b, index_b, columns_b, ratios_b), weights
+    b = side(scores_b, terms.declared_b, index_b, columns_b, ratios_b)
+    return a, b, weights
 
 
 def _compared(scores_a: Scores, scores_b: Scores, terms: Terms) -> ComparedWorkload | None:
@@ -295,7 +296,8 @@ def _agreement(
     # The sides may name it differently: the position among the common variants identifies it.
     if len(chosen) == 2 and place is not None and place == b.place(b.winner):
         return "same variant"
-    return next(verdict for verdict in WORST if verdict in {winner.says for winner in chosen})
+    verdicts = {winner.says for winner in chosen}
+    return next(verdict for verdict in WORST if verdict in verdicts)
 
 
 Where = tuple[str, frozenset[tuple[str, str]]]
@@ -421,7 +423,8 @@ MOST = 10
 def ranks(values: Floats) -> Floats:
     """Ranks values, 1 for the largest; equal values share the mean of their ranks."""
     _, inverse, counts = np.unique(-values, return_inverse=True, return_counts=True)
-    return np.asarray(((2 * np.cumsum(counts) - counts + 1) / 2)[inverse])
+    last = np.cumsum(counts)
+    return np.asarray(((2 * last - counts + 1) / 2)[inverse])
 
 
 def spearman(values_a: Floats, values_b: Floats) -> float | None:

@@ -101,22 +101,6 @@ SEARCH_TABLES = (
     " outcome TEXT NOT NULL, words TEXT NOT NULL, in_cub INTEGER NOT NULL)",
     f"CREATE INDEX IF NOT EXISTS {RUNGS}_of ON {RUNGS} (algorithm, bench, workload, variant)",
 )
-# An import also writes these tables, and merging keeps them. `base` is the label of the variant
-# stored as `base` in the results; the first `warmup` launches of each configuration are left out;
-# `text` is the JSON value that a number in a label stands for.
-IMPORT_TABLES = (
-    f"CREATE TABLE IF NOT EXISTS {IMPORTS} (session INTEGER, algorithm TEXT NOT NULL,"
-    " workload TEXT NOT NULL, base TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,"
-    " program TEXT NOT NULL, kernel TEXT, device TEXT, size TEXT NOT NULL,"
-    " warmup INTEGER NOT NULL, entries INTEGER NOT NULL)",
-    f"CREATE TABLE IF NOT EXISTS {VALUES} (algorithm TEXT NOT NULL, parameter TEXT NOT NULL,"
-    " value INTEGER NOT NULL, text TEXT NOT NULL, UNIQUE(algorithm, parameter, value))",
-)
-DEVIATION_TABLE = (
-    f"CREATE TABLE IF NOT EXISTS {DEVIATIONS} (algorithm TEXT NOT NULL, bench TEXT NOT NULL,"
-    " workload TEXT NOT NULL, variant TEXT NOT NULL, deviation REAL NOT NULL)"
-)
-"""Standard deviations, in seconds, of samples that a file did not keep: they give no interval."""
 LAUNCH_COLUMNS = (
     *("registers", "local", "static_shared", "dynamic_shared"),
     *("block", "grid", "resident", "room", "traffic"),
@@ -126,8 +110,18 @@ _ABOUT = (
     " workload TEXT NOT NULL, variant TEXT NOT NULL, {},"
     " UNIQUE(session, algorithm, bench, workload, variant)"
 )
-# What sessions of a user's kernel say, size classes with kernel and baseline, starts, and weights.
+# Of an import: `base` is the label of the variant stored as `base` in the results; the first
+# `warmup` launches of each configuration are left out; `text` is the JSON value that a number in a
+# label stands for; deviations, in seconds, are of samples that a file did not keep. Then what
+# sessions of a user's kernel say, size classes with kernel and baseline, starts, and weights.
 _OTHERS = {
+    IMPORTS: "session INTEGER, algorithm TEXT NOT NULL, workload TEXT NOT NULL, base TEXT NOT NULL,"
+    " file TEXT NOT NULL, sha256 TEXT NOT NULL, program TEXT NOT NULL, kernel TEXT, device TEXT,"
+    " size TEXT NOT NULL, warmup INTEGER NOT NULL, entries INTEGER NOT NULL",
+    VALUES: "algorithm TEXT NOT NULL, parameter TEXT NOT NULL, value INTEGER NOT NULL,"
+    " text TEXT NOT NULL, UNIQUE(algorithm, parameter, value)",
+    DEVIATIONS: "algorithm TEXT NOT NULL, bench TEXT NOT NULL, workload TEXT NOT NULL,"
+    " variant TEXT NOT NULL, deviation REAL NOT NULL",
     LAUNCHES: _ABOUT.format(", ".join(f"{column} INTEGER NOT NULL" for column in LAUNCH_COLUMNS)),
     ACHIEVED: _ABOUT.format("share REAL NOT NULL"),
     PEAKS: "session INTEGER NOT NULL, bytes REAL NOT NULL",
@@ -139,7 +133,7 @@ _OTHERS = {
 CREATES: Mapping[str, str] = {
     statement.split()[5]: statement
     for statement in (
-        *(*TABLES, *SEARCH_TABLES, *IMPORT_TABLES, DEVIATION_TABLE),
+        *(*TABLES, *SEARCH_TABLES),
         *(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _OTHERS.items()),
     )
 }

@@ -13,11 +13,9 @@ from policygen.model.workload import BASE, parse_label
 from policygen.results.merge import Cells, create_log, create_results, insert, new_database
 from policygen.results.own_tables import (
     CREATES,
-    DEVIATION_TABLE,
     DEVIATIONS,
     FAILURE_CODES,
     FAILURES,
-    IMPORT_TABLES,
     IMPORTED,
     IMPORTS,
     SESSIONS,
@@ -273,9 +271,8 @@ def write_kernels(
             insert(connection, log, 5, rows)
         write_gpus(connection, {gpu: arch})
         create_own(connection)
-        for statement in IMPORT_TABLES:
-            connection.execute(statement)
-        connection.execute(CREATES[STARTS])
+        for table in (IMPORTS, VALUES, STARTS):
+            connection.execute(CREATES[table])
         processor, memory = kernels[0].files[0].clocks
         session = {
             "started": now,
@@ -356,6 +353,6 @@ def _write_provenance(
             deviations.append((*where, point.deviation))
     insert(connection, FAILURES, 8, failures)
     if deviations:
-        connection.execute(DEVIATION_TABLE)
+        connection.execute(CREATES[DEVIATIONS])
         insert(connection, DEVIATIONS, 5, deviations)
     insert(connection, STARTS, 3, [(name, workload, kernel.base)])
