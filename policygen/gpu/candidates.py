@@ -233,11 +233,9 @@ class WorkloadSearch:
         mean_size = fmean(size for size, _ in units)
         mean_seconds = fmean(seconds for _, seconds in units)
         variance = sum((size - mean_size) ** 2 for size, _ in units)
-        most = mean_seconds / mean_size
-        each = mean_seconds / (mean_size + HEADERS)
-        if variance:
-            moved = sum((size - mean_size) * (taken - mean_seconds) for size, taken in units)
-            each = min(most, max(most / 20, moved / variance))
+        moved = sum((size - mean_size) * (seconds - mean_seconds) for size, seconds in units)
+        expected, most = mean_seconds / (mean_size + HEADERS), mean_seconds / mean_size
+        each = min(most, max(most / 20, (moved + TRUST * expected) / (variance + TRUST)))
         return mean_seconds - each * mean_size, each
 
 
@@ -247,8 +245,10 @@ LENIENT = 0.02
 """How far below the allowed ratio noise may bring a variant in the first rung."""
 BEHIND = 0.05
 """How far behind the best on the heaviest runtime workload a variant may be at its first sample."""
-HEADERS, UNIT = 8.0, (1, 20.0)
-"""Variants that cost as much as headers; variants and seconds of a unit, before any is compiled."""
+HEADERS, TRUST, UNIT = 8.0, 100.0, (1, 20.0)
+"""Variants that cost as much as headers; variance of the sizes of units at which their times count
+as much as that; variants and seconds of a unit, before any is compiled.
+"""
 
 
 class SearchNotes:

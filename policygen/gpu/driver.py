@@ -41,8 +41,10 @@ QUEUED = 2
 """Units that wait for a core, so that none is idle while the GPU measures."""
 FIRST = (2, 6, 6, 6)
 """Variants in the first units by turns: a few come soon, and two sizes show what headers cost."""
-SHARE, SPAN = 2.0, 4.0
-"""A unit compiles for at most the remaining time over `SHARE`, and `SPAN` times its headers."""
+SHARE, ONLY_SHARE, SPAN = 0.5, 0.75, 4.0
+"""Part of the remaining time that a unit compiles for, that of one after which no other is worth
+its headers, and the most that it compiles for, in times of its headers.
+"""
 TOGETHER, BACKLOG = 6, 8.0
 """Variants that passed their first sample and are measured further together, if others follow; and
 seconds of measuring that may wait before compiling does.
@@ -359,8 +361,9 @@ class SearchDriver:
         size = LOOK // 2 if self.is_campaign else FIRST[len(self.units) % len(FIRST)]
         remaining = self._search_seconds - self._waiting
         if search.units:
-            headers = search.unit_seconds(0)
-            size = max(1, search.unit_size(min(remaining / SHARE, SPAN * max(1.0, headers))))
+            headers = max(1.0, search.unit_seconds(0))
+            share = SHARE if SHARE * remaining >= 2 * headers else ONLY_SHARE
+            size = max(1, search.unit_size(min(share * remaining, SPAN * headers)))
         elif search.target is None:
             return size
         while size and search.unit_seconds(size) + size * self._pace > remaining:

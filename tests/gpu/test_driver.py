@@ -356,12 +356,31 @@ def test_a_budget_that_is_too_short_is_said_with_what_is_needed(db):
 
 @pytest.mark.parametrize("headers", [4.0, 9.0])
 @pytest.mark.parametrize("each", [0.4, 5.0])
-def test_units_are_sized_by_what_the_first_ones_took(headers, each):
+def test_units_are_sized_by_what_earlier_ones_took(headers, each):
     one = workload()
-    one.units = [(size, headers + each * size) for size in (1, 3, 1, 3)]
-    assert one.unit_seconds(10) == pytest.approx(headers + 10 * each)
+    one.units = [(size, headers + each * size) for size in (2, 6, 30, 60)]
+    assert one.unit_seconds(10) == pytest.approx(headers + 10 * each, rel=0.05)
     size = one.unit_size(25.0)
     assert one.unit_seconds(size) <= 25.0 < one.unit_seconds(size + 1)
+
+
+@pytest.mark.parametrize("noise", [-4.0, 4.0])
+def test_a_few_units_of_similar_sizes_do_not_tell_what_headers_cost(noise):
+    """Otherwise units get one variant each, or as many as nothing remains of the time."""
+    one = workload()
+    one.units = [(2, 14.0 + noise), (6, 18.0), (6, 18.0), (6, 18.0)]
+    assert one.unit_seconds(0) == pytest.approx(11.0, abs=2.5)
+    assert one.unit_seconds(16) == pytest.approx(32.0, abs=4.0)
+
+
+@pytest.mark.parametrize(("remaining", "seconds"), [(100.0, 40.0), (50.0, 25.0), (30.0, 22.5)])
+def test_when_another_unit_would_be_headers_alone_the_remaining_time_is_used(
+    db, remaining, seconds
+):
+    one = workload("local", **LARGE)
+    one.units = [(size, 10.0 + size) for size in (2, 6, 30, 60) for _ in range(9)]
+    with driving(db, one=one, budget=remaining, clock=lambda: 0.0) as driver:
+        assert driver._size(one) == pytest.approx(seconds - 10.0, abs=1.0)
 
 
 def test_units_that_were_in_the_store_do_not_size_others(db):
