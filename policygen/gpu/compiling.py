@@ -200,7 +200,7 @@ class _State:
         """The compiler's messages by variant, in order."""
         return {label: self.failed[label] for label in self.labels if label in self.failed}
 
-    def steps(self, size: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    def steps(self, size: int) -> Iterator[tuple[str, Callable[[], object]]]:
         """Yield what is compiled, with names: inputs, the baseline, and units of variants."""
         if self.is_run:
             yield f"the inputs of {self.workload.name}", self._compile_inputs
@@ -217,7 +217,7 @@ class _State:
         except ProcessError as error:
             self.problem = self.workload.error(error)
 
-    def _compile_base(self) -> None:
+    def _compile_base(self) -> bool:
         with self.lock:
             if BASE not in self.places and not self.problem:
                 try:
@@ -226,14 +226,12 @@ class _State:
                     self.problem = self.workload.error(error)
                 else:
                     self.places |= _functions((OWN,), path)
+        return self.problem is None
 
     def _compile_variants(self, part: Sequence[Candidate]) -> None:
-        def check_base() -> bool:
-            self._compile_base()
-            return self.problem is None
-
         if not self.problem:
-            functions, failed = compile_unit(self.workload, self.compiler, part, check_base)
+            base = self._compile_base
+            functions, failed = compile_unit(self.workload, self.compiler, part, base)
             self.places |= functions
             self.failed |= failed
 
@@ -243,7 +241,7 @@ def _compile_all(
 ) -> None:
     """Compile everything, and report how many variants are done."""
     total = sum(len(state.labels) for state in states)
-    running: dict[Future[None], str] = {}
+    running: dict[Future[object], str] = {}
 
     def done() -> int:
         return sum(state.done for state in states)

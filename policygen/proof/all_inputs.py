@@ -384,10 +384,9 @@ def _axes(
     side: CompiledSelector, programs: Sequence[Program], archs: Sequence[str], examples: Examples
 ) -> list[InputAxis]:
     """Makes the axes: architectures, and for each member all values that can matter."""
-    constants = [compared_constants(program) for program in programs]
     by_axis: dict[int, set[int]] = {}
     computed: set[int] = set()
-    for own, numbers in constants:
+    for own, numbers in map(compared_constants, programs):
         computed |= {number for number in numbers if 0 <= number <= MOST}
         for axis, bounds in own.items():
             by_axis[axis] = by_axis.get(axis, set()) | bounds

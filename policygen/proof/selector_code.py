@@ -48,6 +48,7 @@ _DEFINITION = re.compile(
 _SYMBOL = re.compile(r"(?<![\w$%.])[A-Za-z_$][\w$]*")
 _LABEL = re.compile(r"(\$\w+):")
 _OPERANDS = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
+_NAMES = re.compile(r"[^{},\s]+")
 _ADDRESS = re.compile(r"\[([%\w$]+)(?:\+(-?\d+))?\]")
 _TYPE = re.compile(r"([subp])(?:red|(\d+))$")
 
@@ -135,7 +136,9 @@ def compared_constants(program: Program) -> tuple[dict[int, set[int]], set[int]]
     for step in program.instructions:
         first = step.operands[0] if step.operands else ""
         if step.name == "ld" and (axis := _axis_loaded(step, pointers)) is not None:
-            axis_of[first] = axis
+            for number, name in enumerate(_NAMES.findall(first), axis):
+                axis_of[name] = number
+                by_axis.setdefault(number, set())  # also if nothing is compared with it
         elif step.name in {"cvt", "mov", "cvta"} and step.operands[1] in axis_of:
             axis_of[first] = axis_of[step.operands[1]]
         elif step.name in {"cvt", "mov", "cvta"} and step.operands[1] in pointers:
@@ -464,7 +467,7 @@ def _access(state: _BoxState, step: Instruction, axes: Sequence[Array]) -> None:
     match = _ADDRESS.fullmatch(address)
     if match is None:
         raise UnsupportedCodeError(f"{address} is not a known address")
-    names = registers.strip("{}").replace(",", " ").split()
+    names = _NAMES.findall(registers)
     if "param" in step.parts:
         number = int(match[1].rpartition("_")[2])
         pointers = {0: _IN, 2: _OUT}

@@ -104,13 +104,15 @@ class Judge:
         return self.codes[name, arch]
 
     def reviewed(self):
-        """What a review says: `refused`, `not judged`, `changes` or `as before`."""
+        """What a review says: `refused`, `not judged`, `changes`, `as before`, or WRONG."""
         given = ["review", "--cub", self.after, "--base", self.before, "--format", "json", "-q"]
         out = io.StringIO()
-        with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        with redirect_stdout(out), redirect_stderr(io.StringIO()) as messages:
             status = main(list(map(str, given)))
         if status == 2:
             return "refused"
+        if not out.getvalue():
+            return f"WRONG, status {status} without a review: {messages.getvalue()}"
         review = json.loads(out.getvalue())
         if review["changed"] or any(review[row] for row in ("entries", "others", "inputs")):
             return "changes"
@@ -154,6 +156,8 @@ def attempt(judge, rng):
     (judge.after / path).write_text(text)
     try:
         said = judge.reviewed()
+        if said.startswith("WRONG"):
+            return f"{said} {place}"
         if said != AS_BEFORE:
             return said
         differing = judge.differs(rng.choice(ARCHS), path)

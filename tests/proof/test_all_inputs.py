@@ -164,6 +164,14 @@ def test_unknown_code_is_refused_and_not_guessed():
         list(selector_code.evaluate([program("\tbrev.b32 \t%r4, %r2;\n")], [[90], [1], [1]]))
 
 
+def test_each_input_that_is_loaded_has_an_axis_even_if_nothing_is_compared_with_it():
+    loaded = "\tld.global.v2.u64 \t{%rd4, %rd5}, [%rd1+16];\n\tld.global.u64 \t%rd6, [%rd1+40];\n"
+    compared = "\tsetp.gt.u64 \t%p1, %rd5, 4000;\n\tsetp.gt.s32 \t%p2, %r3, 5;\n"
+    by_axis, computed = selector_code.compared_constants(program(loaded + compared))
+    assert by_axis == {0: set(), 1: set(), 2: {5}, 3: set(), 4: {4000}, 6: set()}
+    assert computed == set()
+
+
 class TestTrees:
     pytestmark = real
 
