@@ -20,6 +20,7 @@ from policygen.trees.manifest import shipped
 
 SAME, SAID_OTHERWISE = "same", "label says otherwise"
 REJECTED, WRONG = "rejected", "tool wrong"
+BY_OTHERS = "by entries that other workloads' labels wrote"
 Rows = Mapping[Point, ResolvedRow]
 
 
@@ -175,13 +176,14 @@ def ending(
     if action is None or after is None:
         lacking = "plan" if action is None else "tree that was written"
         return Replayed(point, label, WRONG, f"the {lacking} does not have it")
+    other = {name: value for name, value in upstream.items() if after.get(name) != value}
     if action.decision == "reject":
-        return Replayed(point, label, REJECTED, action.reason)
+        ended = (REJECTED, action.reason) if other else (SAME, BY_OTHERS)
+        return Replayed(point, label, *ended)
     if action.decision == "fallback":
         return Replayed(point, label, WRONG, f"its winner is rejected: {action.reason}")
     if action.variant != label:
         return Replayed(point, label, WRONG, f"{action.variant} is written, and not its label")
-    other = {name: value for name, value in upstream.items() if after.get(name) != value}
     lost = {n: replayed.means[n] for n in other if n in replayed.said and n in replayed.means}
     if left := differs(after, lost):
         return Replayed(point, label, WRONG, f"neither label nor upstream: {left}")

@@ -153,6 +153,7 @@ def action(decision: str, variant: str | None = LABEL) -> Action:
         (22, action("update"), (SAID_OTHERWISE, "items 22, not 20")),
         (21, action("update"), (WRONG, "neither label nor upstream: items 21, not 22")),
         (16, action("reject"), (REJECTED, "it is why")),
+        (20, action("reject"), (SAME, "by entries that other workloads' labels wrote")),
         (16, action("fallback"), (WRONG, "its winner is rejected: it is why")),
         (
             20,
