@@ -196,17 +196,18 @@ class WorkloadSearch:
         heaviest: Mapping[str, float],
         failed: Reasons,
     ) -> None:
-        """Record the outcomes of earlier sessions; what was interrupted is not among them."""
+        """Record the outcomes of earlier sessions; what they did not finish is tried first."""
         in_space = {label for label in (*least, *failed) if self.space.values(label)}
         self.scores |= {label: score for label, score in scores.items() if label in in_space}
         self.least |= {label: ratio for label, ratio in least.items() if label in in_space}
         self.heaviest |= {label: ratio for label, ratio in heaviest.items() if label in in_space}
         slow = {k: v for k, v in least.items() if k not in scores and v < self.limit}
         labels = in_space & {*scores, *slow, *failed}
+        self.waiting = [label for label in self.heaviest if label not in labels]
         self.tried |= labels
         self.failed |= {label: failure for label, failure in failed.items() if label in labels}
         self.dropped |= {k: v for k, v in slow.items() if k in labels and k not in self.failed}
-        self._tell_strategy(labels)
+        self._tell_strategy([*labels, *self.waiting])
 
     def _tell_strategy(self, labels: Iterable[str]) -> None:
         outcomes = []

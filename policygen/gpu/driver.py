@@ -203,9 +203,7 @@ class SearchDriver:
         skipped = self.notes.skipped(search.point)
         spots = [spot for spot in search.spots if spot.key[1:] not in skipped]
         rungs = rows.rungs(spots, spot_weights(spots, search.declared))
-        failed = {
-            label: failure for spot in search.spots for label, failure in rows.failed(spot).items()
-        }
+        failed = dict(pair for spot in search.spots for pair in rows.failed(spot).items())
         search.remember(
             rungs.means(SCREENING),
             rungs.least(SCREENING),

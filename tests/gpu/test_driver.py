@@ -252,6 +252,19 @@ def test_stopped_anywhere_it_goes_on_and_measures_nothing_twice(db, stops):
     assert gpu.asked == []
 
 
+def test_what_was_stopped_after_its_first_sample_is_tried_first_and_once():
+    one = workload()
+    scored, _, begun = one.ask(4), one.ask(2), one.ask(3)
+    again = workload()
+    ratios = dict.fromkeys([*scored, *begun], 1.0)
+    again.remember(dict.fromkeys(scored, 1.0), ratios, ratios, {})
+    assert again.tried == {*scored}
+    assert again.ask(3) == begun
+    rest = again.ask(10_000)
+    assert not {*rest} & {*scored, *begun}
+    assert len(rest) == again.counts.distinct - 1 - 7
+
+
 def test_units_are_compiled_while_others_are_measured(db):
     """Each result is followed by what was compiled meanwhile, and cores never wait for the GPU."""
     gpu, compiles = PretendedGpu(), compiling()
