@@ -41,10 +41,8 @@ QUEUED = 2
 """Units that wait for a core, so that none is idle while the GPU measures."""
 FIRST = (2, 6, 6, 6)
 """Variants in the first units by turns: a few come soon, and two sizes show what headers cost."""
-SHARE, ONLY_SHARE, SPAN = 0.5, 0.75, 4.0
-"""Part of the remaining time that a unit compiles for, that of one after which no other is worth
-its headers, and the most that it compiles for, in times of its headers.
-"""
+SHARE, LAST_SHARE, SPAN = 0.5, 0.75, 4.0
+"""Part of the remaining time for a unit, and for a last one; the most, in times of its headers."""
 TOGETHER, BACKLOG = 6, 8.0
 """Variants that passed their first sample and are measured further together, if others follow; and
 seconds of measuring that may wait before compiling does.
@@ -360,7 +358,7 @@ class SearchDriver:
         remaining = self._search_seconds - self._waiting
         if search.units:
             headers = max(1.0, search.unit_seconds(0))
-            share = SHARE if SHARE * remaining >= 2 * headers else ONLY_SHARE
+            share = SHARE if SHARE * remaining >= 2 * headers else LAST_SHARE
             size = max(1, search.unit_size(min(share * remaining, SPAN * headers)))
         elif search.target is None:
             return size
