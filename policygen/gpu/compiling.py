@@ -218,6 +218,7 @@ class _State:
             self.problem = self.workload.error(error)
 
     def _compile_base(self) -> bool:
+        """Compile the baseline unless that was done; return whether nothing failed."""
         with self.lock:
             if BASE not in self.places and not self.problem:
                 try:
@@ -230,8 +231,8 @@ class _State:
 
     def _compile_variants(self, part: Sequence[Candidate]) -> None:
         if not self.problem:
-            base = self._compile_base
-            functions, failed = compile_unit(self.workload, self.compiler, part, base)
+            is_base_fine = self._compile_base
+            functions, failed = compile_unit(self.workload, self.compiler, part, is_base_fine)
             self.places |= functions
             self.failed |= failed
 

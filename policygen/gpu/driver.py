@@ -42,7 +42,7 @@ QUEUED = 2
 FIRST = (2, 6, 6, 6)
 """Variants in the first units by turns: a few come soon, and two sizes show what headers cost."""
 SHARE, LAST_SHARE, SPAN = 0.5, 0.75, 4.0
-"""Part of the remaining time for a unit, and for a last one; the most, in times of its headers."""
+"""A unit's share of the remaining time, and a last unit's; at most so many times its headers."""
 TOGETHER, BACKLOG = 6, 8.0
 """Variants that passed their first sample and are measured further together, if others follow; and
 seconds of measuring that may wait before compiling does.
