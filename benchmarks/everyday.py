@@ -1,12 +1,13 @@
 """Tunes everyday workloads on a GPU, as a user would, and writes one table.
 
-    python -m benchmarks.everyday OUT [--cub 3.6.0] [--budget 2m] [--only REGEX]
+    python -m benchmarks.everyday OUT [--cub 3.6.0] [--budget 2m] [--only REGEX] [--verify 90s]
     python -m benchmarks.everyday OUT --table
 
 Each workload runs in a process of its own: `policygen tune --json`. What it prints, its events,
-its database and its header stay in OUT. With several GPUs run one process for each, with
-CUDA_VISIBLE_DEVICES and with `--only` a part of the workloads; both may have the same OUT.
-`--table` makes the table again of what OUT has.
+its database and its header stay in OUT. With `--verify TIME`, `policygen verify-performance` then
+measures each header in other processes for at most that time. With several GPUs run one process
+for each, with CUDA_VISIBLE_DEVICES and with `--only` a part of the workloads; both may have the
+same OUT. `--table` makes the table again of what OUT has.
 """
 
 import argparse
@@ -36,15 +37,15 @@ WORKLOADS = {
 """Benchmark and axes by name; two of them are several workloads."""
 HEAD = (
     "workload", "tried", "failed", "per hour", "first result after", "took", "base", "best",
-    "confirmed", "worst runtime workload", "header or reason",
+    "confirmed", "worst runtime workload", "header or reason", "again",
 )  # fmt: skip
 
 
-def tune(name: str, out: Path, cub: str, budget: str) -> None:
-    """Runs one command, and keeps what it prints with the time that it took."""
+def tune(name: str, out: Path, cub: str, budget: str, verify: str) -> None:
+    """Runs the commands of a workload, and keeps what they print, with the time of the first."""
     benchmark, *axes = WORKLOADS[name]
-    command = [sys.executable, "-m", "policygen", "tune", "--json", "--cub", cub]
-    command += ["-R", f"cub.bench.{re.escape(benchmark)}$", *(w for a in axes for w in ("-a", a))]
+    workload = ["-R", f"cub.bench.{re.escape(benchmark)}$", *(w for a in axes for w in ("-a", a))]
+    command = [sys.executable, "-m", "policygen", "tune", "--json", "--cub", cub, *workload]
     command += ["--budget", budget, "-o", str(out / f"{name}.cuh"), "--force"]
     started = time.monotonic()
     with (out / f"{name}.log").open("wb") as log:
@@ -52,6 +53,13 @@ def tune(name: str, out: Path, cub: str, budget: str) -> None:
     took = time.monotonic() - started
     (out / f"{name}.jsonl").write_bytes(done.stdout)
     (out / f"{name}.time").write_text(json.dumps({"took": took, "status": done.returncode}))
+    header, again = out / f"{name}.cuh", out / f"{name}.again.json"
+    again.unlink(missing_ok=True)
+    if verify and header.exists():
+        command = [sys.executable, "-m", "policygen", "verify-performance", "--json", "--cub", cub]
+        command += ["--header", str(header), "--budget", verify, "-o", str(again), *workload]
+        with (out / f"{name}.again.log").open("wb") as log:
+            subprocess.run(command, check=False, stdout=log, stderr=log)
 
 
 def rows(name: str, out: Path) -> Iterator[tuple[str, ...]]:
@@ -67,8 +75,13 @@ def rows(name: str, out: Path) -> Iterator[tuple[str, ...]]:
     (document,) = documents
     events = [line for line in lines if line["format"] == "policygen/search-event/1"]
     workloads = document["searched"]["workloads"]
+    path = out / f"{name}.again.json"
+    again = json.loads(path.read_text())["workloads"] if path.exists() else ()
     for workload, outcome in zip(workloads, document["outcomes"], strict=True):
-        yield tuple(_cells(name, workload, outcome, events, run["took"], len(workloads)))
+        cells = _cells(name, workload, outcome, events, run["took"], len(workloads))
+        own = (w for w in again if w["workload"] == workload["workload"])
+        ratios = [f"{w['ratio']:.3f}, {w['verdict']}" for w in own if w["ratio"]]
+        yield (*cells, ", ".join(ratios))
 
 
 def _cells(
@@ -119,12 +132,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--cub", default="3.6.0")
     parser.add_argument("--budget", default="2m")
     parser.add_argument("--only", default="")
+    parser.add_argument("--verify", default="")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args(argv)
     given.out.mkdir(parents=True, exist_ok=True)
     names = [name for name in WORKLOADS if re.search(given.only, name)]
     for name in () if given.table else names:
-        tune(name, given.out, given.cub, given.budget)
+        tune(name, given.out, given.cub, given.budget, given.verify)
         print(f"{name}: {(given.out / f'{name}.time').read_text()}", file=sys.stderr, flush=True)
     text = "\n".join(table(names, given.out)) + "\n"
     (given.out / "table.md").write_text(text)

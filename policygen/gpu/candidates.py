@@ -94,7 +94,7 @@ class WorkloadSearch:
     seconds: float = 0.0
     """GPU seconds."""
     units: list[tuple[int, float]] = field(default_factory=list)
-    """Variants and seconds of each compiled unit."""
+    """Variants and seconds of each compiled unit; base is one of one variant."""
     compiled: list[CompiledBatch] = field(default_factory=list)
     """Units that wait for the baseline."""
     ready: list[str] = field(default_factory=list)
@@ -137,11 +137,19 @@ class WorkloadSearch:
         return None if label is None else (label, self.scores[label])
 
     def goal(self, label: str) -> float:
-        """Return what the search maximizes: the score, or the lowest ratio if it is not allowed."""
+        """Return what the search maximizes: the score, or the lowest ratio if it is not allowed.
+
+        In between, as far as noise allows for it, it is the less of the score the lower the ratio.
+        """
         if label in self.dropped:
             return self.dropped[label]
         score, least = self.scores[label], self.least.get(label, 1.0)
-        return score if least >= self.allowed - LENIENT else min(score, least)
+        share = min(1.0, max(0.0, 1 - (self.allowed - least) / LENIENT))
+        return min(score, least + share * (score - least))
+
+    def clear(self, least: Mapping[str, float]) -> set[str]:
+        """Return the variants that noise does not bring below the allowed ratio."""
+        return {label for label, ratio in least.items() if ratio >= self.allowed + LENIENT}
 
     @property
     def is_measured(self) -> bool:
@@ -246,7 +254,7 @@ LENIENT = 0.02
 """How far below the allowed ratio noise may bring a variant in the first rung."""
 BEHIND = 0.05
 """How far behind the best on the heaviest runtime workload a variant may be at its first sample."""
-HEADERS, TRUST, UNIT = 8.0, 100.0, (1, 20.0)
+HEADERS, TRUST, UNIT = 12.0, 100.0, (1, 20.0)
 """Variants that cost as much as headers; variance of the sizes of units at which their times count
 as much as that; variants and seconds of a unit, before any is compiled.
 """

@@ -39,8 +39,8 @@ STORED = 1.0
 """Seconds in which no unit compiles: a quicker one was in the store, and says nothing of others."""
 QUEUED = 2
 """Units that wait for a core, so that none is idle while the GPU measures."""
-FIRST = (2, 6, 6, 6)
-"""Variants in the first units by turns: a few come soon, and two sizes show what headers cost."""
+FIRST, UNSCORED = (2, 8, 8, 8), 12
+"""Variants in the first units by turns, so that a few come soon; the most before a first score."""
 SHARE, LAST_SHARE, SPAN = 0.5, 0.75, 4.0
 """A unit's share of the remaining time, and a last unit's; at most so many times its headers."""
 TOGETHER, BACKLOG = 6, 8.0
@@ -250,8 +250,8 @@ class SearchDriver:
 
     def _final_seconds(self, search: WorkloadSearch) -> float:
         """Return the seconds that the last rungs of a workload take; 0 if they are left out."""
-        if search.target is None:  # a campaign confirms it, too, when it is known
-            return self._final_share * self.is_campaign
+        if search.target is None:
+            return 0.0 if search.problem else self._final_share
         seconds = self.bench.final_plan(self._final_share, search.target).seconds
         return 0.0 if self.is_campaign and seconds > SLOW * self._final_share else seconds
 
@@ -322,12 +322,12 @@ class SearchDriver:
         if compiled.problem is not None:
             search.problem = compiled.problem
             return
-        if not labels:
-            search.made = compiled
-        else:
-            if seconds > STORED:
-                search.units.append((len(labels), seconds))
+        if seconds > STORED:
+            search.units.append((max(1, len(labels)), seconds))
+        if labels:
             search.compiled.append(compiled)
+        else:
+            search.made = compiled
         if search.has_base:
             for batch in search.compiled:
                 search.keep(batch)
@@ -359,7 +359,8 @@ class SearchDriver:
         if search.units:
             headers = max(1.0, search.unit_seconds(0))
             share = SHARE if SHARE * remaining >= 2 * headers else LAST_SHARE
-            size = max(1, search.unit_size(min(share * remaining, SPAN * headers)))
+            most = MOST_VARIANTS if search.target else max(size, UNSCORED)
+            size = int(min(most, max(1, search.unit_size(min(share * remaining, SPAN * headers)))))
         elif search.target is None:
             return size
         while size and search.unit_seconds(size) + size * self._pace > remaining:
@@ -510,15 +511,18 @@ class Decision:
 
     def run(self, on_rung: Callable[[int], None]) -> None:
         """Measure the best variants with more rounds, then the finalists beside the baseline."""
-        if self.end <= self.budget.elapsed and (decided := self._rungs.means(LAST)):
-            self.search.last = {k: v for k, v in decided.items() if k not in self.search.failed}
+        search, is_late = self.search, self.end <= self.budget.elapsed
+        if is_late and (decided := self._rungs.means(LAST)):
+            search.last = {k: v for k, v in decided.items() if k not in search.failed}
             return  # earlier sessions used the time, and decided
         plan = self.bench.final_plan(self.end - self.budget.elapsed, self.target)
         screening_error = self.target.error(self.target.rounds(AIM, FEWEST, MOST))
-        search = self.search
         usable = [label for label in search.scores or search.dropped if label not in search.failed]
         goals = {label: search.goal(label) for label in usable}
-        candidates = survivors(goals, screening_error, plan.sharper)
+        if is_late and max(goals.values(), default=0.0) < 1 - LENIENT:
+            return  # there is no time to confirm what cannot win
+        clear = search.clear(search.least)
+        candidates = survivors(goals, screening_error, plan.sharper, clear=clear)
         is_new = self._measure_sharper(candidates, plan.sharper_rounds)
         on_rung(SHARPER)
         decided = {} if is_new else self._rungs.means(LAST)  # by an earlier session
@@ -536,11 +540,7 @@ class Decision:
             taken = self.budget.elapsed - begun
             process += 1
         scores = self._rungs.means(LAST)
-        self.search.last = {
-            label: scores[label]
-            for label in finalists
-            if label in scores and label not in self.search.failed
-        }
+        search.last = {k: scores[k] for k in finalists if k in scores and k not in search.failed}
         on_rung(LAST)
 
     @property
@@ -556,7 +556,7 @@ class Decision:
             scores = {k: v for k, v in self.search.sharper.items() if k not in self.search.failed}
             acceptable = {k: v for k, v in scores.items() if least.get(k, 0.0) >= allowed - 0.005}
             finalists = [label for label in scores if label in decided] or survivors(
-                acceptable or scores, error, rule, self.search.kind
+                acceptable or scores, error, rule, self.search.kind, self.search.clear(least)
             )
             unchecked = [label for label in finalists if label not in checked]
             harmful = self.bench.harmful(self.search, self.target, unchecked)

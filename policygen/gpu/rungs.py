@@ -1,7 +1,7 @@
 """Rungs of a search: what each one measures, and the scores of its results."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -192,8 +192,11 @@ def survivors(
     error: float,
     rule: RungRule,
     kind: Callable[[str], object] | None = None,
+    clear: Collection[str] = (),
 ) -> list[str]:
-    """Return the variants that may be the best and faster than the baseline, best first.
+    """Return the variants that may be the best and faster than the baseline.
+
+    Half of them are among those that `clear` the lowest allowed ratio, if so many are faster.
 
     `error` is the standard error of a score due to its samples. At least `rule.least` variants are
     kept, to confirm that none wins; of those of one `kind`, only the best few.
@@ -210,7 +213,9 @@ def survivors(
     margin = RUNGS_SURE * (error**2 + PROCESS**2) ** 0.5
     threshold = max(scores[order[0]] - margin, 1 - margin)
     open_labels = [label for label in order if scores[label] + margin >= threshold]
-    return order[: min(rule.most, max(rule.least, len(open_labels)))]
+    count = min(rule.most, max(rule.least, len(open_labels)))
+    faster = [label for label in order if label in clear and scores[label] > 1]
+    return [*dict.fromkeys([*order[: count - count // 2], *faster, *order])][:count]
 
 
 AIM, FEWEST, MOST = 0.006, 1, 10

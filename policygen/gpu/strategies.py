@@ -169,17 +169,18 @@ class LocalSearch(Strategy):
         self._neighborhood = Neighborhood(domain)
         self._scores: dict[Values, float] = {}
         self._asked_count = 0
-        for start in starts[:1]:
-            self.start(self._neighborhood.around(start, fine=self._has_fine))
+        self._base = [*starts[:1]]
+        for base in self._base:
+            self.start(self._neighborhood.around(base, fine=self._has_fine))
 
     def ask(self, count: int) -> list[Values]:
         """Return the starts and the neighbors of the first one, then what is near the best.
 
-        Without starts and scores, variants are drawn from the whole space.
+        Before the first score that is the first start; without one, the whole space.
         """
         variants = self._ask_starts(count)
         missing, asked_count = count - len(variants), self._asked_count + len(variants)
-        drawn = min(missing, FIRST - asked_count) if self._scores else missing
+        drawn = min(missing, FIRST - asked_count) if self._scores or self._base else missing
         variants += take_next(self._remaining, drawn)
         variants += take_next(self._near(count - len(variants)), count - len(variants))
         variants += take_next(self._remaining, count - len(variants))
@@ -202,7 +203,7 @@ class LocalSearch(Strategy):
         """Yield untried variants near the good ones, and some from the whole space."""
         draw, fine = self._draw, self._has_fine
         ranked = sorted(self._scores, key=self._scores.__getitem__, reverse=True)
-        good = ranked[:GOOD]
+        good = ranked[:GOOD] or self._base
 
         def parent() -> Values:
             return good[min(int(draw.expovariate(DECAY)), len(good) - 1)]

@@ -27,7 +27,7 @@ STD = 17
 _ENVIRONMENT = (
     "cuda/__execution/tune.h",
     "cuda/__memory_resource/get_memory_resource.h",
-    "cuda/memory_resource",
+    "cuda/__memory_resource/properties.h",
     "cuda/std/__execution/env.h",
     "cuda/stream_ref",
     "new",
