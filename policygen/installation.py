@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from policygen import rendering
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.process import which
 
 NAME = "policygen"

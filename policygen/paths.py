@@ -77,9 +77,3 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def nearby(path: Path) -> str:
-    """Returns a path relative to the current folder if it is below it."""
-    cwd = Path.cwd()
-    return path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else path.as_posix()

@@ -50,6 +50,12 @@ def portable_name(path: str, cwd: Path | None = None) -> str:
     return _Names(Path.cwd() if cwd is None else cwd).renamed(path, "path")
 
 
+def nearby(path: Path) -> str:
+    """Returns a path relative to the current folder if it is below it."""
+    cwd = Path.cwd()
+    return path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else path.as_posix()
+
+
 class _Names:
     """Names paths relative to a folder."""
 

@@ -14,8 +14,8 @@ from policygen.headers.text import read_bytes
 from policygen.model.machine import Undo, UndoneApply
 from policygen.model.plans import Applied, Plan
 from policygen.model.selection import Effect
-from policygen.paths import nearby
 from policygen.planning.saved import served
+from policygen.portable import nearby
 from policygen.process import stopping
 from policygen.steps import Note, discard_note
 from policygen.store.applies import Undone, apply, complete, net_changes, nothing, planned, undo

@@ -15,7 +15,7 @@ from policygen.app.resolve import Errors, ask_reach, ask_values, resolve_workloa
 from policygen.app.scan import chosen_families, nothing_left, scan_tunings, tree_and_headers
 from policygen.app.session import Session, other_tree
 from policygen.errors import InputError, SourceError
-from policygen.headers.text import read_bytes
+from policygen.headers.text import as_problem, read_bytes
 from policygen.model.arch import arch_number
 from policygen.model.audits import (
     STATUSES,
@@ -31,12 +31,11 @@ from policygen.model.audits import (
     Unfilled,
 )
 from policygen.model.plans import Plan
-from policygen.model.records import Problem
 from policygen.model.selection import EntryPlace, ResolvedRow
 from policygen.model.trees import Cub
 from policygen.model.tuning import Scan
-from policygen.paths import nearby
 from policygen.planning.measured import arch_of, gpu_name, gpu_names, say_arch
+from policygen.portable import nearby
 from policygen.proof.ask import compiler_of
 from policygen.proof.lint_rules import RULES, choose, lint
 from policygen.proof.lint_subject import HeaderSource
@@ -196,7 +195,7 @@ def audit_reach(session: Session, where: Filter = EVERYTHING) -> tuple[Reach, Er
         unasked=reach.unasked,
         unknown=dict(reach.unknown),
         remarks=remarks(tree.cub, tree.paths.keys()),
-        problems=tuple(Problem.of(error) for error in tree.errors),
+        problems=tuple(map(as_problem, tree.errors)),
     )
     return document, (*tree.errors, *reach.errors)
 

@@ -17,7 +17,8 @@ from policygen.model.bindings import BenchmarkBinding
 from policygen.model.overlays import CallKernel, ProgramCall, ProgramCalls
 from policygen.model.selection import ResolvedRow
 from policygen.model.trees import BoundVersion
-from policygen.paths import cache_folder, nearby
+from policygen.paths import cache_folder
+from policygen.portable import nearby
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_comparison import demangled, function, lasting, short
 from policygen.proof.programs import (

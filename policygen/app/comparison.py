@@ -19,7 +19,8 @@ from policygen.model.selection import EntryPlace, ResolvedRow, Spot
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, TuningHeader
 from policygen.model.workload import Point, point_name
-from policygen.paths import cache_folder, nearby
+from policygen.paths import cache_folder
+from policygen.portable import nearby
 from policygen.process import threads
 from policygen.proof.changes import Touched, touched
 from policygen.proof.kernel_build import KernelTools, Tools

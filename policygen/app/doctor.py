@@ -25,7 +25,8 @@ from policygen.model.machine import (
     passed_check,
 )
 from policygen.model.trees import CALLED, tree_line
-from policygen.paths import cache_folder, nearby
+from policygen.paths import cache_folder
+from policygen.portable import nearby
 from policygen.process import run, which
 from policygen.proof.kernel_build import LibraryKernels
 from policygen.proof.toolchain import Toolchain, compile_trial, find_disassembler, find_toolchain

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from policygen.errors import InputError
 from policygen.model.plans import Action, Applied, Plan
 from policygen.model.trees import Cub
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.results.decisions import ChosenFrom, ChosenRow, State, Store
 from policygen.results.nvbench import is_results
 from policygen.steps import Note

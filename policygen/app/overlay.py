@@ -29,7 +29,8 @@ from policygen.model.overlays import (
 from policygen.model.plans import Action, Plan
 from policygen.model.trees import BoundVersion, Cub, numbers
 from policygen.outputs import write_output
-from policygen.paths import cache_folder, nearby
+from policygen.paths import cache_folder
+from policygen.portable import nearby
 from policygen.process import run, threads
 from policygen.proof.kernel_build import Tools
 from policygen.proof.kernel_comparison import demangled, pairs, same, short, summary

@@ -10,7 +10,7 @@ from policygen.app.filters import Filter, check_archs, parse_archs
 from policygen.app.session import Session, other_tree
 from policygen.bindings.recorded import version_of
 from policygen.errors import InputError, PolicygenError
-from policygen.model.records import Problem
+from policygen.headers.text import as_problem
 from policygen.model.results import ScoredWorkload
 from policygen.model.selection import Comparison, EntryPlace, Resolution
 from policygen.model.trees import Dialect
@@ -84,7 +84,7 @@ def ask_values(
             *document.remarks,
         ),
         "conditions": tree.conditions(site.site.header for site in sites),
-        "problems": tuple(Problem.of(error) for error in tree.errors),
+        "problems": tuple(map(as_problem, tree.errors)),
     }
     return document.model_copy(update=update), (*tree.errors, *refused)
 

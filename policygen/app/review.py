@@ -36,10 +36,10 @@ from policygen.model.trees import Cub, Dialect
 from policygen.model.tuning import Scan
 from policygen.model.verdicts import VerifyPerformance
 from policygen.model.workload import Point
-from policygen.paths import nearby
 from policygen.planning import legacy
 from policygen.planning.measured import Measurement, arch_of, measurements, rejected_variants
 from policygen.planning.places import find_places, shown_variant
+from policygen.portable import nearby
 from policygen.proof.all_inputs import InputDelta
 from policygen.proof.ask import compiler_of
 from policygen.proof.changes import (

@@ -8,8 +8,8 @@ from policygen.app.filters import EVERYTHING, Filter, parse_archs
 from policygen.app.session import Session, open_session, tell_interrupted
 from policygen.errors import InputError, SourceError, anchored, listed
 from policygen.headers.scan import algorithm, matches, scan_headers, select_families
+from policygen.headers.text import as_problem
 from policygen.model.arch import arch_number
-from policygen.model.records import Problem
 from policygen.model.trees import UNKNOWN, Cub, Library
 from policygen.model.tuning import Family, Scan, TuningHeader
 from policygen.steps import Note, discard_note
@@ -33,7 +33,7 @@ def scan_tunings(
     if not families and not scanned.errors and is_filtered:
         raise nothing_left(where, scanned.headers)
     chains = tuple(c for h in scanned.headers for c in h.chains if matches(where.pattern, c))
-    problems = tuple(Problem.of(error) for error in scanned.errors)
+    problems = tuple(map(as_problem, scanned.errors))
     return Scan(cub=tree, families=families, chains=chains, problems=problems), scanned.errors
 
 

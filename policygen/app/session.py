@@ -18,7 +18,7 @@ from policygen.headers.specializations import families
 from policygen.headers.text import Text
 from policygen.model.trees import CALLED, FOUND_BY_STORE, UNKNOWN, Cub, Headers, Library
 from policygen.outputs import is_own
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.steps import Note, Progress, discard_note
 from policygen.store.applies import changed_roots, interrupted
 from policygen.store.targets import being_written, leftovers

@@ -16,7 +16,7 @@ from policygen.errors import InputError
 from policygen.git import find_repository
 from policygen.model.machine import AppliedState, NextStep, ProofState, Status
 from policygen.model.trees import Cub
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.process import which
 from policygen.store.applies import Interrupted, interrupted
 from policygen.store.journal import AppliedRecord, Journal, ProofRecord, proofs_of

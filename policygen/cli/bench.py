@@ -23,7 +23,7 @@ from policygen.cli.options import (
 )
 from policygen.cli.output import Out, Output, end
 from policygen.cli.progress import warn
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.report import tree_views
 from policygen.report.console import fitted, show
 

@@ -13,10 +13,9 @@ from policygen.errors import InputError, Problems, SourceError, anchored
 from policygen.headers.benchmark_axes import Scope, read_registrations, read_scope
 from policygen.headers.preprocessor import Preprocessor, Sources, read_text
 from policygen.headers.search_space import Meta, is_meta, knowledge, read_meta, read_ranges
-from policygen.headers.text import Text, limited
+from policygen.headers.text import Text, as_problem, limited
 from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList
 from policygen.model.own_workload import OwnKernel
-from policygen.model.records import Problem
 from policygen.model.workload import axis_name, spelled
 from policygen.settings import as_model, load_toml
 
@@ -44,7 +43,7 @@ def read_benchmarks(paths: Sequence[Path]) -> tuple[BenchmarkList, tuple[SourceE
                     key=lambda benchmark: (benchmark.name, benchmark.source),
                 )
             ),
-            problems=tuple(Problem.of(error) for error in errors),
+            problems=tuple(map(as_problem, errors)),
         ),
         errors,
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from policygen.errors import SourceError
-from policygen.model.records import Span
+from policygen.model.records import Problem, Span
 from policygen.opening import NotOpenedError, read_inside
 
 BOM = b"\xef\xbb\xbf"
@@ -160,6 +160,11 @@ def with_changes(data: bytes, changes: Iterable[tuple[Span, bytes]]) -> bytes:
         parts += [data[end_of_last:start], new]
         end_of_last = end
     return b"".join([*parts, data[end_of_last:]]) if parts else data
+
+
+def as_problem(error: SourceError) -> Problem:
+    """Converts an error to its place and message."""
+    return Problem(path=error.path, line=error.line, column=error.column, message=error.message)
 
 
 def blank(data: bytes, spans: list[Span], fill: bytes = b" ") -> bytes:

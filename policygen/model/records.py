@@ -1,10 +1,9 @@
 """The base classes of records in files and APIs."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from policygen.errors import SourceError
 from policygen.portable import portable
 from policygen.untrusted import json_text
 
@@ -52,8 +51,3 @@ class Problem(Record):
     line: int
     column: int
     message: str
-
-    @classmethod
-    def of(cls, error: SourceError) -> Self:
-        """Converts an error to its place and message."""
-        return cls(path=error.path, line=error.line, column=error.column, message=error.message)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 from pydantic import Field, InstanceOf
 
 from policygen.model.records import Document, Record
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.untrusted import json_text
 
 Dialect = Literal["specializations", "selectors", "configs"]

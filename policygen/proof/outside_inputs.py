@@ -17,7 +17,7 @@ from policygen.cache import digest, keep, kept, written_by
 from policygen.model.audits import Finding
 from policygen.model.records import Span
 from policygen.model.trees import Cub
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.proof import lexemes
 from policygen.proof.lexemes import Spliced
 from policygen.proof.lint_subject import place

@@ -18,7 +18,7 @@ from policygen.model.selection import Effect, asked_of
 from policygen.model.trees import CALLED, FOUND_BY_STORE, tree_line
 from policygen.model.tuning import entry_name
 from policygen.model.workload import axes, in_words
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.report.blocks import BLANK, Block, Note, Words, cut, remarks, shortened
 
 STYLES = {"update": "green", "add": "green", "keep": "dim", "fallback": "dim", "reject": "yellow"}

@@ -24,7 +24,7 @@ from policygen.model.searches import (
 )
 from policygen.model.trees import tree_line
 from policygen.model.workload import axes, in_words, plain
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.report import ranking_views
 from policygen.report.blocks import BLANK, Block, Note, TableRows, Words, cut
 from policygen.report.console import duration, short, span_words

@@ -27,7 +27,7 @@ from policygen.errors import InputError, MissingToolError, PolicygenError, Proce
 from policygen.model.arch import UNKNOWN, arch_number
 from policygen.model.bindings import Site
 from policygen.model.machine_code import Kernel
-from policygen.paths import nearby
+from policygen.portable import nearby
 from policygen.process import named_folder, run, threads, which
 from policygen.proof.compile import compile_file, file_digest, unit_file
 from policygen.proof.kernel_build import Job, KernelTools, LibraryKernels, UnitHeaders

@@ -5,7 +5,7 @@ import pytest
 
 from policygen import rendering
 from policygen.cli.main import main
-from policygen.paths import nearby
+from policygen.portable import nearby
 from tests.probing import root
 
 MINI = rendering.folder("cub_headers") / "mini"

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from policygen.errors import plural
-from policygen.paths import nearby
+from policygen.portable import nearby
 
 
 def test_a_path_below_the_current_folder_is_written_from_there(tmp_path, monkeypatch):
