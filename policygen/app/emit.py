@@ -20,8 +20,8 @@ from policygen.headers.user.header import HeaderTarget, render, selector_of
 from policygen.headers.user.policies import TunedSelector, check_takes_selectors
 from policygen.model.emitted import EmitAction, EmitProof, Emitted
 from policygen.model.results import Rules, ScoredWorkload
+from policygen.model.selection import Policies, Question
 from policygen.model.trees import BoundVersion, Cub
-from policygen.model.tuning import Policies, Question
 from policygen.planning.emitter import Emitter, judge, questions
 from policygen.planning.measured import check_gpus, mixed_version_remarks
 from policygen.proof.ask import ask_policies

@@ -63,7 +63,7 @@ from policygen.headers.selectors.functions import leaves
 from policygen.headers.user.policies import as_policy, check_takes_selectors, selectors_named
 from policygen.model.plans import Plan
 from policygen.model.results import Choice, ScoredWorkload
-from policygen.model.tuning import Policies, Question
+from policygen.model.selection import Policies, Question
 from policygen.model.verdicts import VerifyPerformance, WorkloadPerformance
 from policygen.model.workload import Point, axes, point_name, spelled
 from policygen.opening import read_document, read_named

@@ -27,6 +27,7 @@ from policygen.model.bindings import (
     FamilyBinding,
     HubBinding,
     LibraryTypes,
+    OwnCallBinding,
     RunBinding,
     Scaling,
     SelectorBinding,
@@ -34,7 +35,6 @@ from policygen.model.bindings import (
     Types,
     Unit,
 )
-from policygen.model.own_workload import OwnCallBinding
 from policygen.model.trees import BoundVersion, Dialect, Versioned, numbers
 from policygen.model.tuning import Family, TuningHeader
 from policygen.opening import read_named

@@ -11,10 +11,11 @@ from policygen.model.bindings import (
     AxisType,
     BenchmarkBinding,
     BufferBinding,
+    OwnCallBinding,
     RunBinding,
     SelectorBinding,
 )
-from policygen.model.own_workload import OwnCallBinding, OwnWorkload, WorkloadInput
+from policygen.model.own_workload import OwnWorkload, WorkloadInput
 from policygen.model.trees import OwnFile
 from policygen.opening import NotOpenedError, plain_file
 

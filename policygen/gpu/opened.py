@@ -24,12 +24,7 @@ from policygen.gpu.space import (
 )
 from policygen.gpu.units import WorkloadRun, inputs_text, variants_text
 from policygen.headers.protocol import EntryWrite, FamilySpot
-from policygen.headers.selectors.functions import (
-    Field,
-    leaves,
-    policy_structs,
-    read_aggregate,
-)
+from policygen.headers.selectors.functions import Field, leaves, policy_structs, read_aggregate
 from policygen.headers.user.policies import (
     SINCE,
     PublicSelector,
@@ -43,9 +38,9 @@ from policygen.headers.user.policies import (
 from policygen.model.bindings import BenchmarkBinding, MemberRule
 from policygen.model.expression import Expression
 from policygen.model.own_workload import ELEMENTS, STRATEGY, KernelStrategy
-from policygen.model.selection import Values
+from policygen.model.selection import Values, Whole
 from policygen.model.trees import BoundVersion, Cub, numbers
-from policygen.model.tuning import Value, Whole, spell
+from policygen.model.tuning import Value, spell
 from policygen.model.workload import Point, point_name
 from policygen.planning.judge import differs
 from policygen.planning.plan import NotWritableError, Planner

@@ -4,7 +4,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from policygen.model.own_workload import OwnCallBinding
 from policygen.model.records import Record
 from policygen.model.trees import NAMESPACES, OF_FUNCTIONS, Dialect, Library, Versioned, numbers
 
@@ -526,6 +525,41 @@ class RunBinding(Versioned):
         support = "\n".join(filter(None, [own_support.strip(), self.support.strip()]))
         single_subbench = {"subbench": subbench, "subbenches": (), "variations": {}}
         return self.model_copy(update={**single_subbench, "support": support})
+
+
+class OwnCallBinding(Versioned):
+    """How your own workload changes a benchmark: a `[[workload]]` table of bindings."""
+
+    algorithm: str
+    """Its name in workload files: `DeviceReduce::Reduce`."""
+    like: str
+    """The benchmark that provides policies, search space and buffers."""
+    about: str
+    """Its description in a template of such a file."""
+    types: dict[str, str]
+    """Axis → its description in a template; axes are types or constants."""
+    defaults: dict[str, str] = Field(default_factory=dict)
+    """Axis → its default value; axes without one must be given."""
+    operator: str | None = None
+    """The purpose of the functor, in a template; none if it takes no functor."""
+    role: str | None = None
+    """The role that the functor fills."""
+    plain: str | None = None
+    """The default functor."""
+    numbers: tuple[str, ...] = ()
+    """Axes that must be numeric types, not user types."""
+    inputs: tuple[str, ...] = ("in",)
+    """The buffers filled as the file describes."""
+    arguments: str | None = None
+    """The arguments of the call, instead of the benchmark's; the functor is `axis::Op`."""
+    roles: dict[str, str] = Field(default_factory=dict)
+    """Roles that differ from the benchmark's."""
+    fills: dict[str, str] = Field(default_factory=dict)
+    """Buffer → the call that generates its contents, instead of the benchmark's."""
+    sizes: dict[str, str] | None = None
+    """Integers, instead of the benchmark's."""
+    axes: dict[str, str] = Field(default_factory=dict)
+    """Runtime axis → its default value."""
 
 
 class Binding(Record):

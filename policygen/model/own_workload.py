@@ -11,7 +11,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from policygen.model.expression import ExpressionText
 from policygen.model.records import Record
-from policygen.model.trees import Versioned
 
 # A name, possibly with template arguments: no statement, call or literal.
 _CPP = re.compile(r"(?:::)?[A-Za-z_]\w*(?:[\w:<>,* ]*[\w>*])?", re.ASCII)
@@ -119,41 +118,6 @@ class OwnWorkload(Record):
         if len({*counts}) < len(counts):
             raise ValueError("the same number of elements appears twice")
         return self
-
-
-class OwnCallBinding(Versioned):
-    """How your own workload changes a benchmark: a `[[workload]]` table of bindings."""
-
-    algorithm: str
-    """Its name in workload files: `DeviceReduce::Reduce`."""
-    like: str
-    """The benchmark that provides policies, search space and buffers."""
-    about: str
-    """Its description in a template of such a file."""
-    types: dict[str, str]
-    """Axis → its description in a template; axes are types or constants."""
-    defaults: dict[str, str] = Field(default_factory=dict)
-    """Axis → its default value; axes without one must be given."""
-    operator: str | None = None
-    """The purpose of the functor, in a template; none if it takes no functor."""
-    role: str | None = None
-    """The role that the functor fills."""
-    plain: str | None = None
-    """The default functor."""
-    numbers: tuple[str, ...] = ()
-    """Axes that must be numeric types, not user types."""
-    inputs: tuple[str, ...] = ("in",)
-    """The buffers filled as the file describes."""
-    arguments: str | None = None
-    """The arguments of the call, instead of the benchmark's; the functor is `axis::Op`."""
-    roles: dict[str, str] = Field(default_factory=dict)
-    """Roles that differ from the benchmark's."""
-    fills: dict[str, str] = Field(default_factory=dict)
-    """Buffer → the call that generates its contents, instead of the benchmark's."""
-    sizes: dict[str, str] | None = None
-    """Integers, instead of the benchmark's."""
-    axes: dict[str, str] = Field(default_factory=dict)
-    """Runtime axis → its default value."""
 
 
 MOST = 1_000_000

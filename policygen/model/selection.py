@@ -9,6 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from policygen.errors import plural
 from policygen.model.arch import Arch, arch_number
+from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.records import Document, Problem, Record
 from policygen.model.trees import Cub
 from policygen.model.tuning import Entry, Family, Value, entry_name
@@ -423,3 +424,39 @@ class Effect(Document):
         parts += [f"{', '.join(sorted(others))} changed, too"] if others else []
         text = ", ".join(parts)
         return f"{text} ({self.toolchain}; {self.covered})"
+
+
+# Whole policies according to the compiler: all fields of a selector's result
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query to a policy selector for the workloads of one benchmark."""
+
+    site: Site
+    benchmark: BenchmarkBinding
+    selector: str
+    """The policy selector, in terms of the workload's roles."""
+    fields: tuple[str, ...]
+    """Paths in the policy, such as `multi_tile.items_per_thread`."""
+    roles: tuple[str, ...] = ()
+    """Roles whose types or values to return, too."""
+    arguments: tuple[tuple[str, bool], ...] = ()
+    """C++ in terms of roles to return, too, and whether it is a type."""
+    sized: tuple[str, ...] = ()
+    """Roles whose sizes to return."""
+    includes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A selector's result for a workload on an architecture, spelled as in C++."""
+
+    fields: Mapping[str, str]
+    roles: Mapping[str, str]
+    sizes: Mapping[str, int]
+    arguments: tuple[str, ...] = ()
+
+
+Policies = Mapping[tuple[Point, str], Whole]
+"""By workload and architecture."""

@@ -1,17 +1,14 @@
 """The contents of a tuning header: families, entries, members, provenance, policy chains."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
 
 from policygen.model.arch import Arch, arch_number, capability_number
-from policygen.model.bindings import BenchmarkBinding, Site
 from policygen.model.records import Document, Problem, Record, Span
 from policygen.model.trees import Cub
-from policygen.model.workload import Point
 
 # "class T", "typename... Ts", "int Size = 4"; not an unnamed "class"
 _PARAMETER_DECLARATION = re.compile(r".*[\s.>*&](\w+)\s*(?:=.*)?$", re.DOTALL)
@@ -271,39 +268,3 @@ def steps(families: Iterable[Family]) -> set[str]:
     """Returns the architectures at which another return may apply."""
     end_by_start = ends(families)
     return {f"sm{number}" for number in {*end_by_start, *end_by_start.values()} if number != ALWAYS}
-
-
-# Whole policies according to the compiler: all fields of a selector's result
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A query to a policy selector for the workloads of one benchmark."""
-
-    site: Site
-    benchmark: BenchmarkBinding
-    selector: str
-    """The policy selector, in terms of the workload's roles."""
-    fields: tuple[str, ...]
-    """Paths in the policy, such as `multi_tile.items_per_thread`."""
-    roles: tuple[str, ...] = ()
-    """Roles whose types or values to return, too."""
-    arguments: tuple[tuple[str, bool], ...] = ()
-    """C++ in terms of roles to return, too, and whether it is a type."""
-    sized: tuple[str, ...] = ()
-    """Roles whose sizes to return."""
-    includes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A selector's result for a workload on an architecture, spelled as in C++."""
-
-    fields: Mapping[str, str]
-    roles: Mapping[str, str]
-    sizes: Mapping[str, int]
-    arguments: tuple[str, ...] = ()
-
-
-Policies = Mapping[tuple[Point, str], Whole]
-"""By workload and architecture."""

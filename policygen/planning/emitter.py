@@ -22,9 +22,8 @@ from policygen.model.arch import arch_number
 from policygen.model.emitted import EmitAction, EmitProof
 from policygen.model.plans import Action, Options
 from policygen.model.results import ScoredWorkload
-from policygen.model.selection import Selected
+from policygen.model.selection import Policies, Question, Selected
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import Policies, Question
 from policygen.model.workload import point_name
 from policygen.planning.decide import decide
 from policygen.planning.measured import Measurement, Spaces, action, measurements

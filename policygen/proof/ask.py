@@ -13,19 +13,21 @@ from policygen.libraries import part_of
 from policygen.model.arch import arch_number
 from policygen.model.bindings import DelayConstructor, Site
 from policygen.model.edits import Marked
-from policygen.model.selection import WHOLE, FamilyKey, PolicyFields, Selected
+from policygen.model.selection import (
+    WHOLE,
+    FamilyKey,
+    Policies,
+    PolicyFields,
+    Question,
+    Selected,
+    Whole,
+)
 from policygen.model.trees import Cub
-from policygen.model.tuning import Policies, Question, Value, Whole
+from policygen.model.tuning import Value
 from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.answers import spelled
-from policygen.proof.probe import (
-    LibraryCompiler,
-    QueriedTree,
-    Selection,
-    probe,
-    workloads,
-)
+from policygen.proof.probe import LibraryCompiler, QueriedTree, Selection, probe, workloads
 from policygen.proof.toolchain import Toolchain, find_toolchain
 from policygen.proof.units import SiteQuery, Workload, sized_roles
 from policygen.steps import Progress

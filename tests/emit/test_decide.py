@@ -6,9 +6,8 @@ from policygen.errors import InputError
 from policygen.headers.selectors.functions import find_aggregates, leaves, read_aggregate
 from policygen.headers.user.policies import Arguments, UserReturn, selector_for
 from policygen.model.plans import Options
-from policygen.model.selection import Selected
+from policygen.model.selection import Selected, Whole
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import Whole
 from policygen.planning.emitter import Emitter, part_of
 from policygen.planning.measured import measurements
 from policygen.planning.places import PlacedResult

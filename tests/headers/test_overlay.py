@@ -14,8 +14,8 @@ from policygen.headers.user.policies import (
     selector_for,
     selectors_named,
 )
+from policygen.model.selection import Whole
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import Whole
 from policygen.model.workload import parse_label
 from tests.emit.made import structs
 from tests.planning.wanted import benchmark

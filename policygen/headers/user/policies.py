@@ -37,8 +37,9 @@ from policygen.model.bindings import (
 )
 from policygen.model.emitted import EmitAction
 from policygen.model.plans import Target
+from policygen.model.selection import Policies, Question, Whole
 from policygen.model.trees import BoundVersion, Cub, numbers
-from policygen.model.tuning import Entry, Policies, Question, Value, Whole
+from policygen.model.tuning import Entry, Value
 from policygen.model.workload import Point, in_words
 
 SINCE = (3, 5)
