@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import policygen
 from policygen import rendering
-from policygen.model.edits import Content
+from policygen.model.tuning import Content
 from policygen.untrusted import (
     code,
     comment,

@@ -17,8 +17,7 @@ from policygen.model.bindings import (
     Site,
     Unit,
 )
-from policygen.model.edits import Slot
-from policygen.model.tuning import Entry, Family, TemplateParameter, Value, spell
+from policygen.model.tuning import Entry, Family, Slot, TemplateParameter, Value, spell
 from policygen.model.workload import parse_label, shortened
 
 SHARED_MEMORY = 48 * 1024

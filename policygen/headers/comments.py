@@ -9,9 +9,8 @@ from functools import cached_property
 from policygen.headers.spelling import Change, indent_of, line_end, line_start, newline, text_of
 from policygen.headers.syntax import Guards
 from policygen.headers.text import Text, decode
-from policygen.model.edits import Content
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Label
+from policygen.model.tuning import Content, Entry, Label
 
 # "ipt_18.tpb_512.ns_768.dcid_7.l2w_820.trp_1.ld_0 1.188818  1.005682  1.173041  1.305288"
 # "ipt_11.tpb_128 ()  1.232089  1.002124  1.245336  1.582279"; "lbs_-2.ipt_4"

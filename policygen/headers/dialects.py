@@ -20,12 +20,11 @@ from policygen.headers.specializations.placement import Specialization, family_s
 from policygen.headers.spelling import replaced
 from policygen.libraries import part_of
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.edits import Marked, mark
 from policygen.model.records import Span
 from policygen.model.selection import DeltaRow, Selected, Values
 from policygen.model.trees import OTHERS
 from policygen.model.trees import Dialect as Name
-from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.model.tuning import Entry, Family, Marked, TuningHeader, mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from policygen.bindings.load import (
     nearest_first,
 )
 from policygen.bindings.words import words
-from policygen.headers.selectors.functions import HeaderCode
-from policygen.headers.selectors.statements import Block
+from policygen.headers.selectors.functions import Block, HeaderCode
 from policygen.headers.specializations.families import template_head
 from policygen.headers.syntax import closing_angle, split_list, statements
 from policygen.headers.text import Text, squeeze

@@ -18,13 +18,23 @@ from policygen.errors import InputError
 from policygen.headers.comments import SourceFile
 from policygen.libraries import library_of_header, part_of
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule, Site
-from policygen.model.edits import AddedMember, Content, Edit, Marked, Slot
 from policygen.model.plans import Target
 from policygen.model.records import Span
 from policygen.model.selection import ANY_OTHER, DeltaRow, Selected, Values
 from policygen.model.trees import BoundVersion, Cub
 from policygen.model.trees import Dialect as trees_Dialect
-from policygen.model.tuning import Entry, Family, TuningHeader, Value, spell
+from policygen.model.tuning import (
+    AddedMember,
+    Content,
+    Edit,
+    Entry,
+    Family,
+    Marked,
+    Slot,
+    TuningHeader,
+    Value,
+    spell,
+)
 from policygen.model.workload import Point
 
 SelectionQuery = Callable[[Sequence[Point], str], Mapping[Point, Selected]]

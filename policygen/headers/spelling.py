@@ -6,9 +6,8 @@ from itertools import groupby, pairwise
 
 from policygen.errors import InputError
 from policygen.headers.text import Text, decode, with_changes
-from policygen.model.edits import Edit, Slot
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Family, Member, spell
+from policygen.model.tuning import Edit, Entry, Family, Member, Slot, spell
 
 WIDTH = 120
 """The column limit of CUB's clang-format."""

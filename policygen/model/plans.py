@@ -6,11 +6,10 @@ from pydantic import Field
 
 from policygen.model.arch import Arch
 from policygen.model.benchmarks import ParameterRange
-from policygen.model.edits import Edit
 from policygen.model.records import Document, Record
 from policygen.model.results import Rules, RunKey, ScoredVariant, ScoredWorkload
 from policygen.model.trees import Cub
-from policygen.model.tuning import Value
+from policygen.model.tuning import Edit, Value
 from policygen.model.workload import OfBenchmark, Variant
 
 PlanDecision = Literal["update", "add", "fallback", "keep", "reject"]

@@ -9,9 +9,9 @@ from policygen.bindings.variants import type_name
 from policygen.errors import InputError
 from policygen.headers.comments import labelled
 from policygen.headers.protocol import EntryWrite, TypeName, can_name
-from policygen.model.edits import Content
 from policygen.model.plans import Action, NextBest, Options, PlanDecision
 from policygen.model.results import ScoredVariant
+from policygen.model.tuning import Content
 from policygen.model.workload import Point
 from policygen.planning.measured import action, gpu_name, in_scores, numbers
 from policygen.planning.places import PlacedResult

@@ -5,7 +5,6 @@ from typing import Protocol
 
 from policygen.bindings.words import known_arch
 from policygen.model.arch import arch_number
-from policygen.model.edits import changes
 from policygen.model.plans import Options, Plan
 from policygen.model.selection import (
     Changed,
@@ -18,7 +17,7 @@ from policygen.model.selection import (
     Values,
     Wrong,
 )
-from policygen.model.tuning import Value, spell
+from policygen.model.tuning import Value, changes, spell
 from policygen.model.workload import Point
 
 WhyNot = Callable[[Point, str], str]

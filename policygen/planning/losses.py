@@ -7,9 +7,9 @@ from math import log
 from policygen.bindings.recorded import version_of
 from policygen.headers.protocol import EntryWrite
 from policygen.model.arch import arch_number, is_amd
-from policygen.model.edits import changes as told_changes
 from policygen.model.plans import Reached
 from policygen.model.selection import Delta, DeltaRow, Values
+from policygen.model.tuning import changes as told_changes
 from policygen.model.workload import Point
 from policygen.planning.decide import Decided
 from policygen.planning.judge import WhyNot, differs

@@ -12,7 +12,6 @@ from policygen.errors import InputError, Problems
 from policygen.libraries import part_of
 from policygen.model.arch import arch_number
 from policygen.model.bindings import DelayConstructor, Site
-from policygen.model.edits import Marked
 from policygen.model.selection import (
     WHOLE,
     FamilyKey,
@@ -23,7 +22,7 @@ from policygen.model.selection import (
     Whole,
 )
 from policygen.model.trees import Cub
-from policygen.model.tuning import Value
+from policygen.model.tuning import Marked, Value
 from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.answers import spelled

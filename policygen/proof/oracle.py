@@ -13,7 +13,6 @@ from policygen.headers.selectors.branches import enable_returns
 from policygen.headers.specializations.siblings import older
 from policygen.headers.text import read_bytes
 from policygen.model.arch import arch_number
-from policygen.model.edits import Marked
 from policygen.model.selection import (
     Delta,
     DeltaRow,
@@ -27,6 +26,7 @@ from policygen.model.selection import (
     in_full,
 )
 from policygen.model.trees import Cub, Dialect
+from policygen.model.tuning import Marked
 from policygen.model.workload import Point
 from policygen.process import threads
 from policygen.proof.all_inputs import InputDelta, Side

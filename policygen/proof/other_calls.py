@@ -10,11 +10,10 @@ from policygen.headers.selectors.functions import HeaderCode
 from policygen.headers.spelling import replaced
 from policygen.headers.text import Text, blank, reachable
 from policygen.model.bindings import Call, Site
-from policygen.model.edits import Marked
 from policygen.model.records import Span
 from policygen.model.selection import InputChange, Selected, differs, in_full
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import TuningHeader, Value
+from policygen.model.tuning import Marked, TuningHeader, Value
 from policygen.process import threads
 from policygen.proof.all_inputs import (
     ChangedBox,

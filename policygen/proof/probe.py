@@ -11,22 +11,14 @@ from policygen.bindings.load import axis_values
 from policygen.cache import written_by
 from policygen.errors import InputError, PolicygenError, Problems
 from policygen.model.bindings import Call
-from policygen.model.edits import Marked
 from policygen.model.selection import Selected
 from policygen.model.trees import BoundVersion
+from policygen.model.tuning import Marked
 from policygen.model.workload import Point
 from policygen.proof import answers
 from policygen.proof.compile import RefusedError, TranslationUnit, compile_divided
 from policygen.proof.toolchain import Toolchain
-from policygen.proof.units import (
-    NOTHING,
-    SiteQuery,
-    Workload,
-    context,
-    identity,
-    overlay,
-    render,
-)
+from policygen.proof.units import NOTHING, SiteQuery, Workload, context, identity, overlay, render
 from policygen.steps import Progress
 
 _T = TypeVar("_T")

@@ -14,10 +14,9 @@ from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.audits import CallOnly, Cause, Unreachable
 from policygen.model.bindings import BenchmarkBinding, Call
-from policygen.model.edits import Marked
 from policygen.model.selection import EntryPlace, FamilyKey, Selected
 from policygen.model.trees import OF_FUNCTIONS, Cub, Dialect
-from policygen.model.tuning import Entry, Family, TuningHeader, steps
+from policygen.model.tuning import Entry, Family, Marked, TuningHeader, steps
 from policygen.proof.all_inputs import Side, inputs_reaching
 from policygen.proof.answers import plain
 from policygen.proof.ask import ask

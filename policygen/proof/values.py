@@ -10,7 +10,6 @@ from policygen.bindings.words import words
 from policygen.errors import PolicygenError
 from policygen.model.arch import arch_number
 from policygen.model.bindings import Site
-from policygen.model.edits import Marked
 from policygen.model.selection import (
     Comparison,
     Differing,
@@ -23,7 +22,7 @@ from policygen.model.selection import (
     with_unnamed,
 )
 from policygen.model.trees import Cub
-from policygen.model.tuning import Entry, Family, PolicyChain, TuningHeader
+from policygen.model.tuning import Entry, Family, Marked, PolicyChain, TuningHeader
 from policygen.proof.ask import ask
 from policygen.proof.compile import RefusedError
 from policygen.proof.probe import LibraryCompiler, QueriedTree

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from policygen.errors import noun, plural
 from policygen.model.arch import is_amd
-from policygen.model.edits import changes
 from policygen.model.emitted import Emitted, KernelHeader
 from policygen.model.machine import Check, Doctor, ProofState, Status, Undo
 from policygen.model.overlays import OverlayCheck, OverlayMade, OverlayProof, ProgramCalls
 from policygen.model.plans import Action, Plan, Reached, Target
 from policygen.model.selection import Effect, asked_of
 from policygen.model.trees import CALLED, FOUND_BY_STORE, tree_line
-from policygen.model.tuning import entry_name
+from policygen.model.tuning import changes, entry_name
 from policygen.model.workload import axes, in_words
 from policygen.portable import nearby
 from policygen.report.blocks import BLANK, Block, Note, Words, cut, remarks, shortened

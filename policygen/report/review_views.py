@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from policygen.errors import noun, plural
 from policygen.model.arch import arch_number
-from policygen.model.edits import changes
 from policygen.model.machine_code import VerifySass
 from policygen.model.results import PointRatio
 from policygen.model.reviews import UNBOUND, Evidence, Review, ReviewedEntry
 from policygen.model.selection import Differing, Effect
 from policygen.model.trees import tree_line
-from policygen.model.tuning import asks_more, spell
+from policygen.model.tuning import asks_more, changes, spell
 from policygen.model.verdicts import VerifyPerformance
 from policygen.model.workload import Point, axes, in_words, plain, point_of, runtime_name
 from policygen.report import performance_views, review_facts

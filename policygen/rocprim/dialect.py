@@ -36,10 +36,9 @@ from policygen.headers.spelling import (
 from policygen.headers.text import Text, decode, squeeze
 from policygen.model.arch import UNKNOWN
 from policygen.model.bindings import BenchmarkBinding
-from policygen.model.edits import Edit, Marked
 from policygen.model.records import Span
 from policygen.model.selection import DeltaRow, Selected, Values
-from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.model.tuning import Edit, Entry, Family, Marked, TuningHeader
 from policygen.rocprim.entries import applied, by_hand
 from policygen.rocprim.pickers import (
     PICKER,

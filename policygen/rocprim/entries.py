@@ -8,12 +8,9 @@ from functools import lru_cache
 
 from policygen.bindings.words import of_table
 from policygen.headers.comments import SourceFile, comment_lines, joined
+from policygen.headers.selectors.conditions import conjuncts
 from policygen.headers.selectors.functions import HeaderCode
-from policygen.headers.selectors.statements import conjuncts
-from policygen.headers.specializations.families import (
-    find_declarations,
-    template_parameters,
-)
+from policygen.headers.specializations.families import find_declarations, template_parameters
 from policygen.headers.syntax import (
     closing_angle,
     closing_bracket,

@@ -18,10 +18,9 @@ from policygen.cache import digest
 from policygen.errors import InputError, MissingToolError, PolicygenError
 from policygen.installation import again
 from policygen.model.arch import UNKNOWN, arch_and_gpu
-from policygen.model.edits import Marked
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import Value
+from policygen.model.tuning import Marked, Value
 from policygen.process import threads, which
 from policygen.proof.ask import Queries, leaf_paths
 from policygen.proof.compile import (

@@ -11,10 +11,9 @@ from policygen.headers.expressions import evaluate
 from policygen.headers.protocol import Spot, TypeName
 from policygen.model.arch import UNKNOWN, arch_and_gpu
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, Site
-from policygen.model.edits import Content
 from policygen.model.plans import Target
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import Entry, Family, Member, Value, spell
+from policygen.model.tuning import Content, Entry, Family, Member, Value, spell
 
 _TRUTH = {"true": True, "false": False}
 

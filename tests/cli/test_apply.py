@@ -12,9 +12,9 @@ import pytest
 
 from policygen.app import apply as writing
 from policygen.headers.spelling import splice
-from policygen.model.edits import Edit
 from policygen.model.plans import Plan
 from policygen.model.records import Span
+from policygen.model.tuning import Edit
 from policygen.proof import toolchain
 from policygen.store import applies as edit_module
 from policygen.store import replacement

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from policygen.errors import PolicygenError
 from policygen.headers.spelling import splice
-from policygen.model.edits import Edit
 from policygen.model.plans import Plan
 from policygen.model.records import Span
+from policygen.model.tuning import Edit
 from policygen.planning.memory import changed_headers, check_tree, remembered
 from policygen.planning.saved import check_decisions, check_same, remake_plan
 from tests.fuzz import command

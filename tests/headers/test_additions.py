@@ -7,7 +7,7 @@ from policygen.headers.scan import read_header
 from policygen.headers.selectors.additions import add_beside, add_inside, take_over
 from policygen.headers.selectors.arch_blocks import add_in_front, in_front
 from policygen.headers.selectors.arch_functions import add_function, arch_function
-from policygen.headers.selectors.branches import Truth
+from policygen.headers.selectors.conditions import Truth
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
     HeaderReturns,
@@ -17,7 +17,7 @@ from policygen.headers.selectors.nearest import (
 )
 from policygen.headers.selectors.return_edits import add_nested, nested_case
 from policygen.headers.text import Text
-from policygen.model.edits import Content
+from policygen.model.tuning import Content
 
 HEAD = """\
 struct blur_policy

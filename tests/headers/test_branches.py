@@ -18,11 +18,11 @@ from policygen.headers.selectors.guarded_returns import GuardedReturn, NewReturn
 from policygen.headers.selectors.nearest import EmptyCase, HeaderReturns
 from policygen.headers.text import Text
 from policygen.model.bindings import FamilyBinding
-from policygen.model.edits import AddedMember
 from policygen.model.plans import Options
 from policygen.model.records import Span
 from policygen.model.selection import Delta, Selected
 from policygen.model.trees import BoundVersion
+from policygen.model.tuning import AddedMember
 from policygen.planning.measured import measurements
 from policygen.planning.places import PlacedResult
 from policygen.planning.plan import Planner

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policygen.headers.selectors.branches import Truth, excluded, locals_of, opposites, simplest
+from policygen.headers.selectors.conditions import Truth, excluded, locals_of, opposites, simplest
 from policygen.model.records import Span
 
 TRAITS = {

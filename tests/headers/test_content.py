@@ -8,9 +8,9 @@ from policygen.headers.comments import EXPLICIT
 from policygen.headers.protocol import TuningTree
 from policygen.headers.scan import read_header
 from policygen.headers.specializations.placement import family_spot
-from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import BoundVersion
+from policygen.model.tuning import Content
 from policygen.planning.measured import measurements
 from tests.planning.pretend import CUB, SUM_MIN, SUMS, source, summed, want
 from tests.planning.wanted import GPUS, benchmark, scored

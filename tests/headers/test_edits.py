@@ -11,9 +11,9 @@ from policygen.headers.scan import read_header, scan_headers
 from policygen.headers.specializations.entry_edits import write_entries
 from policygen.headers.specializations.placement import EntryKey, Specialization
 from policygen.headers.spelling import splice
-from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import BoundVersion
+from policygen.model.tuning import Content
 from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled
 

@@ -9,8 +9,8 @@ from policygen.headers.scan import read_header
 from policygen.headers.specializations.entry_edits import Writer
 from policygen.headers.spelling import edit_at, splice
 from policygen.headers.text import Text
-from policygen.model.edits import Content, NewEntry
 from policygen.model.records import Span
+from policygen.model.tuning import Content, NewEntry
 from tests.headers.edited import (
     LABEL,
     VERSIONS,

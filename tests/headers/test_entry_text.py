@@ -3,7 +3,7 @@ import pytest
 from policygen.errors import InputError
 from policygen.headers.scan import read_header
 from policygen.headers.specializations import entry_edits
-from policygen.model.edits import Content, NewEntry
+from policygen.model.tuning import Content, NewEntry
 
 LABEL = "ipt_9.tpb_96 1.5  1.0  1.4  1.6"
 PRIMARY = "template <class KeyT, class ValueT, size S> struct sm{}_x;\n"

@@ -3,8 +3,8 @@
 import pytest
 
 from policygen.headers.protocol import with_insertions
-from policygen.model.edits import Edit
 from policygen.model.records import Span
+from policygen.model.tuning import Edit
 
 
 def edit(new):

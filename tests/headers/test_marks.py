@@ -10,9 +10,8 @@ from policygen.bindings.load import bound
 from policygen.errors import InputError
 from policygen.headers.dialects import Specializations
 from policygen.headers.scan import read_header, scan_headers
-from policygen.model.edits import STEP, Marked, mark
 from policygen.model.trees import BoundVersion
-from policygen.model.tuning import TuningHeader
+from policygen.model.tuning import STEP, Marked, TuningHeader, mark
 from policygen.proof.sites import marked_members
 from policygen.proof.units import overlay
 from tests.headers.headers import MINI, wrap

@@ -11,8 +11,8 @@ from policygen.headers.specializations.entry_edits import (
     heading_like,
 )
 from policygen.headers.text import Text
-from policygen.model.edits import Content, NewEntry
 from policygen.model.records import Span
+from policygen.model.tuning import Content, NewEntry
 from tests.headers.edited import VERSIONS, entry_of, inserted, real, reread
 from tests.headers.headers import wrap
 from tests.headers.test_entry_edits import ITEMS, body_of, lined

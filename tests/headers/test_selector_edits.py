@@ -9,7 +9,7 @@ from policygen.headers.scan import read_header
 from policygen.headers.selectors.return_edits import update_return
 from policygen.headers.spelling import splice
 from policygen.headers.text import Text
-from policygen.model.edits import Content
+from policygen.model.tuning import Content
 
 HEADER = """\
 struct policy

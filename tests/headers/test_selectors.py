@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from policygen.errors import SourceError
 from policygen.headers.scan import read_header
 from policygen.headers.selectors.branches import enable_returns
-from policygen.model.edits import STEP
+from policygen.model.tuning import STEP
 from tests.probing import TUNINGS, root
 from tests.tiers import sampled
 

@@ -3,8 +3,8 @@ import pytest
 from policygen.errors import InputError
 from policygen.headers.specializations.siblings import Overload, neighbour, reading_changes
 from policygen.headers.text import Text
-from policygen.model.edits import AddedMember
 from policygen.model.records import Span
+from policygen.model.tuning import AddedMember
 from tests.headers.edited import VERSIONS, real
 from tests.headers.headers import read
 

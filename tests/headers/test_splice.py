@@ -2,8 +2,8 @@ import pytest
 
 from policygen.errors import InputError, SourceError
 from policygen.headers.spelling import edit_at, splice
-from policygen.model.edits import Edit
 from policygen.model.records import Span
+from policygen.model.tuning import Edit
 
 DATA = b"int a = 1;\r\nint b = 2;\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from policygen.headers.scan import read_changed
 from policygen.headers.selectors.branches import expose_traits, mark_returns
-from policygen.model.edits import STEP, mark
+from policygen.model.tuning import STEP, mark
 from policygen.proof.oracle import marked_copies
 from policygen.proof.sites import places
 from policygen.proof.toolchain import find_toolchain

@@ -2,9 +2,9 @@
 
 import pytest
 
-from policygen.model.edits import changes
 from policygen.model.plans import Action, Named, Options, Plan, PlannedFile, Reached, Target, Way
 from policygen.model.selection import Changed, Effect, Wrong
+from policygen.model.tuning import changes
 from policygen.report import console, plan_views
 from policygen.report.plan_views import SHOWN, STYLES
 from tests.planning.pretend import CUB, SUM

@@ -13,10 +13,10 @@ from policygen.headers.protocol import EntryWrite, TuningTree
 from policygen.headers.scan import read_header
 from policygen.headers.spelling import replaced
 from policygen.headers.text import Text
-from policygen.model.edits import Content
 from policygen.model.records import Span
 from policygen.model.selection import Selected
 from policygen.model.trees import Cub
+from policygen.model.tuning import Content
 from policygen.rocprim import dialect, host
 from policygen.rocprim.dialect import Configs, write_configs
 from policygen.rocprim.pickers import laid_out, with_values

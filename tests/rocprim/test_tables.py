@@ -13,9 +13,9 @@ from policygen.errors import InputError
 from policygen.headers.protocol import EntryWrite, TuningTree
 from policygen.headers.scan import read_header
 from policygen.headers.text import Text
-from policygen.model.edits import Content
 from policygen.model.selection import FamilyKey, Selected
 from policygen.model.trees import Cub
+from policygen.model.tuning import Content
 from policygen.rocprim.dialect import Configs, _copied, write_tables
 from tests.rocprim.places import resolved, rows_of
 from tests.rocprim.toy_tables import (

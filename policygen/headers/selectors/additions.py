@@ -6,7 +6,8 @@ from itertools import permutations
 
 from policygen.errors import InputError
 from policygen.headers.comments import Comments, format_off_regions
-from policygen.headers.selectors.branches import COMMENTED, simplest
+from policygen.headers.selectors.branches import COMMENTED
+from policygen.headers.selectors.conditions import simplest
 from policygen.headers.selectors.functions import arguments
 from policygen.headers.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, HeaderReturn
 from policygen.headers.selectors.statements import Clause
@@ -25,9 +26,8 @@ from policygen.headers.spelling import (
 )
 from policygen.headers.syntax import split_list
 from policygen.headers.text import Text
-from policygen.model.edits import Content
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Member, conjunction
+from policygen.model.tuning import Content, Entry, Member, conjunction
 
 # "    return Name{", "    return {"
 _OPENED = re.compile(r"\s*return ([\w:]*)([{(])")

@@ -20,9 +20,9 @@ from policygen.headers.selectors.additions import (
     spaced,
     statement,
 )
-from policygen.headers.selectors.branches import (
+from policygen.headers.selectors.branches import SINCE
+from policygen.headers.selectors.conditions import (
     EQUAL,
-    SINCE,
     Truth,
     defined,
     excluded,
@@ -41,8 +41,8 @@ from policygen.headers.selectors.statements import Body, Clause, Clauses, facts_
 from policygen.headers.spelling import UNIT, Change, indent_of
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number, capability_number
-from policygen.model.edits import Content
 from policygen.model.records import Span
+from policygen.model.tuning import Content
 
 # "{480,16}": spacing in code that clang-format leaves alone
 _SQUEEZED = re.compile(r",(?=\S)")

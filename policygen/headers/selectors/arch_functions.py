@@ -27,7 +27,7 @@ from policygen.headers.selectors.arch_blocks import (
     number_of,
     since_of,
 )
-from policygen.headers.selectors.branches import Truth, simplest
+from policygen.headers.selectors.conditions import Truth, simplest
 from policygen.headers.selectors.functions import Function, HeaderCode, Struct, arguments
 from policygen.headers.selectors.nearest import HeaderReturn, HeaderReturns
 from policygen.headers.selectors.statements import Clause, read_body
@@ -46,9 +46,8 @@ from policygen.headers.spelling import (
 from policygen.headers.syntax import closing_bracket, opening_bracket, split_list
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
-from policygen.model.edits import AddedMember, Content
 from policygen.model.records import Span
-from policygen.model.tuning import Entry
+from policygen.model.tuning import AddedMember, Content, Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from policygen.bindings.words import ladder, words
 from policygen.headers.comments import Comments, Line, SourceFile, comment_lines, joined, read_notes
 from policygen.headers.expressions import evaluate
+from policygen.headers.selectors.conditions import conjuncts
 from policygen.headers.selectors.functions import (
     NAMED,
     Function,
@@ -19,22 +20,15 @@ from policygen.headers.selectors.statements import (
     Body,
     Return,
     UnreadableError,
-    conjuncts,
     facts_of,
     read_body,
 )
 from policygen.headers.spelling import Change, replaced
-from policygen.headers.syntax import (
-    check_returns,
-    literal,
-    member_values,
-    parse_with_tree_sitter,
-)
+from policygen.headers.syntax import check_returns, literal, member_values, parse_with_tree_sitter
 from policygen.headers.text import Text, squeeze
-from policygen.model.arch import arch_number, capability_number
-from policygen.model.edits import ENTRY, Marked, mark
+from policygen.model.arch import capability_number
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Family, Member, TuningHeader, Value, conjunction
+from policygen.model.tuning import ENTRY, Entry, Family, Marked, Member, TuningHeader, Value, mark
 
 # "cc >= ::cuda::compute_capability{10, 7}"
 SINCE = re.compile(r"cc\s*>=?\s*((?:::)?(?:\w+::)*compute_capability)\{(\d+),\s*(\d+)\}")
@@ -285,160 +279,6 @@ def _commented_values(branches: _Branches, value: str | None) -> dict[str, Value
     parts = [data[slice(*part)].decode() for part in call[1]]
     pairs = zip(struct.fields if struct else (), parts, strict=False)
     return {name: text if (parsed := _value(text)) is None else parsed for name, text in pairs}
-
-
-# "::cuda::compute_capability{10, 7}"
-_CAPABILITY = re.compile(r"(?:::)?(?:\w+::)*compute_capability\{(\d+),\s*(\d+)\}")
-# "const bool has_flags = flag_size_bytes != 0;", "constexpr auto x = a ? b : c;"
-_LOCAL = re.compile(rb"\bconst(?:expr)?\s+[\w:]+\s+(\w+)\s*=\s*([^;{}]+);")
-_CHOICE = re.compile(r"([^?]+)\?([^:?]+(?:::[^:?]+)*):(?!:)(.+)")
-_WORDS = {"not": "!", "and": "&&", "or": "||"}
-_WORD = re.compile(r"\b(?:not|and|or)\b")
-_DEEPEST = 8
-"""The deepest nesting of constants made from other constants."""
-
-
-# Evaluation of conditions for one workload and architecture
-
-
-def locals_of(code: bytes, bodies: Iterable[Span]) -> dict[str, str]:
-    """Collects function-local constants whose name has one meaning in all functions."""
-    values: dict[str, set[str]] = {}
-    for body in bodies:
-        for match in _LOCAL.finditer(code, body.start, body.end):
-            values.setdefault(match[1].decode(), set()).add(squeeze(match[2]))
-    return {name: texts.pop() for name, texts in values.items() if len(texts) == 1}
-
-
-def defined(code: bytes, body: Span, name: str) -> int | None:
-    """Returns the offset at which a function defines a constant."""
-    matches = (
-        match for match in _LOCAL.finditer(code, body.start, body.end) if match[1].decode() == name
-    )
-    return next((match.start() for match in matches), None)
-
-
-@dataclass(slots=True)
-class Truth:
-    """The known facts of a workload on an architecture."""
-
-    traits: Mapping[str, Value]
-    arch: str
-    constants: Mapping[str, str]
-    """Constants that functions compute from the traits."""
-    _enumerators: dict[str, int] = field(default_factory=dict)
-
-    def holds(self, condition: str) -> bool | None:
-        """Evaluates a condition; None if it depends on something unknown."""
-        value = self._value(condition, 0)
-        return None if value is None else bool(value)
-
-    def _value(self, text: str, depth: int) -> int | None:
-        if depth > _DEEPEST:
-            return None
-        text = _WORD.sub(lambda match: _WORDS[match[0]], text)
-        text = _CAPABILITY.sub(lambda match: str(capability_number(match[1], match[2])), text)
-        if match := _CHOICE.fullmatch(text):
-            chosen = self._value(match[1], depth)
-            return None if chosen is None else self._value(match[2 if chosen else 3], depth)
-        return evaluate(text, lambda name: self._named(name, depth + 1))
-
-    def _named(self, name: str, depth: int) -> int | None:
-        if name == "cc":
-            return arch_number(self.arch)
-        if name in self.traits:
-            value = self.traits[name]
-            return self._enumerator(value) if isinstance(value, str) else int(value)
-        if name in self.constants:
-            return self._value(self.constants[name], depth)
-        return self._enumerator(name.rpartition("::")[2]) if "::" in name else None
-
-    def _enumerator(self, name: str) -> int:
-        """Returns a unique number per enumerator; enumerators are only compared."""
-        return self._enumerators.setdefault(name, len(self._enumerators))
-
-
-# "key_size == 4", "accum_t == type_t::float32"
-EQUAL = re.compile(r"(\w+) == ((?:\w+::)*)(\w+)")
-UNEQUAL = re.compile(r"(\w+) != ((?:\w+::)*)(\w+)")
-FLAG = re.compile(r"(not\s+|!\s*)?(\w+)")
-_NOT = re.compile(r"!\((.*)\)")
-
-
-# Simplification of conditions
-
-
-def opposites(facts: Sequence[str]) -> list[str]:
-    """Returns the condition that holds when not all of the facts do."""
-    if len(facts) > 1:
-        return [f"!({conjunction(tuple(facts))})"]
-    (fact,) = facts
-    either = alternatives(fact)
-    if len(either) > 1:
-        return [text for alternative in either for text in opposites([alternative])]
-    if match := EQUAL.fullmatch(fact):
-        return [f"{match[1]} != {match[2]}{match[3]}"]
-    if match := UNEQUAL.fullmatch(fact):
-        return [f"{match[1]} == {match[2]}{match[3]}"]
-    if flag := FLAG.fullmatch(fact):
-        return [flag[2] if flag[1] else f"!{flag[2]}"]
-    return [f"!({fact})"]
-
-
-def alternatives(fact: str) -> list[str]:
-    """Splits `(a == x || a == y)` into two."""
-    inner = fact[1:-1] if fact.startswith("(") and fact.endswith(")") else fact
-    return [part.strip() for part in inner.split("||")] if "&&" not in inner else [fact]
-
-
-def excluded(fact: str, held: Iterable[str]) -> bool:
-    """Checks whether a fact contradicts one of the facts that hold."""
-    held_facts = list(held)
-    return all(
-        any(_contradict(alternative, other) for other in held_facts)
-        for alternative in alternatives(fact)
-    )
-
-
-def _contradict(first: str, second: str) -> bool:
-    if own_match := EQUAL.fullmatch(first):
-        values = [match for part in alternatives(second) if (match := EQUAL.fullmatch(part))]
-        if values and len(values) == len(alternatives(second)):
-            same_name = all(value[1] == own_match[1] for value in values)
-            return same_name and all(value[3] != own_match[3] for value in values)
-        inequality = UNEQUAL.fullmatch(second)
-        return bool(inequality and inequality[1] == own_match[1] and inequality[3] == own_match[3])
-    if UNEQUAL.fullmatch(first):
-        return bool(EQUAL.fullmatch(second)) and _contradict(second, first)
-    own_match, other_match = FLAG.fullmatch(first), FLAG.fullmatch(second)
-    return bool(
-        own_match
-        and other_match
-        and own_match[2] == other_match[2]
-        and bool(own_match[1]) != bool(other_match[1])
-    )
-
-
-def simplest(facts: Sequence[str]) -> list[str]:
-    """Drops duplicate facts and facts that follow from others."""
-    remaining: list[str] = []
-    for fact in dict.fromkeys(plain(fact) for fact in facts):
-        others = [candidate for candidate in map(plain, facts) if candidate != fact]
-        inner = _NOT.fullmatch(fact)
-        if inner and any(excluded(part, others) for part in conjuncts(inner[1])):
-            continue
-        if (inequality := UNEQUAL.fullmatch(fact)) and excluded(
-            f"{inequality[1]} == {inequality[2]}{inequality[3]}", others
-        ):
-            continue
-        remaining.append(fact)
-    return remaining
-
-
-def plain(fact: str) -> str:
-    """Normalizes `!(is_even)`, as an `else` yields it, to `!is_even`."""
-    inner = _NOT.fullmatch(fact)
-    return f"!{inner[1]}" if inner and inner[1].isidentifier() else fact
 
 
 # Marked returns of policy selectors, to identify the return that a policy comes from

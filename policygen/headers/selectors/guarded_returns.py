@@ -11,7 +11,7 @@ from policygen.headers.comments import EXPLICIT, known_label
 from policygen.headers.protocol import Dialect, FamilySpot, Spot, TypeName, site_of
 from policygen.headers.selectors.arch_blocks import ArchBlock, in_front
 from policygen.headers.selectors.arch_functions import ArchFunction, arch_function
-from policygen.headers.selectors.branches import Truth, simplest
+from policygen.headers.selectors.conditions import Truth, simplest
 from policygen.headers.selectors.functions import Field, Function, read_aggregate
 from policygen.headers.selectors.nearest import (
     BeforeReturn,
@@ -27,9 +27,8 @@ from policygen.headers.selectors.nearest import (
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding, MemberRule
-from policygen.model.edits import AddedMember, Content, Slot
 from policygen.model.selection import Selected, Values
-from policygen.model.tuning import Entry, Family, Value, spell
+from policygen.model.tuning import AddedMember, Content, Entry, Family, Slot, Value, spell
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from operator import is_
 
 from policygen.bindings.words import words
 from policygen.errors import InputError
-from policygen.headers.selectors.branches import (
+from policygen.headers.selectors.branches import arch_of
+from policygen.headers.selectors.conditions import (
     EQUAL,
     FLAG,
     UNEQUAL,
     Truth,
-    arch_of,
     excluded,
     locals_of,
     opposites,

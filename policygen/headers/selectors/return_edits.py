@@ -35,7 +35,7 @@ from policygen.headers.selectors.arch_functions import (
     qualified,
     rewrapped,
 )
-from policygen.headers.selectors.branches import EQUAL
+from policygen.headers.selectors.conditions import EQUAL
 from policygen.headers.selectors.functions import Field, Function, leaves
 from policygen.headers.selectors.guarded_returns import FirstReturn, GuardedReturn
 from policygen.headers.selectors.nearest import (
@@ -60,9 +60,8 @@ from policygen.headers.spelling import (
 )
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
-from policygen.model.edits import Content, Edit
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, TuningHeader, spell
+from policygen.model.tuning import Content, Edit, Entry, TuningHeader, spell
 
 
 def write_returns(header: TuningHeader, data: bytes, writes: Sequence[EntryWrite]) -> HeaderEdits:

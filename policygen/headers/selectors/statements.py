@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from policygen.headers.syntax import closing_bracket, flattened, trim
+from policygen.headers.selectors.conditions import conjuncts
+from policygen.headers.syntax import closing_bracket, trim
 from policygen.headers.text import squeeze
 from policygen.model.records import Span
 
@@ -25,7 +26,6 @@ DEEPEST = 60
 """The deepest nesting of statements."""
 _OPENS, _CLOSES = b"([{", b")]}"
 _MARKS = re.compile(rb"[()\[\]{};:]")
-_LOGIC = re.compile(r"[({\[]|[)}\]]|&&|\|\|")
 
 
 @dataclass(slots=True, eq=False)
@@ -54,23 +54,6 @@ Clauses = tuple[Clause, ...]
 def facts_of(clauses: Clauses) -> tuple[str, ...]:
     """Returns the facts that hold inside nested clauses."""
     return tuple(fact for clause in clauses for fact in clause.facts)
-
-
-def conjuncts(condition: str) -> Iterator[str]:
-    """Splits a condition into facts that must all hold."""
-    depth, start = 0, 0
-    for match in _LOGIC.finditer(condition):
-        if match[0] == "||" and depth == 0:
-            start = -1
-            break
-        if match[0] == "&&" and depth == 0:
-            yield condition[start : match.start()].strip()
-            start = match.end()
-        elif match[0] in "({[":
-            depth += 1
-        elif match[0] in ")}]":
-            depth -= 1
-    yield condition if start < 0 else condition[start:].strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,126 +292,3 @@ class _StatementReader:
                 depth -= 1
             elif depth == 0:
                 yield match
-
-
-Kind = Literal["scope", "record", "function", "value", "other"]
-_SCOPES_OPENS = re.compile(rb"[({\[;}]")
-_LABELS = re.compile(rb"\s*(?:(?:public|protected|private)\s*:(?!:)\s*)+")
-# "inline namespace v1", "extern 000", which was "C++"
-_SCOPE = re.compile(rb"\bnamespace\b[^()=]*\Z|\bextern\s+0+\s*\Z")
-_ENUM = re.compile(rb"\benum\b[^()=]*\Z")
-# "struct alignas(8) policy final : base"; the contents of brackets are blanked
-_RECORD = re.compile(
-    rb"\b(?:struct|class)\b(?:\s*\[\[?\s*\]?\]|\s*\b\w+\s*\(\s*\)|\s+[A-Z_][A-Z0-9_]*(?=\s+\w))*"
-    rb"\s*\b(?P<name>(?:\w+\s*::\s*)*\w+)\s*(?P<args><[^{};]*>)?\s*(?:\bfinal\b\s*)?(?P<bases>:(?!:)[^{};]*)?\Z"
-)
-# "constexpr auto operator()(   ) const & noexcept(   ) -> policy"
-_FUNCTION = re.compile(
-    rb"(?P<name>\boperator\s*(?:\(\s*\)|[^\s\w(]+|\b[^()]+?)|~?\b\w+)\s*(?P<opened>\()\s*\)"
-    rb"(?:\s*(?:\b(?:const|volatile|override|final|try)\b|&&?|\[\[?\s*\]?\]"
-    rb"|\bnoexcept\b(?:\s*\(\s*\))?|\b[A-Z_][A-Z0-9_]*\b(?:\s*\(\s*\))?))*"
-    rb"\s*(?:->\s*(?P<result>[^{};]+?))?(?:\brequires\b[^{};]*)?\s*(?:(?<!:):(?!:)[^{};]*)?\Z"
-)
-_NOT_FUNCTION_NAMES = frozenset(
-    b"if for while switch catch alignas decltype noexcept requires __attribute__ __declspec"
-    b" __align__ sizeof explicit".split()
-)
-_CONSTEXPR_OR_CONST = re.compile(rb"\bconst(?:expr|eval)\b")
-# The tokens of a declaration other than its type: specifiers, attributes, macros
-_SPECIFIERS = re.compile(
-    rb"\b(?:constexpr|consteval|constinit|inline|static|friend|virtual|extern|typename|explicit"
-    rb"|const|volatile)\b(?:\s*\(\s*\))?|\[\[?\s*\]?\]|\b(?:__attribute__|alignas|__declspec)\s*\(\s*\)"
-    rb"|\b[A-Z_][A-Z0-9_]+\b(?:\s*\(\s*\))?|\b__[a-z]+__\b"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A declaration with braces."""
-
-    kind: Kind
-    head: Span
-    body: Span
-    """The span between the braces."""
-    name: str = ""
-    plain: bool = True
-    """For a record: whether it has no bases and no template arguments."""
-    bases: Span | None = None
-    """For a record: the span behind its colon."""
-    start: int = 0
-    """The start of the declaration: a record's keyword, or a function's specifiers."""
-    parameters: Span | None = None
-    """For a function: the span between its parentheses."""
-    result: bytes = b""
-    """The type that a function returns, without specifiers."""
-
-    @property
-    def span(self) -> Span:
-        """The whole declaration, without what precedes its start."""
-        return Span(self.start, self.body.end + 1)
-
-
-# Blocks at namespace or class scope: records and functions
-
-
-def find_blocks(code: bytes) -> Iterator[Block]:
-    """Yields all blocks outside of functions, outermost first."""
-    at = start = 0
-    while match := _SCOPES_OPENS.search(code, at):
-        at = match.end()
-        if match[0] in b"([":
-            close = closing_bracket(code, match.start())
-            at = len(code) if close is None else close + 1
-        elif match[0] != b"{":
-            start = at
-        else:
-            close = closing_bracket(code, match.start())
-            if close is None:
-                return
-            block = _block(code, start, match.start(), close)
-            yield block
-            if block.kind in {"scope", "record"}:
-                start = at
-            else:
-                at = close + 1
-                start = start if block.kind == "value" else at
-
-
-def _block(code: bytes, start: int, opening: int, close: int) -> Block:
-    if labels := _LABELS.match(code, start, opening):
-        start = labels.end()
-    head, body = trim(code, start, opening), Span(opening + 1, close)
-    flat = flattened(code[slice(*head)])
-    if _SCOPE.search(flat):
-        return Block("scope", head, body)
-    if b"=" in flat and b"operator" not in flat:
-        return Block("value", head, body)
-    if _ENUM.search(flat):
-        return Block("other", head, body)
-    for match in _FUNCTION.finditer(flat):
-        if match["name"] not in _NOT_FUNCTION_NAMES:
-            return _function(code, head, body, flat, match)
-    if record := _RECORD.search(flat):
-        plain = record["args"] is record["bases"] is None and b"::" not in record["name"]
-        bases = Span(head.start + record.start("bases") + 1, head.end) if record["bases"] else None
-        start = head.start + record.start()
-        return Block("record", head, body, record["name"].decode(), plain, bases, start)
-    return Block("other", head, body)
-
-
-def _function(code: bytes, head: Span, body: Span, flat: bytes, match: re.Match[bytes]) -> Block:
-    leading = flat[: match.start("name")]
-    first_specifier = _CONSTEXPR_OR_CONST.search(leading)
-    opening = head.start + match.start("opened")
-    closing = closing_bracket(code, opening)
-    assert closing is not None, "its brackets match"
-    operator = match["name"].startswith(b"operator")
-    return Block(
-        kind="function",
-        head=head,
-        body=body,
-        name=b"".join(match["name"].split()).decode() if operator else match["name"].decode(),
-        start=head.start + (first_specifier.start() if first_specifier else 0),
-        parameters=Span(opening + 1, closing),
-        result=_SPECIFIERS.sub(b" ", match["result"] or leading).strip(),
-    )

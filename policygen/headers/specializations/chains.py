@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policygen.errors import InputError
-from policygen.headers.selectors.functions import HeaderCode
-from policygen.headers.selectors.statements import Block
+from policygen.headers.selectors.functions import Block, HeaderCode
 from policygen.headers.syntax import closing_angle, closing_bracket, split_list
 from policygen.headers.text import Text, blank, squeeze
 from policygen.model.arch import arch_number, ptx_version_to_arch

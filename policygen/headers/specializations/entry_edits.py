@@ -22,9 +22,17 @@ from policygen.headers.specializations.siblings import (
 from policygen.headers.spelling import UNIT, Change, edit_at, edits_of, newline
 from policygen.headers.syntax import split_list
 from policygen.headers.text import Text
-from policygen.model.edits import AddedMember, Content, Edit, NewEntry, Slot
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Family, TuningHeader
+from policygen.model.tuning import (
+    AddedMember,
+    Content,
+    Edit,
+    Entry,
+    Family,
+    NewEntry,
+    Slot,
+    TuningHeader,
+)
 from policygen.rendering import fill
 from policygen.untrusted import comment
 

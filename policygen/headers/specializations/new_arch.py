@@ -36,9 +36,8 @@ from policygen.headers.spelling import (
 from policygen.headers.syntax import Guards, find_members
 from policygen.headers.text import Text
 from policygen.model.arch import arch_number
-from policygen.model.edits import AddedMember, Edit
 from policygen.model.records import Span
-from policygen.model.tuning import Entry, Family, Member, Policy, TuningHeader
+from policygen.model.tuning import AddedMember, Edit, Entry, Family, Member, Policy, TuningHeader
 from policygen.rendering import fill
 
 # Standalone comments: "// 2/4/8 showed no benefit" followed by a blank line

@@ -23,9 +23,8 @@ from policygen.headers.protocol import (
 from policygen.headers.specializations.siblings import neighbour
 from policygen.model.arch import arch_number, family_arch
 from policygen.model.bindings import BenchmarkBinding, FamilyBinding
-from policygen.model.edits import AddedMember, Content, Slot
 from policygen.model.selection import DeltaRow, Selected, Values
-from policygen.model.tuning import Entry, Family, spell
+from policygen.model.tuning import AddedMember, Content, Entry, Family, Slot, spell
 
 
 @dataclass(frozen=True, slots=True)

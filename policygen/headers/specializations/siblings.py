@@ -23,16 +23,17 @@ from policygen.headers.spelling import (
 from policygen.headers.syntax import closing_angle, split_list
 from policygen.headers.text import Text, blank
 from policygen.model.bindings import Site
-from policygen.model.edits import AddedMember, Slot
 from policygen.model.records import Span
 from policygen.model.trees import Cub
 from policygen.model.tuning import (
+    AddedMember,
     Entry,
     Family,
     FamilyUse,
     Member,
     Policy,
     PolicyChain,
+    Slot,
     TuningHeader,
 )
 from policygen.rendering import fill
