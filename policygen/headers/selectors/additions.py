@@ -6,8 +6,7 @@ from itertools import permutations
 
 from policygen.errors import InputError
 from policygen.headers.comments import Comments, format_off_regions
-from policygen.headers.selectors.branches import COMMENTED
-from policygen.headers.selectors.conditions import simplest
+from policygen.headers.selectors.conditions import COMMENTED, simplest
 from policygen.headers.selectors.functions import arguments
 from policygen.headers.selectors.nearest import BeforeReturn, BesideReturn, EmptyCase, HeaderReturn
 from policygen.headers.selectors.statements import Clause

@@ -20,7 +20,6 @@ from policygen.headers.selectors.additions import (
     spaced,
     statement,
 )
-from policygen.headers.selectors.branches import SINCE
 from policygen.headers.selectors.conditions import (
     EQUAL,
     Truth,
@@ -30,7 +29,7 @@ from policygen.headers.selectors.conditions import (
     plain,
     simplest,
 )
-from policygen.headers.selectors.functions import Function
+from policygen.headers.selectors.functions import SINCE, Function
 from policygen.headers.selectors.nearest import (
     HeaderReturn,
     HeaderReturns,

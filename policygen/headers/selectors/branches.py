@@ -4,15 +4,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from policygen.bindings.words import ladder, words
+from policygen.bindings.words import words
 from policygen.headers.comments import Comments, Line, SourceFile, comment_lines, joined, read_notes
 from policygen.headers.expressions import evaluate
-from policygen.headers.selectors.conditions import conjuncts
+from policygen.headers.selectors.conditions import COMMENTED, conjuncts
 from policygen.headers.selectors.functions import (
     NAMED,
     Function,
     HeaderCode,
     Struct,
+    arch_of,
     arguments,
     result_of,
 )
@@ -26,14 +27,9 @@ from policygen.headers.selectors.statements import (
 from policygen.headers.spelling import Change, replaced
 from policygen.headers.syntax import check_returns, literal, member_values, parse_with_tree_sitter
 from policygen.headers.text import Text, squeeze
-from policygen.model.arch import capability_number
 from policygen.model.records import Span
 from policygen.model.tuning import ENTRY, Entry, Family, Marked, Member, TuningHeader, Value, mark
 
-# "cc >= ::cuda::compute_capability{10, 7}"
-SINCE = re.compile(r"cc\s*>=?\s*((?:::)?(?:\w+::)*compute_capability)\{(\d+),\s*(\d+)\}")
-# "if (key_size == 16) // same as previous tuning"
-COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
 # "int", "unsigned long", "bool": never a policy, whatever decides the value
 _SCALAR = re.compile(
     r"(?:(?:unsigned|signed|long|short|int|char|bool|void|double|float|size_t|::|std|cuda)\s*)+"
@@ -118,19 +114,6 @@ def _check_results(text: Text, declared: HeaderCode) -> None:
                 f"{block.name}: cannot read the policies of a function that returns {description}",
                 remedy="Expected: constexpr auto NAME(…) -> TYPE { … }",
             )
-
-
-def arch_of(function: Function, facts: Sequence[str]) -> str:
-    """Returns the architecture of a return: the last one tested, or the function's.
-
-    A return for any compute capability counts as one for the oldest architecture.
-    """
-    certain = (fact for fact in facts if "||" not in fact)
-    matches = [match for fact in certain if (match := SINCE.match(fact))]
-    if matches:
-        return f"sm{capability_number(matches[-1][2], matches[-1][3])}"
-    name_match = NAMED.search(function.name)
-    return f"sm{name_match[1]}" if name_match else ladder()[0]
 
 
 def _entry(branches: _Branches, returned: Return) -> Entry:

@@ -108,6 +108,10 @@ FLAG = re.compile(r"(not\s+|!\s*)?(\w+)")
 _NOT = re.compile(r"!\((.*)\)")
 
 
+# "if (key_size == 16) // same as previous tuning"
+COMMENTED = re.compile(r"(?:else\s+)?if\s*\((.*?)\)\s*(?:return\b\s*(.*?);)?\s*(//.*)?$")
+
+
 # Simplification of conditions
 
 

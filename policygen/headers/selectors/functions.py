@@ -1,15 +1,17 @@
 """Finds the functions of a header that return policies, and the structs that they return."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from policygen.bindings.words import ladder
 from policygen.errors import InputError
 from policygen.headers.syntax import closing_bracket, flattened, split_list, statements, trim
 from policygen.headers.text import Text, read_bytes, squeeze
+from policygen.model.arch import capability_number
 from policygen.model.records import Span
 
 _OPTIONAL = re.compile(r"(?:::)?(?:\w+::)*optional<\s*([\w:]+)\s*>")
@@ -29,6 +31,12 @@ _ALIAS = re.compile(
     rb"\busing\s+(\w+)\s*=\s*((?:::)?(?:\w+::)*\w+)\s*;|\btypedef\s+((?:::)?(?:\w+::)*\w+)\s+(\w+)\s*;"
 )
 NAMED = re.compile(r"_?sm(\d{2,3})(?:_|$)")
+
+
+# "cc >= ::cuda::compute_capability{10, 7}"
+SINCE = re.compile(r"cc\s*>=?\s*((?:::)?(?:\w+::)*compute_capability)\{(\d+),\s*(\d+)\}")
+
+
 _DEDUCED_TYPES = {b"auto", b"decltype( )", b"decltype()", b""}
 _RETURNED = re.compile(rb"\breturn\s+(?:::)?(?:\w+::)*(\w+)\s*[{(]")
 
@@ -264,6 +272,19 @@ def result_of(code: bytes, block: Block) -> str:
         return squeeze(block.result).rstrip("& ")
     returned = {match[1] for match in _RETURNED.finditer(code, *block.body)}
     return returned.pop().decode() if len(returned) == 1 else ""
+
+
+def arch_of(function: Function, facts: Sequence[str]) -> str:
+    """Returns the architecture of a return: the last one tested, or the function's.
+
+    A return for any compute capability counts as one for the oldest architecture.
+    """
+    certain = (fact for fact in facts if "||" not in fact)
+    matches = [match for fact in certain if (match := SINCE.match(fact))]
+    if matches:
+        return f"sm{capability_number(matches[-1][2], matches[-1][3])}"
+    name_match = NAMED.search(function.name)
+    return f"sm{name_match[1]}" if name_match else ladder()[0]
 
 
 def find_blocks(code: bytes) -> Iterator[Block]:

@@ -12,7 +12,6 @@ from operator import is_
 
 from policygen.bindings.words import words
 from policygen.errors import InputError
-from policygen.headers.selectors.branches import arch_of
 from policygen.headers.selectors.conditions import (
     EQUAL,
     FLAG,
@@ -23,7 +22,7 @@ from policygen.headers.selectors.conditions import (
     opposites,
     simplest,
 )
-from policygen.headers.selectors.functions import Function, HeaderCode
+from policygen.headers.selectors.functions import Function, HeaderCode, arch_of
 from policygen.headers.selectors.statements import (
     Body,
     Clause,
