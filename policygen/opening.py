@@ -80,6 +80,17 @@ def plain_file(folder: Path, name: str) -> Path | None:
     return path if path.is_file() else None
 
 
+def beside(path: Path, name: str, label: str = "") -> Path:
+    """Opens a file beside a workload's; rejects links, since compiler messages quote the file."""
+    try:
+        file = plain_file(path.resolve().parent, name)
+    except NotOpenedError as error:
+        raise InputError(f"{path}: {error.reason}", error.remedy) from error
+    if file is None:
+        raise InputError(f"{path}: there is no {label}{name} next to it")
+    return file
+
+
 def _is_deep(bare: bytes) -> bool:
     """Returns whether lists and objects are nested more deeply than a parser should handle."""
     depth = 0

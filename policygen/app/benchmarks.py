@@ -10,7 +10,7 @@ from policygen.app.filters import EVERYTHING, Filter
 from policygen.app.own_workloads import with_workload
 from policygen.app.session import open_session
 from policygen.bindings.load import bindings, bound, own_binding
-from policygen.bindings.own_workloads import OwnBinding, beside, header_of
+from policygen.bindings.own_workloads import OwnBinding, header_of
 from policygen.bindings.source_check import check, nearest
 from policygen.bindings.words import words
 from policygen.errors import InputError, Problems, SourceError
@@ -34,6 +34,7 @@ from policygen.headers.user.policies import selector_for, takes_selectors
 from policygen.model.audits import BenchCheck
 from policygen.model.benchmarks import Benchmark, BenchmarkList, ParameterRange
 from policygen.model.trees import BoundVersion, Cub
+from policygen.opening import beside
 from policygen.outputs import check_free, write_output
 from policygen.proof.probe import workloads
 from policygen.steps import Note, discard_note

@@ -10,12 +10,13 @@ from policygen.app.filters import Filter
 from policygen.app.session import Session
 from policygen.bindings.load import bindings, own_binding, types
 from policygen.bindings.own_kernels import KernelMaker
-from policygen.bindings.own_workloads import OwnMaker, beside, call_named, header_of
+from policygen.bindings.own_workloads import OwnMaker, call_named, header_of
 from policygen.errors import InputError
 from policygen.headers.benchmark_sources import read_kernel
 from policygen.headers.user.policies import check_takes_selectors
 from policygen.model.own_workload import OwnWorkload
 from policygen.model.trees import Cub, OwnFile
+from policygen.opening import beside
 from policygen.rendering import fill
 from policygen.settings import load_toml
 

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from policygen.bindings.own_kernels import KernelMaker
-from policygen.bindings.own_workloads import PREFIX, OwnBinding, OwnMaker, call_named, serving
+from policygen.bindings.own_workloads import OwnBinding, OwnMaker, call_named, serving
 from policygen.bindings.words import ladder
 from policygen.cache import digest, keep, kept, written_by
 from policygen.errors import InputError
@@ -35,6 +35,7 @@ from policygen.model.bindings import (
     Types,
     Unit,
 )
+from policygen.model.own_workload import PREFIX
 from policygen.model.trees import BoundVersion, Dialect, Versioned, numbers
 from policygen.model.tuning import Family, TuningHeader
 from policygen.opening import read_named

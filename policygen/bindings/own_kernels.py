@@ -7,7 +7,6 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from policygen.bindings.own_workloads import PREFIX, beside, fill_of, qualified
 from policygen.errors import InputError
 from policygen.model.bindings import (
     BenchmarkBinding,
@@ -21,12 +20,16 @@ from policygen.model.expression import Expression
 from policygen.model.own_workload import (
     AT_LAUNCH,
     ELEMENTS,
+    PREFIX,
     STRATEGY,
     KernelBuffer,
     KernelParameter,
     OwnKernel,
+    fill_of,
+    qualified,
 )
 from policygen.model.trees import Cub, OwnFile
+from policygen.opening import beside
 
 SITE = "kernel"
 FAMILIES = "specializations"

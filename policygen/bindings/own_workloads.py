@@ -4,7 +4,6 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from policygen.errors import InputError
 from policygen.model.bindings import (
@@ -15,12 +14,9 @@ from policygen.model.bindings import (
     RunBinding,
     SelectorBinding,
 )
-from policygen.model.own_workload import OwnWorkload, WorkloadInput
+from policygen.model.own_workload import PREFIX, OwnWorkload, fill_of, qualified
 from policygen.model.trees import OwnFile
-from policygen.opening import NotOpenedError, plain_file
 
-PREFIX = "own."
-"""Prefix of the names of user workloads' benchmarks."""
 OPERATOR = "Op"
 """The axis whose value is the functor."""
 ELEMENTS, ENTROPY = "Elements", "Entropy"
@@ -33,8 +29,6 @@ _BUILT_IN = re.compile(
 _AXIS = re.compile(r"\baxis::(\w+)")
 _WORD = re.compile(r"(?<![\w:])[A-Za-z_]\w*(?!\w|::)")
 """An unqualified name."""
-_TEXT = re.compile(r'[^"\\\x00-\x1f\x7f-\U0010ffff]+')
-"""Characters that need no escaping in a string literal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,50 +264,6 @@ def header_of(own: OwnFile | None) -> str | None:
     return own.given.header if isinstance(own, OwnMaker) else None
 
 
-def fill_of(source: WorkloadInput, path: Path, element: str) -> str | None:
-    """Returns the call that fills a buffer as a file says; `None` for arbitrary random numbers."""
-    if source.least is not None:
-        return f"ranged(to, count, {source.least!r}, {source.most!r})"
-    if source.how == "entropy":
-        return f"uniform(to, count, {round(float(source.entropy or 1) * 1000)})"
-    if source.file is not None:
-        return f'bytes_of(to, count, "{_file_beside(path, source.file)}")'
-    if source.generator is not None:
-        return f"made(to, count, {qualified(source.generator)}{{}})"
-    return {
-        "sorted": "rising(to, count)",
-        "constant": f"constant(to, count, {element}{{}})",
-        "bytes": "random_bytes(to, count)",
-    }.get(source.how)
-
-
-def beside(path: Path, name: str, label: str = "") -> Path:
-    """Opens a file beside a workload's; rejects links, since compiler messages quote the file."""
-    try:
-        file = plain_file(path.resolve().parent, name)
-    except NotOpenedError as error:
-        raise InputError(f"{path}: {error.reason}", error.remedy) from error
-    if file is None:
-        raise InputError(f"{path}: there is no {label}{name} next to it")
-    return file
-
-
-def _file_beside(workload: Path, name: str) -> str:
-    path = str((workload.parent / name).resolve())  # no compiler reads it, so a link is allowed
-    if not Path(path).is_file():
-        raise InputError(
-            f"{workload}: input: there is no file {name}",
-            "It must be in the folder of the workload.",
-        )
-    if not _TEXT.fullmatch(path):
-        raise InputError(
-            f"{workload}: input: the path of {name} has characters that a compiler or"
-            " make treats specially",
-            "Move it.",
-        )
-    return path
-
-
 def _run_matches(run: RunBinding, type_names: Mapping[str, str]) -> bool:
     """Returns whether a run matches these constants; types of the user's own do not matter."""
     return all(
@@ -334,8 +284,3 @@ def _axis_of(buffer: BufferBinding, benchmark: BenchmarkBinding) -> str:
 
 def _is_constant(value: str) -> bool:
     return value in {"true", "false"} or value.isdigit()
-
-
-def qualified(name: str | None) -> str | None:
-    """Qualifies a functor's name so that it resolves in any namespace."""
-    return name if name is None or name.startswith("::") else f"::{name}"

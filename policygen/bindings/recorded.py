@@ -4,16 +4,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from policygen.bindings.load import (
-    axis_type,
-    axis_values,
-    bound,
-    is_constant,
-    library_types,
-)
-from policygen.bindings.own_workloads import PREFIX
+from policygen.bindings.load import axis_type, axis_values, bound, is_constant, library_types
 from policygen.errors import InputError
 from policygen.model.bindings import BenchmarkBinding
+from policygen.model.own_workload import PREFIX
 from policygen.model.trees import OTHERS, BoundVersion, library_of
 from policygen.model.workload import axis_name, shortened
 

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 from policygen.bindings.own_kernels import KernelMaker
-from policygen.bindings.own_workloads import beside
 from policygen.errors import InputError, Problems, SourceError, anchored
 from policygen.headers.benchmark_axes import Scope, read_registrations, read_scope
 from policygen.headers.preprocessor import Preprocessor, Sources, read_text
@@ -17,6 +16,7 @@ from policygen.headers.text import Text, as_problem, limited
 from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList
 from policygen.model.own_workload import OwnKernel
 from policygen.model.workload import axis_name, spelled
+from policygen.opening import beside
 from policygen.settings import as_model, load_toml
 
 # #define CUB_VERSION 300200

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from policygen.errors import InputError
 from policygen.model.expression import ExpressionText
 from policygen.model.records import Record
 
@@ -18,6 +19,10 @@ ENTROPIES = ("1.000", "0.811", "0.544", "0.337", "0.201", "0.000")
 """The entropies of CCCL's benchmarks."""
 NAMED = ("generator", "file", "entropy")
 """Kinds of input that the key of the same name specifies."""
+PREFIX = "own."
+"""Prefix of the names of user workloads' benchmarks."""
+_TEXT = re.compile(r'[^"\\\x00-\x1f\x7f-\U0010ffff]+')
+"""Characters that need no escaping in a string literal."""
 
 
 def _relative_path(path: str) -> str:
@@ -77,6 +82,44 @@ class WorkloadInput(Record):
             if is_given != (key == self.how):
                 raise ValueError(f'{key} belongs to how = "{key}"')
         return self
+
+
+def fill_of(source: WorkloadInput, path: Path, element: str) -> str | None:
+    """Returns the call that fills a buffer as a file says; `None` for arbitrary random numbers."""
+    if source.least is not None:
+        return f"ranged(to, count, {source.least!r}, {source.most!r})"
+    if source.how == "entropy":
+        return f"uniform(to, count, {round(float(source.entropy or 1) * 1000)})"
+    if source.file is not None:
+        return f'bytes_of(to, count, "{_file_beside(path, source.file)}")'
+    if source.generator is not None:
+        return f"made(to, count, {qualified(source.generator)}{{}})"
+    return {
+        "sorted": "rising(to, count)",
+        "constant": f"constant(to, count, {element}{{}})",
+        "bytes": "random_bytes(to, count)",
+    }.get(source.how)
+
+
+def _file_beside(workload: Path, name: str) -> str:
+    path = str((workload.parent / name).resolve())  # no compiler reads it, so a link is allowed
+    if not Path(path).is_file():
+        raise InputError(
+            f"{workload}: input: there is no file {name}",
+            "It must be in the folder of the workload.",
+        )
+    if not _TEXT.fullmatch(path):
+        raise InputError(
+            f"{workload}: input: the path of {name} has characters that a compiler or"
+            " make treats specially",
+            "Move it.",
+        )
+    return path
+
+
+def qualified(name: str | None) -> str | None:
+    """Qualifies a functor's name so that it resolves in any namespace."""
+    return name if name is None or name.startswith("::") else f"::{name}"
 
 
 class WorkloadResult(Record):
