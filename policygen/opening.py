@@ -1,4 +1,4 @@
-"""Reads untrusted files safely: regular, limited in size, inside their tree.
+"""Reads untrusted files safely: regular, limited in size, inside their tree; TOML as models.
 
 A link in a tree could lead to a secret that an error message would quote, or to an endless device
 or pipe. Documents are measured before they are parsed, because parsers need many times their size,
@@ -9,9 +9,15 @@ import errno
 import os
 import re
 import stat
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-from policygen.errors import InputError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from policygen.errors import InputError, SourceError
 
 MAX_BYTES = 8 << 20
 """No source file of CUB is nearly as large."""
@@ -20,6 +26,32 @@ DOCUMENT = 32 << 20
 trees have a few megabytes."""
 DEPTH = 64
 """Maximum depth of lists, objects and dotted keys; policygen's documents stay below twenty."""
+
+
+SQLITE = b"SQLite format 3\0"
+"""The first bytes of a database."""
+
+
+MAX_TOML = 1 << 20
+"""Maximum bytes of a TOML file; the largest shipped one has fewer than 60,000."""
+_MAX_LINE, _MAX_FAULTS = 1000, 20
+"""Maximum length of a quoted line, and maximum number of faults, in a message."""
+# Invalid value (at line 3, column 5)
+_POSITION = re.compile(r" \(at line (\d+), column (\d+)\)\Z")
+_PYDANTIC_WORDS = {
+    r"^Invalid JSON: .* at (line \d+) (column \d+)$": r"not JSON: \1, \2",
+    "^Value error, ": "",
+    "^(?:Input|String|Tuple|Dictionary) should ": "it should ",
+    "^Field required$": "it is missing",
+    "^Extra inputs are not permitted$": "it is an unknown key",
+    ", (?:unable to|got a) .*": "",
+    "valid dictionary(?: or .*)?$": "table",
+    "valid tuple$": "list",
+    " after validation": "",
+}
+"""Pydantic's own words, and their replacements."""
+TOO_LONG = "a number has too many digits"
+Model = TypeVar("Model", bound=BaseModel)
 _PER_VALUE = 32
 """Minimum average bytes per value in a document of maximum size."""
 # Strings and comments of JSON and TOML; an unterminated one extends to the end of the document
@@ -159,3 +191,71 @@ def _check_kind(mode: int, remedy: str | None = None) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
         raise NotOpenedError("not a regular file", remedy)
+
+
+# Documents as models
+
+
+def load_toml(path: Path, model: type[Model]) -> Model:
+    """Loads a TOML file as a model; errors name the file, position and key."""
+    try:
+        text = read_document(path, MAX_TOML).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8: byte {error.start}") from error
+    # TOML allows both line endings, but tomllib counts columns for \n only.
+    return as_model(path, model, _parse(path, text.replace("\r\n", "\n")))
+
+
+def as_model(path: Path, model: type[Model], values: Mapping[str, Any]) -> Model:
+    """Converts parsed values to a model; errors name the file and key."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _invalid(path, model, error) from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        lines, position = text.split("\n"), _POSITION.search(str(error))
+        end = len(lines), len(lines[-1]) + 1
+        line, column = map(int, position.groups()) if position else end
+        is_double = re.match("Cannot |Duplicate ", str(error))
+        message = "a key or table is defined twice" if is_double else "not TOML"
+        source_line = lines[line - 1] if len(lines[line - 1]) < _MAX_LINE else ""
+        raise SourceError(str(path), line, column, message, source_line) from error
+    except ValueError as error:
+        raise InputError(f"{path}: {TOO_LONG}") from error
+
+
+def _invalid(path: Path, model: type[BaseModel], error: ValidationError) -> InputError:
+    rows = []
+    for detail in error.errors(include_url=False)[:_MAX_FAULTS]:
+        key = place_of(detail["loc"])
+        is_unknown = detail["type"] == "extra_forbidden"
+        rows.append(f"unknown key {key}" if is_unknown else f"{key}: {fault(detail)}")
+    keys = ", ".join(field.alias or name for name, field in model.model_fields.items())
+    return InputError(f"{path}: {'; '.join(rows)}", f"its keys are: {keys}")
+
+
+def fault(detail: ErrorDetails) -> str:
+    """Says what is wrong with a value without the words that Pydantic puts around it."""
+    message = detail["msg"]
+    for pattern, words in _PYDANTIC_WORDS.items():
+        message = re.sub(pattern, words, message)
+    return message
+
+
+def first_fault(error: ValidationError) -> str:
+    """Says what is wrong first, and where: `wheels[2].sha256: it is missing`."""
+    detail = error.errors(include_url=False)[0]
+    return ": ".join(filter(None, (place_of(detail["loc"]), fault(detail))))
+
+
+def place_of(location: Sequence[int | str]) -> str:
+    """Formats a key such as `wheels[2].sha256`."""
+    parts = [
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "[key]"
+    ]
+    return "".join(parts).removeprefix(".")

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from policygen import cache
 from policygen.errors import InputError
+from policygen.opening import SQLITE
 from policygen.paths import write_atomically
 
 MAKER = "policygen"
 """The program name in generated plots and tables."""
 _END_BYTES = 1 << 16
 """Number of bytes to inspect at each end of a file."""
-SQLITE = b"SQLite format 3\0"
 _MARKS = tuple(
     re.compile(mark, re.DOTALL)
     for mark in (

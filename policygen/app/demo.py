@@ -6,7 +6,7 @@ from pathlib import Path
 from policygen import trees
 from policygen.demo.database import GPU, demo_database
 from policygen.errors import InputError
-from policygen.outputs import SQLITE
+from policygen.opening import SQLITE
 from policygen.trees.fetched import current_tree as current
 from policygen.trees.manifest import shipped
 

@@ -22,7 +22,7 @@ from policygen.model.results import DataWarning, DbTop, Rules, ScoredWorkload
 from policygen.model.searches import ReplayedSpace, ReportedWorkload
 from policygen.model.trees import BoundVersion, Cub
 from policygen.model.workload import axis_name, parse_label
-from policygen.opening import read_named
+from policygen.opening import fault, load_toml, read_named
 from policygen.paths import cache_folder, write_atomically
 from policygen.planning.measured import related
 from policygen.rendering import folder
@@ -32,7 +32,7 @@ from policygen.results.database import check_not_input, expand, is_database, ope
 from policygen.results.nvbench import RowFiles, guess_label, is_nvbench, read_nvbench, to_database
 from policygen.results.ranking import rank
 from policygen.results.together import Together, choose_next, choose_together
-from policygen.settings import configured, fault, load_toml
+from policygen.settings import configured
 from policygen.steps import Note
 from policygen.untrusted import visible
 

@@ -16,9 +16,8 @@ from policygen.headers.benchmark_sources import read_kernel
 from policygen.headers.user.policies import check_takes_selectors
 from policygen.model.own_workload import OwnWorkload
 from policygen.model.trees import Cub, OwnFile
-from policygen.opening import beside
+from policygen.opening import beside, load_toml
 from policygen.rendering import fill
-from policygen.settings import load_toml
 
 TEMPLATE, KERNEL = "own/workload.toml.j2", "own/kernel.toml.j2"
 

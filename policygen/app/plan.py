@@ -33,6 +33,7 @@ from policygen.model.records import Document
 from policygen.model.results import Rules, ScoredWorkload
 from policygen.model.trees import FOUND_BY_STORE, Cub, numbers
 from policygen.model.workload import Point, axes, axis_name, in_words, point_of
+from policygen.opening import first_fault
 from policygen.planning.legacy import part
 from policygen.planning.measured import (
     RUN,
@@ -51,7 +52,6 @@ from policygen.proof.sites import headers_of_benchmarks
 from policygen.results.cases import NOT_ASKED, split
 from policygen.results.choice import IsWritable
 from policygen.results.together import Together
-from policygen.settings import first_fault
 from policygen.trees.manifest import shipped
 
 __all__ = ["Options", "plan_ranked", "plan_tunings", "read_plan"]

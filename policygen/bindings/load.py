@@ -38,9 +38,9 @@ from policygen.model.bindings import (
 from policygen.model.own_workload import PREFIX
 from policygen.model.trees import BoundVersion, Dialect, Versioned, numbers
 from policygen.model.tuning import Family, TuningHeader
-from policygen.opening import read_named
+from policygen.opening import MAX_TOML, load_toml, read_named
 from policygen.rendering import folder
-from policygen.settings import MOST, configured, load_toml
+from policygen.settings import configured
 
 Part = TypeVar("Part", bound=Versioned)
 Loaded = TypeVar("Loaded", bound=BaseModel)
@@ -225,7 +225,8 @@ def _files() -> list[Path]:
 def _load(path: Path, model: type[Loaded]) -> Loaded:
     """Loads a file as a model, cached because parsing TOML takes ten times as long."""
     key = digest(
-        written_by(inspect.getmodule(model), bindings_module, own_workload), read_named(path, MOST)
+        written_by(inspect.getmodule(model), bindings_module, own_workload),
+        read_named(path, MAX_TOML),
     )
     if (cached := kept("bindings", key)) is not None:
         with suppress(ValidationError):

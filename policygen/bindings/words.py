@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field
 
 from policygen.model.arch import Arch, arch_and_gpu, arch_number
 from policygen.model.records import Record
+from policygen.opening import load_toml
 from policygen.rendering import folder
-from policygen.settings import load_toml
 
 
 class Members(Record):

@@ -49,11 +49,11 @@ from policygen.cli.search_options import (
     searching,
 )
 from policygen.errors import InputError, PolicygenError
+from policygen.opening import load_toml
 from policygen.process import module, run, threads
 from policygen.report import search_views
 from policygen.report.pages import render_page
 from policygen.report.progress import telling
-from policygen.settings import load_toml
 
 PAUSE = 60.0
 """Seconds between two pages of a running campaign."""

@@ -16,8 +16,7 @@ from policygen.headers.text import Text, as_problem, limited
 from policygen.model.benchmarks import Axis, Benchmark, BenchmarkList
 from policygen.model.own_workload import OwnKernel
 from policygen.model.workload import axis_name, spelled
-from policygen.opening import beside
-from policygen.settings import as_model, load_toml
+from policygen.opening import as_model, beside, load_toml
 
 # #define CUB_VERSION 300200
 _VERSION = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+CUB_VERSION[ \t]+(\d{1,9})\b", re.MULTILINE)

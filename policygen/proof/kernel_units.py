@@ -16,21 +16,14 @@ from policygen.model.plans import Plan
 from policygen.model.selection import Spot
 from policygen.model.tuning import ALWAYS, Family, TuningHeader, ends
 from policygen.model.workload import Point, in_words, point_of
-from policygen.opening import read_document
+from policygen.opening import first_fault, read_document
 from policygen.outputs import write_output
 from policygen.paths import file_name
 from policygen.process import cores
 from policygen.proof.compile import Listings
-from policygen.proof.kernel_build import (
-    Job,
-    KernelTools,
-    UnitHeaders,
-    build,
-    preprocess,
-)
+from policygen.proof.kernel_build import Job, KernelTools, UnitHeaders, build, preprocess
 from policygen.proof.kernel_calls import WorkloadUnit
 from policygen.proof.values import used_families
-from policygen.settings import first_fault
 from policygen.steps import Progress, follow, whole
 
 MEMORY = 1 << 30

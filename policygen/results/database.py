@@ -19,7 +19,7 @@ import numpy as np
 from policygen.errors import InputError
 from policygen.model.results import DataWarning, RunKey
 from policygen.model.workload import is_label, shortened
-from policygen.outputs import SQLITE
+from policygen.opening import SQLITE
 from policygen.results.own_tables import (
     OWN,
     MeasuredNoise,

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from policygen.model.records import Record
+from policygen.opening import load_toml
 from policygen.rendering import folder
 from policygen.results.cases import Case, Part
 from policygen.results.database import Floats, Point
@@ -25,7 +26,6 @@ from policygen.results.own_tables import (
     workload_text,
 )
 from policygen.results.samples import Samples
-from policygen.settings import load_toml
 
 PRIOR_WEIGHT = 12
 """The prior counts as this many differences between runs; measured noise has its own number."""

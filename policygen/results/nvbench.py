@@ -17,6 +17,7 @@ from policygen.model.workload import BASE, parse_label, shortened
 from policygen.opening import (
     DOCUMENT,
     NotOpenedError,
+    first_fault,
     plain_file,
     read_document,
     read_inside,
@@ -26,7 +27,6 @@ from policygen.results.database import is_database
 from policygen.results.merge import create_results, declare, insert, new_database
 from policygen.results.samples import Samples, encode
 from policygen.results.tables import DeclaredAxes, capability_arch, write_gpus
-from policygen.settings import first_fault
 
 # cub.bench.reduce.sum.ipt_16.tpb_512.ipv_2
 _LABEL = re.compile(r"(?:^|\.)(base|[A-Za-z]\w*?_-?\d+(?:\.[A-Za-z]\w*?_-?\d+)*)$")

@@ -13,8 +13,8 @@ from typing import Any
 from policygen.errors import InputError
 from policygen.model.arch import parse_arch
 from policygen.model.records import Record
+from policygen.opening import load_toml
 from policygen.rendering import folder
-from policygen.settings import load_toml
 
 
 @dataclass(frozen=True, slots=True)

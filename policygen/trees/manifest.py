@@ -10,8 +10,8 @@ from pydantic import Field
 from policygen.errors import InputError
 from policygen.model.records import Record
 from policygen.model.trees import Dialect, Library
+from policygen.opening import load_toml
 from policygen.rendering import folder
-from policygen.settings import load_toml
 
 NAME = "manifest.toml"
 # The file name becomes part of a path.

@@ -17,7 +17,7 @@ from policygen.errors import InputError, SourceError
 from policygen.headers.scan import scan_headers
 from policygen.model.bindings import Binding, Call, Types
 from policygen.model.trees import BoundVersion
-from policygen.settings import load_toml
+from policygen.opening import load_toml
 from tests.real_trees import tree as cub_tree
 from tests.tiers import sampled
 

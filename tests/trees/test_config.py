@@ -6,7 +6,8 @@ from typing import NoReturn
 import pytest
 
 from policygen.errors import InputError, PolicygenError
-from policygen.settings import Settings, choose, configured, load_toml, passed_by
+from policygen.opening import load_toml
+from policygen.settings import Settings, choose, configured, passed_by
 
 
 @pytest.fixture(autouse=True)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from policygen.errors import InputError
+from policygen.opening import TOO_LONG
 from policygen.results.database import LONGEST, SHORTEST
-from policygen.settings import TOO_LONG
 from policygen.untrusted import is_visible, visible
 
 _BOM = b"\xef\xbb\xbf"
