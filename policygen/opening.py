@@ -26,12 +26,8 @@ DOCUMENT = 32 << 20
 trees have a few megabytes."""
 DEPTH = 64
 """Maximum depth of lists, objects and dotted keys; policygen's documents stay below twenty."""
-
-
 SQLITE = b"SQLite format 3\0"
 """The first bytes of a database."""
-
-
 MAX_TOML = 1 << 20
 """Maximum bytes of a TOML file; the largest shipped one has fewer than 60,000."""
 _MAX_LINE, _MAX_FAULTS = 1000, 20

@@ -5,8 +5,8 @@ import pytest
 
 from policygen.headers.scan import read_header
 from policygen.headers.selectors.additions import add_beside, add_inside, take_over
-from policygen.headers.selectors.arch_blocks import add_in_front, in_front
-from policygen.headers.selectors.arch_functions import add_function, arch_function
+from policygen.headers.selectors.arch_blocks import add_function, add_in_front
+from policygen.headers.selectors.arch_places import arch_function, in_front
 from policygen.headers.selectors.conditions import Truth
 from policygen.headers.selectors.nearest import (
     BeforeReturn,

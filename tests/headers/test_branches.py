@@ -13,7 +13,7 @@ from policygen.headers.dialects import Selectors
 from policygen.headers.protocol import TuningTree, site_of
 from policygen.headers.scan import read_header
 from policygen.headers.selectors import return_edits
-from policygen.headers.selectors.arch_functions import AddedFields, _type, added_fields
+from policygen.headers.selectors.arch_blocks import AddedFields, _type, added_fields
 from policygen.headers.selectors.guarded_returns import GuardedReturn, NewReturn
 from policygen.headers.selectors.nearest import EmptyCase, HeaderReturns
 from policygen.headers.text import Text

@@ -2,7 +2,8 @@
 
 import pytest
 
-from policygen.headers.selectors.arch_blocks import Step, block_rows, leaving, nested, nested_rows
+from policygen.headers.selectors.arch_blocks import block_rows, leaving, nested, nested_rows
+from policygen.headers.selectors.arch_places import Step
 
 
 def one(name, *steps, more=()):

@@ -1,247 +1,65 @@
-"""Writes a separate block for an architecture in front of the block of an earlier one.
+"""Writes an architecture's own returns: a block in front of an earlier one's, or a function.
 
     if (cc >= ::cuda::compute_capability{9, 0} && cc < ::cuda::compute_capability{10, 0})
 
-The upper bound hides the block from later architectures; it is omitted if they may use it.
+The upper bound hides the block from later architectures; it is omitted if they may use it. A
+function comes with the block that calls it, modeled on another's.
+
+    auto sm90_tuning = get_sm90_tuning(accum_t, operation_t, offset_size, accum_size);
+    if (cc >= ::cuda::compute_capability{9, 0} && sm90_tuning)
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from policygen.errors import InputError
 from policygen.headers.selectors.additions import (
     Sizes,
     above,
     below_line,
+    condition_lines,
     guarded,
     insert,
     sizes_of,
     spaced,
     statement,
+    wrapped,
 )
-from policygen.headers.selectors.conditions import (
-    EQUAL,
-    Truth,
-    defined,
-    excluded,
-    opposites,
-    plain,
-    simplest,
+from policygen.headers.selectors.arch_places import (
+    ArchBlock,
+    ArchFunction,
+    ArchReturn,
+    Step,
+    besides_arch,
+    number_of,
+    since_of,
 )
-from policygen.headers.selectors.functions import SINCE, Function
-from policygen.headers.selectors.nearest import (
-    HeaderReturn,
-    HeaderReturns,
-    own_condition,
-    passed_by,
+from policygen.headers.selectors.conditions import excluded, opposites, plain
+from policygen.headers.selectors.functions import Function, HeaderCode, Struct, arguments
+from policygen.headers.selectors.nearest import HeaderReturns
+from policygen.headers.selectors.statements import Clause, read_body
+from policygen.headers.spelling import (
+    UNIT,
+    Change,
+    copy,
+    indent_of,
+    leading_space,
+    line_end,
+    line_start,
+    newline,
+    spelled_as,
+    text_of,
 )
-from policygen.headers.selectors.statements import Body, Clause, Clauses, facts_of
-from policygen.headers.spelling import UNIT, Change, indent_of
+from policygen.headers.syntax import closing_bracket, opening_bracket, split_list
 from policygen.headers.text import Text
-from policygen.model.arch import arch_number, capability_number
+from policygen.model.arch import arch_number
 from policygen.model.records import Span
-from policygen.model.tuning import Content
+from policygen.model.tuning import AddedMember, Content, Entry
 
 # "{480,16}": spacing in code that clang-format leaves alone
 _SQUEEZED = re.compile(r",(?=\S)")
-# "*sm107_tuning"
-_DEREFERENCED = re.compile(r"(?<![\w)/])\*\w+")
-_WORD = re.compile(r"(?<![\w:])[a-z_]\w*\b(?!\s*[({:])")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The conditions at one nesting level of the model return."""
-
-    kind: str
-    """`case`, or `if`."""
-    facts: tuple[str, ...]
-
-    @property
-    def subject(self) -> str | None:
-        """The operand of the `switch` in which this step can be a `case`, if any."""
-        match = EQUAL.fullmatch(self.facts[0]) if len(self.facts) == 1 else None
-        return match[1] if match and self.kind == "case" else None
-
-
-@dataclass(frozen=True, slots=True)
-class ArchReturn:
-    """A new return for its architecture alone, modeled on one of another architecture."""
-
-    beside: HeaderReturn
-    """The model return."""
-    steps: tuple[Step, ...]
-    """The nesting levels and conditions of the model return."""
-    conditions: tuple[str, ...]
-    since: str
-    below: str | None
-    block: Clause
-    """The block of another architecture beside which the new one goes."""
-    around: tuple[str, str] = ("", "")
-    """What the caller wraps around the value: `make_policy(` and `)`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArchBlock(ArchReturn):
-    """A new return in a block of its own."""
-
-    behind: bool = False
-    """Whether the block goes behind `block`, which is for a later architecture."""
-
-
-def in_front(
-    header: HeaderReturns,
-    returns: Sequence[HeaderReturn],
-    truth: Truth,
-    below: str | None,
-    decides: HeaderReturn | None,
-) -> ArchBlock | None:
-    """Finds the place of the block and the conditions of the workload's return in it.
-
-    All conditions of `decides`, the return that currently serves the workload, are taken to hold,
-    even those that cannot be evaluated.
-    """
-    flags = {fact for model in returns for fact in model.entry.args}
-    candidates = [
-        candidate
-        for model in returns
-        for call_path in _call_paths(header, model)
-        if (candidate := _candidate(header, model, call_path, truth, flags, below, decides))
-    ]
-    best = min(candidates, key=lambda candidate: candidate[0], default=None)
-    return best[1] if best else None
-
-
-@dataclass(frozen=True, slots=True)
-class _CallPath:
-    """The path from an architecture block to a return."""
-
-    function: Function
-    body: Body
-    block: Clause
-    inner: Clauses
-    around: tuple[str, str]
-
-
-def _call_paths(header: HeaderReturns, model: HeaderReturn) -> Iterator[_CallPath]:
-    """Yields direct paths, or paths by a call from the function that tests the architecture."""
-    index = _capability(model.clauses)
-    if index is not None:
-        block, inner = model.clauses[index], model.clauses[index + 1 :]
-        yield _CallPath(model.function, model.body, block, inner, ("", ""))
-        return
-    call = re.compile(rf"\b{model.function.name}\([^()]*\)")
-    for function, body in header.bodies:
-        for caller_return in body.returns:
-            index = _capability(caller_return.clauses)
-            if index is None:
-                continue
-            other_clauses = caller_return.clauses[index + 1 :]
-            untested = tuple(clause for clause in other_clauses if not call.search(clause.text))
-            result = call if untested == other_clauses else _DEREFERENCED
-            wrapper = _caller_wrapper(header.text, model, result, caller_return.value)
-            if wrapper is not None:
-                inner = (*untested, *model.clauses)
-                yield _CallPath(function, body, caller_return.clauses[index], inner, wrapper)
-
-
-def _caller_wrapper(
-    text: Text, model: HeaderReturn, result: re.Pattern[str], span: Span
-) -> tuple[str, str] | None:
-    """Returns the text that a caller puts before and after the returned value."""
-    body = model.entry.body_span
-    assert body is not None, "it has values"
-    type_name = model.function.returns if text.data.startswith(b"{", body.start) else ""
-    # "make_policy(*sm107_tuning, /*large keys=*/true)": the caller wraps the result
-    value = text.uncommented[slice(*span)].decode()
-    with_comments = text.data[slice(*span)].decode(errors="replace")
-    match = result.search(value)
-    if match is None:
-        return None
-    expression = with_comments if len(with_comments) == len(value) else value
-    return expression[: match.start()] + type_name, expression[match.end() :]
-
-
-def _capability(clauses: Clauses) -> int | None:
-    """Returns the index of the clause that tests the architecture."""
-    return next((i for i, clause in enumerate(clauses) if since_of(clause)), None)
-
-
-def since_of(clause: Clause) -> re.Match[str] | None:
-    """Matches the architecture test of a clause."""
-    facts = clause.facts if clause.kind == "if" else ()
-    return next((match for fact in facts if (match := SINCE.fullmatch(fact))), None)
-
-
-def besides_arch(block: Clause) -> list[str]:
-    """Returns the conditions of an architecture block other than the architecture."""
-    return [fact for fact in block.facts if not fact.startswith("cc ")]
-
-
-def _candidate(
-    header: HeaderReturns,
-    model: HeaderReturn,
-    call_path: _CallPath,
-    truth: Truth,
-    flags: set[str],
-    below: str | None,
-    decides: HeaderReturn | None,
-) -> tuple[tuple[int, ...], ArchBlock] | None:
-    outer = besides_arch(call_path.block)
-    as_it_is = model is decides
-    likeness = likeness_of(model, call_path.inner, truth, flags, outer, as_it_is=as_it_is)
-    if likeness is None:
-        return None
-    # The first block that is not for a later architecture, if any
-    earlier = (
-        clause
-        for clause in call_path.body.clauses
-        if clause.scope == call_path.block.scope
-        and since_of(clause)
-        and number_of(clause) <= arch_number(truth.arch)
-    )
-    before = next(earlier, None)
-    block = before or call_path.block
-    names = {word for fact in likeness.conditions for word in _WORD.findall(fact)}
-    names |= _locals(header.text, model)
-    if not all(_is_visible(header.code, call_path, word, block, truth) for word in names):
-        return None
-    conditions = tuple(simplest(likeness.conditions))
-    cost = likeness.changed, -arch_number(model.family.arch), len(conditions)
-    behind = before is None
-    return cost, ArchBlock(
-        model, likeness.steps, conditions, truth.arch, below, block, call_path.around, behind
-    )
-
-
-def _locals(text: Text, model: HeaderReturn) -> set[str]:
-    """Returns the local constants and parameters that a return's value uses."""
-    span = model.entry.body_span
-    assert span is not None, "it has values"
-    words = set(_WORD.findall(text.uncommented[slice(*span)].decode(errors="replace")))
-    computed = {word for word in words if defined(text.code, model.function.body, word) is not None}
-    return computed | (words & set(model.function.parameters))
-
-
-def number_of(block: Clause) -> int:
-    """Returns the architecture of a block as a number: 107."""
-    since = since_of(block)
-    assert since is not None, "it is a block for an architecture"
-    return capability_number(since[2], since[3])
-
-
-def _is_visible(code: bytes, call_path: _CallPath, word: str, block: Clause, truth: Truth) -> bool:
-    """Checks that a name has the same meaning in front of a block."""
-    if word in {"not", "and", "or", "true", "false"} or word in truth.traits:
-        return True
-    if word in call_path.function.parameters:
-        return True
-    definition = defined(code, call_path.function.body, word)
-    if definition is None or definition > block.start:
-        return False
-    scope = call_path.body.scope_at(definition).span
-    return scope.start <= block.start < scope.end
 
 
 def add_in_front(text: Text, blocks: Sequence[tuple[ArchBlock, Content]]) -> Change:
@@ -309,43 +127,6 @@ def capability_of(name: str, arch: str) -> str:
 #         switch (value_size)
 #
 # A return that shares no condition with another one gets a plain `if`.
-
-
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """The conditions of a return that is modeled on another one."""
-
-    changed: int
-    """How many of the model's conditions it does not have."""
-    steps: tuple[Step, ...]
-    """The levels of the model, with the new return's conditions in place of the model's."""
-    conditions: tuple[str, ...]
-
-
-def likeness_of(
-    model: HeaderReturn,
-    clauses: Clauses,
-    truth: Truth,
-    flags: set[str],
-    outer: Sequence[str] = (),
-    *,
-    as_it_is: bool = False,
-) -> Likeness | None:
-    """Returns a workload's conditions in nested clauses like a model's, or None."""
-    facts = [*outer, *facts_of(clauses)]
-    own_facts = {fact: fact if as_it_is else own_condition(fact, truth, flags) for fact in facts}
-    conditions = [fact for fact in map(own_facts.get, facts) if fact]
-    if not conditions or len(conditions) < len(facts):
-        return None
-    passed = passed_by(model, conditions, truth)
-    if passed is None:
-        return None
-    steps = [
-        Step(clause.kind, tuple(fact for own in clause.facts if (fact := own_facts[own])))
-        for clause in clauses
-    ]
-    changed = sum(fact != own_facts[fact] for fact in facts)
-    return Likeness(changed, tuple(steps), (*conditions, *passed))
 
 
 def nested(steps: Sequence[Step], asks: Sequence[str], rows: Callable[[str], list[str]]) -> Nested:
@@ -480,3 +261,228 @@ def _switch_rows(subject: str, groups: Sequence[_Group], indent: str) -> list[st
 def _inside_first_step(nested_return: Nested) -> Nested:
     """Returns a return as seen from inside the block of its first step."""
     return replace(nested_return, steps=nested_return.steps[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class AddedFields:
+    """Fields that a policy needs added, and the places that give them values."""
+
+    struct: Struct
+    members: Mapping[str, AddedMember]
+    function: Function | None = None
+    """The function that makes the policy of its parameters, if there is one."""
+
+    @property
+    def name(self) -> str:
+        """The name of what gets the fields."""
+        return self.function.name if self.function else self.struct.name
+
+    def changes(self, header: HeaderReturns) -> Iterator[Change]:
+        """Yields the fields that the struct lacks, or the parameters that the function lacks."""
+        text = header.text
+        if self.function is not None:
+            yield from self._parameters(text, self.function)
+            return
+        end = line_end(text.data, len(text.code[: self.struct.body.end].rstrip()) - 1)
+        indent = indent_of(text.data, self.struct.span.start) + UNIT
+        for name, member in self.members.items():
+            if name not in self.struct.fields:
+                row = f"{indent}{_type(header, name)} {name} = {member.default};"
+                yield Span(end, end), f"{newline(text.data)}{row}"
+
+    def _parameters(self, text: Text, function: Function) -> Iterator[Change]:
+        """Yields the changes of the parameter list and of the policy that the function returns.
+
+        constexpr auto make_scaled_policy(int threads_per_block, …,
+                                          LoadPrefetch load_prefetch = LoadPrefetch::none)
+        """
+        types = dict(self.struct.typed_fields)
+        *_, last_parameter = split_list(text.code, *function.parameter_list)
+        indent = indent_of(text.data, last_parameter.start)
+        for name, member in self.members.items():
+            parameter, type_name, default = name.strip("_"), types[name], member.default
+            if parameter in function.parameters:
+                continue
+            if default.isidentifier() and default not in {"true", "false"}:
+                default = f"{type_name}::{default}"
+            gap = f",{newline(text.data)}{indent}" if indent else ", "
+            end = last_parameter.end
+            yield Span(end, end), f"{gap}{type_name} {parameter} = {default}"
+            end = self._end_of_values(text, function, name)
+            yield rewrapped(text, Span(end, end), f", {parameter}")
+
+    def _end_of_values(self, text: Text, function: Function, name: str) -> int:
+        """Returns where the policy that a function returns gets the value of a field."""
+        returns = read_body(text.code, function.body).returns
+        call = arguments(text.code, returns[0].value) if len(returns) == 1 else None
+        if call is None or len(call[1]) != self.struct.fields.index(name):
+            raise InputError(
+                f"{text.path}:{text.line(function.span.start)}: {function.name} has no place for"
+                f" {name}: it must have one return, which lists the values before it"
+            )
+        return call[1][-1].end
+
+    def read(self, text: Text, scope: Span, variable: str) -> list[Change]:
+        """Reads the fields where a policy is constructed from the struct's other fields."""
+        changes: list[Change] = []
+        for name, member in self.members.items():
+            if name in self.struct.fields:
+                continue  # the policy reads it already
+            uses = re.compile(rb"\b%b->" % variable.encode()).finditer(text.code, *scope)
+            lists = {_list_around(text.code, scope, match.start()) for match in uses}
+            items = {item for span in lists if span for item in split_list(text.code, *span)}
+            matching = spelled_as(text.code, items, member.default)
+            if len(matching) != 1:
+                raise InputError(
+                    f"{text.path}:{text.line(scope.start)}: {self.struct.name} cannot get a field"
+                    f" {name}: {member.default} is not among the values computed from the struct"
+                )
+            changes += [(span, f"{variable}->{name}") for span in matching]
+        return changes
+
+
+def add_function(
+    text: Text,
+    functions: Sequence[tuple[ArchFunction, Content]],
+    fields: AddedFields | None = None,
+) -> tuple[Change, Change]:
+    """Returns the function with all returns for the architecture, and the block that calls it."""
+    return _function(text, functions), _block(text, functions[0][0], fields)
+
+
+def _function(text: Text, functions: Sequence[tuple[ArchFunction, Content]]) -> Change:
+    first = functions[0][0]
+    model = first.function
+    start = line_start(text.data, model.span.start)
+    head = text.data[start : model.body.start].decode().splitlines()
+    indent = leading_space(head[0])
+    rows = [_renamed(row, first) for row in head]
+    body_indent = indent + UNIT
+    exit_lines, returns = leaving([nested_return(text, *pair) for pair in functions], body_indent)
+    rows += [*exit_lines, *nested_rows(returns, body_indent)]
+    rows += ["", f"{indent}{UNIT}return {{}};", f"{indent}}}", ""]
+    return insert(text, above(text, start), rows)
+
+
+def _block(text: Text, place: ArchFunction, fields: AddedFields | None) -> Change:
+    """Writes the block before that of an earlier architecture, or behind that of a later one."""
+    data, block = text.data, place.block
+    indent = indent_of(data, block.start)
+    call = data[line_start(data, place.asked) : data.index(b";", place.asked) + 1].decode()
+    body_start = _body(text, block)
+    changes = fields.read(text, Span(body_start, block.end), place.variable) if fields else []
+    body = copy(text, Span(line_start(data, body_start), block.end), changes)
+    conditions = [*bounds(block, place.since, place.below), *besides_arch(block)]
+    rows = [*call.splitlines(), *condition_lines(conditions, indent), *body.splitlines()]
+    rows = [part for row in rows for part in wrapped(_renamed(row, place), indent)]
+    if arch_number(place.since) > number_of(block):
+        return insert(text, above(text, place.asked), [*rows, ""])
+    return insert(text, below_line(text, block.end), ["", *rows])
+
+
+def _body(text: Text, block: Clause) -> int:
+    """Returns the offset of the brace that opens a block."""
+    condition = closing_bracket(text.code, text.code.index(b"(", block.start))
+    assert condition is not None, "its condition was read"
+    return text.code.index(b"{", condition)
+
+
+def _renamed(row: str, place: ArchFunction) -> str:
+    """Replaces the model's names with those of the new architecture."""
+    row = re.sub(rf"\b{place.function.name}\b", place.name, row)
+    variable = place.variable.replace(place.beside.family.arch, place.since)
+    return re.sub(rf"\b{place.variable}\b", variable, row)
+
+
+# "sm100_tuning_values{16, 512, 2}"
+_NAMED = re.compile(rb"(?:\w+::)*(\w+)\s*\{")
+
+
+# Added struct fields
+#
+# struct sm100_tuning_values
+# {
+#   int items;
+#   CacheLoadModifier load_modifier = LOAD_LDG;
+# };
+
+
+def added_fields(
+    header: HeaderReturns, entry: Entry, members: Mapping[str, AddedMember]
+) -> AddedFields:
+    """Finds the function or the struct that makes a return's policy; raises if there is none."""
+    functions = [function for function in header.deciding if function.name == entry.inherits]
+    struct = header.structs[functions[0].returns] if len(functions) == 1 else None
+    if struct is not None and members.keys() <= {*struct.fields}:
+        return AddedFields(struct, members, functions[0])
+    assert entry.body_span is not None, "it has values"
+    text = header.text
+    match = _NAMED.match(text.code, *entry.body_span)
+    struct = header.structs.get(match[1].decode()) if match else None
+    if struct is None or struct.unread is not None:
+        expression = text.data[slice(*entry.body_span)].partition(b"(")[0].decode(errors="replace")
+        raise InputError(
+            f"{text.path}:{entry.line}: {expression.strip()} has no place for {', '.join(members)}"
+        )
+    return AddedFields(struct, members)
+
+
+def qualified(header: HeaderReturns, name: str, value: str) -> str:
+    """Qualifies a value like others of its type: `LoadPrefetch::l1`, `LOAD_DEFAULT`."""
+    for type_name in sorted(_types(header, name)):
+        scope = type_name.rpartition("::")[2]
+        match = re.search(rb"((?:\w+::)*%b::)\w+" % scope.encode(), header.code)
+        if match:
+            return f"{match[1].decode()}{value}"
+    return value
+
+
+def _type(header: HeaderReturns, name: str) -> str:
+    """Returns the field's type, taken from the policy field of the same name."""
+    types = _types(header, name)
+    if len(types) != 1:
+        raise InputError(
+            f"{header.text.path}: policies declare {name} with {len(types)} types, not with one"
+        )
+    return types.pop()
+
+
+def _types(header: HeaderReturns, name: str) -> set[str]:
+    typed_fields = (pair for struct in header.structs.values() for pair in struct.typed_fields)
+    return {type_name for field, type_name in typed_fields if field == name}
+
+
+def _list_around(code: bytes, scope: Span, offset: int) -> Span | None:
+    """Returns the list in braces or parentheses that encloses an offset."""
+    opening = opening_bracket(code, scope.start, offset)
+    if opening is None or b";" in code[opening:offset]:
+        return None
+    close = closing_bracket(code, opening)
+    return Span(opening + 1, close) if close else None
+
+
+def rewrapped(text: Text, span: Span, replacement: str) -> tuple[Span, str]:
+    """Rewraps the whole line around a change, one value per line if it is too long."""
+    start, end = line_start(text.data, span.start), line_end(text.data, span.end)
+    before, behind = text_of(text.data, Span(start, span.start)), Span(span.end, end)
+    row = f"{before}{replacement}{text_of(text.data, behind)}"
+    return Span(start, end), newline(text.data).join(wrapped(row, leading_space(row)))
+
+
+def calls_of(declared: HeaderCode, function: str) -> Iterator[tuple[Span, str]]:
+    """Finds the calls of a function, as the scope and name of the variable with the result."""
+    call = re.compile(rb"\bauto\s+(\w+)\s*=\s*(?:\w+::)*%b\s*\(" % function.encode())
+    for caller in declared.deciding:
+        for match in call.finditer(declared.code, caller.body.start, caller.body.end):
+            yield _scope(declared.code, match.start()), match[1].decode()
+
+
+def _scope(code: bytes, offset: int) -> Span:
+    """Returns the rest of a variable's block, or of the `if` that declares it."""
+    opening = opening_bracket(code, 0, offset)
+    if opening is None:
+        return Span(offset, offset)
+    close = closing_bracket(code, opening) or offset
+    if code.startswith(b"(", opening):
+        close = closing_bracket(code, code.index(b"{", close)) or close
+    return Span(offset, close)

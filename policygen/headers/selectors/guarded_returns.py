@@ -9,8 +9,7 @@ from policygen.bindings.words import next_arch, words
 from policygen.errors import InputError
 from policygen.headers.comments import EXPLICIT, known_label
 from policygen.headers.protocol import Dialect, FamilySpot, Spot, TypeName, site_of
-from policygen.headers.selectors.arch_blocks import ArchBlock, in_front
-from policygen.headers.selectors.arch_functions import ArchFunction, arch_function
+from policygen.headers.selectors.arch_places import ArchBlock, ArchFunction, arch_function, in_front
 from policygen.headers.selectors.conditions import Truth, simplest
 from policygen.headers.selectors.functions import Field, Function, read_aggregate
 from policygen.headers.selectors.nearest import (

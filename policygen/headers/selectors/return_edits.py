@@ -25,16 +25,17 @@ from policygen.headers.selectors.additions import (
     take_over,
     updated,
 )
-from policygen.headers.selectors.arch_blocks import ArchBlock, add_in_front, capability_of
-from policygen.headers.selectors.arch_functions import (
+from policygen.headers.selectors.arch_blocks import (
     AddedFields,
-    ArchFunction,
     add_function,
+    add_in_front,
     added_fields,
     calls_of,
+    capability_of,
     qualified,
     rewrapped,
 )
+from policygen.headers.selectors.arch_places import ArchBlock, ArchFunction
 from policygen.headers.selectors.conditions import EQUAL
 from policygen.headers.selectors.functions import Field, Function, leaves
 from policygen.headers.selectors.guarded_returns import FirstReturn, GuardedReturn
